@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from aftercall import json_patch
 from aftercall.change_classes import (
+    BOUNDS,
     QUORUM,
-    loses_qualifier,
+    alters_qualifier,
     may_be_followed,
     qualifiers_of,
     reads_only,
@@ -266,21 +267,35 @@ def _gated(question: Question, suggestion: Suggestion) -> tuple[Suggestion, Retr
             tool,
             about,
             rejected=case.reading.rejected_before_run,
+            call=case.parameters,
             principals=min(1, suggestion.evidence.repairs),
             quorum=question.quorum,
         )
-        if safe and not reads_only(tool, about) and _ignores_a_limit(case, corrected):
-            safe, reason = False, "a parameter that limits what the call does would be lost"
+        if (
+            safe
+            and not reads_only(tool, about, case.parameters)
+            and _ignores_a_limit(case, corrected)
+        ):
+            safe, reason = False, "a parameter that limits what the call does may be lost"
         advice = RetryAdvice(safe=safe, reason=reason)
     return suggestion.model_copy(update={"safe": advice.safe}), advice
 
 
 def _ignores_a_limit(case: Case, corrected: JsonObject) -> bool:
-    """Whether what limits or negates the call is gone, or is there and unknown to the tool."""
-    known = case.view if case.view is not None and case.view.source == "schema" else None
-    unknown = known.unknown(corrected) if known is not None else []
-    left = any(qualifiers_of(name) for name in unknown)
-    return left or loses_qualifier(case.parameters, corrected)
+    """Whether what limits or negates the call is changed, or may be unknown to the tool.
+
+    Where the schema is known, nothing that it does not know may be left over; without it, nothing
+    that qualifies and that neither successes nor the error show to be known.
+    """
+    if alters_qualifier(case.parameters, corrected):
+        return True
+    if case.view is not None and case.view.source == "schema":
+        return bool(case.view.unknown(corrected))
+    known = {
+        fault.parameter for fault in case.faults if fault.kind not in ("missing", "unexpected")
+    }
+    known |= case.view.parameters.keys() if case.view is not None else set()
+    return any(qualifiers_of(name) - BOUNDS for name in corrected.keys() - known)
 
 
 def _why_not(case: Case, advice: Advice | NoAdvice | None, call_context: CallContext) -> str:

@@ -9,6 +9,7 @@ from zoneinfo import available_timezones
 
 from rapidfuzz.distance import DamerauLevenshtein, JaroWinkler
 
+from aftercall.change_classes import are_opposites
 from aftercall.json_values import MAX_INTEGER, JsonValue, check_json_value
 from retrieval import WORDS, read_table
 from retrieval.parameters import JsonType
@@ -215,8 +216,10 @@ def says_only(text: str, value: JsonValue) -> bool:
     if type_of(value) not in ("integer", "number"):
         return False
     says = bare in _NUMBER_WORDS or bare.replace(" ", "-") in _NUMBER_WORDS
+    if _ONLY_A_NUMBER.fullmatch(bare):
+        says = not _UNCLEAR.fullmatch(bare.lstrip("+-"))  # 1.000 is one, or a thousand
     try:
-        return (says or bool(_ONLY_A_NUMBER.fullmatch(bare))) and number_in(text) == value
+        return says and number_in(text) == value
     except CastError:
         return False
 
@@ -275,11 +278,26 @@ def _to_array(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
             and all(parts)
             and _BRACKETS.isdisjoint(text)  # what stands in them belongs together
             and all(" " not in part for part in parts)
+            and _are_of_one_kind(parts)
         ):
             return [_item(part, item_types) for part in parts]
     if value is None or (isinstance(value, dict) and "object" not in item_types):
         raise CastError("a list of it would be a guess")
     return [_item(value, item_types)]
+
+
+_GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+
+
+def _are_of_one_kind(parts: Sequence[str]) -> bool:
+    """Whether each piece could stand alone: numbers, or texts with the same marks in them.
+
+    `a,b.txt` is one file, `color=red,blue` one condition, `1,500` one number.
+    """
+    kinds = {
+        (part.isdigit(), *sorted({each for each in part if each in "./:=@#"})) for part in parts
+    }
+    return len(kinds) == 1 and not _GROUPED.fullmatch(",".join(parts))
 
 
 def _item(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
@@ -333,6 +351,8 @@ def nearest(text: str, known: Sequence[str]) -> tuple[str, float] | None:
         return None
     best, value = scored[0]
     if len(scored) > 1 and scored[1][0] >= best - 0.02 and scored[1][1] != value:
+        return None
+    if are_opposites(text, value):
         return None
     return value, best
 
@@ -425,6 +445,8 @@ _HARMLESS = frozenset(WORDS["harmless"])
 # An id and what it is the id of share a name, and only the value tells which of them is there.
 _IDS = frozenset(("id", "ids", "uuid", "key"))
 _ID_OR_THING = 0.6
+_COULD_BE_MEANT = 0.5
+"""Likeness below which no name is taken for the other."""
 _UNLIKE = frozenset(map(frozenset, WORDS["unlike"]))
 
 
@@ -468,6 +490,8 @@ def name_similarity(left: str, right: str) -> float:
     coverage = shared / max(len(a), len(b))
     by_words = 0.55 * containment + 0.4 * coverage
     likeness = max(by_words, spelling if spelling >= 0.85 else 0.6 * spelling)
+    if likeness >= _COULD_BE_MEANT and are_opposites(left, right):
+        return 0.0
     return min(likeness, _ID_OR_THING) if {*a} ^ {*b} <= _IDS else likeness
 
 

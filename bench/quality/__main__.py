@@ -5,9 +5,9 @@
 `make bench-quality` installs what it needs beside the project (`bfcl-eval`, matplotlib), then runs
 it.
 A dataset that is not there is named and left out. `--only` measures some parts and writes nothing,
-but for `choosing`, `regret`, `boundaries`, `memory` and `kinds`, which have pages of their own in
-`docs/figures/`; the parts `final` (APIs that nothing was developed on) and `kinds-final` (kinds of
-mistakes likewise) are measured only when they are named.
+but for `choosing`, `regret`, `boundaries`, `memory`, `kinds` and `traps`, which have pages of their
+own in `docs/figures/`; the parts `final` (APIs that nothing was developed on) and `kinds-final`
+(kinds of mistakes likewise) are measured only when they are named.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from bench.quality import (
     kinds,
     memory,
     regret_report,
+    traps,
 )
 from bench.quality.brain import Recording
 from bench.quality.learning import learning_curve
@@ -132,14 +133,18 @@ async def _kinds_final(embedder: Embedder, _: Figures) -> None:
     await kinds.measure(embedder, FOLDER, final=True)
 
 
+async def _traps(embedder: Embedder, _: Figures) -> None:
+    await traps.write(embedder, FOLDER)
+
+
 STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     "bfcl": _bfcl, "learning": _learning, "github": _github, "servers": _servers, "tau": _tau,
     "refusals": _refusals, "classifier": _classifier, "final": _final,
     "choosing": _choosing, "regret": _regret, "boundaries": _boundaries, "memory": _memory,
-    "kinds": _kinds, "kinds-final": _kinds_final,
+    "kinds": _kinds, "kinds-final": _kinds_final, "traps": _traps,
 }  # fmt: skip
 
-OF_THEIR_OWN = {"choosing", "regret", "boundaries", "memory", "kinds", "kinds-final"}
+OF_THEIR_OWN = {"choosing", "regret", "boundaries", "memory", "kinds", "kinds-final", "traps"}
 ONLY_NAMED = {"final", "kinds-final"}
 """Steps that print and write pages of their own; the others are of `repair.md`."""
 

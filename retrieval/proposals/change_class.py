@@ -6,7 +6,9 @@ edit does to this call, not from how sure the proposal is.
 
 import re
 
-from aftercall.change_classes import strictest
+from rapidfuzz.distance import DamerauLevenshtein
+
+from aftercall.change_classes import BOUNDS, alters_qualifier, are_opposites, strictest
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
 from aftercall.models import ChangeClass
@@ -56,14 +58,22 @@ _SLIP = 0.8
 
 
 def class_of(case: Case, proposal: Proposal) -> ChangeClass:
-    """The class of a proposal's strictest change."""
-    options, classes = proposal.options, list[ChangeClass]()
+    """The class of a proposal's strictest change.
+
+    Whatever its parts are, it is semantic where a parameter that limits or negates becomes another.
+    """
+    options, classes, about = proposal.options, list[ChangeClass](), case
     if proposal.reshaped is not None:
         edits = list(options[0].edits)
         classes = [_class_of(case, edit, edits) for edit in edits]
-        case, options = proposal.reshaped, options[1:]
+        about, options = proposal.reshaped, options[1:]
     edits = [edit for option in options for edit in option.edits]
-    return strictest(iter([*classes, *(_class_of(case, edit, edits) for edit in edits)]))
+    found = strictest(iter([*classes, *(_class_of(about, edit, edits) for edit in edits)]))
+    if found in ("lossless", "plausible") and alters_qualifier(
+        case.parameters, proposal.parameters, but=BOUNDS
+    ):
+        return "semantic"
+    return found
 
 
 def _class_of(case: Case, edit: Edit, edits: list[Edit]) -> ChangeClass:
@@ -102,12 +112,49 @@ def _of_kind(case: Case, edit: Edit) -> ChangeClass:
 
 
 def _of_rename(case: Case, edit: Rename) -> ChangeClass:
-    if name_similarity(str(edit.path[-1]), edit.to) >= _SHOWN_BY_NAME:
+    if _says_the_same(str(edit.path[-1]), edit.to):
         return "lossless"
     missing = [fault for fault in case.faults if fault.kind == "missing"]
     unknown = case.view.unknown(case.parameters) if case.view else [edit.name]
     only = len(missing) == 1 and unknown == [edit.name] and not edit.inside
-    return "plausible" if only and not _NEUTRAL.isdisjoint(words_of(edit.name)) else "semantic"
+    return "plausible" if only and _NEUTRAL.issuperset(words_of(edit.name)) else "semantic"
+
+
+_IDS = frozenset(("id", "ids", "uuid", "key", "keys", "number", "ref"))
+_ABBREVIATED = 0.65
+"""Share of a word's letters up to which some of them, in order, are short for it."""
+_ALIKE = 0.5
+
+
+def _says_the_same(source: str, target: str) -> bool:
+    """Whether one name shows the other: other spelling, a part of it, an abbreviation, a slip.
+
+    An id is of one kind of thing: there a slip (`contact`, `contract`) is no slip.
+    """
+    a, b = words_of(source), words_of(target)
+    if "".join(a) == "".join(b):
+        return True
+    if are_opposites(source, target) or name_similarity(source, target) < _SHOWN_BY_NAME:
+        return False
+    is_id = not _IDS.isdisjoint(a)
+    short, long = sorted((set(a) - set(b), set(b) - set(a)), key=len)
+    matched = all(any(_same_word(one, other, is_id=is_id) for other in long) for one in short)
+    return matched or (not is_id and DamerauLevenshtein.distance("".join(a), "".join(b)) == 1)
+
+
+def _same_word(one: str, other: str, *, is_id: bool) -> bool:
+    short, long = sorted((one, other), key=len)
+    if long.rstrip("s") == short.rstrip("s") or (long.startswith(short) and not is_id):
+        return True
+    if short[0] == long[0] and 2 <= len(short) <= _ABBREVIATED * len(long):
+        letters = iter(long)
+        if all(letter in letters for letter in short):
+            return True
+    distance = DamerauLevenshtein.distance(one, other)
+    if distance == 1:
+        return not is_id
+    # Alike and no slip: another word. Unlike, and yet of the same meaning: a listed one.
+    return 1 - distance / len(long) < _ALIKE and name_similarity(one, other) >= _SHOWN_BY_NAME
 
 
 def _of_cast(case: Case, edit: Cast, edits: list[Edit]) -> ChangeClass:
@@ -124,12 +171,8 @@ def _of_form(before: JsonValue, after: JsonValue) -> ChangeClass:
     """Lossless where the way back gives what was there; else something is lost, as by a split."""
     if isinstance(after, list) and len(after) == 1 and same_json(after[0], before):
         return "lossless"
-    if (
-        isinstance(before, str)
-        and before.strip()[:1] in ("[", "{")
-        and isinstance(after, list | dict)
-    ):
-        return "lossless"  # JSON text, and what it says
+    if isinstance(before, str) and isinstance(after, list | dict):
+        return "lossless" if before.strip()[:1] in ("[", "{") else "lossy"
     try:
         back = cast(after, type_of(before))
     except CastError:
@@ -147,6 +190,8 @@ def _of_value(case: Case, name: str, before: JsonValue, after: JsonValue) -> Cha
     if not isinstance(before, str) or not isinstance(after, str):
         return "semantic"
     bare = unmarked(before)
+    if are_opposites(bare, after) or (bare[:1] == "-") != (after[:1] == "-"):
+        return "semantic"
     if _plain(bare) == _plain(after) or same_moment(bare, after) or _regrouped(bare, after):
         return "lossless"
     if _says_less(bare, after):
@@ -201,4 +246,5 @@ def _says(before: JsonValue, after: JsonValue) -> bool:
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"[\s_-]+", "", text).lower()
+    """Without case and separators between words; a sign before a number stays."""
+    return re.sub(r"(?<=\w)[\s_-]+(?=\w)|\s+|_", "", text).lower()

@@ -7,8 +7,10 @@ is does not decide whether it may be followed; what it could do wrong does. The 
 service and in the SDK, so that neither has to trust the other.
 """
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Any, Final
 
 from aftercall.models.calls import ChangeClass, ToolAnnotations
@@ -48,18 +50,50 @@ _CHANGING: Final = _words_in(
 )
 _DESTROYING: Final = _words_in(
     """
-    clear delete destroy drop empty erase kill overwrite purge remove reset rm rmdir shutdown
-    terminate truncate uninstall wipe
+    ban cancel charge clear delete deploy destroy discard drop empty erase evict exec execute expire
+    flush kill merge overwrite pay payment prune publish purchase purge refund remove reset
+    revert revoke rm rmdir run shutdown terminate transfer truncate uninstall wipe withdraw
     """
 )
+"""What is not undone by calling again: it is gone, out, paid, or anything at all was run."""
 _QUALIFYING: Final = _words_in(
     """
-    above after allow append backup before below condition confirm confirmed diff dry encoding
-    except exclude excluded excludes excluding filter filters force ignore include keep limit
-    max maximum min minimum mode no not only overwrite patch permanent preview recursive scope
-    simulate since skip unless until where without
+    above after allow append backup before below besides but check condition confirm confirmed deny
+    diff draft dry encoding etag except exclude expected filter force ignore include invert keep
+    limit match max min mode negate never no not omit only other overwrite patch permanent preserve
+    preview protect recursive remaining rest retain safe scope simulate since skip unchanged
+    unless until validate what when where without
     """
 )
+_SPELT: Final = {
+    "confirmed": "confirm", "excepted": "except", "excluded": "exclude", "excludes": "exclude",
+    "excluding": "exclude", "filters": "filter", "ignored": "ignore", "included": "include",
+    "includes": "include", "including": "include", "inverted": "invert", "keeping": "keep",
+    "maximum": "max", "minimum": "min", "negated": "negate", "others": "other",
+    "protected": "protect", "retained": "retain", "simulated": "simulate",
+    "simulation": "simulate", "skipped": "skip",
+}  # fmt: skip
+_ACTING: Final = _words_in("append backup confirm dry force overwrite permanent preview simulate")
+BOUNDS: Final = _words_in("limit max min")
+"""Qualifiers that say how much: of a call that only reads, their other names say the same."""
+_PAIRS: Final = _words_in(
+    """
+    accept/declin accept/reject activ/suspend add/remov allow/block allow/deny allow/forbid
+    approv/reject asc/desc ascend/descend attach/detach before/after begin/end billing/shipping
+    buy/sell close/open connect/disconnect create/delet credit/debit decreas/increas decrypt/encrypt
+    deposit/withdraw down/up download/upload east/west enabl/disabl exclud/includ export/import
+    extern/intern first/last follow/unfollow from/to grant/revok hidden/visible hide/show high/low
+    inbound/outbound incoming/outgoing ingress/egress input/output left/right lock/open max/min
+    maximum/minimum mute/unmute negative/positive new/old north/south off/on parent/child
+    private/public pull/push read/write receiv/send recipient/sender shut/open since/until
+    sourc/destination sourc/target src/dst start/end start/stop upper/lower
+    """
+)
+_OPPOSITES: Final = frozenset(tuple(pair.split("/")[::way]) for pair in _PAIRS for way in (1, -1))
+_NEGATING: Final = ("de", "dis", "im", "in", "ir", "no", "non", "not", "un")
+_MAX_NAME: Final = 100
+_SHORT: Final = 3
+"""Letters up to which a word of a pair stands alone: `on` is not the beginning of `only`."""
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -70,11 +104,44 @@ def strictest(classes: Iterator[ChangeClass]) -> ChangeClass:
 
 def qualifiers_of(name: str) -> frozenset[str]:
     """The words of a parameter's name that limit, negate or qualify; empty for most."""
-    return frozenset(_words(name)) & _QUALIFYING
+    words = (_SPELT.get(word, word) for word in _words(name))
+    return _QUALIFYING.intersection(words)
 
 
-def reads_only(tool_name: str, annotations: ToolAnnotations | None) -> bool:
-    """Whether a tool says, or is presumed by its name where it says nothing, only to read."""
+def are_opposites(left: str, right: str) -> bool:
+    """Whether two names or values differ by a word and its opposite, or by a negation of it."""
+    if max(len(left), len(right)) > _MAX_NAME:
+        return False
+    one, other = set(_words(left)), set(_words(right))
+    return any(_oppose(*pair) for pair in product(one - other, other - one))
+
+
+def _oppose(one: str, other: str) -> bool:
+    if any(_begins(one, stem) and _begins(other, against) for stem, against in _OPPOSITES):
+        return True
+    return any(
+        longer.startswith(before) and _same_start(longer[len(before) :], shorter)
+        for longer, shorter in ((one, other), (other, one))
+        for before in _NEGATING
+    )
+
+
+def _begins(word: str, stem: str) -> bool:
+    return word == stem or (len(stem) > _SHORT and word.startswith(stem))
+
+
+def _same_start(one: str, other: str) -> bool:
+    """Equal but for the ending or a slip in it: `locked` and `lockd`."""
+    return one == other or (len(one) > _SHORT and one[:4] == other[:4])
+
+
+def reads_only(
+    tool_name: str, annotations: ToolAnnotations | None, call: Iterable[str] = ()
+) -> bool:
+    """Whether a tool says, or is presumed by its name where it says nothing, only to read.
+
+    Nothing is presumed of a `call` that has parameters such as `dryRun` or `force`.
+    """
     if annotations is not None and annotations.destructive_hint and not annotations.read_only_hint:
         return False
     if annotations is not None and annotations.read_only_hint is not None:
@@ -84,7 +151,8 @@ def reads_only(tool_name: str, annotations: ToolAnnotations | None) -> bool:
     )
     words = _words(tool_name)
     reads = not _READING.isdisjoint(words) or words[-1:] in _READING_NOUNS
-    return not hinted and reads and _CHANGING.isdisjoint(words)
+    acts = any(qualifiers_of(name) & _ACTING for name in call)
+    return not hinted and not acts and reads and _CHANGING.isdisjoint(words)
 
 
 def destroys(tool_name: str, annotations: ToolAnnotations | None) -> bool:
@@ -99,6 +167,7 @@ def may_be_followed(
     annotations: ToolAnnotations | None,
     *,
     rejected: bool,
+    call: Iterable[str] = (),
     principals: int = 0,
     quorum: int = QUORUM,
 ) -> tuple[bool, str]:
@@ -109,10 +178,11 @@ def may_be_followed(
         tool_name: of the tool that is called again.
         annotations: hints of the live tool that the caller trusts; None for none.
         rejected: whether the failed call was rejected before it ran.
+        call: the names of its parameters.
         principals: whose own repairs made the same change to values like these.
         quorum: how many of these a semantic change wants.
     """
-    reads = reads_only(tool_name, annotations)
+    reads = reads_only(tool_name, annotations, call)
     if not (rejected or reads or (annotations is not None and annotations.idempotent_hint)):
         return False, "the call may have had an effect, and nothing says that it can be repeated"
     refusal = ""
@@ -151,16 +221,26 @@ def _is_harmless_again(annotations: ToolAnnotations | None) -> bool:
     )
 
 
-def loses_qualifier(before: dict[str, Any], after: dict[str, Any]) -> bool:
-    """Whether a parameter that limits or negates is gone, or has become another one.
+def alters_qualifier(
+    before: dict[str, Any], after: dict[str, Any], *, but: frozenset[str] = frozenset()
+) -> bool:
+    """Whether a parameter that limits or negates is gone, is new, or has become another one.
 
-    Looks at every depth; one that was empty, false or null said nothing.
+    Looks at every depth, and into JSON text; one that was empty, false or null said nothing.
     """
-    return bool(_qualifying(before) - _qualifying(after))
+    return bool((_qualifying(before) ^ _qualifying(after)) - but)
+
+
+_MAX_TEXT: Final = 20_000
 
 
 def _qualifying(value: object) -> frozenset[str]:
     found: set[str] = set()
+    if isinstance(value, str) and value[:1] in ("{", "[") and len(value) <= _MAX_TEXT:
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return frozenset()
     if isinstance(value, dict):
         for name, inner in value.items():
             if inner not in (None, "", False, [], {}):

@@ -6,8 +6,8 @@ import pytest
 
 from aftercall.change_classes import (
     ORDER,
+    alters_qualifier,
     destroys,
-    loses_qualifier,
     may_be_followed,
     reads_only,
     strictest,
@@ -113,7 +113,7 @@ def test_what_limits_a_call_is_not_lost(
     before: dict[str, Any], after: dict[str, Any], lost: bool
 ) -> None:
     """At every depth; what is empty or false said nothing."""
-    assert loses_qualifier(before, after) == lost
+    assert alters_qualifier(before, after) == lost
 
 
 def test_the_strictest_class_counts() -> None:

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from aftercall.change_classes import (
     QUORUM,
+    alters_qualifier,
     destroys,
-    loses_qualifier,
     may_be_followed,
     reads_only,
 )
@@ -256,14 +256,14 @@ def _own_gate(
     The service knows how many mended such a call so, and may know hints that the caller does not;
     what the tool's name and the caller's own hints say of it is known here as well.
     """
-    if reads_only(tool_name, annotations):
+    if reads_only(tool_name, annotations, before):
         return ""
-    if loses_qualifier(before, after):
-        return "a parameter that limits what the call does would be lost"
+    if alters_qualifier(before, after):
+        return "a parameter that limits what the call does would be lost or become another"
     if offer.change_class is None or (annotations is None and not destroys(tool_name, None)):
         return ""
     safe, reason = may_be_followed(
-        offer.change_class, tool_name, annotations, rejected=True, principals=QUORUM
+        offer.change_class, tool_name, annotations, rejected=True, call=before, principals=QUORUM
     )
     return "" if safe else reason
 
