@@ -27,12 +27,7 @@ from ingest.intake import ExecutionConflictError, InvalidExecutionError
 from mongo.errors import StoreError, StoreFullError, StoreReadOnlyError
 from retrieval.fitness.registry import NoToolFitsError, UnknownNameError
 from retrieval.index.protocol import VectorIndexError
-from service.feedback import (
-    CorrectionConflictError,
-    InvalidCorrectionError,
-    NothingToCorrectError,
-    UnknownSuggestionError,
-)
+from service.feedback import CorrectionConflictError, NotRecordedError
 from service.logs import log_event
 from service.promotions import NothingBeforeError, NotPromotedError
 from service.tools import InvalidChangeError, RefusedError
@@ -113,15 +108,13 @@ _AWAY = "the {} cannot do this at the moment; try again shortly"
 ANSWERS: Mapping[type[Exception], tuple[int, str]] = {
     ExecutionConflictError: (409, "conflict"),
     InvalidExecutionError: (409, "refused"),
-    UnknownSuggestionError: (404, "not_found"),
     UnknownNameError: (404, "not_found"),
     NoToolFitsError: (404, "no_tool_fits"),
     NotPromotedError: (404, "not_promoted"),
     InvalidChangeError: (422, "invalid_request"),
     RefusedError: (409, "refused"),
     NothingBeforeError: (409, "nothing_before"),
-    NothingToCorrectError: (404, "not_found"),
-    InvalidCorrectionError: (409, "refused"),
+    NotRecordedError: (404, "not_found"),
     CorrectionConflictError: (409, "conflict"),
 }
 """Status and code of what operations raise; the message is the exception's. `refused` is what is

@@ -25,21 +25,14 @@ from mongo.contents import (
 from mongo.records import ToolKey, decoded
 from retrieval.log import executions, suggestion
 from service.context import Context
+from service.tools import RefusedError
 
 _LOOKED_AT = 500
 """Of the latest corrections, or calls of a session."""
 
 
-class UnknownSuggestionError(LookupError):
-    """No suggestion of this id was made in this workspace."""
-
-
-class NothingToCorrectError(LookupError):
-    """No such call of the session is recorded; the message says how to name one."""
-
-
-class InvalidCorrectionError(ValueError):
-    """The correction is well-formed but cannot be true, such as one of next year."""
+class NotRecordedError(LookupError):
+    """No such suggestion was made, or no such call of the session is recorded, in the workspace."""
 
 
 class CorrectionConflictError(ValueError):
@@ -54,14 +47,14 @@ async def record_outcome(
     It carries what the suggestion was, so that it teaches whatever becomes of the log.
 
     Raises:
-        UnknownSuggestionError: no such suggestion was made here.
+        NotRecordedError: no such suggestion was made here.
     """
     log = context.store.events
     known = context.suggester.issued(workspace, suggestion_id) or await suggestion(
         log, workspace, suggestion_id
     )
     if known is None:
-        raise UnknownSuggestionError(
+        raise NotRecordedError(
             f"no suggestion {suggestion_id} was made here; send the suggestionId that /suggest gave"
         )
     followed = await _call(context, workspace, report.execution_id)
@@ -84,8 +77,8 @@ async def correct(context: Context, workspace: str, correction: Correction) -> R
     again stays with the call of the first time. An execution that is named may be recorded later.
 
     Raises:
-        NothingToCorrectError: no such call of the session is recorded.
-        InvalidCorrectionError: its time cannot be true.
+        NotRecordedError: no such call of the session is recorded.
+        RefusedError: its time cannot be true.
         CorrectionConflictError: its id is taken by a correction with other content.
     """
     clean = _masked(context, correction)
@@ -168,7 +161,7 @@ def _checked_time(context: Context, correction: Correction) -> datetime:
     now = context.clock()
     moment = correction.timestamp or now
     if not EARLIEST <= moment <= now + MAX_CLOCK_SKEW:
-        raise InvalidCorrectionError(
+        raise RefusedError(
             f"timestamp: {moment.isoformat()} is not between {EARLIEST.date()} and tomorrow; "
             "check the clock of the sender, or leave it out"
         )
@@ -193,7 +186,7 @@ async def _corrected(
     if not calls:
         names = (("tool", correction.tool_name), ("server", correction.server_name))
         narrowed = "".join(f"of {what} {name!r} " for what, name in names if name is not None)
-        raise NothingToCorrectError(
+        raise NotRecordedError(
             f"no call {narrowed}is recorded of session {correction.session_id!r}; flush the "
             "recorder and send this again, or name the executionId that was corrected"
         )

@@ -21,10 +21,6 @@ class ArchiveError(AftercallError):
     """The archive cannot be written or read, or the store cannot take it; names the cure."""
 
 
-class DamagedFileError(ArchiveError):
-    """The compressed data are damaged or cut off; raised while reading."""
-
-
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _GZIP_LEVEL = 4
 """A third faster than level 6 for 8 % more bytes, on 20,000 executions of `bench/history.py`."""
@@ -101,7 +97,7 @@ def _packed(file: BinaryIO, *, zstd: bool) -> Iterator[BinaryIO]:
 def unpacked(name: str) -> Iterator[io.BufferedReader]:
     """The content of a file (or of stdin, for `-`), whether it is gzip, zstd or plain.
 
-    Reading raises `DamagedFileError` where the compressed data are damaged or cut off.
+    Reading raises `ArchiveError` where the compressed data are damaged or cut off.
 
     Raises:
         ArchiveError: it cannot be read; the message says why.
@@ -131,14 +127,14 @@ def _read(source: io.BufferedIOBase, most: int) -> bytes:
         # What comes before the damage is given first: so the right line is named.
         return source.read1(most)
     except EOFError:
-        raise DamagedFileError("the file ends too early: fetch it again") from None
+        raise ArchiveError("the file ends too early: fetch it again") from None
     except Exception as error:
         # zstd's own error is known only where zstd is.
         if not isinstance(error, OSError | zlib.error | ValueError) and (
             type(error).__name__ != "ZstdError"
         ):
             raise
-        raise DamagedFileError(f"the file cannot be unpacked ({error}): fetch it again") from error
+        raise ArchiveError(f"the file cannot be unpacked ({error}): fetch it again") from error
 
 
 class ReadBy(io.RawIOBase):

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from aftercall.cli import Command
-from service.cli.options import add_data_dir, add_logging, say, seldom, start
+from service.cli.options import add_common, say, seldom, start
 
 if TYPE_CHECKING:
     from service.archive import Header
@@ -22,8 +22,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "file", metavar="FILE",
         help="packed by zstd where it ends in .zst, else by gzip; - writes to stdout",
     )  # fmt: skip
-    add_data_dir(parser)
-    add_logging(parser)
+    add_common(parser)
 
 
 def _run(args: argparse.Namespace) -> int:

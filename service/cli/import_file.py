@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from aftercall.cli import Command
 from aftercall.cli.status import add_service, service_url
-from service.cli.options import add_data_dir, add_logging, say, seldom, start
+from service.cli.options import add_common, say, seldom, start
 
 if TYPE_CHECKING:
     from service.archive import Header
@@ -66,8 +66,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="results in transcripts that begin so are failures, such as 'Error:'; may be "
         "given several times. Without it only structured errors are",
     )
-    add_data_dir(parser)
-    add_logging(parser)
+    add_common(parser)
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING
 
 from aftercall.cli import Command
-from service.cli.options import add_data_dir, add_logging, say, seldom, start
+from service.cli.options import add_common, say, seldom, start
 
 if TYPE_CHECKING:
     from ingest.nightly import NightlyReport
@@ -49,8 +49,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     # For `serve`: gives way to others, and leaves telling how far it is.
     parser.add_argument("--background", action="store_true", help=argparse.SUPPRESS)
-    add_data_dir(parser)
-    add_logging(parser)
+    add_common(parser)
 
 
 def _run(args: argparse.Namespace) -> int:

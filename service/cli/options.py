@@ -15,15 +15,11 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 
-def add_data_dir(parser: argparse.ArgumentParser) -> None:
-    """`--data-dir`, which overrides `AFTERCALL_DATA_DIR`."""
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """`--data-dir`, which overrides `AFTERCALL_DATA_DIR`, `--log-format` and `--log-level`."""
     parser.add_argument(
         "--data-dir", type=Path, metavar="DIR", help="folder of the log store and the vectors"
     )
-
-
-def add_logging(parser: argparse.ArgumentParser) -> None:
-    """`--log-format` and `--log-level`."""
     parser.add_argument("--log-format", choices=("auto", "text", "json"))
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
 

@@ -3,7 +3,7 @@
 import argparse
 
 from aftercall.cli import Command
-from service.cli.options import add_data_dir, add_logging, say, start
+from service.cli.options import add_common, say, start
 
 _DESCRIPTION = """\
 Makes vectors, profiles, rules and statistics anew from the log, beside those that are in use, and
@@ -22,8 +22,7 @@ Killed at any point, what was known holds: run it again.
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = _DESCRIPTION
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    add_data_dir(parser)
-    add_logging(parser)
+    add_common(parser)
 
 
 def _run(args: argparse.Namespace) -> int:

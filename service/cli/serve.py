@@ -5,14 +5,13 @@ import sys
 import time
 
 from aftercall.cli import Command
-from service.cli.options import add_data_dir, add_logging, say, start
+from service.cli.options import add_common, say, start
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to listen on; 0 picks one (8799)")
-    add_data_dir(parser)
-    add_logging(parser)
+    add_common(parser)
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from aftercall.cli import Command
-from service.cli.options import add_data_dir, add_logging, say, start
+from service.cli.options import add_common, say, start
 
 if TYPE_CHECKING:
     from service.stores import Stores
@@ -33,8 +33,7 @@ _EMBEDDED_INDEX = (
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = _LONG_HELP
     parser.add_argument("--once", action="store_true", help="work off what is queued, and end")
-    add_data_dir(parser)
-    add_logging(parser)
+    add_common(parser)
 
 
 def _run(args: argparse.Namespace) -> int:
