@@ -17,7 +17,7 @@ from mongo.records import ToolKey
 from retrieval.answer import learned_lesson, lesson_of
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules, cohesion_of
-from retrieval.confidence import MIN_CONFIDENCE, lower_bound
+from retrieval.confidence import lower_bound
 from retrieval.edits import Add, Cast, Clamp, Edit, Remove, Rename, Replace, Unwrap
 from retrieval.health.record import HALF_LIFE, KnownHealth, Tally, decay
 from retrieval.knowledge.profile import COMMON_SESSIONS, Boundary
@@ -70,6 +70,8 @@ _QUANTILE = 0.75
 _LESSON = 0.9
 _BARE_ERROR = 0.3
 """An error without a lesson warns, and says itself what was wrong."""
+_LIKELY = 0.5
+"""A correction that is less likely to be right misleads more often than it helps."""
 _BOUNDARY = 0.8
 """Who knows that it is not the tool's job does not ask."""
 _UTILITY = 0.4
@@ -337,7 +339,7 @@ class _Facts:
             (share is None, -confidence, learned_lesson(rule.edits, share), rule)
             for rule, share in known.told_rules()
             if rule.edits and may_be_told(rule, self.record)
-            if (confidence := lower_bound(rule_trials(rule))) >= MIN_CONFIDENCE
+            if (confidence := lower_bound(rule_trials(rule))) >= _LIKELY
         ]
         if not rules:
             return Statement(_BARE_ERROR * rate, prompt, page, PITFALLS), None

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from aftercall.models import ErrorCategory
 from retrieval.boundaries.clusters import AxisClusters, KnownCluster
-from retrieval.edits import Add, Cast, Clamp, Rename, Replace
+from retrieval.edits import Add, Cast, Clamp, Rename, Replace, Respell
 from retrieval.health.record import Broken, MethodTallies
 from retrieval.knowledge.profile import ToolProfile
-from retrieval.knowledge.rules import RecoveryTimes, learn_recovery
+from retrieval.knowledge.rules import RecoveryTimes, learn_recovery, signature_id
 from retrieval.known_tools.pages import markdown_page, prompt_block
 from retrieval.known_tools.text import estimate_tokens
 from tests.retrieval.cases import object_schema
@@ -75,6 +75,18 @@ def test_a_pitfall_has_its_lesson_and_example() -> None:
     assert first.endswith('Example: failed {"max\\_count": 101}, worked {"max\\_count": 100}.')
     assert second.endswith('failed {"max\\_count": "10"}, worked {"max\\_count": 10}.')
     assert '"The parameter is called \\`max\\_count\\`, not \\`limit\\`."' in third
+
+
+def test_a_correction_that_is_likely_wrong_is_not_told() -> None:
+    """The mistake is, as what it is."""
+    known = knowledge(ToolProfile())
+    mended(known, "Invalid timezone: <v>", [Respell(name="timezone", style="title")])
+    [rule] = known.signatures[signature_id("Invalid timezone: <v>")].rules.values()
+    for each in range(4):
+        rule.evidence.mended_otherwise(f"agent {each}")
+    text = prompt_block([told(record(knowledge=known))], 2_000)
+    assert "Invalid timezone" in text
+    assert "Write" not in text
 
 
 def test_what_one_session_sent_is_not_told() -> None:
