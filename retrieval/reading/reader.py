@@ -239,6 +239,7 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
             for f in faults
         ),
     )
+    faults = _placed(faults, reading.category, message, leaves)
     names = {part for fault in faults for part in _names_said(fault, parameters)}
     return ErrorReading(
         category=reading.category,
@@ -293,6 +294,31 @@ def _breaks_off(text: str) -> bool:
     except (RecursionError, ValueError):
         return False
     return False
+
+
+_SHORTEST = 4
+"""Characters of a value from which on it stands in a message by no chance."""
+
+
+def _placed(
+    faults: tuple[Fault, ...], category: ErrorCategory, message: str, leaves: list[tuple[Path, str]]
+) -> tuple[Fault, ...]:
+    """The faults, where what names no place is about the only value of the call in the message."""
+    homeless = [f for f in faults if not f.path and f.kind in ("not_found", "not_allowed")]
+    if any(fault.path for fault in faults) or (not homeless and category != "not_found"):
+        return faults
+    shown = [
+        (path, text)
+        for path, text in leaves
+        if len(path) == 1
+        and len(text.strip()) >= _SHORTEST
+        and re.search(rf"(?<!\w){re.escape(text.strip())}(?!\w)", message)
+    ]
+    if len(shown) != 1:
+        return faults
+    [(path, text)] = shown
+    found = homeless[0] if homeless else Fault("not_found")
+    return (*(f for f in faults if f not in homeless), replace(found, path=path, value_text=text))
 
 
 def _has_run(details: JsonValue) -> bool:
@@ -367,7 +393,7 @@ def _place_of_value(
     """Where the one value of the call is that the message shows."""
     if fault.value_text is None or (fault.path and str(fault.path[0]) in parameters):
         return None
-    places = [path for path, text in leaves if text == fault.value_text]
+    places = [path for path, text in leaves if fault.value_text in (text, text.strip())]
     if fault.value_text[:1] in "[{":
         shown = islice(parameters.items(), _MAX_LEAVES)
         places += [(name,) for name, value in shown if _is_shown(value, fault.value_text)]

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from aftercall.models import ExecutionError
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import read_error
@@ -79,3 +81,22 @@ def test_a_message_of_a_mebibyte_is_cut_not_chewed() -> None:
     message = "topK must be <= 10. " + "x'" * 524_288
     reading = read_error(ExecutionError(message=message), {"topK": 50})
     assert reading.faults[0].maximum == 10
+
+
+@pytest.mark.parametrize(
+    ("message", "place"),
+    [
+        ("failed: GET https://api.example.com/repos/rivetlabs: 404 Not Found []", ("owner",)),
+        ("no such repository rivetlabs", ("owner",)),
+        ("rivetlabs has no repository parser: not found", ()),
+        ("404 Not Found", ()),
+    ],
+)
+def test_what_was_not_found_is_the_only_value_of_the_call_in_the_message(
+    message: str, place: tuple[str, ...]
+) -> None:
+    """Also where the message names no parameter; of two values neither is meant."""
+    call = {"owner": "rivetlabs", "repo": "parser", "page": 4}
+    faults = read_error(ExecutionError(message=message), call).faults
+    assert {fault.path for fault in faults} <= {place, ()}
+    assert any(fault.path == place for fault in faults) or not place
