@@ -16,7 +16,6 @@ error (Brier 1950).
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -223,11 +222,6 @@ def _strange(case: Case, proposal: Proposal) -> int:
     return len(view.unknown(proposal.parameters)) + len(view.missing(proposal.parameters))
 
 
-_PLACEHOLDER = re.compile(
-    r"<[^<>]{1,80}>|\$?\{\{?[^{}]{0,80}\}?\}|\.{3}|x{3,}|(?:your|insert|enter)[_ -].{1,60}"
-    r"|.{1,60}[_ -]here|todo|tbd|placeholder|undefined|null|none|nan|string",
-    re.IGNORECASE,
-)
 _QUOTES = ("'", '"', "`")
 
 
@@ -247,7 +241,7 @@ def _odd_values(case: Case, parameters: JsonObject) -> Iterator[bool]:
         is_usual = seen is not None and seen.formats.get(form, 0) > 0
         is_json = form == "json-text" and not (view and "json" in view.described_by)
         yield bool(
-            _PLACEHOLDER.fullmatch(value.strip())
+            is_placeholder(value)
             or (len(value) > 1 and value[0] in _QUOTES and value[0] == value[-1])
             or (is_json and not is_usual)
         )

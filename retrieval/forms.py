@@ -55,7 +55,7 @@ _DATES = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%d %B %Y", "%B %d, %Y",
           "%d %b %Y", "%b %d, %Y", "%b %d %Y", "%d. %B %Y", "%d-%b-%Y", "%d-%B-%Y", "%A, %B %d, %Y",
           "%a, %d %b %Y")  # fmt: skip
 _DAY_FIRST = ("%d/%m/%Y", "%d.%m.%Y", "%d-%m-%Y")
-_MONTH_FIRST = ("%m/%d/%Y", "%m-%d-%Y", "%m.%d.%Y")
+_MONTH_FIRST = ("%m/%d/%Y", "%m-%d-%Y")
 _CLOCK = re.compile(
     r"(?P<h>\d{1,2})(?::(?P<m>\d{2}))?(?::(?P<s>\d{2})(?:[.,](?P<f>\d{1,6})\d{0,3})?)?\s*"
     r"(?P<half>[ap]\.?m\.?)?(?:\s*h)?\s*(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d)?",
@@ -159,9 +159,10 @@ def _written(moment: Moment, form: str) -> str | None:
     if form == _ISO:
         return whole.isoformat().replace("+00:00", "Z")
     if form.endswith("Z"):
-        if zone is None or moment.day is None:
+        if moment.day is None:
             return None
-        whole = whole.astimezone(UTC)
+        # Where a tool takes only one zone, a time without any is most likely of that.
+        whole = whole.astimezone(UTC) if zone else whole
     return whole.strftime(form)
 
 
@@ -296,15 +297,15 @@ _TOLD = re.compile(
 
 
 @lru_cache(maxsize=1024)
-def told_form(words: str) -> str | None:
-    """The form of dates or times that a description or a message tells; None for none or two."""
-    found = set()
+def told_forms(words: str) -> tuple[str, ...]:
+    """The forms of dates or times that a description or a message tells; any of them will do."""
+    found = []
     for each in _TOLD.finditer(words):
         if each["shown"]:
-            found.add("YYYY-MM-DD" if "-" in each["shown"] else "HH:MM")
+            found.append("YYYY-MM-DD" if "-" in each["shown"] else "HH:MM")
         elif each["iso"]:
-            found.add("YYYY-MM-DD" if each["date"] else "date-time")
+            found.append("YYYY-MM-DD" if each["date"] else "date-time")
         else:
-            found.add(each["letters"] or each["directives"])
-    found -= {"date-time"} if len(found) == 2 else set()  # `ISO 8601 (YYYY-MM-DD)` says one
-    return found.pop() if len(found) == 1 else None
+            found.append(each["letters"] or each["directives"])
+    exact = [form for form in found if form != "date-time"]
+    return tuple(dict.fromkeys(exact or found))  # `ISO 8601 (YYYY-MM-DD)` says one

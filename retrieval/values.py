@@ -230,7 +230,30 @@ def says_nothing(value: JsonValue) -> bool:
 
 
 _PAIRS = {'"': '"', "'": "'", "`": "`", "<": ">", "(": ")", "[": "]", "\u201c": "\u201d",
-          "\u2018": "\u2019", "\u00ab": "\u00bb"}  # fmt: skip
+          "\u2018": "\u2019", "\u00ab": "\u00bb", "*": "*"}  # fmt: skip
+
+
+_LONGEST_MARKED = 100
+
+
+def is_marked(text: str) -> bool:
+    """Whether blanks, quotes or marks of a markup stand around a short text of one line."""
+    bare = unmarked(text)
+    in_marks = text != text.strip() or (text[:1] in "\"'`*" and bare != text)
+    return in_marks and len(text) <= _LONGEST_MARKED and "\n" not in bare
+
+
+_PLACEHOLDER = re.compile(
+    r"<[^<>]{1,80}>|\$?\{\{?[^{}]{0,80}\}?\}|\[[a-z]{1,30}(?:[ _-][a-z]{1,30}){0,4}\]|\.{3}|x{3,}"
+    r"|(?:your|insert|enter)[_ -].{1,60}|.{1,60}[_ -]here"
+    r"|todo|tbd|placeholder|undefined|null|none|nan|string",
+    re.IGNORECASE,
+)
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a text stands for a value that its writer did not have, such as `<your folder>`."""
+    return _PLACEHOLDER.fullmatch(text.strip()) is not None
 
 
 def unmarked(text: str) -> str:
@@ -239,8 +262,9 @@ def unmarked(text: str) -> str:
     while bare != before:
         before = bare
         bare = bare.rstrip(".,;!").strip()
-        if len(bare) > 2 and _PAIRS.get(bare[0]) == bare[-1] and bare[-1] not in bare[1:-1]:
-            bare = bare[1:-1].strip()
+        inner = bare[1:-1].strip("*") if bare.startswith("**") else bare[1:-1]
+        if len(bare) > 2 and _PAIRS.get(bare[0]) == bare[-1] and bare[-1] not in inner:
+            bare = inner.strip()
     return bare or text.strip()
 
 
@@ -331,10 +355,10 @@ _DIGITS = re.compile(r"\d+")
 def nearest(text: str, known: Sequence[str]) -> tuple[str, float] | None:
     """The known value that `text` most likely means, with a score in (0, 1]; None when unclear.
 
-    1.0 is equal up to case and separators; then a misspelling, the last part of a path-like value,
-    and a prefix. A tie between two different values is unclear. Values that differ in a digit name
-    different things (`acct-12`, `acct-13`), however alike they look. Only the first 2,000 known
-    values count, and no text longer than 200 characters.
+    1.0 is equal up to case and separators; then a misspelling, the last part of a path-like value
+    or its name without the extension, and a prefix. A tie between two different values is unclear.
+    Values that differ in a digit name different things (`acct-12`, `acct-13`), however alike they
+    look. Only the first 2,000 known values count, and no text longer than 200 characters.
     """
     flat = _flat(text)
     if not flat or len(text) > _MAX_TEXT:
@@ -357,13 +381,22 @@ def nearest(text: str, known: Sequence[str]) -> tuple[str, float] | None:
     return value, best
 
 
+def _means(groups: dict[str, frozenset[int]], text: str, value: str) -> bool:
+    """Whether a text and a value are in one group, as a whole or word by word."""
+    if _share(groups, _flat(text), _flat(value)):
+        return True
+    one, two = words_of(text[:_MAX_NAME]), words_of(value[:_MAX_NAME])
+    several = len(one) == len(two) > 1
+    return several and all(a == b or _share(groups, a, b) for a, b in zip(one, two, strict=True))
+
+
 def synonym_of(text: str, known: Sequence[str]) -> tuple[str, bool] | None:
     """The only known value that is a synonym of `text`, and whether it means just the same.
 
     By a list of words (`synonyms.toml`), of which some only mean nearly the same (done, closed).
     """
     for groups, exact in ((_SAME_VALUES, True), (_LIKE_VALUES, False)):
-        found = {each for each in known[:_MAX_KNOWN] if _share(groups, _flat(text), _flat(each))}
+        found = {each for each in known[:_MAX_KNOWN] if _means(groups, text, each)}
         if found:
             return (found.pop(), exact) if len(found) == 1 else None
     return None
@@ -384,7 +417,8 @@ def _nearness(flat: str, value: str) -> float:
         return 0.0
     if flat == other:
         return 1.0
-    if flat == _flat(re.split(r"[/.:]", value)[-1]) or flat.strip("./\\") == other:
+    ends = (re.split(r"[/.:]", value)[-1], value.rpartition(".")[0])
+    if flat in map(_flat, ends) or flat.strip("./\\") == other:
         return 0.92
     if differ_in_digits(flat, other):
         return 0.0

@@ -22,17 +22,18 @@ from typing import NamedTuple
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Action, EvidenceSource, Tool
 from aftercall.redaction import is_redacted
+from retrieval import WORDS
 from retrieval.edits import Edit, ValueSources, edit_key
-from retrieval.forms import meets, told_form
+from retrieval.forms import meets, told_forms
 from retrieval.health.record import Referred
 from retrieval.knowledge.documents import SeedEntry
 from retrieval.knowledge.links import Links, SessionCall
 from retrieval.knowledge.profile import ParameterProfile, ToolProfile
 from retrieval.knowledge.rules import RecoveryTimes, Repeats, SignatureKnowledge, ToolKnowledge
-from retrieval.parameters import ParameterView, Path, ToolView, object_view
+from retrieval.parameters import ParameterView, Path, ToolView, leaves_like, object_view
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
-from retrieval.values import fits
+from retrieval.values import fits, is_marked, words_of
 
 
 def inner_faults(schema: JsonObject, parameters: JsonObject) -> list[Fault]:
@@ -79,6 +80,9 @@ _MAX_SHOWN = 20
 _MAX_NAMES = 1_000
 _MANY = 5
 """Successes from which on what none of them had is taken as wrong beside what the error says."""
+_ITEM = 2
+"""Steps of a path to a parameter, or to an item of its list."""
+_FREE_TEXT = frozenset(WORDS["free_text"])
 _ENOUGH = 3
 """Successes from which on their types are taken as the parameter's."""
 
@@ -225,8 +229,17 @@ def _unfit(known: ParameterView, value: JsonValue) -> Fault | None:
 
 def stated_forms(known: ParameterView) -> list[str]:
     """The forms that the schema states of a parameter's texts, those that it asserts first."""
-    stated = (known.pattern, known.form, told_form(known.description))
-    return [form for form in stated if form]
+    asserted = [form for form in (known.pattern, known.form) if form]
+    return [*asserted, *(() if asserted else told_forms(known.description))]
+
+
+def misses(known: ParameterView, text: str) -> bool:
+    """Whether a text has not the form that the schema states; one of several told ones will do."""
+    asserted = [form for form in (known.pattern, known.form) if form]
+    if asserted:
+        return any(meets(text, form) is False for form in asserted)
+    told = told_forms(known.description)
+    return bool(told) and all(meets(text, form) is False for form in told)
 
 
 def _with_forms(said: tuple[Fault, ...], found: list[Fault]) -> tuple[Fault, ...]:
@@ -246,12 +259,10 @@ def _with_forms(said: tuple[Fault, ...], found: list[Fault]) -> tuple[Fault, ...
 
 def _out_of_form(view: ToolView, parameters: JsonObject) -> list[Fault]:
     return [
-        Fault("bad_format", (name,), expected_format=form, from_schema=True)
+        Fault("bad_format", (name,), expected_format=stated_forms(known)[0], from_schema=True)
         for name, value in islice(parameters.items(), _MAX_NAMES)
         if (known := view.parameters.get(name)) and isinstance(value, str)
-        and not is_redacted(value)
-        and (form := next((each for each in stated_forms(known)
-                           if meets(value, each) is False), None))
+        and not is_redacted(value) and misses(known, value)
     ]  # fmt: skip
 
 
@@ -262,7 +273,14 @@ def _suspects(
     profile: ToolProfile | None,
 ) -> list[Fault]:
     """The values that stand out; of a call with one parameter, that one."""
-    found = []
+    marked = [
+        name
+        for name, value in islice(parameters.items(), _MAX_NAMES)
+        if isinstance(value, str) and is_marked(value) and _FREE_TEXT.isdisjoint(words_of(name))
+    ]
+    if len(marked) == 1 and reading.category in _BLAMES_A_VALUE:
+        return [Fault("invalid", (marked[0],))]
+    found: list[Fault] = []
     for name, value in islice(parameters.items(), _MAX_NAMES):
         known = view.parameters.get(name) if view else None
         seen = profile.parameters.get(name) if profile else None
@@ -290,8 +308,9 @@ def _standing_out(
         if not fits(value, types):
             return Fault("wrong_type", (name,), expected_types=types, from_schema=True)
     stated = view.stated_values if view else ()
-    if len(stated) > 1 and isinstance(value, str) and value not in stated:
-        return Fault("not_allowed", (name,), allowed=tuple(stated), from_schema=True)
+    for path, text in leaves_like({name: value}, ()) if len(stated) > 1 else ():
+        if isinstance(text, str) and len(path) <= _ITEM and text not in stated:
+            return Fault("not_allowed", path, allowed=tuple(stated), from_schema=True)
     return None
 
 

@@ -192,6 +192,8 @@ def _of_value(case: Case, name: str, before: JsonValue, after: JsonValue) -> Cha
     bare = unmarked(before)
     if are_opposites(bare, after) or (bare[:1] == "-") != (after[:1] == "-"):
         return "semantic"
+    if "/" not in after:
+        bare = bare.removeprefix("./").removesuffix("/")
     if _plain(bare) == _plain(after) or same_moment(bare, after) or _regrouped(bare, after):
         return "lossless"
     if _says_less(bare, after):
@@ -230,7 +232,7 @@ def _says_less(before: str, after: str) -> bool:
     whole, part = moment_of(before), moment_of(after)
     if whole is None or part is None:
         return "@" in after and after in before
-    same_day = part.day in (None, whole.day)
+    same_day = part.day in (None, whole.day) and part.zone in (None, whole.zone)
     return same_day and (part.clock is None or same_moment(before, after, by_day=False))
 
 

@@ -31,7 +31,7 @@ from retrieval.proposals.experience import (
     rule_options,
     seed_options,
 )
-from retrieval.proposals.session import session_options
+from retrieval.proposals.session import absolute_path_options, session_options
 from retrieval.proposals.shape import Reshaped, best_matches, holds_parameters, reshaped
 from retrieval.proposals.values import (
     context_options,
@@ -291,6 +291,14 @@ def _inner_case(case: Case, fault: Fault) -> Case | None:
     elif isinstance(around, list) and isinstance(last, int) and last < len(around):
         parameters = {str(last): around[last]}
         view = element_view(schema, fault.path)
+        listed = case.parameter(str(prefix[0])) if len(prefix) == 1 else None
+        if listed is not None and listed.stated_values and view is not None:
+            # The list says in words which items there are.
+            items = {
+                name: replace(each, stated_values=each.stated_values or listed.stated_values)
+                for name, each in view.parameters.items()
+            }
+            view = replace(view, parameters=items)
     else:
         return None
     said = [
@@ -491,6 +499,7 @@ def _of_parameter(case: Case, index: int, fault: Fault) -> Iterator[Option]:
             known += unwrapped_options(case, index, fault.parameter)
         yield from known
         yield from session_options(case, index, fault, alone=not known)
+        yield from absolute_path_options(case, index, fault)
     yield from context_options(case, index, fault)
 
 

@@ -28,18 +28,20 @@ from retrieval.edits import (
     Unwrap,
     number_of,
 )
-from retrieval.forms import in_form, meets, told_form
+from retrieval.forms import in_form, same_moment, told_forms
 from retrieval.knowledge.profile import ParameterProfile
 from retrieval.parameters import JsonType, ParameterView, Path, general, leaves_like
 from retrieval.proposals.case import (
     Case,
     Option,
     Trials,
+    misses,
     prior,
     quoted,
     stated_forms,
     value_sources_of,
 )
+from retrieval.proposals.session import session_texts
 from retrieval.reading.faults import Fault
 from retrieval.texts import LetterCase, Stated, format_of, stated_in, written_in
 from retrieval.values import (
@@ -48,6 +50,8 @@ from retrieval.values import (
     catalogue,
     fits,
     is_about,
+    is_marked,
+    is_placeholder,
     is_portion,
     nearest,
     number,
@@ -147,6 +151,7 @@ _JUDGED = {"same": (30, 1), "slip": (16, 1), "near": (8, 1.5), "part": (4, 3)}
 _NEAR_REASONS: dict[EvidenceSource, str] = {
     "error": "the error lists it", "schema": "the schema states it",
     "profile": "other sessions used it with success", "seed": "it is a well-known value",
+    "session": "the session has it",
 }  # fmt: skip
 _ONE_SLIP = 0.9
 """`values.nearest` of one letter too many, too few, wrong or swapped."""
@@ -157,10 +162,11 @@ _LONG = 10
 _MAX_KNOWN = 2_000
 _SAID = prior("snap.said", 30, 1)
 _REWRITTEN = prior("format.asked", 20, 1)
-_WITHOUT_ZONE = Trials(5, 4)
-"""A judgement: many tools take a time without its zone, and strict ones do not."""
+_OF_NO_ZONE = Trials(7, 3)
+"""A judgement: of a time without a zone, which many tools take, and strict ones do not."""
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+")
-_UNMARKED = prior("format.unmarked", 4, 3)
+_UNMARKED = prior("format.unmarked", 10, 2)
+_NOT_KNOWN = frozenset({"not_found", "invalid"})
 _CASES: dict[tuple[LetterCase, ...], Callable[[str], str]] = {
     ("lower", "snake", "kebab"): str.lower,
     ("upper",): str.upper,
@@ -178,8 +184,10 @@ def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
     if fault.suggested and isinstance(value, str) and fault.suggested != value:
         edit = Replace(name=name, before=value, value=fault.suggested)
         yield _one(index, edit, "the error names it", _SAID, "error")
-    yield from _in_form(case, index, name, fault)
     yield from left_out_options(case, index, name)
+    yield from _in_form(case, index, name, fault)
+    if isinstance(value, str) and is_placeholder(value):
+        return  # what it stands for is nobody's guess
     for source, known in _known_values(case, name, fault):
         yield from _near(case, index, name, known, source)
     yield from _in_usual_case(case, index, name)
@@ -196,21 +204,33 @@ def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option
     value, view = case.parameters[name], case.parameter(name)
     if not isinstance(value, str):
         return
-    said = fault.expected_format or told_form(case.reading.signature)
-    by_schema = stated_forms(view) if view else []
-    forms = dict.fromkeys([*([said] if said else []), *by_schema])
-    for form in forms if fault.kind != "not_found" else ():
-        written = in_form(value, form)
-        if written is None or any(meets(written, each) is False for each in by_schema):
-            continue
-        source: EvidenceSource = "error" if form == said and not fault.from_schema else "schema"
-        is_local = form == "date-time" and _LOCAL.fullmatch(written)
+    said = list(told_forms(case.reading.signature))
+    vague = fault.from_schema or fault.expected_format == "date-time"
+    if fault.expected_format and not (said and vague):
+        said.insert(0, fault.expected_format)
+    forms = dict.fromkeys([*said, *(stated_forms(view) if view else [])])
+    found = {
+        form: written
+        for form in forms
+        if fault.kind != "not_found" and (written := in_form(value, form)) is not None
+        and not (view and misses(view, written))
+    }  # fmt: skip
+    # Of several forms one that says all that there is.
+    for form, written in sorted(found.items(), key=lambda each: not same_moment(value, each[1])):
+        source: EvidenceSource = "error" if form in said and not fault.from_schema else "schema"
+        is_local = _LOCAL.fullmatch(written) or (
+            written.endswith("Z") and not same_moment(unmarked(value), written)
+        )
         edit = Replace(name=name, before=value, value=written)
         reason = f"the same in the form {form} that the {source} asks for"
-        yield _one(index, edit, reason, _WITHOUT_ZONE if is_local else _REWRITTEN, source)
+        yield _one(index, edit, reason, _OF_NO_ZONE if is_local else _REWRITTEN, source)
         return
     bare = unmarked(value)
-    if not forms and bare != value and (value != value.strip() or value[0] in "\"'`<"):
+    if not is_marked(value):
+        bare = value
+    if fault.kind in _NOT_KNOWN:
+        bare = bare.removeprefix("./").rstrip("/") or bare
+    if not forms and bare != value and not is_placeholder(bare):
         edit = Replace(name=name, before=value, value=bare)
         yield _one(index, edit, "the same without the marks around it", _UNMARKED, "parameters")
 
@@ -245,6 +265,8 @@ def _known_values(
         yield "schema", view.allowed or view.stated_values
     if seen := case.seen(name):
         yield "profile", [common.value for common in seen.common_values()]
+    if fault.kind in _NOT_KNOWN:
+        yield "session", session_texts(case)
     for seed in case.seeds:
         if seed.catalogue and is_about(seed.catalogue, name, case.reading.signature):
             yield "seed", catalogue(seed.catalogue)
@@ -529,6 +551,7 @@ _TOO_LONG = 2
 """So many times as long as the longest of the successes' texts, a text is none of them."""
 _OWN_WORDS = frozenset(WORDS["of_names"])
 _SMALL_WORDS = frozenset(WORDS["small"])
+_NEVER_FILLED = frozenset(WORDS["never_of_context"])
 
 
 def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -547,6 +570,8 @@ def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         return
     else:
         yield from _other_halves(case, index, name)
+    if not _NEVER_FILLED.isdisjoint(words_of(name)):
+        return
     role = "missing" if is_missing else "instead"
     right, wrong = _UNCERTAIN
     for value, grade in _graded(case, name, sent)[:_MOST]:
@@ -598,6 +623,8 @@ def _graded(case: Case, name: str, sent: JsonValue) -> list[tuple[JsonValue, int
             continue
         value = _as_one_of(stated, types)
         if value is None or value == sent or (view and view.allowed and value not in view.allowed):
+            continue
+        if view and isinstance(value, str) and misses(view, value):
             continue
         key = str(value).lower()
         grade = _grade(case, name, stated, taken=key in taken)

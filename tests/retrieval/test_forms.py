@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.forms import in_form, meets, same_moment, told_form
+from retrieval.forms import in_form, meets, same_moment, told_forms
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,6 @@ def test_the_same_is_written_in_the_stated_form(text: str, form: str, expected: 
     [
         ("03/04/2026", "date"),  # two days
         ("2026-03-05", "date-time"),  # the time would be made up
-        ("2026-03-05 14:30", "YYYY-MM-DDTHH:MM:SSZ"),  # the zone would be
         ("14:30", "date"), ("tomorrow", "date"), ("2026-02-30", "date"),
         ("us dollars", "^[A-Z]{3}$"), ("2026-03-05", "date"), ("2026/03/05", r"^[\w/-]+$"),
         ("a", "no form at all"), ("a", "("),
@@ -45,15 +44,16 @@ def test_what_reads_two_ways_or_says_too_little_is_left_alone(text: str, form: s
 @pytest.mark.parametrize(
     ("words", "form"),
     [
-        ("Day of the flight in YYYY-MM-DD format", "YYYY-MM-DD"), ("ISO 8601 date", "YYYY-MM-DD"),
-        ("ISO 8601 timestamp, e.g. 2026-01-02T10:00:00Z", "date-time"),
-        ("the day, e.g. '2026-01-02'", "YYYY-MM-DD"), ("ISO 8601 (YYYY-MM-DD)", "YYYY-MM-DD"),
-        ("when to meet, HH:MM", "HH:MM"), ("DD/MM/YYYY or YYYY-MM-DD", None), ("a day", None),
+        ("Day of the flight in YYYY-MM-DD format", ["YYYY-MM-DD"]),
+        ("ISO 8601 date", ["YYYY-MM-DD"]), ("when to meet, HH:MM", ["HH:MM"]), ("a day", []),
+        ("ISO 8601 timestamp, e.g. 2026-01-02T10:00:00Z", ["date-time"]),
+        ("the day, e.g. '2026-01-02'", ["YYYY-MM-DD"]), ("ISO 8601 (YYYY-MM-DD)", ["YYYY-MM-DD"]),
+        ("DD/MM/YYYY or YYYY-MM-DD", ["DD/MM/YYYY", "YYYY-MM-DD"]),
     ],
 )  # fmt: skip
-def test_a_description_tells_a_form_or_none(words: str, form: str | None) -> None:
-    """Two forms are none: the tool takes either."""
-    assert told_form(words) == form
+def test_a_description_tells_forms_or_none(words: str, form: list[str]) -> None:
+    """Any of several will do."""
+    assert [*told_forms(words)] == form
 
 
 def test_a_moment_is_the_same_where_nothing_is_lost() -> None:
