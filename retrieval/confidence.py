@@ -37,6 +37,7 @@ from retrieval.proposals.case import Case, Trials
 from retrieval.proposals.compose import Proposal, propose
 from retrieval.reading.faults import Fault
 from retrieval.texts import format_of
+from retrieval.values import is_placeholder
 
 _MAX_PARAMETERS = 100_000
 """Characters of parameters that are held against a schema."""

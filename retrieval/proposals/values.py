@@ -564,8 +564,10 @@ def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         if is_missing or fault.kind in ("unexpected", "wrong_type") or is_redacted(sent):
             return
         yield from _restated(case, index, name, sent)
-        if isinstance(sent, str) and written_in(case.context, sent) is not None:
-            return  # the caller said this very value; another one would be another wish
+        if isinstance(sent, str) and (
+            is_placeholder(sent) or written_in(case.context, sent) is not None
+        ):
+            return  # what nobody knew, or this very value; another one would be another wish
     elif not is_missing:
         return
     else:
