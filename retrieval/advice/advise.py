@@ -33,7 +33,7 @@ from retrieval.knowledge.rules import TRANSIENT
 from retrieval.proposals.case import Advice, CallContext, Case, NoAdvice, Trials, quoted
 from retrieval.reading.category import Refusal, is_unknown_tool, refusal_of
 from retrieval.reading.faults import Fault
-from retrieval.reading.reader import ErrorReading
+from retrieval.reading.reader import READ_LIMIT, ErrorReading, ends_early
 from retrieval.values import catalogue, is_about, words_of
 
 _MAX_TOLD = 3
@@ -143,7 +143,7 @@ def advise(
 
     A call that several sessions made first counts before what the error says.
     """
-    if is_cut(case):
+    if is_cut(case, error):
         return CUT
     category = case.reading.category
     of_the_moment = category in TRANSIENT or category == "user_rejected"
@@ -157,12 +157,18 @@ CUT = NoAdvice(
 )
 
 
-def is_cut(case: Case) -> bool:
-    """Whether the arguments were cut off; a tool that needs none may be called without."""
+def is_cut(case: Case, error: ExecutionError) -> bool:
+    """Whether the arguments were cut off: the error says so, or some are missing where JSON broke.
+
+    A tool that needs none may be called without.
+    """
+    if not case.reading.is_cut:
+        lacks = any(fault.kind == "missing" and fault.from_schema for fault in case.faults)
+        return lacks and ends_early(error.message[:READ_LIMIT])
     needs_none = case.view is not None and not any(
         each.required for each in case.view.parameters.values()
     )
-    return case.reading.is_cut and (bool(case.parameters) or not needs_none)
+    return bool(case.parameters) or not needs_none
 
 
 def _stated(

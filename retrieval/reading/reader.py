@@ -277,10 +277,15 @@ def are_arguments_cut(message: str, parameters: JsonObject) -> bool:
     """
     if _RAN.search(message) or not _OF_JSON.search(message):
         return False
-    if any(isinstance(value, str) and _breaks_off(value) for value in parameters.values()):
+    if any(isinstance(each, str) and _breaks_off(each) for _, each in leaves_like(parameters, ())):
         return True
     is_theirs = not parameters or _OF_ARGUMENTS.search(message) is not None
-    return is_theirs and _ENDS_EARLY.search(message) is not None
+    return is_theirs and ends_early(message)
+
+
+def ends_early(message: str) -> bool:
+    """Whether an error says that JSON broke off, whosever it was."""
+    return _ENDS_EARLY.search(message) is not None and _RAN.search(message) is None
 
 
 def _breaks_off(text: str) -> bool:

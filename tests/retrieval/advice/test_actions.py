@@ -195,9 +195,11 @@ def test_a_loop_is_said_and_never_repeated(message: str) -> None:
     assert "do not send" not in (response.reason or response.suggestions[0].lesson)
 
 
-def test_one_error_again_and_again_is_a_loop_whatever_is_sent() -> None:
-    """Each try with another id is no other try."""
-    response = ask("No user found with id 42", {"id": "42"}, CallContext(repeats=Repeats(alike=3)))
+@pytest.mark.parametrize("error_type", ["Error", "low_utility"])
+def test_one_error_again_and_again_is_a_loop_whatever_is_sent(error_type: str) -> None:
+    """Each try with another id is no other try; nor is each answer that says itself to be empty."""
+    context = CallContext(repeats=Repeats(alike=3))
+    response = ask("No user found with id 42", {"id": "42"}, context, error_type)
     assert "came 3 times in this session, with other parameters too" in (response.reason or "")
 
 
@@ -208,6 +210,8 @@ def test_one_error_again_and_again_is_a_loop_whatever_is_sent() -> None:
         ("Failed to parse tool arguments: Unterminated string starting at: line 1", {"path": "a"}),
         ("Expecting ',' delimiter: line 1 column 12 (char 11)", {"edits": '[{"old": 1, "new": 2'}),
         ("edits must be an array", {"edits": '[{"old": "a", "new": "b'}),
+        ("edits must be an array", {"path": "a", "edits": [{"old": '{"a": "b'}]}),
+        ("Unterminated string in JSON at position 14", {"path": "a"}),
     ],
 )
 def test_a_call_that_was_cut_off_is_not_mended(message: str, parameters: dict[str, Any]) -> None:
