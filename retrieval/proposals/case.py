@@ -102,7 +102,7 @@ def faults_of(
         return ()
     if reading.category in _NOT_ABOUT_PARAMETERS:
         return reading.faults
-    said = reading.faults
+    said = tuple(_of_form(fault) for fault in reading.faults)
     if view is not None:
         said = _credible(said, parameters, view)
         shown = _shown_beside(said, parameters, view, schema)
@@ -126,6 +126,14 @@ def faults_of(
         return said
     suspects = _suspects(parameters, reading, view, profile)
     return _with_suspect(said, suspects[0]) if len(suspects) == 1 else said
+
+
+def _of_form(fault: Fault) -> Fault:
+    """A fault that lists forms, such as `YYYY-MM-DD`, is of the form, and they are no values."""
+    if fault.allowed and all(isinstance(each, str) and told_forms(each) for each in fault.allowed):
+        form = None if len(fault.allowed) > 1 else str(fault.allowed[0])
+        return replace(fault, kind="bad_format", allowed=(), stated=None, expected_format=form)
+    return fault
 
 
 def _credible(said: tuple[Fault, ...], parameters: JsonObject, view: ToolView) -> tuple[Fault, ...]:

@@ -1,0 +1,98 @@
+"""Values in the form, or of the list, that the tool states.
+
+And what the session and the context may put in their place.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from retrieval.knowledge.links import session_call
+from retrieval.proposals.case import Case
+from tests.retrieval.cases import answer_to, make_case, object_schema
+
+TEXT = {"type": "string"}
+STATE = {"type": "string", "enum": ["open", "closed"]}
+DAY = {"type": "string", "format": "date"}
+
+
+def best(case: Case, message: str) -> Any:
+    """The parameters of the first suggestion; None where there is none."""
+    found = answer_to(case, message).response.suggestions
+    return found[0].corrected_parameters if found else None
+
+
+@pytest.mark.parametrize(
+    ("sent", "message", "part", "meant"),
+    [
+        ("March 5, 2026", "Invalid input at value", DAY, "2026-03-05"),
+        ("March 5, 2026", "Bad request", DAY, "2026-03-05"),
+        ("1,500 USD", "Expected number, received NaN", {"type": "number"}, 1500),
+        ("`open`", "Bad request", STATE, "open"),
+        ("opened", "invalid value", STATE, "open"),
+        ("5 March 2026 14:30 UTC",
+         "invalid timestamp (supported formats: YYYY-MM-DDThh:mm:ssZ or YYYY-MM-DD)", TEXT,
+         "2026-03-05T14:30:00Z"),
+        ("5 March 2026", "Bad request",
+         {"type": "string", "description": "Day of the trip, as YYYY-MM-DD"}, "2026-03-05"),
+        ("`Docs`", "cd: '`Docs`': No such file or directory", TEXT, "Docs"),
+        (" Docs\n", "404 Not Found", TEXT, "Docs"),
+        (["drivar", "rear_left"], "KeyError: 'drivar'",
+         {"type": "array", "items": TEXT,
+          "description": "Doors. [Enum]: ['driver', 'passenger', 'rear_left']"},
+         ["driver", "rear_left"]),
+    ],
+)  # fmt: skip
+def test_a_value_gets_the_stated_form_whatever_the_error_says(
+    sent: Any, message: str, part: dict[str, Any], meant: Any
+) -> None:
+    """The schema shows what is wrong where the error does not."""
+    case = make_case({"value": sent}, message, schema=object_schema(value=part))
+    assert best(case, message) == {"value": meant}
+
+
+@pytest.mark.parametrize(
+    ("sent", "part"),
+    [("03/04/2026", DAY), ("<the day>", DAY), ("tomorrow", DAY), ("{{state}}", STATE),
+     ("5-10", {"type": "number"}), ("2026-03-05", {"type": "string", "format": "date-time"})],
+)  # fmt: skip
+def test_what_was_not_said_is_not_made_up(sent: str, part: dict[str, Any]) -> None:
+    """Two days, a placeholder, two numbers, a day without its time."""
+    case = make_case({"value": sent}, "invalid value", schema=object_schema(value=part))
+    assert best(case, "invalid value") is None
+
+
+@pytest.mark.parametrize("nothing", [None, "null", "undefined", "None", ""])
+def test_an_optional_parameter_that_says_nothing_is_left_out(nothing: str | None) -> None:
+    """A required one is not."""
+    call, message = {"q": "a", "state": nothing}, "state is not one of ['open', 'closed']"
+    optional = make_case(call, message, schema=object_schema(["q"], q="string", state=STATE))
+    required = make_case(call, message, schema=object_schema(q="string", state=STATE))
+    assert best(optional, message) == {"q": "a"}
+    assert best(required, message) is None
+
+
+@pytest.mark.parametrize(
+    ("used", "meant"),
+    [(["/srv/docs/a.md", "/srv/docs/b.md"], "/srv/docs/c.md"),
+     (["/srv/a.md", "/srv/docs/b.md"], "/srv/c.md"), (["/srv/docs/a.md", "/tmp/b.md"], None)],
+)  # fmt: skip
+def test_a_relative_path_is_taken_from_the_folder_that_the_session_used(
+    used: list[str], meant: str | None
+) -> None:
+    """Only where there is one such folder, or one above the others."""
+    message = "path not found: 'c.md'"
+    calls = [session_call("read_file", {"path": path}, {}) for path in used]
+    case = make_case({"path": "c.md"}, message, schema=object_schema(path="string"))
+    found = best(replace(case, session=lambda: calls), message)
+    assert found == (meant and {"path": meant})
+
+
+@pytest.mark.parametrize("name", ["query", "file_hash", "revision", "url", "command", "regex"])
+def test_words_of_the_context_are_no_query_hash_or_address(name: str) -> None:
+    """However near they stand to the name."""
+    message = f"'{name}' is a required property"
+    case = make_case({"title": "x"}, message, schema=object_schema(title="string", **{name: TEXT}))
+    context = f"Publish it, with the {name} 'Publish'"
+    assert best(replace(case, context=context), message) is None
