@@ -85,7 +85,11 @@ def _values(hint: Any) -> st.SearchStrategy[Any]:
         return st.tuples(*map(_values, arguments))
     if origin is dict:
         return json_objects
-    return _values(arguments[0]) if origin is Annotated else _models(hint)
+    if origin is Annotated:
+        # A check before or after leaves the values of a known hint as they are.
+        base, *checks = arguments
+        return _values(Annotated[base, *checks[:-1]] if checks[1:] else base)
+    return _models(hint)
 
 
 def _models(
