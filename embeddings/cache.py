@@ -144,9 +144,6 @@ async def open_embedder(
         cache_size: How many texts' vectors are remembered.
         threads: Threads of ONNX Runtime; 2 when `None`.
         on_progress: Told in one sentence what takes long.
-
-    Raises:
-        EmbeddingError: when the name is not accepted, or the model missing or damaged.
     """
     cache_dir, threads = cache_dir or default_cache_dir(), threads or DEFAULT_THREADS
     kind, _, argument = model.partition(":")

@@ -101,11 +101,7 @@ class SentenceTransformersEmbedder(ThreadedEmbedder):
 
     @classmethod
     async def open(cls, name_or_path: str) -> "SentenceTransformersEmbedder":
-        """Import torch and load the model, off the event loop; takes seconds.
-
-        Raises:
-            EmbeddingError: when the library is missing or the model does not load.
-        """
+        """Import torch and load the model, off the event loop; takes seconds."""
         model, weights = await asyncio.to_thread(_load, name_or_path)
         return cls(model, name=Path(name_or_path.rstrip("/")).name, weights_sha256=weights)
 
@@ -144,11 +140,7 @@ DEFAULT_THREADS = 2
 
 
 class OnnxModel:
-    """A model loaded from an exported folder; blocking, for one thread at a time.
-
-    Raises:
-        EmbeddingError: when the files are missing, damaged or not a model.
-    """
+    """A model loaded from an exported folder; blocking, for one thread at a time."""
 
     def __init__(self, folder: Path, *, threads: int) -> None:
         self.record: ModelRecord = load_record(folder)
@@ -200,9 +192,5 @@ class OnnxEmbedder(ThreadedEmbedder):
 
     @classmethod
     async def open(cls, folder: Path, *, threads: int = DEFAULT_THREADS) -> "OnnxEmbedder":
-        """Load an exported folder off the event loop; MiniLM takes some 0.3 s.
-
-        Raises:
-            EmbeddingError: when the files are missing, damaged or not a model.
-        """
+        """Load an exported folder off the event loop; MiniLM takes some 0.3 s."""
         return cls(await asyncio.to_thread(OnnxModel, folder, threads=threads))

@@ -48,11 +48,7 @@ CHECK_BATCHES: tuple[tuple[str, ...], ...] = (
 
 
 def export_model(model_dir: Path, target: Path, *, name: str) -> None:
-    """Make the folder `target`; does nothing when it is there already.
-
-    Raises:
-        EmbeddingError: when the model is of another kind, or its export does not agree with torch.
-    """
+    """Make the folder `target`; does nothing when it is there already."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with _locked(target.with_name(f".{target.name}.lock")):
         if target.exists():

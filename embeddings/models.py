@@ -79,11 +79,7 @@ def fingerprint(name: str, weights_sha256: str) -> str:
 
 
 def sha256(path: Path) -> str:
-    """Hex digest of a file's content.
-
-    Raises:
-        EmbeddingError: when the file cannot be read.
-    """
+    """Hex digest of a file's content."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -95,9 +91,6 @@ def load_record(folder: Path) -> ModelRecord:
     """The record of an exported folder, its files checked against it.
 
     Hashing the 90 MB of MiniLM takes some 60 ms.
-
-    Raises:
-        EmbeddingError: when the record or a file is missing, unreadable or not what was exported.
     """
     cure = f"delete the folder {folder} and start again: it is then exported anew"
     try:
@@ -114,11 +107,7 @@ def load_record(folder: Path) -> ModelRecord:
 
 
 def check_weights(folder: Path, expected_sha256: str) -> None:
-    """Refuse weights other than the expected ones.
-
-    Raises:
-        EmbeddingError: when they are missing or differ.
-    """
+    """Refuse weights other than the expected ones."""
     weights = folder / WEIGHTS_FILE
     found = sha256(weights)
     if found != expected_sha256:
@@ -132,9 +121,6 @@ async def bundled_model(cache_dir: Path, on_progress: Progress | None = None) ->
     """The exported folder of the bundled all-MiniLM-L6-v2.
 
     Once it is in the cache, neither torch nor the package with the weights is needed.
-
-    Raises:
-        EmbeddingError: when it is neither cached nor installed, or damaged.
     """
     target = exported_folder(cache_dir, BUNDLED_NAME, BUNDLED_WEIGHTS_SHA256)
     if not target.exists():
@@ -145,11 +131,7 @@ async def bundled_model(cache_dir: Path, on_progress: Progress | None = None) ->
 
 
 async def local_model(folder: Path, cache_dir: Path, on_progress: Progress | None = None) -> Path:
-    """The exported folder of a sentence-transformers folder on this machine.
-
-    Raises:
-        EmbeddingError: when it is no such folder, or of a kind that is not exported.
-    """
+    """The exported folder of a sentence-transformers folder on this machine."""
     name = (await asyncio.to_thread(folder.resolve)).name
     weights = await asyncio.to_thread(sha256, folder / WEIGHTS_FILE)
     target = exported_folder(cache_dir, name, weights)
@@ -159,11 +141,7 @@ async def local_model(folder: Path, cache_dir: Path, on_progress: Progress | Non
 
 
 def bundled_source() -> Path:
-    """The sentence-transformers folder of the bundled model, in the package that carries it.
-
-    Raises:
-        EmbeddingError: when that package is not installed.
-    """
+    """The sentence-transformers folder of the bundled model, in the package that carries it."""
     spec = importlib.util.find_spec(BUNDLED_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise EmbeddingError(

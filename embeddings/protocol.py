@@ -3,6 +3,8 @@
 A model uses all the cores it is given, so one thread is enough; what matters is what it runs
 next. A text that somebody waits for (role `query`) overtakes the rest of a bulk of documents at
 the next batch, and what has queued up meanwhile is run together.
+
+What the room cannot do, such as load a model, raises `EmbeddingError`, which names the cure.
 """
 
 import asyncio

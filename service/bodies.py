@@ -156,11 +156,7 @@ class JsonRequest(Request):
         return body
 
     async def json(self) -> Any:
-        """The value of the body, which FastAPI has asked for before.
-
-        Raises:
-            ProblemError: 400 when it is not JSON, 422 when it is nested too deep.
-        """
+        """The value of the body, which FastAPI has asked for before."""
         value = await parsed(await whole_body(self), parse_json)
         if isinstance(value, TooDeep):
             raise InvalidProblemError(f"the body {value.message}")
@@ -186,20 +182,12 @@ class JsonRoute(APIRoute):
 
 
 async def read_body(request: Request) -> bytes:
-    """The body of a request that carries JSON; for routes that read it themselves.
-
-    Raises:
-        ProblemError: as `JsonRequest.body`.
-    """
+    """The body of a request that carries JSON; for routes that read it themselves."""
     return await JsonRequest(request.scope, request.receive).body()
 
 
 async def whole_body(request: Request) -> bytes:
-    """The body as it came. `service.middleware.BodyLimits` has bounded it.
-
-    Raises:
-        ProblemError: 400 when the client went away.
-    """
+    """The body as it came. `service.middleware.BodyLimits` has bounded it."""
     try:
         return await Request.body(request)
     except ClientDisconnect:

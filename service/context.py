@@ -99,11 +99,7 @@ class Lifecycle:
 async def open_context(
     settings: Settings, on_phase: OnPhase = lambda _: None
 ) -> AsyncIterator[Context]:
-    """Open the rooms and what stands on them; close all in reverse, failures included.
-
-    Raises:
-        StoreError, EmbeddingError, VectorIndexError: what cannot be opened, with the cure.
-    """
+    """Open the rooms and what stands on them; close all in reverse, failures included."""
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(open_stores(settings, on_phase))
         store, memory, embedder = stores.store, stores.memory, stores.embedder

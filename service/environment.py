@@ -182,11 +182,7 @@ _HOURS = 24.0
 
 
 def check_serving(settings: Settings) -> None:
-    """Refuse what would leave a service useless without anybody noticing.
-
-    Raises:
-        ConfigurationError: naming the variables and the cure.
-    """
+    """Refuse what would leave a service useless without anybody noticing."""
     shares_nothing = settings.mongo.uri is None or settings.qdrant.url is None
     if shares_nothing and not settings.indexing.here:
         raise ConfigurationError(

@@ -142,11 +142,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
 
 def problem_of(request: Request, error: Exception) -> ProblemError:
-    """What is answered to an exception.
-
-    Raises:
-        Exception: the exception itself, when nobody expected it.
-    """
+    """What is answered to an exception."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, HTTPException):

@@ -38,11 +38,7 @@ async def tool_health(context: Context, workspace: str, name: str) -> ToolHealth
 
 
 async def health_of(context: Context, tool: ToolKey) -> ToolHealth:
-    """The health of the tool that calls name exactly so.
-
-    Raises:
-        UnknownToolError: it is neither registered nor was it ever called.
-    """
+    """The health of the tool that calls name exactly so."""
     memory = context.memory
     # Under no name at all is kept what is known of the workspace.
     registered = await memory.tool(tool) if tool.tool_name else None

@@ -94,11 +94,7 @@ def begun(
 
 
 def read(stream: BinaryIO, chosen: Chosen, given: Given) -> Iterator[Placed]:
-    """What a file says, in its order.
-
-    Raises:
-        AftercallError: the file cannot be read any further, such as where it is damaged.
-    """
+    """What a file says, in its order."""
     if chosen.format == "executions":
         yield from (_execution(*piece) for piece in _lines(stream, MAX_ENCODED))
         return

@@ -65,11 +65,7 @@ async def first(stopping: asyncio.Event, task: "asyncio.Task[object]") -> None:
 
 
 async def done_or_stopped(stopping: asyncio.Event, work: Awaitable[T]) -> T | None:
-    """What the work returns; None when a signal came first, and the work was cancelled.
-
-    Raises:
-        Exception: whatever the work raises.
-    """
+    """What the work returns; None when a signal came first, and the work was cancelled."""
     task = asyncio.ensure_future(work)
     await first(stopping, task)
     if not task.done():

@@ -73,9 +73,6 @@ async def agreement(context: Context) -> Agreement:
 
     A count of all vectors takes milliseconds on a large index, and status pages ask often: what it
     found is kept for five seconds, as long as the log store counts the same.
-
-    Raises:
-        StoreError: when the log store does not answer.
     """
     known = await counts(context.store)
     return await context.shared.get(("agreement", known), lambda: _compared(context), 5.0)

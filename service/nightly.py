@@ -78,11 +78,7 @@ async def nightly(
 
 
 async def run_process(settings: Settings) -> int:
-    """The nightly ingest in a process of its own, to its end; its exit code.
-
-    Raises:
-        OSError: no process can be had.
-    """
+    """The nightly ingest in a process of its own, to its end; its exit code."""
     others = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "aftercall.cli", "nightly", "--background",

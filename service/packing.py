@@ -48,9 +48,6 @@ def written(name: str) -> Iterator[BinaryIO]:
 
     Compressed by zstd where the name ends in `.zst`, else by gzip; `-` is stdout. The file is
     private (0600) and takes its name in one step, over one that has the name already.
-
-    Raises:
-        ArchiveError: it cannot be written; the message says why.
     """
     if name == STDIO:
         if sys.stdout.isatty():
@@ -98,9 +95,6 @@ def unpacked(name: str) -> Iterator[io.BufferedReader]:
     """The content of a file (or of stdin, for `-`), whether it is gzip, zstd or plain.
 
     Reading raises `ArchiveError` where the compressed data are damaged or cut off.
-
-    Raises:
-        ArchiveError: it cannot be read; the message says why.
     """
     with ExitStack() as stack:
         file = cast("io.BufferedReader", stack.enter_context(_opened(name)))

@@ -61,21 +61,13 @@ async def promote(
 
 
 async def read_promotion(context: Context, workspace: str, namespace: str) -> PromotionStatus:
-    """What is promoted in a namespace, and how it fares.
-
-    Raises:
-        NotPromotedError, UnknownNamespaceError: nothing is.
-    """
+    """What is promoted in a namespace, and how it fares."""
     registry = await context.memory.registry(workspace)
     return await _status(context, registry, _held_in(registry, namespace))
 
 
 async def remove_promotion(context: Context, workspace: str, namespace: str) -> None:
-    """Let the original serve again.
-
-    Raises:
-        NotPromotedError, UnknownNamespaceError: nothing is promoted.
-    """
+    """Let the original serve again."""
     async with context.changing:
         held = _held_in(await context.memory.registry(workspace), namespace)
         await _change(context, workspace, [_none(context, held, "removed")])
@@ -84,11 +76,7 @@ async def remove_promotion(context: Context, workspace: str, namespace: str) -> 
 async def promotion_history(
     context: Context, workspace: str, namespace: str, limit: int
 ) -> PromotionHistory:
-    """The latest changes in a namespace, newest first; none where nothing was ever promoted.
-
-    Raises:
-        UnknownNamespaceError: no tool serves it and nothing was promoted in it.
-    """
+    """The latest changes in a namespace, newest first; none where nothing was ever promoted."""
     events = await events_of(context.store.events, workspace, namespace, limit)
     if not events:
         _check_served(await context.memory.registry(workspace), namespace)
@@ -180,11 +168,7 @@ async def _prepared(
     *,
     is_file: bool = False,
 ) -> list[StoredPromotion]:
-    """The promotions with their times and the qualities that they inherit.
-
-    Raises:
-        RefusedError: one names no file, and no such version is registered.
-    """
+    """The promotions with their times and the qualities that they inherit."""
     now, held = context.clock(), registry.promotions
     new = {
         name: StoredPromotion(

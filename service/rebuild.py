@@ -41,9 +41,6 @@ async def rebuild(
     Killed at any point, what was known holds, and it can be run again.
 
     What was current on a server is removed `grace_s` seconds after the switch.
-
-    Raises:
-        StoreError, EmbeddingError, VectorIndexError, OSError: what stopped it, with the cure.
     """
     async with (
         _log(settings, say) as store,

@@ -74,11 +74,7 @@ class RecommendationQuery(WireModel):
 async def recommendations(
     context: Context, workspace: str, asked: RecommendationQuery
 ) -> RecommendationList:
-    """Those that are asked for, greatest priority first.
-
-    Raises:
-        UnknownToolError: nothing is known of a tool or a namespace of that name.
-    """
+    """Those that are asked for, greatest priority first."""
     found = await _all(context, workspace)
     if asked.tool_id is not None:
         found = await _about(context, workspace, asked.tool_id, found)

@@ -85,10 +85,6 @@ async def serve(
     It listens at once, so that `/healthz` answers while models load; all else is 503 until
     `on_ready` is called. A second signal ends the process where it stands, which is safe: what was
     acknowledged is durable.
-
-    Raises:
-        StoreError, EmbeddingError, VectorIndexError: what cannot be opened, with the cure.
-        ConfigurationError: spans are to be sent, and the extra for it is missing.
     """
     lifecycle = Lifecycle()
     with traced(settings) as with_spans:
@@ -151,10 +147,6 @@ async def work(settings: Settings, on_ready: Callable[[Stores], None]) -> None:
 
     A server that is away is waited for. A second signal ends the process where it stands, which is
     safe: a batch is committed whole or not at all.
-
-    Raises:
-        StoreError, EmbeddingError, VectorIndexError: what cannot be opened, with the cure.
-        ConfigurationError: spans are to be sent, and the extra for it is missing.
     """
 
     async def learn() -> None:

@@ -302,11 +302,7 @@ class Settings(BaseModel):
     log: LogSettings = Field(default_factory=LogSettings)
 
     def with_values(self, **sections: Mapping[str, object]) -> Self:
-        """A copy in which some fields of some sections are replaced; None leaves a field as it is.
-
-        Raises:
-            pydantic.ValidationError: when a value is out of range.
-        """
+        """A copy with some fields of some sections replaced; None leaves a field as it is."""
         values: dict[str, Any] = self.model_dump()
         for section, fields in sections.items():
             values[section] |= {name: value for name, value in fields.items() if value is not None}

@@ -344,11 +344,7 @@ async def tools(
 async def agent(
     context: Context, workspace: str, agent: str, window: UsageWindow
 ) -> AgentStatistics:
-    """The calls of one agent; those of a known one that has none in the window are none.
-
-    Raises:
-        UnknownAgentError: nobody of that name called anything lately.
-    """
+    """The calls of one agent; those of a known one that has none in the window are none."""
     span = _span(context, workspace, window)
     about = await span.about()
     longest = await _span(context, workspace, "30d").agents()
@@ -429,11 +425,7 @@ async def patterns(
 async def pattern(
     context: Context, workspace: str, pattern_id: str, window: UsageWindow
 ) -> PatternHistory:
-    """How often a pattern was met, day by day.
-
-    Raises:
-        UnknownPatternError: there is none of that id.
-    """
+    """How often a pattern was met, day by day."""
     stored = await stored_patterns(context, workspace, [pattern_id])
     if not stored:
         raise UnknownPatternError(pattern_id)

@@ -64,9 +64,6 @@ async def open_stores(
     """Open everything in order; close it in reverse, failures included.
 
     A server is waited for `patience_s` seconds; None: as long as it takes.
-
-    Raises:
-        StoreError, EmbeddingError, VectorIndexError: what cannot be opened, with the cure.
     """
     async with (
         opened_store(settings, on_phase, patience_s=patience_s) as store,
@@ -140,11 +137,7 @@ async def opened_store(
 async def opened_embedder(
     settings: Settings, on_phase: OnPhase = lambda _: None
 ) -> AsyncIterator[CachedEmbedder]:
-    """The embedder, until the block ends.
-
-    Raises:
-        EmbeddingError: why the model cannot be loaded, with the cure.
-    """
+    """The embedder, until the block ends."""
     on_phase("loading its embedding model")
     embedder = await open_embedder(
         settings.embedding.model,
@@ -210,11 +203,7 @@ def where_index_is(settings: Settings) -> str:
 
 
 async def open_named(settings: Settings, name: str, embedder: Embedder) -> VectorIndex:
-    """The index of a name, where the settings say, for the vectors of an embedder.
-
-    Raises:
-        VectorIndexError: as `retrieval.index.opening.open_index`.
-    """
+    """The index of a name, where the settings say, for the vectors of an embedder."""
     return await open_index(
         index_place(settings),
         name,
@@ -224,12 +213,7 @@ async def open_named(settings: Settings, name: str, embedder: Embedder) -> Vecto
 
 
 async def current_index_name(metadata: Metadata) -> str:
-    """The name of the index that holds.
-
-    Raises:
-        StoreError: when the store cannot be read.
-        VectorIndexError: when the fact names none.
-    """
+    """The name of the index that holds."""
     return index_name(await metadata.get(INDEX_FACT))
 
 
@@ -238,9 +222,6 @@ async def remove_former(place: IndexPlace, current: str) -> list[str]:
 
     An embedded one that a process has open stays: that process answers from it, and removes it when
     it has switched. What is newer than the current one is being made by a rebuild, or was.
-
-    Raises:
-        VectorIndexError: when they cannot be listed or removed.
     """
     removed = []
     names = await list_indexes(place)

@@ -78,11 +78,7 @@ async def put_tool(context: Context, workspace: str, tool_id: str, spec: ToolSpe
 async def get_tool(
     context: Context, workspace: str, tool_id: str, *, use_evolved: bool = False
 ) -> Tool:
-    """A tool as it was put; with `use_evolved` the version that was promoted in its place.
-
-    Raises:
-        UnknownToolError: there is none of that id.
-    """
+    """A tool as it was put; with `use_evolved` the version that was promoted in its place."""
     registry = await context.memory.registry(workspace)
     stored = registry.by_id.get(tool_id)
     if use_evolved:  # the name of a capability will do too (seed 002)
@@ -94,11 +90,7 @@ async def get_tool(
 
 
 async def delete_tool(context: Context, workspace: str, tool_id: str) -> None:
-    """Forget that a tool is registered; what was learned from its calls stays.
-
-    Raises:
-        UnknownToolError: there is none of that id.
-    """
+    """Forget that a tool is registered; what was learned from its calls stays."""
     async with context.changing:
         before = _registered(await context.memory.registry(workspace), tool_id)
         await _change(context, workspace, tool_id, before, None)
@@ -144,9 +136,6 @@ async def mark_failure(
 
     The version is the one that the mark names; else that of the recorded call that it names; else
     the one in force.
-
-    Raises:
-        UnknownToolError: no tool is registered under the id.
     """
     log, redactor, now = context.store.events, context.redactor, context.clock()
     registry = await context.memory.registry(workspace)

@@ -130,11 +130,7 @@ _SUFFIXES = ("", "-wal", "-shm")
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder that only this user may look into, unless it is there.
-
-    Raises:
-        StoreError: when it cannot be made.
-    """
+    """Make a folder that only this user may look into, unless it is there."""
     try:
         if folder.is_dir():
             return
@@ -148,9 +144,6 @@ def make_file(path: Path) -> None:
     """Make an empty file, unless it is there, and see that it can be written.
 
     SQLite would make it readable for all; its log takes the permissions from it.
-
-    Raises:
-        StoreError: when it cannot be made or written.
     """
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -160,11 +153,7 @@ def make_file(path: Path) -> None:
 
 
 def remove_file(path: Path) -> None:
-    """Remove a database file and what SQLite keeps beside it; nothing when it is not there.
-
-    Raises:
-        StoreError: when it cannot be removed.
-    """
+    """Remove a database file and what SQLite keeps beside it; nothing when it is not there."""
     try:
         for suffix in _SUFFIXES:
             path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
@@ -293,11 +282,7 @@ class ReadPool:
         self._connections: list[sqlite3.Connection] = []
 
     async def run(self, query: Callable[[sqlite3.Connection], T]) -> T:
-        """The answer of `query`, which must fetch all that it needs.
-
-        Raises:
-            StoreError: SQLite refuses, or the pool is closed.
-        """
+        """The answer of `query`, which must fetch all that it needs."""
         loop = asyncio.get_running_loop()
         try:
             answer = loop.run_in_executor(self._threads, partial(self._run, query))

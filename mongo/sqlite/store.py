@@ -545,12 +545,7 @@ def _open_file(
 
 
 def _check(path: Path) -> None:
-    """See that a file is empty or ours, before anything is written to it.
-
-    Raises:
-        StoreDamagedError: it is neither.
-        sqlite3.Error: it cannot be read.
-    """
+    """See that a file is empty or ours, before anything is written to it."""
     if path.stat().st_size == 0:
         return
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:

@@ -54,9 +54,6 @@ class GroupCommitWriter:
         It may run more than once, each time on a clean slate, and must not end the transaction. If
         it raises, its writes are undone and only its own caller sees the error. A caller that is
         cancelled does not know whether its operation was committed.
-
-        Raises:
-            StoreError: when SQLite refuses, or the writer is closed.
         """
 
         def alone(connection: sqlite3.Connection, _: Sequence[None]) -> list[Result]:
@@ -72,9 +69,6 @@ class GroupCommitWriter:
         """As `run`, for a handler that does the calls waiting for it all at once.
 
         It is given their arguments and returns one result for each, in order.
-
-        Raises:
-            StoreError: when SQLite refuses, or the writer is closed.
         """
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         with self._closing:

@@ -67,11 +67,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def interval_s(text: str) -> float:
-    """Seconds from `90m`, `24h`, `7d` or `30s`.
-
-    Raises:
-        argparse.ArgumentTypeError: it is none, or less than a second.
-    """
+    """Seconds from `90m`, `24h`, `7d` or `30s`."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip(), re.ASCII)
     seconds = float(found[1]) * _UNIT_S[found[2]] if found else 0.0
     if not 1 <= seconds < math.inf:
@@ -80,11 +76,7 @@ def interval_s(text: str) -> float:
 
 
 def steps(text: str) -> tuple[str, ...]:
-    """Names of steps from `patterns` or `patterns,expiry`.
-
-    Raises:
-        argparse.ArgumentTypeError: one is no step.
-    """
+    """Names of steps from `patterns` or `patterns,expiry`."""
     names = tuple(each.strip() for each in text.split(","))
     for name in names:
         if name not in STEPS:

@@ -30,11 +30,7 @@ through it as often as Python does by itself takes a fifth of the time of learni
 
 
 def start(args: argparse.Namespace) -> "Settings":
-    """`settings_from`, for a command that logs: from now on its events are written.
-
-    Raises:
-        ConfigurationError: naming what is wrong.
-    """
+    """`settings_from`, for a command that logs: from now on its events are written."""
     from service.logs import configure_logging
 
     settings = settings_from(args)
@@ -44,11 +40,7 @@ def start(args: argparse.Namespace) -> "Settings":
 
 
 def settings_from(args: argparse.Namespace) -> "Settings":
-    """The environment's settings with the command line's on top; warns of variables nobody reads.
-
-    Raises:
-        ConfigurationError: naming what is wrong.
-    """
+    """The environment's settings with the command line's on top; warns of unknown variables."""
     from pydantic import ValidationError
 
     from service.environment import (

@@ -81,11 +81,7 @@ async def agents(look: Look) -> Shown:
 
 
 async def agent(look: Look) -> Shown:
-    """The page of one.
-
-    Raises:
-        NothingHereError: no agent of that name called anything.
-    """
+    """The page of one."""
     name = look.named["agent"]
     try:
         found = await statistics.agent(*look.space, name, look.window)

@@ -126,9 +126,6 @@ async def evidence_of(
     """What shows patterns, by id: a few questions to the store, however many there are.
 
     Of each at most `most` repairs and examples.
-
-    Raises:
-        StoreError: when the store cannot say.
     """
     of_tools: dict[ToolKey, Sequence[MendedFailure]] = {}
     mending: dict[str, list[MendedFailure]] = {}
@@ -336,11 +333,7 @@ _MAX_RULES: Final = 20
 
 
 async def pattern(look: Look) -> Shown:
-    """The page.
-
-    Raises:
-        NothingHereError: there is no pattern of that id.
-    """
+    """The page."""
     pattern_id = look.named["pattern_id"]
     try:
         history = await statistics.pattern(*look.space, pattern_id, look.window)

@@ -75,11 +75,7 @@ def parameters_html(look: Look, found: ToolParameters | None) -> Html:
 
 
 async def record_of(context: Context, tool: ToolKey) -> ToolRecord:
-    """All that is known of a tool.
-
-    Raises:
-        StoreError: when the store cannot say.
-    """
+    """All that is known of a tool."""
     memory = context.memory
     stored = await memory.tool(tool)
     return ToolRecord(

@@ -149,11 +149,7 @@ async def tool(look: Look) -> Shown:
 
 
 async def evidence_of(look: Look, health: ToolHealth) -> ToolEvidence:
-    """What else is known of a tool.
-
-    Raises:
-        StoreError: when the store cannot say.
-    """
+    """What else is known of a tool."""
     context, workspace = look.context, look.workspace
     tool = ToolKey(workspace, health.tool.server_name, health.tool.tool_name)
     registry = await context.memory.registry(workspace)

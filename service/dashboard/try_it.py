@@ -185,11 +185,7 @@ async def _patterns(look: Look, call: FailedCall | None) -> Sequence[FailurePatt
 
 
 def request_of(typed: Texts) -> SuggestRequest:
-    """The question that a form asks.
-
-    Raises:
-        FaultyFormError: it asks none.
-    """
+    """The question that a form asks."""
     too_long = {name: each for name, each in typed.items() if len(each) > MAX_CHARS}
     if too_long:
         words = (

@@ -132,11 +132,7 @@ class Scene:
 
 
 async def play_scene(console: Console, scene: Scene) -> list[SceneCall]:
-    """A tool of a namespace degrades, recovers, and is chosen again.
-
-    Raises:
-        StageError: something does not happen that must, such as the demotion.
-    """
+    """A tool of a namespace degrades, recovers, and is chosen again."""
     played: list[SceneCall] = []
     stage = scene.stage
     parameters: JsonObject = {"repo_path": str(stage.repository), "max_count": 3}
@@ -214,11 +210,7 @@ def _export(stage: DemoStage, *, whole: bool) -> None:
 
 
 async def play_boundaries(console: Console, scene: Scene) -> BoundaryScene:
-    """A tool that is asked to do two jobs, and one whose answers are empty.
-
-    Raises:
-        StageError: something does not happen that must, such as the warning.
-    """
+    """A tool that is asked to do two jobs, and one whose answers are empty."""
     calls: list[BoundaryCall] = []
     for name, (description, properties) in _SITE_TOOLS.items():
         schema: JsonObject = {
@@ -409,10 +401,6 @@ async def run_demo(console: Console, *, keep: Path | None = None) -> Played:
     """Play all sessions and the scenes after them, and show what happened.
 
     Data and logs stay in `keep`; without it they are in a temporary folder that is removed.
-
-    Raises:
-        StageError: `keep` cannot be made or holds something, a process does not come up, or what
-            must happen does not.
     """
     started = time.monotonic()
     calls: list[PlayedCall] = []

@@ -227,9 +227,6 @@ def sessions_alone(
         seed: the same one gives the same sessions.
         days: UTC days, the last of which is that of `now`; at least 1.
         calls_per_day: a mean over a week.
-
-    Raises:
-        ValueError: `days` or `calls_per_day` is below 1, or `now` has no zone.
     """
     for plan in plan_sessions(seed, days, calls_per_day, now):
         session = play_session(plan, seed, now)

@@ -283,11 +283,7 @@ class SimTool(DemoTable):
         return kind.filled(_Words(dice))
 
     def call(self, parameters: JsonObject, moment: Moment) -> JsonValue:
-        """Call it as it is on that day.
-
-        Raises:
-            ToolFault: it refuses, or breaks down.
-        """
+        """Call it as it is on that day."""
         self._serve(moment)
         self.check(parameters)
         call = self._complete(parameters)
@@ -312,11 +308,7 @@ class SimTool(DemoTable):
         return {**read_table("dialects")["calm"], **next(spells, {})}
 
     def check(self, parameters: JsonObject) -> None:
-        """Refuse what the schema refuses; the first fault is told, in the server's dialect.
-
-        Raises:
-            ToolFault: naming the parameter.
-        """
+        """Refuse what the schema refuses; the first fault is told, in the server's dialect."""
         for kind, name, words in self._faults(parameters):
             value, dialect = parameters.get(name), read_table("dialects")[self.dialect]
             known = {"tool": self.spec.name, "name": name, "given": type(value).__name__}

@@ -56,11 +56,7 @@ class DemoStage:
 
 @contextmanager
 def stage_folder(keep: Path | None) -> Iterator[Path]:
-    """The folder `keep`, made and empty; when None, a temporary one that is removed at the end.
-
-    Raises:
-        StageError: it cannot be made, or holds something.
-    """
+    """The folder `keep`, made and empty; when None, a temporary one that is removed at the end."""
     try:
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)
@@ -81,11 +77,7 @@ def stage_folder(keep: Path | None) -> Iterator[Path]:
 
 @asynccontextmanager
 async def hosted(folder: Path) -> AsyncIterator[Hosted]:
-    """Start a service in an empty folder; it is stopped at the end, whatever happened.
-
-    Raises:
-        StageError: it does not come up.
-    """
+    """Start a service in an empty folder; it is stopped at the end, whatever happened."""
     port, log, environ = _free_port(), folder / "service.log", environment(os.environ)
     environ |= {QUORUM_VARIABLE: "1"}  # all agents are the one who watches
     arguments = ("serve", "--port", str(port), "--data-dir", str(folder / "data"))
@@ -98,11 +90,7 @@ async def hosted(folder: Path) -> AsyncIterator[Hosted]:
 
 @asynccontextmanager
 async def open_stage(folder: Path, say: Callable[[str], None]) -> AsyncIterator[DemoStage]:
-    """Start service and gateway; both are stopped at the end, whatever happened.
-
-    Raises:
-        StageError: when one of the processes does not come up.
-    """
+    """Start service and gateway; both are stopped at the end, whatever happened."""
     repository = make_repository(folder / "repository")
     say("starting the service (the first time, the model is exported once: about 15 s)")
     async with hosted(folder) as service:

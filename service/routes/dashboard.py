@@ -119,11 +119,7 @@ class Dashboard:
         return _framed(request, page, look, shown)
 
     async def post(self, request: Request) -> Response:
-        """*Try it*, asked.
-
-        Raises:
-            ProblemError: 403 for a page of another site.
-        """
+        """*Try it*, asked."""
         hosts = own_hosts(self._server) | {request.url.hostname or ""}
         refuse_foreign_origin(request.headers.get("origin"), hosts)
         body = (await request.body()).decode("utf-8", "replace")
