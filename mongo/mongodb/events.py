@@ -79,7 +79,7 @@ class MongoEvents:
         self._known_schemas: set[tuple[str, str]] = set()
 
     @guarded
-    async def append(  # noqa: D102
+    async def append(
         self, workspace: str, events: Sequence[Event], state: Sequence[StateRow] = ()
     ) -> list[Appended]:
         for event in events:
@@ -118,7 +118,7 @@ class MongoEvents:
         del self._waiting[workspace], self._writers[workspace]
 
     @guarded
-    async def after(self, workspace: str, position: int, limit: int) -> list[Event]:  # noqa: D102
+    async def after(self, workspace: str, position: int, limit: int) -> list[Event]:
         first_look = (position, time.monotonic())
         while True:
             page = await _page(self._db, workspace, position, limit)
@@ -136,9 +136,7 @@ class MongoEvents:
             position = page.through
 
     @guarded
-    async def find(  # noqa: D102
-        self, workspace: str, kind: EventKind, ids: Sequence[str]
-    ) -> list[Event]:
+    async def find(self, workspace: str, kind: EventKind, ids: Sequence[str]) -> list[Event]:
         if not ids:
             return []
         wanted = [key(workspace, kind, each) for each in dict.fromkeys(ids)]
@@ -147,7 +145,7 @@ class MongoEvents:
         return [found[each] for each in dict.fromkeys(ids) if each in found]
 
     @guarded
-    async def latest(  # noqa: D102
+    async def latest(
         self,
         workspace: str,
         kind: EventKind,
@@ -175,7 +173,7 @@ class MongoEvents:
         return sorted(chain.from_iterable(pages), key=lambda event: -event.position)
 
     @guarded
-    async def state(  # noqa: D102
+    async def state(
         self, workspace: str, kind: StateKind, keys: Sequence[str] | None = None
     ) -> list[StateRow]:
         await _settled(self._db, workspace)
@@ -191,9 +189,7 @@ class MongoEvents:
         ]
 
     @guarded
-    async def schemas(  # noqa: D102
-        self, workspace: str, hashes: Collection[str]
-    ) -> dict[str, JsonObject]:
+    async def schemas(self, workspace: str, hashes: Collection[str]) -> dict[str, JsonObject]:
         if not hashes:
             return {}
         wanted = [key(workspace, each) for each in set(hashes)]
@@ -201,16 +197,14 @@ class MongoEvents:
         return {row["hash"]: json.loads(row["data"]) async for row in rows}
 
     @guarded
-    async def heads(self) -> dict[str, Head]:  # noqa: D102
+    async def heads(self) -> dict[str, Head]:
         rows = await self._db.heads.find({}, _WITHOUT_BODY).to_list()
         heads = await asyncio.gather(*(_head(self._db, row) for row in rows))
         pairs = zip(rows, heads, strict=True)
         return {row["_id"]: head for row, head in pairs if head.position}
 
     @guarded
-    async def erase(  # noqa: D102
-        self, workspace: str, through: int, before: datetime, limit: int
-    ) -> int:
+    async def erase(self, workspace: str, through: int, before: datetime, limit: int) -> int:
         while True:
             row = await _settled(self._db, workspace)
             if row is None:

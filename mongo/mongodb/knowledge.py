@@ -72,7 +72,7 @@ class MongoKnowledge:
         self._building = building
 
     @guarded
-    async def cursors(self) -> dict[str, Cursor]:  # noqa: D102
+    async def cursors(self) -> dict[str, Cursor]:
         which = {"generation": self.generation}
         rows = await self._db.cursors.find(which, _WITHOUT_BODY).to_list()
         for row in rows:
@@ -81,7 +81,7 @@ class MongoKnowledge:
         return {row["workspace"]: Cursor(row["position"], row["serial"]) for row in rows}
 
     @guarded
-    async def commit(self, commit: Commit) -> int:  # noqa: D102
+    async def commit(self, commit: Commit) -> int:
         db, workspace = self._db, commit.workspace
         pieces = [
             bson.encode({"changes": piece}) for piece in database.batches(self._changes(commit))
@@ -106,9 +106,7 @@ class MongoKnowledge:
                 return serial
 
     @guarded
-    async def get(  # noqa: D102
-        self, workspace: str, kind: str, keys: Collection[str]
-    ) -> list[Row]:
+    async def get(self, workspace: str, kind: str, keys: Collection[str]) -> list[Row]:
         if not keys:
             return []
         wanted = [self._key(workspace, kind, each) for each in set(keys)]
@@ -116,7 +114,7 @@ class MongoKnowledge:
         return [_row(row) async for row in self._rows(kind).find(which)]
 
     @guarded
-    async def scan(  # noqa: D102
+    async def scan(
         self,
         workspace: str,
         kind: str | None,
@@ -155,7 +153,7 @@ class MongoKnowledge:
         )
 
     @guarded
-    async def count(self, kind: str, workspace: str | None = None) -> int:  # noqa: D102
+    async def count(self, kind: str, workspace: str | None = None) -> int:
         names = [workspace]
         if workspace is None:
             rows = self._db.cursors.find({"generation": self.generation}, {"workspace": 1})
@@ -171,7 +169,7 @@ class MongoKnowledge:
         return sum(counts)
 
     @guarded
-    async def sums(  # noqa: D102
+    async def sums(
         self,
         workspace: str,
         what: Sequence[str],

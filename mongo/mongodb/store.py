@@ -61,7 +61,7 @@ class MongoStore:
     counters = knowledge
 
     @guarded
-    async def refresh(self) -> bool:  # noqa: D102
+    async def refresh(self) -> bool:
         return await self._refresh()
 
     async def _refresh(self) -> bool:
@@ -79,7 +79,7 @@ class MongoStore:
         return True
 
     @guarded
-    async def open_generation(self, number: int) -> MongoKnowledge:  # noqa: D102
+    async def open_generation(self, number: int) -> MongoKnowledge:
         if number not in self._generations:
             attempt = None
             if number > self.knowledge.generation:
@@ -92,7 +92,7 @@ class MongoStore:
         return self._generations[number]
 
     @guarded
-    async def switch(self, number: int, facts: Mapping[str, str]) -> None:  # noqa: D102
+    async def switch(self, number: int, facts: Mapping[str, str]) -> None:
         switched = await self._db.mark.update_one(
             {
                 "_id": MARK,
@@ -115,7 +115,7 @@ class MongoStore:
         await self._refresh()
         self._switched_to = number
 
-    async def close(self) -> None:  # noqa: D102
+    async def close(self) -> None:
         # Not before: other processes answer from the former generation until they look again.
         passed, self._switched_to = self._switched_to, BASE
         if passed != BASE:
@@ -130,12 +130,12 @@ class MongoLeases:
         self._db = db
 
     @guarded
-    async def read(self, name: str) -> Lease | None:  # noqa: D102
+    async def read(self, name: str) -> Lease | None:
         row = await self._db.leases.find_one({"_id": name})
         return None if row is None or row["token"] == 0 else _lease(row)
 
     @guarded
-    async def take(self, name: str, holder: str, seen: Lease | None) -> Lease | None:  # noqa: D102
+    async def take(self, name: str, holder: str, seen: Lease | None) -> Lease | None:
         if seen is None:
             # One that nobody ever held has the token 0.
             fresh = {"holder": "", "token": 0, "beat": 0, "held": False}
@@ -151,14 +151,14 @@ class MongoLeases:
         return mine if taken.matched_count else None
 
     @guarded
-    async def beat(self, lease: Lease) -> Lease | None:  # noqa: D102
+    async def beat(self, lease: Lease) -> Lease | None:
         row = await self._db.leases.find_one_and_update(
             _holding(lease), {"$inc": {"beat": 1}}, return_document=ReturnDocument.AFTER
         )
         return None if row is None else _lease(row)
 
     @guarded
-    async def give_back(self, lease: Lease) -> None:  # noqa: D102
+    async def give_back(self, lease: Lease) -> None:
         await self._db.leases.update_one(_holding(lease), {"$set": {"held": False}})
 
 
@@ -169,13 +169,13 @@ class MongoMetadata:
         self._db = db
 
     @guarded
-    async def get(self, name: str) -> str | None:  # noqa: D102
+    async def get(self, name: str) -> str | None:
         mark = await self._db.mark.find_one({"_id": MARK}, {"facts": 1}) or {}
         value: str | None = mark.get("facts", {}).get(_field(name).removeprefix("facts."))
         return value
 
     @guarded
-    async def put(self, name: str, value: str) -> None:  # noqa: D102
+    async def put(self, name: str, value: str) -> None:
         await self._db.mark.update_one({"_id": MARK}, {"$set": {_field(name): value}})
 
 

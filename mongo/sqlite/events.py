@@ -77,12 +77,12 @@ class SqliteEvents:
         self._writer = writer
         self._readers = readers
 
-    async def append(  # noqa: D102
+    async def append(
         self, workspace: str, events: Sequence[Event], state: Sequence[StateRow] = ()
     ) -> list[Appended]:
         return await self._writer.run_together(_append, _Arrival(workspace, events, state))
 
-    async def after(self, workspace: str, position: int, limit: int) -> list[Event]:  # noqa: D102
+    async def after(self, workspace: str, position: int, limit: int) -> list[Event]:
         query = f"""
         SELECT {_COLUMNS} FROM events WHERE workspace = ? AND position > ?
         ORDER BY position LIMIT ?
@@ -91,9 +91,7 @@ class SqliteEvents:
             lambda c: _bounded(workspace, c.execute(query, (workspace, position, limit)))
         )
 
-    async def find(  # noqa: D102
-        self, workspace: str, kind: EventKind, ids: Sequence[str]
-    ) -> list[Event]:
+    async def find(self, workspace: str, kind: EventKind, ids: Sequence[str]) -> list[Event]:
         query = f"""
         SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN events AS e
         ON e.workspace = ? AND e.kind = ? AND e.id = wanted.value ORDER BY wanted.key
@@ -103,7 +101,7 @@ class SqliteEvents:
             lambda c: [_event(workspace, row) for row in c.execute(query, parameters)]
         )
 
-    async def latest(  # noqa: D102
+    async def latest(
         self,
         workspace: str,
         kind: EventKind,
@@ -137,7 +135,7 @@ class SqliteEvents:
 
         return await self._readers.run(read)
 
-    async def state(  # noqa: D102
+    async def state(
         self, workspace: str, kind: StateKind, keys: Sequence[str] | None = None
     ) -> list[StateRow]:
         query = "SELECT key, position, data FROM state WHERE workspace = ? AND kind = ?"
@@ -152,9 +150,7 @@ class SqliteEvents:
             ]
         )
 
-    async def schemas(  # noqa: D102
-        self, workspace: str, hashes: Collection[str]
-    ) -> dict[str, JsonObject]:
+    async def schemas(self, workspace: str, hashes: Collection[str]) -> dict[str, JsonObject]:
         query = """
         SELECT hash, data FROM schemas
         WHERE workspace = ? AND hash IN (SELECT value FROM json_each(?))
@@ -164,7 +160,7 @@ class SqliteEvents:
             lambda c: {name: json.loads(data) for name, data in c.execute(query, parameters)}
         )
 
-    async def heads(self) -> dict[str, Head]:  # noqa: D102
+    async def heads(self) -> dict[str, Head]:
         query = """
         SELECT h.workspace, h.position, c.kind, c.number
         FROM heads AS h LEFT JOIN counts AS c ON c.workspace = h.workspace ORDER BY h.workspace
@@ -182,9 +178,7 @@ class SqliteEvents:
 
         return await self._readers.run(read)
 
-    async def erase(  # noqa: D102
-        self, workspace: str, through: int, before: datetime, limit: int
-    ) -> int:
+    async def erase(self, workspace: str, through: int, before: datetime, limit: int) -> int:
         def operation(connection: sqlite3.Connection) -> int:
             erased = connection.execute(
                 """

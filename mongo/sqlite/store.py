@@ -86,7 +86,7 @@ class SqliteKnowledge:
         self._readers = readers
         self._resources = resources
 
-    async def cursors(self) -> dict[str, Cursor]:  # noqa: D102
+    async def cursors(self) -> dict[str, Cursor]:
         query = "SELECT workspace, position, serial FROM cursors"
         return await self._readers.run(
             lambda c: {
@@ -94,12 +94,10 @@ class SqliteKnowledge:
             }
         )
 
-    async def commit(self, commit: Commit) -> int:  # noqa: D102
+    async def commit(self, commit: Commit) -> int:
         return await self._writer.run(lambda connection: _commit(connection, commit))
 
-    async def get(  # noqa: D102
-        self, workspace: str, kind: str, keys: Collection[str]
-    ) -> list[Row]:
+    async def get(self, workspace: str, kind: str, keys: Collection[str]) -> list[Row]:
         query = f"""
         SELECT r.{_COLUMNS.replace(", ", ", r.")} FROM json_each(?) AS wanted CROSS JOIN rows AS r
         ON r.workspace = ? AND r.kind = ? AND r.key = wanted.value
@@ -109,7 +107,7 @@ class SqliteKnowledge:
             lambda c: [_row(workspace, row) for row in c.execute(query, parameters)]
         )
 
-    async def scan(  # noqa: D102
+    async def scan(
         self,
         workspace: str,
         kind: str | None,
@@ -142,7 +140,7 @@ class SqliteKnowledge:
             lambda c: _bounded(workspace, c.execute(query, given), limit, whole=by == "serial")
         )
 
-    async def count(self, kind: str, workspace: str | None = None) -> int:  # noqa: D102
+    async def count(self, kind: str, workspace: str | None = None) -> int:
         query = "SELECT count(*) FROM rows WHERE kind = ?"
         parameters = [kind]
         if workspace is not None:
@@ -150,7 +148,7 @@ class SqliteKnowledge:
             parameters.append(workspace)
         return await self._readers.run(lambda c: int(c.execute(query, parameters).fetchone()[0]))
 
-    async def sums(  # noqa: D102
+    async def sums(
         self,
         workspace: str,
         what: Sequence[str],
@@ -343,7 +341,7 @@ class SqliteStore:
 
     counters = knowledge
 
-    async def refresh(self) -> bool:  # noqa: D102
+    async def refresh(self) -> bool:
         number = int(await self.metadata.get(_GENERATION) or 1)
         before = self._current
         if before is not None and before.generation == number:
@@ -356,7 +354,7 @@ class SqliteStore:
             await asyncio.to_thread(self._remove_unnamed, number)
         return True
 
-    async def open_generation(self, number: int) -> SqliteKnowledge:  # noqa: D102
+    async def open_generation(self, number: int) -> SqliteKnowledge:
         return await self._open(number, is_new=number > self.knowledge.generation)
 
     async def _open(self, number: int, *, is_new: bool) -> SqliteKnowledge:
@@ -366,7 +364,7 @@ class SqliteStore:
             )
         return self._generations[number]
 
-    async def switch(self, number: int, facts: Mapping[str, str]) -> None:  # noqa: D102
+    async def switch(self, number: int, facts: Mapping[str, str]) -> None:
         def operation(connection: sqlite3.Connection) -> None:
             current = _get(connection, _GENERATION) or "1"
             if int(current) != number - 1:
@@ -380,7 +378,7 @@ class SqliteStore:
         await self._writer.run(operation)
         await self.refresh()
 
-    async def close(self) -> None:  # noqa: D102
+    async def close(self) -> None:
         self._current = None
         for each in self._generations.values():
             await asyncio.to_thread(each.close)
@@ -402,10 +400,10 @@ class SqliteLeases:
         self._writer = writer
         self._readers = readers
 
-    async def read(self, name: str) -> Lease | None:  # noqa: D102
+    async def read(self, name: str) -> Lease | None:
         return await self._readers.run(lambda connection: _lease(connection, name))
 
-    async def take(self, name: str, holder: str, seen: Lease | None) -> Lease | None:  # noqa: D102
+    async def take(self, name: str, holder: str, seen: Lease | None) -> Lease | None:
         def operation(connection: sqlite3.Connection) -> Lease | None:
             if _lease(connection, name) != seen:
                 return None
@@ -417,7 +415,7 @@ class SqliteLeases:
 
         return await self._writer.run(operation)
 
-    async def beat(self, lease: Lease) -> Lease | None:  # noqa: D102
+    async def beat(self, lease: Lease) -> Lease | None:
         def operation(connection: sqlite3.Connection) -> Lease | None:
             changed = connection.execute(
                 "UPDATE leases SET beat = beat + 1 "
@@ -428,7 +426,7 @@ class SqliteLeases:
 
         return await self._writer.run(operation)
 
-    async def give_back(self, lease: Lease) -> None:  # noqa: D102
+    async def give_back(self, lease: Lease) -> None:
         await self._writer.run(
             lambda connection: connection.execute(
                 "UPDATE leases SET held = FALSE WHERE name = ? AND holder = ? AND token = ?",
@@ -444,10 +442,10 @@ class SqliteMetadata:
         self._writer = writer
         self._readers = readers
 
-    async def get(self, name: str) -> str | None:  # noqa: D102
+    async def get(self, name: str) -> str | None:
         return await self._readers.run(lambda connection: _get(connection, name))
 
-    async def put(self, name: str, value: str) -> None:  # noqa: D102
+    async def put(self, name: str, value: str) -> None:
         await self._writer.run(lambda connection: _put(connection, name, value))
 
 
