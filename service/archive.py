@@ -85,11 +85,7 @@ def is_archive(beginning: bytes) -> bool:
 
 
 async def refuse_half_imported(metadata: Metadata) -> None:
-    """For everything that serves from a store, learns from it, or copies it.
-
-    Raises:
-        HalfImportedError: an import did not come to its end, so that what is there is only a part.
-    """
+    """For everything that serves from a store, learns from it, or copies it."""
     mark = await metadata.get(_FACT)
     if mark is not None and not mark.endswith(_DONE):
         raise HalfImportedError(
@@ -115,10 +111,6 @@ async def export_store(
 
     The store is only read and may be in use. `embedder` is the model of its vectors, for the
     header.
-
-    Raises:
-        StoreError: the store cannot be read, or holds half an import.
-        OSError: the stream cannot be written.
     """
     await refuse_half_imported(store.metadata)
     header = Header(
@@ -221,11 +213,7 @@ class ArchiveReader:
         self._digest.update(line)
 
     def lines(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """What each line holds, by its kind.
-
-        Raises:
-            ArchiveError: the file is damaged, cut off, or was changed.
-        """
+        """What each line holds, by its kind."""
         while True:
             line, value = self._next()
             if value.get("aftercall") == "end":
@@ -267,13 +255,7 @@ class ArchiveReader:
 async def import_store(
     store: Store, reader: ArchiveReader, *, on_records: OnRecords = lambda _kind, _done: None
 ) -> dict[str, int]:
-    """Put an archive into an empty store; what was interrupted goes on. Counts of lines by kind.
-
-    Raises:
-        AlreadyImportedError: this archive is in the store already.
-        ArchiveError: the store is not empty, or the archive is damaged.
-        StoreError: the store does not take it.
-    """
+    """Put an archive into an empty store; what was interrupted goes on. Counts of lines by kind."""
     archive, mark = reader.header.id, await store.metadata.get(_FACT)
     if mark == archive + _DONE:
         raise AlreadyImportedError(f"archive {archive} is in the store")

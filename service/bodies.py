@@ -207,13 +207,7 @@ Records: TypeAlias = Execution | list[Execution | Rejection]
 
 
 def parse_records(body: bytes) -> Records:
-    """Read the body of `POST /executions`.
-
-    Raises:
-        MalformedJsonError: the body is not JSON.
-        TooLargeProblemError: the list is longer than a batch may be.
-        InvalidProblemError: a single record that is no execution, or neither object nor list.
-    """
+    """Read the body of `POST /executions`."""
     value = parse_json(body)
     if isinstance(value, list):
         return [_record(index, record) for index, record in enumerate(value)]
@@ -255,10 +249,6 @@ def gunzip(packed: bytes, most: int) -> bytes:
 
     A megabyte of zeros is a kilobyte in gzip, so the bound on what arrives says nothing about what
     comes out. Unpacking stops at the first byte too many.
-
-    Raises:
-        TooLargeProblemError: there is more.
-        ProblemError: 400 for what is no gzip, ends within it, or goes on behind it.
     """
     unpacker = zlib.decompressobj(_GZIP)
     try:

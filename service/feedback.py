@@ -45,9 +45,6 @@ async def record_outcome(
     """Keep an outcome; False when this suggestion already has one for this execution.
 
     It carries what the suggestion was, so that it teaches whatever becomes of the log.
-
-    Raises:
-        NotRecordedError: no such suggestion was made here.
     """
     log = context.store.events
     known = context.suggester.issued(workspace, suggestion_id) or await suggestion(

@@ -28,11 +28,7 @@ MAX_TOOLS = 500
 
 
 async def tool_health(context: Context, workspace: str, name: str) -> ToolHealth:
-    """The health of the tool of that id, or whose calls are recorded under that name.
-
-    Raises:
-        UnknownToolError: nothing is known of such a tool, or several servers have one.
-    """
+    """The health of the tool of that id, or whose calls are recorded under that name."""
     tool, registered = await _tool_of(context, workspace, name)
     return await _health(context, tool, registered)
 

@@ -293,10 +293,6 @@ def send(
 
     What became of the pieces is counted in the report. As `chosen` tells, one with an id that is
     known and other content may be the same call, such as another agent's.
-
-    Raises:
-        AftercallError: the service cannot be reached, or refuses for good. Importing the file again
-            is harmless: what was stored counts as duplicate.
     """
     batch: list[_Encoded] = []
 

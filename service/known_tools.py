@@ -59,9 +59,6 @@ async def known_tools(context: Context, workspace: str, query: KnownToolsQuery) 
     """What is known, the most useful first, in at most `max_tokens` by the estimate.
 
     Several tools and a namespace add up; with neither it is all tools.
-
-    Raises:
-        UnknownToolError, UnknownNamespaceError: there is none; the error has the nearest names.
     """
     registry = await context.memory.registry(workspace)
     if query.tool or query.namespace is not None:

@@ -95,9 +95,6 @@ def refuse_foreign_origin(origin: str | None, hosts: Collection[str]) -> None:
         origin: the Origin header; None when there is none.
         hosts: host names, lower case. `*` stands for none here: under a name that anybody may
             choose, a page of anybody's could be.
-
-    Raises:
-        ProblemError: 403 for any other page, a sandboxed one (`null`) too.
     """
     if origin is None:
         return

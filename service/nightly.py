@@ -130,11 +130,6 @@ async def run_nightly(
 
     `only` names steps (`ingest.nightly_steps.STEP_NAMES`), when not all are to be run; `say` gets
     what it waits for, in one line.
-
-    Raises:
-        NightlyBusyError: another process does it at the moment.
-        NightlyLostError: another process took over, and goes on.
-        StoreError: the store cannot be opened, or the report not be kept.
     """
     async with AsyncExitStack() as stack:
 

@@ -40,9 +40,6 @@ def traced(settings: Settings) -> Iterator[Callable[[ASGIApp], ASGIApp]]:
     """Stages are measured until the block ends, and an app can be given a span of each request.
 
     Nothing is measured, and an app stays as it is, unless `tracing.url` is set.
-
-    Raises:
-        ConfigurationError: it is set, and the extra is missing.
     """
     url = settings.tracing.url
     if url is None:
@@ -169,10 +166,6 @@ async def work_once(settings: Settings) -> Worked:
     """Learn what is queued, and end.
 
     What other processes that live have claimed is left to them.
-
-    Raises:
-        StandsStillError: the vectors were made by another model.
-        StoreError, EmbeddingError, VectorIndexError: what stopped it; it can be run again.
     """
     async with (
         open_stores(settings, _phases(Lifecycle()), patience_s=COMMAND_PATIENCE_S) as stores,

@@ -114,11 +114,6 @@ async def opened_store(
     It is MongoDB where an address of one is set, else the embedded store, which a running service
     may have open with `beside`. A server is waited for `patience_s` seconds; None: as long as it
     takes.
-
-    Raises:
-        StoreInUseError: a service has the embedded store open, and `beside` is false.
-        StoreUnavailableError: MongoDB does not answer.
-        StoreError: what else keeps it from being opened, with the cure.
     """
     on_phase("opening its log store")
     store = await when_it_answers(

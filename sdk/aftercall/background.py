@@ -173,22 +173,14 @@ def _kill_group(process: "subprocess.Popen[bytes]") -> None:
 async def within(
     timeout_s: float, call: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """What a call returns within so many seconds.
-
-    Raises:
-        TimeoutError: it did not return in time; it is cancelled.
-    """
+    """What a call returns within so many seconds."""
     return await asyncio.wait_for(call(*args, **kwargs), timeout_s)
 
 
 def within_sync(
     timeout_s: float | None, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """As `within`, in a thread of its own: a call that is late is left behind.
-
-    Raises:
-        TimeoutError: it did not return in time.
-    """
+    """As `within`, in a thread of its own: a call that is late is left behind."""
     future = _started(partial(call, *args, **kwargs))
     try:
         return future.result(timeout_s)

@@ -8,11 +8,7 @@ from uuid import uuid4
 
 
 def user_folder(variable: str, below_home: str, environ: Mapping[str, str] = os.environ) -> Path:
-    """The folder `aftercall` in that of a variable such as `XDG_CACHE_HOME`, or below the home.
-
-    Raises:
-        RuntimeError: the user has no home.
-    """
+    """The folder `aftercall` in that of a variable such as `XDG_CACHE_HOME`, or below the home."""
     given = Path(environ.get(variable, ""))  # the specification has relative paths ignored
     return (given if given.is_absolute() else Path.home() / below_home) / "aftercall"
 

@@ -179,11 +179,7 @@ def clean_text(text: str) -> str:
 
 
 def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An `object_pairs_hook`: of equal keys JSON keeps the last, and nobody knows which is meant.
-
-    Raises:
-        InvalidJsonValueError: a key stands twice.
-    """
+    """An `object_pairs_hook` that refuses a key that stands twice; JSON keeps the last."""
     members = dict(pairs)
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]

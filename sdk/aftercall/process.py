@@ -93,11 +93,7 @@ def log_to_stderr(*, verbose: bool) -> None:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 picks one.
-
-    Raises:
-        ConfigurationError: taken, not permitted, or no address of this machine.
-    """
+    """A listening socket; port 0 picks one."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -254,13 +254,7 @@ class HistoryOptions:
 
 
 async def run_history(console: Console, options: HistoryOptions) -> int:
-    """Play a history and show what came of it; the exit code, 0 unless a signal cut it short.
-
-    Raises:
-        StageError: the folder cannot be used, or its service does not come up.
-        AftercallError: the service holds executions already, cannot be reached, or does not take
-            the history.
-    """
+    """Play a history and show what came of it; the exit code, 0 unless a signal cut it short."""
     played = asyncio.Event()
     with stopped_by_signals() as stopping:
         if options.url is not None:

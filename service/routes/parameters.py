@@ -33,11 +33,7 @@ async def current_lifecycle(request: Request) -> Lifecycle:
 
 
 async def current_space(request: Request) -> Space:
-    """The workspace is one for all until there are keys; no route names it itself.
-
-    Raises:
-        UnavailableError: while the context is being opened or closed.
-    """
+    """The workspace is one for all until there are keys; no route names it itself."""
     lifecycle = await current_lifecycle(request)
     if lifecycle.context is None:
         raise UnavailableError("not_ready", f"the service is {lifecycle.phase}; try again shortly")
@@ -122,11 +118,7 @@ class ToolFilter(WireModel):
     )
 
     def tool(self, workspace: str) -> ToolKey | None:
-        """The tool that is meant; None for all.
-
-        Raises:
-            NotFoundProblemError: a server alone is no tool.
-        """
+        """The tool that is meant; None for all."""
         if self.tool_name is not None:
             return ToolKey(workspace, self.server_name, self.tool_name)
         if self.server_name is not None:

@@ -277,11 +277,7 @@ class _ReflectingInvoker:
         self._plain.timeout_behavior = "raise_exception"
 
     async def __call__(self, context: ToolContext[Any], text: str) -> Any:
-        """What the tool returned, or the text that the model reads of its failure.
-
-        Raises:
-            Exception: the tool's own, where its failure function is None.
-        """
+        """What the tool returned, or the text that the model reads of its failure."""
         arguments = _json_arguments(text)
         if arguments is None:  # nothing to learn from and nothing to correct
             return await _invoked(self._tool, context, text)

@@ -80,9 +80,6 @@ def query(fields: Mapping[str, QueryValue]) -> str:
     """The query of a path with its question mark; empty when no field has a value.
 
     Names are written in camelCase. A field of several texts stands there once for each.
-
-    Raises:
-        QuestionTooLongError: it is too long for a URL.
     """
     given = {
         to_camel(name): str(value).lower() if isinstance(value, bool) else value
@@ -178,11 +175,7 @@ def retry_wait_s(attempt: int, error: AftercallError, retries: int) -> float | N
 
 
 def checked_base_url(base_url: str) -> httpx2.URL:
-    """The URL of a service.
-
-    Raises:
-        ConfigurationError: when it is not an http or https URL with a host.
-    """
+    """The URL of a service."""
     try:
         url = httpx2.URL(base_url)
     except (httpx2.InvalidURL, TypeError) as error:
@@ -221,12 +214,7 @@ def request_headers(request: Request[T]) -> dict[str, str]:
 
 
 def read_answer(request: Request[T], response: httpx2.Response) -> T:
-    """What the service answered.
-
-    Raises:
-        ApiError: the subclass for its status.
-        ProtocolError: the answer is not of the contract.
-    """
+    """What the service answered."""
     if response.is_success:
         return request.read(response.content)
     raise _error_of(response)

@@ -145,11 +145,7 @@ def check_schema(schema: object) -> None:
 def schema_errors(
     value: object, schema: JsonObject, *, most: int
 ) -> Iterator["jsonschema_rs.ValidationError"]:
-    """What a value breaks of a schema that `check_schema` accepts.
-
-    Raises:
-        ConfigurationError: the value is none that a schema can be applied to.
-    """
+    """What a value breaks of a schema that `check_schema` accepts."""
     validator = _validator(json.dumps(schema))
     try:
         yield from islice(validator.iter_errors(_plain(value, MAX_DEPTH)), most)

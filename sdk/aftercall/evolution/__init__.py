@@ -198,9 +198,6 @@ class _Work:
     """One evolution: what is evolved, what was answered, and `notes` on what went otherwise.
 
     `source` is of `version`, the one in force; `original` is the first.
-
-    Raises:
-        ConfigurationError: script, folder or promotions cannot be used.
     """
 
     def __init__(

@@ -311,12 +311,7 @@ def _code_of(content: bytes, language: str) -> EvolvedCode:
 
 
 def read_code(answer: str, *, language: str) -> EvolvedCode:
-    """The code that an answer gives.
-
-    Raises:
-        UnusableAnswerError: no code, several blocks, a block without its end, JSON in its place;
-            the message says which, and never repeats the answer.
-    """
+    """The code that an answer gives."""
     text = _THOUGHTS.sub("", answer, count=1).replace("\r\n", "\n").strip()
     if not text:
         raise UnusableAnswerError(f"the answer is empty; {_FORM}")

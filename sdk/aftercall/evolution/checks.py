@@ -135,9 +135,6 @@ async def run_checks(checks: Checks, *, file_name: str, code: str) -> CheckRepor
 
     The file is named as the tool's original script, so that tests which import it find it. What
     checks do to it changes nothing here.
-
-    Raises:
-        ConfigurationError: the folder cannot be made, or a file that the checks need is missing.
     """
     deadline = time.monotonic() + checks.timeout_s
     try:
@@ -296,11 +293,7 @@ class HiddenValues:
         return clean_text(text if self._redactor is None else self._redactor.text(text))
 
     def restore(self, code: str) -> str:
-        """Code with the values in place of their placeholders.
-
-        Raises:
-            RejectedCodeError: it holds a placeholder that was never given.
-        """
+        """Code with the values in place of their placeholders."""
 
         def value(match: re.Match[str]) -> str:
             number = int(match[1]) - self._first

@@ -105,11 +105,6 @@ def commit(
     Returns the new file, the promotion that holds on this machine, and notes on what went
     otherwise. The new version comes after all `known_versions`, those beside the script, and the
     promoted one.
-
-    Raises:
-        ConfigurationError: the promotions file cannot be read or written, or the numbers of
-            versions are used up; nothing has changed.
-        OSError: the file cannot be written; nothing has changed.
     """
     root = promotions_file.parent.resolve(strict=True)
     now = datetime.now(UTC).replace(microsecond=0)  # as exact as the file
@@ -201,11 +196,7 @@ def _entry(
 
 
 def append_entries(path: Path, entries: list[ChangelogEntry]) -> None:
-    """Append entries by one write; one that was only found is left out where it stands already.
-
-    Raises:
-        OSError: it cannot be written, or `path` is a link.
-    """
+    """Append entries by one write; one that was only found is left out where it stands already."""
     if sys.platform == "win32":
         raise ConfigurationError("evolving files needs a POSIX system")
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -255,11 +246,7 @@ def stem_of(script_name: str) -> str:
 
 
 def versioned_name(script_name: str, version: VersionNumber) -> str:
-    """The file name of a version: `translator_v1_2.py`; one segment of a path, never a hidden file.
-
-    Raises:
-        ScriptError: the script's suffix is not one of letters and digits.
-    """
+    """The file name of a version: `translator_v1_2.py`; one segment of a path, never hidden."""
     suffix = Path(script_name).suffix
     if not _SUFFIX.fullmatch(suffix):
         raise ScriptError(f"the script's suffix {suffix!r} is odd; rename it, for instance to .py")
@@ -283,12 +270,7 @@ def versions_beside(script: Path) -> list[VersionNumber]:
 
 
 def resolve_script(script: Path, root: Path) -> Path:
-    """The script with all links followed.
-
-    Raises:
-        ScriptError: there is no such file, it is not below `root`, it is a link into another
-            folder, or its folder or `root` cannot be written to.
-    """
+    """The script with all links followed."""
     try:
         folder = script.parent.resolve(strict=True)
         resolved = script.resolve(strict=True)
@@ -325,12 +307,7 @@ def read_source(script: Path) -> str:
 
 
 def create_beside(script: Path, version: VersionNumber, code: str) -> Path:
-    """Write a new version beside a script; on disk when this returns, with the script's mode.
-
-    Raises:
-        FileExistsError: there is something of this name, be it a link that leads nowhere.
-        OSError: it cannot be written; nothing is left of it.
-    """
+    """Write a new version beside a script; on disk when this returns, with the script's mode."""
     path = script.parent / versioned_name(script.name, version)
     mode = stat.S_IMODE(script.stat().st_mode) & 0o777
     with path.open("xb") as file:

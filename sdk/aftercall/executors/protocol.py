@@ -30,11 +30,7 @@ class ExecutorResult:
 
 
 def result_of(returned: object, details: JsonObject | None = None) -> ExecutorResult:
-    """What a tool returned, made plain JSON: an `Outcome`, or anything else (`Outcome.coerce`).
-
-    Raises:
-        ToolFailedError: it returned a typed error.
-    """
+    """What a tool returned, made plain JSON: an `Outcome`, or anything else (`Outcome.coerce`)."""
     outcome = Outcome.coerce(returned)
     return ExecutorResult(make_json_value(outcome.unwrap()), details or {}, outcome.status)
 

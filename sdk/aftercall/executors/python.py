@@ -108,11 +108,7 @@ def bound(function: ToolFunction, input_data: JsonValue, tool: str) -> partial[A
 
 
 async def call_function(call: partial[Any], timeout_s: float) -> Any:
-    """What a coroutine function returns on this loop, any other in a daemon thread.
-
-    Raises:
-        ToolFailedError: the tool raised anything, cancelled itself, or took too long.
-    """
+    """What a coroutine function returns on this loop, any other in a daemon thread."""
     limit = asyncio.timeout(timeout_s)
     try:
         async with limit:

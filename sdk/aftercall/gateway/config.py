@@ -80,11 +80,7 @@ class GatewayConfig:
 
     @classmethod
     def from_dict(cls, content: object, *, source: str = "the configuration") -> "GatewayConfig":
-        """Read what stands in such a file; `source` is named in errors.
-
-        Raises:
-            ConfigurationError: as `from_file`.
-        """
+        """Read what stands in such a file; `source` is named in errors."""
         entries = content.get("mcpServers") if isinstance(content, dict) else None
         if not isinstance(entries, dict):
             raise ConfigurationError(f'{source}: needs an object "mcpServers" with a server each')

@@ -67,9 +67,6 @@ def serve(
 
     The service, a URL, may come and go. `address` is host and port for HTTP; None serves the
     standard streams. `agent` is the name of callers that give none.
-
-    Raises:
-        ConfigurationError: the address cannot be listened on, or `service` is no URL.
     """
     log_to_stderr(verbose=verbose)
     # FastMCP decorates its own log for a terminal; here it goes the way of all others.

@@ -55,9 +55,6 @@ def serve(service: str, *, agent: str | None = None, verbose: bool = False) -> i
 
     The service need not be there yet, and may come and go. `agent` is the name of callers that give
     none; the MCP client's own name when None.
-
-    Raises:
-        ConfigurationError: `service` is no URL.
     """
     log_to_stderr(verbose=verbose)
     session_id = str(uuid4())  # the process is one client's, so it is a session

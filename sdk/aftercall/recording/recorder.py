@@ -262,11 +262,7 @@ class Recorder:
 
 
 def state_folder() -> Path:
-    """The default spool folder.
-
-    Raises:
-        ConfigurationError: the user has no home.
-    """
+    """The default spool folder."""
     try:
         return user_folder("XDG_STATE_HOME", ".local/state") / "spool"
     except RuntimeError as error:

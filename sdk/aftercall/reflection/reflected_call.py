@@ -192,11 +192,7 @@ class ReflectedCall(Generic[ResultT]):
         return retry
 
     def finish(self, *, raise_on_failure: bool) -> ReflectedResult[ResultT]:
-        """How the call ended.
-
-        Raises:
-            Exception: the first exception, when `raise_on_failure` and the call did not succeed.
-        """
+        """How the call ended."""
         attempts = self._attempts
         if self._is_open or attempts[-1].error is None:
             is_repaired = len(attempts) > 1

@@ -290,11 +290,7 @@ def apply_changes(parameters: JsonObject, suggestion: Suggestion) -> JsonObject 
 
 
 def _unmasked(change: Change, changes: Sequence[Change], parameters: JsonObject) -> JsonValue:
-    """The value to send: the caller's own where the service could only see its mask.
-
-    Raises:
-        JsonPatchError: when the mask could stand for several values, or for none of the caller's.
-    """
+    """The value to send: the caller's own where the service could only see its mask."""
     if change.op == "remove" or not is_redacted(change.value):
         return change.value
     moved = [c for c in changes if c.op == "remove" and same_json(c.from_, change.value)]

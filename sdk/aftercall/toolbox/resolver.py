@@ -50,9 +50,6 @@ class ServiceLink:
     Args:
         client: asks it; None for a toolbox without a service.
         timeout_s: longest wait for an answer, retries included, in seconds.
-
-    Raises:
-        ConfigurationError: the client is a synchronous one.
     """
 
     def __init__(self, client: AsyncClient | None, *, timeout_s: float) -> None:
@@ -130,11 +127,7 @@ class Resolver:
         return list((seen | self._own).values())
 
     def promotions(self) -> Mapping[str, Promotion]:
-        """What the promotions file holds now; nothing without one.
-
-        Raises:
-            PromotionsFileError: it is malformed.
-        """
+        """What the promotions file holds now; nothing without one."""
         if self._promotions_file is None:
             return {}
         stamp = None
@@ -290,9 +283,6 @@ def in_place_of(original: Tool, entry: Promotion, known: Iterable[Tool] = ()) ->
     """The version that an entry puts in the place of a tool.
 
     For an entry without a file it is the tool among `known` that evolved from the original.
-
-    Raises:
-        ConfigurationError: the entry has no file, and no such tool is known.
     """
     if entry.evolved_file is not None:
         return promoted_tool(original, entry)
