@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 
 from aftercall import json_patch
 from aftercall.change_classes import (
-    BOUNDS,
     QUORUM,
     alters_qualifier,
     may_be_followed,
@@ -295,7 +294,7 @@ def _ignores_a_limit(case: Case, corrected: JsonObject) -> bool:
         fault.parameter for fault in case.faults if fault.kind not in ("missing", "unexpected")
     }
     known |= case.view.parameters.keys() if case.view is not None else set()
-    return any(qualifiers_of(name) - BOUNDS for name in corrected.keys() - known)
+    return any(qualifiers_of(name) for name in corrected.keys() - known)
 
 
 def _why_not(case: Case, advice: Advice | NoAdvice | None, call_context: CallContext) -> str:

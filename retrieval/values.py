@@ -424,7 +424,10 @@ def _nearness(flat: str, value: str) -> float:
         return 0.0
     allowed = 0 if len(flat) < 4 else 1 if len(flat) < 8 else 2
     distance = DamerauLevenshtein.distance(flat, other, score_cutoff=allowed)
-    if distance <= allowed:
+    is_other_word = abs(len(flat) - len(other)) > 1 and (
+        flat.endswith(other) or other.endswith(flat)
+    )  # weekly and biweekly, active and reactive: no slip adds a syllable in front
+    if distance <= allowed and not is_other_word:
         return 0.9 - 0.08 * (distance - 1)
     if len(flat) >= 3 and (other.startswith(flat) or flat.startswith(other)):
         return 0.6

@@ -73,9 +73,10 @@ _SPELT: Final = {
     "protected": "protect", "retained": "retain", "simulated": "simulate",
     "simulation": "simulate", "skipped": "skip",
 }  # fmt: skip
-_ACTING: Final = _words_in("append backup confirm dry force overwrite permanent preview simulate")
-BOUNDS: Final = _words_in("limit max min")
-"""Qualifiers that say how much: of a call that only reads, their other names say the same."""
+_ACTING: Final = _words_in("append backup confirm dry overwrite permanent preview simulate")
+BOUNDS: Final = _words_in("after before limit max min since until")
+"""Qualifiers that say how much, or from when to when: of a call that only reads, their other names
+say the same."""
 _PAIRS: Final = _words_in(
     """
     accept/declin accept/reject activ/suspend add/remov allow/block allow/deny allow/forbid
@@ -91,6 +92,7 @@ _PAIRS: Final = _words_in(
 )
 _OPPOSITES: Final = frozenset(tuple(pair.split("/")[::way]) for pair in _PAIRS for way in (1, -1))
 _NEGATING: Final = ("de", "dis", "im", "in", "ir", "no", "non", "not", "un")
+_NOT: Final = _words_in("never no non not without")
 _MAX_NAME: Final = 100
 _SHORT: Final = 3
 """Letters up to which a word of a pair stands alone: `on` is not the beginning of `only`."""
@@ -113,7 +115,10 @@ def are_opposites(left: str, right: str) -> bool:
     if max(len(left), len(right)) > _MAX_NAME:
         return False
     one, other = set(_words(left)), set(_words(right))
-    return any(_oppose(*pair) for pair in product(one - other, other - one))
+    ones, others = one - other, other - one
+    if (not ones or not others) and (ones | others) & _NOT:
+        return True
+    return any(_oppose(*pair) for pair in product(ones, others))
 
 
 def _oppose(one: str, other: str) -> bool:
@@ -140,7 +145,7 @@ def reads_only(
 ) -> bool:
     """Whether a tool says, or is presumed by its name where it says nothing, only to read.
 
-    Nothing is presumed of a `call` that has parameters such as `dryRun` or `force`.
+    Nothing is presumed of a `call` that has parameters such as `dryRun` or `overwrite`.
     """
     if annotations is not None and annotations.destructive_hint and not annotations.read_only_hint:
         return False
