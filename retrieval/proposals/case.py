@@ -30,14 +30,21 @@ from retrieval.knowledge.documents import SeedEntry
 from retrieval.knowledge.links import Links, SessionCall
 from retrieval.knowledge.profile import ParameterProfile, ToolProfile
 from retrieval.knowledge.rules import RecoveryTimes, Repeats, SignatureKnowledge, ToolKnowledge
-from retrieval.parameters import ParameterView, Path, ToolView, leaves_like, object_view
+from retrieval.parameters import (
+    ParameterView,
+    Path,
+    ToolView,
+    element_view,
+    leaves_like,
+    object_view,
+)
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
 from retrieval.values import fits, is_marked, words_of
 
 
 def inner_faults(schema: JsonObject, parameters: JsonObject) -> list[Fault]:
-    """Faults that the live schema shows inside nested objects; the outer ones first."""
+    """Faults that the live schema shows inside nested objects and lists; the outer ones first."""
     faults: list[Fault] = []
     for path, value in islice(_objects(parameters), _MAX_OBJECTS):
         view = object_view(schema, path, value)
@@ -45,11 +52,18 @@ def inner_faults(schema: JsonObject, parameters: JsonObject) -> list[Fault]:
             faults += [replace(each, path=(*path, *each.path)) for each in shown_by(view, value)]
         if len(faults) >= _MAX_FAULTS:
             break
+    items = (each for each in leaves_like(parameters, ()) if isinstance(each[0][-1], int))
+    for path, item in islice(items, _MAX_OBJECTS):
+        view = element_view(schema, path)
+        for known in view.parameters.values() if view is not None else ():
+            if not is_redacted(item) and (fault := _unfit(known, item)):
+                faults.append(replace(fault, path=path))
     return faults[:_MAX_FAULTS]
 
 
 _MAX_OBJECTS = 20
-"""Nested objects of a call that are held against the schema; the others of a list are alike."""
+"""Nested objects of a call, and plain items of its lists, that are held against the schema; the
+others of a list are alike."""
 _MAX_FAULTS = 16
 _MAX_DEPTH = 6
 

@@ -39,7 +39,9 @@ from retrieval.parameters import (
     value_at,
 )
 from retrieval.proposals.case import Case, Option, Trials, value_sources_of
+from retrieval.proposals.session import session_texts
 from retrieval.reading.faults import Fault
+from retrieval.texts import respelt, written_in
 from retrieval.values import fits, type_of
 
 MENDED = 6.0
@@ -175,9 +177,28 @@ def _of_any_tool(
         )
         if wrong_type or not _may_be_offered(case, rule, edits, value_sources):
             continue
+        if any(isinstance(edit, Respell) and not _is_known(case, edit) for edit in edits):
+            continue
         trials = _mended(rule).under_old_schema()
         option = _option(case, rule, edits, "such an error of other tools", trials)
         yield replace(option, covers=option.covers | {index})
+
+
+def _is_known(case: Case, edit: Respell) -> bool:
+    """Whether the text so written is one that is listed, was sent, or stands in the context.
+
+    What is not found may be written in many ways, and another way is a guess.
+    """
+    name, text = edit.name, value_at(case.parameters, edit.path)
+    written = respelt(text, edit.style) if isinstance(text, str) else None
+    if written is None:
+        return False
+    view, seen = case.parameter(name), case.seen(name)
+    listed = [value for fault in case.faults for value in fault.allowed]
+    listed += view.stated_values if view else ()
+    listed += [common.value for common in seen.common_values()] if seen else []
+    in_context = case.context is not None and written_in(case.context, written) == written
+    return in_context or written in (*listed, *session_texts(case))
 
 
 def _option(

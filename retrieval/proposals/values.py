@@ -208,7 +208,8 @@ def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option
     vague = fault.from_schema or fault.expected_format == "date-time"
     if fault.expected_format and not (said and vague):
         said.insert(0, fault.expected_format)
-    forms = dict.fromkeys([*said, *(stated_forms(view) if view else [])])
+    by_schema = stated_forms(view) if view and said in ([], ["date-time"]) else []
+    forms = dict.fromkeys([*by_schema, *said])
     found = {
         form: written
         for form in forms

@@ -38,6 +38,8 @@ def best(case: Case, message: str) -> Any:
          {"type": "string", "description": "Day of the trip, as YYYY-MM-DD"}, "2026-03-05"),
         ("`Docs`", "cd: '`Docs`': No such file or directory", TEXT, "Docs"),
         (" Docs\n", "404 Not Found", TEXT, "Docs"),
+        (["OPEN", "closed"], "data/value/0 must be equal to one of the allowed values",
+         {"type": "array", "items": STATE}, ["open", "closed"]),
         (["drivar", "rear_left"], "KeyError: 'drivar'",
          {"type": "array", "items": TEXT,
           "description": "Doors. [Enum]: ['driver', 'passenger', 'rear_left']"},
