@@ -2,10 +2,10 @@
 
 Only the older sessions of each dataset are looked at, those that the tables of `bench.quality` use
 as history. They are dealt out to folds; each fold is asked about with a memory of the others, with
-and without schemas. To the mistakes that the tables make come those of the families of
-`bench.quality.kinds` that are not kept for the end; they count as much as all others. First the
-priors by kind of edit are counted, then, with these, the weights. `--families` writes nothing and
-prints how well the confidence holds for each family with weights fitted on all the others.
+and without schemas. First the priors by kind of edit are counted, then, with these, the weights.
+With `--kinds` the families of `bench.quality.kinds` that are not kept for the end are mistakes too,
+and count as much as all others. `--families` writes nothing and prints how well the confidence
+holds for each of them, as shipped and with weights fitted on all the others.
 Nothing of the test sessions, of tau-bench or of the APIs kept for the final check is used.
 """
 
@@ -69,7 +69,7 @@ class Asked:
         return place if place in kinds.FAMILIES else ""
 
 
-async def ask_all(embedder: Embedder) -> list[Asked]:
+async def ask_all(embedder: Embedder, *, with_kinds: bool) -> list[Asked]:
     """Every damaged call of the older sessions, with what the memory of the others knows."""
     found: list[Asked] = []
     for name in ("bfcl", "github", "servers"):
@@ -87,7 +87,7 @@ async def ask_all(embedder: Embedder) -> list[Asked]:
                         await brain.learn(recording.executions)
                         found += await _ask(brain, asked, with_schema=with_schema)
         print(f"{name}: {len(found)} asked so far", flush=True)
-    return found + await _ask_kinds(embedder)
+    return found + (await _ask_kinds(embedder) if with_kinds else [])
 
 
 async def _ask_kinds(embedder: Embedder) -> list[Asked]:
@@ -201,10 +201,10 @@ def _print_counts(seen: list[tuple[str, bool]]) -> None:
         print(f"  {kind:28} {count[True]:5} right {count[False]:5} wrong")
 
 
-async def _asked() -> list[Asked]:
+async def _asked(*, with_kinds: bool) -> list[Asked]:
     embedder = await open_embedder()
     try:
-        return await ask_all(embedder)
+        return await ask_all(embedder, with_kinds=with_kinds)
     finally:
         await embedder.close()
 
@@ -213,16 +213,19 @@ def main() -> None:
     """Count the priors and write them; then, in a process that has them, fit the weights."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", action="store_true", help="fit the weights only")
+    parser.add_argument("--kinds", action="store_true", help="fit on the new kinds as well")
     parser.add_argument("--families", action="store_true", help="leave out one by one, and print")
     options = parser.parse_args()
-    asked = asyncio.run(_asked())
+    asked = asyncio.run(_asked(with_kinds=options.kinds or options.families))
     if options.families:
         _print_families(asked)
         return
     if not options.weights:
         fitted = {"intercept": 0.0, "weights": {"likelihood": 1.0}, "priors": priors_of(asked)}
         FILE.write_text(f"{json.dumps(fitted, indent=1)}\n", encoding="utf-8")
-        subprocess.run([sys.executable, "-m", "bench.quality.fit", "--weights"], check=True)
+        more = ["--kinds"] if options.kinds else []
+        command = [sys.executable, "-m", "bench.quality.fit", "--weights", *more]
+        subprocess.run(command, check=True)
         return
     calibration = weights_of(asked)
     fitted = json.loads(FILE.read_text(encoding="utf-8"))
