@@ -12,6 +12,7 @@ from aftercall.change_classes import BOUNDS, alters_qualifier, are_opposites, st
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
 from aftercall.models import ChangeClass
+from retrieval import WORDS
 from retrieval.edits import (
     Add,
     Cast,
@@ -124,6 +125,16 @@ _IDS = frozenset(("id", "ids", "uuid", "key", "keys", "number", "ref"))
 _ABBREVIATED = 0.65
 """Share of a word's letters up to which some of them, in order, are short for it."""
 _ALIKE = 0.5
+_WHICH = frozenset(
+    ("base", "head", "default", "current", "previous", "next", "backup", "alternate", "primary",
+     "secondary", "fallback", "original", "other", "parent", "home", "work")
+)  # fmt: skip
+"""Words that say which of several things: `base_branch` is not the branch that is meant."""
+_OF_ITSELF = frozenset(
+    (*WORDS["harmless"], "value", "string", "address", "path", "list", "data", "field", "param",
+     "parameter", "input", "content", "contents", "uri", "url", "body", "query", "term", "file")
+)  # fmt: skip
+"""Last words that add nothing: `recipient_address` is the recipient, `recipient_bank` a bank."""
 
 
 def _says_the_same(source: str, target: str) -> bool:
@@ -137,14 +148,22 @@ def _says_the_same(source: str, target: str) -> bool:
     if are_opposites(source, target) or name_similarity(source, target) < _SHOWN_BY_NAME:
         return False
     is_id = not _IDS.isdisjoint(a)
+    if set(a) <= set(b) or set(b) <= set(a):
+        longer = max(a, b, key=len)
+        more = {*a} ^ {*b}
+        return more.isdisjoint(_WHICH) and (longer[-1] not in more or longer[-1] in _OF_ITSELF)
     short, long = sorted((set(a) - set(b), set(b) - set(a)), key=len)
     matched = all(any(_same_word(one, other, is_id=is_id) for other in long) for one in short)
     return matched or (not is_id and DamerauLevenshtein.distance("".join(a), "".join(b)) == 1)
 
 
+def _singular(word: str) -> str:
+    return f"{word[:-3]}y" if word.endswith("ies") else word.rstrip("s")
+
+
 def _same_word(one: str, other: str, *, is_id: bool) -> bool:
     short, long = sorted((one, other), key=len)
-    if long.rstrip("s") == short.rstrip("s") or (long.startswith(short) and not is_id):
+    if _singular(long) == _singular(short) or (long.startswith(short) and not is_id):
         return True
     if short[0] == long[0] and 2 <= len(short) <= _ABBREVIATED * len(long):
         letters = iter(long)
@@ -154,7 +173,7 @@ def _same_word(one: str, other: str, *, is_id: bool) -> bool:
     if distance == 1:
         return not is_id
     # Alike and no slip: another word. Unlike, and yet of the same meaning: a listed one.
-    return 1 - distance / len(long) < _ALIKE and name_similarity(one, other) >= _SHOWN_BY_NAME
+    return 1 - distance / len(long) <= _ALIKE and name_similarity(one, other) >= _SHOWN_BY_NAME
 
 
 def _of_cast(case: Case, edit: Cast, edits: list[Edit]) -> ChangeClass:
