@@ -24,6 +24,7 @@ from retrieval.edits import (
 )
 from retrieval.parameters import Path, element_view, object_view, value_at
 from retrieval.proposals.case import Case, Option, Trials, prior, value_sources_of
+from retrieval.proposals.context import context_options
 from retrieval.proposals.experience import (
     WORKED,
     Reports,
@@ -34,7 +35,6 @@ from retrieval.proposals.experience import (
 from retrieval.proposals.session import absolute_path_options, session_options
 from retrieval.proposals.shape import Reshaped, best_matches, holds_parameters, reshaped
 from retrieval.proposals.values import (
-    context_options,
     out_of_range_options,
     refused_value_options,
     stated_value_options,

@@ -1,19 +1,12 @@
-"""Other values: for wrong types, bounds, refused values and totals; usual, near and stated ones.
-
-The caller's own account of its task states values, too. The nearer one fits, the likelier it is the
-one that was meant: it has the form that the tool's successes have there, stands beside a word of
-the parameter's name, is not used elsewhere in the call, and is the only such value. Each of these
-raises the grade, and the grade names the prior.
-"""
+"""Other values: for wrong types, bounds, refused values and totals; usual, near and stated ones."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue, canonical_json
 from aftercall.models import EvidenceSource
 from aftercall.redaction import is_redacted
-from retrieval import WORDS
 from retrieval.edit_effects import apply_edits
 from retrieval.edits import (
     Add,
@@ -43,7 +36,7 @@ from retrieval.proposals.case import (
 )
 from retrieval.proposals.session import session_texts
 from retrieval.reading.faults import Fault
-from retrieval.texts import LetterCase, Stated, format_of, stated_in, written_in
+from retrieval.texts import LetterCase
 from retrieval.values import (
     CastError,
     cast,
@@ -64,7 +57,7 @@ from retrieval.values import (
 )
 
 
-def _one(
+def one(
     index: int, edit: Edit, reason: str, trials: Trials, source: EvidenceSource, successes: int = 0
 ) -> Option:
     """An option of one edit that mends one fault."""
@@ -73,7 +66,7 @@ def _one(
     )
 
 
-def _put(case: Case, name: str, value: JsonValue) -> Add | Replace:
+def put(case: Case, name: str, value: JsonValue) -> Add | Replace:
     """The edit that gives a parameter this value, whether or not it is there."""
     if name in case.parameters:
         return Replace(name=name, before=case.parameters[name], value=value)
@@ -97,7 +90,7 @@ _ID_IN_WRITE = Trials(0.5, 8)
 """Whom or what a write is about is nobody else's to say, however often others said it."""
 _SAID_ELSEWHERE = prior("usual.said-elsewhere", 1, 4)
 """The call has the value in another place: from Rome to Rome is no journey."""
-_MOST = 2
+MOST = 2
 """Usual values, and values of the context, that are offered for one fault."""
 
 
@@ -110,7 +103,7 @@ def usual_values(case: Case, index: int, name: str) -> Iterator[Option]:
     if seen is None or not seen.successes:
         return
     sent = case.parameters.get(name)
-    for common in seen.common_values()[:_MOST]:
+    for common in seen.common_values()[:MOST]:
         share = (common.weight + 1) / (seen.weight() + 2)
         shares = _SHARES if sent is None else _SHARES_INSTEAD
         trials = next((trials for least, trials in shares if share >= least), None)
@@ -123,7 +116,7 @@ def usual_values(case: Case, index: int, name: str) -> Iterator[Option]:
             continue
         reason = f"{common.count} of {seen.successes} successes have this value"
         trials = _of_profile(case, trials)
-        yield _one(index, _put(case, name, common.value), reason, trials, "profile", common.count)
+        yield one(index, put(case, name, common.value), reason, trials, "profile", common.count)
 
 
 _IDS = frozenset(("id", "ids", "uuid", "account", "recipient", "receiver", "to", "user"))
@@ -183,7 +176,7 @@ def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
         return
     if fault.suggested and isinstance(value, str) and fault.suggested != value:
         edit = Replace(name=name, before=value, value=fault.suggested)
-        yield _one(index, edit, "the error names it", _SAID, "error")
+        yield one(index, edit, "the error names it", _SAID, "error")
     yield from left_out_options(case, index, name)
     yield from _in_form(case, index, name, fault)
     if isinstance(value, str) and is_placeholder(value):
@@ -204,12 +197,14 @@ def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option
     value, view = case.parameters[name], case.parameter(name)
     if not isinstance(value, str):
         return
-    said = list(told_forms(case.reading.signature))
+    told = told_forms(case.reading.signature)
+    said = list(told)
     vague = fault.from_schema or fault.expected_format == "date-time"
     if fault.expected_format and not (said and vague):
         said.insert(0, fault.expected_format)
-    by_schema = stated_forms(view) if view and said in ([], ["date-time"]) else []
-    forms = dict.fromkeys([*by_schema, *said])
+    # Exact words of the error are surer than the schema's, such as `ISO 8601`.
+    by_schema = stated_forms(view) if view and told in ((), ("date-time",)) else []
+    forms = dict.fromkeys([*said, *by_schema])
     found = {
         form: written
         for form in forms
@@ -224,7 +219,7 @@ def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option
         )
         edit = Replace(name=name, before=value, value=written)
         reason = f"the same in the form {form} that the {source} asks for"
-        yield _one(index, edit, reason, _OF_NO_ZONE if is_local else _REWRITTEN, source)
+        yield one(index, edit, reason, _OF_NO_ZONE if is_local else _REWRITTEN, source)
         return
     bare = unmarked(value)
     if not is_marked(value):
@@ -233,7 +228,7 @@ def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option
         bare = bare.removeprefix("./").rstrip("/") or bare
     if not forms and bare != value and not is_placeholder(bare):
         edit = Replace(name=name, before=value, value=bare)
-        yield _one(index, edit, "the same without the marks around it", _UNMARKED, "parameters")
+        yield one(index, edit, "the same without the marks around it", _UNMARKED, "parameters")
 
 
 def left_out_options(case: Case, index: int, name: str) -> Iterator[Option]:
@@ -242,7 +237,7 @@ def left_out_options(case: Case, index: int, name: str) -> Iterator[Option]:
     if view is None or view.required or not says_nothing(value):
         return
     reason = f"`{name}` may be left out, but not be {quoted(value)}"
-    yield _one(index, Remove(name=name), reason, _DROP_NULL, "schema")
+    yield one(index, Remove(name=name), reason, _DROP_NULL, "schema")
 
 
 def _refused_parameter(case: Case, fault: Fault) -> str | None:
@@ -290,7 +285,7 @@ def _near(
         edit = Replace(name=name, before=value, value=near)
         trials = _near_trials(case, source, found[1], len(str(value)))
         reason = f"the nearest known value; {_NEAR_REASONS[source]}"
-        yield _one(index, edit, reason, trials, source, counted.count if counted else 0)
+        yield one(index, edit, reason, trials, source, counted.count if counted else 0)
 
 
 def _of_the_same_meaning(
@@ -303,7 +298,7 @@ def _of_the_same_meaning(
     if found := synonym_of(unmarked(value), list(texts)):
         edit = Replace(name=name, before=value, value=texts[found[0]])
         reason = f"the listed value that means {'' if found[1] else 'nearly '}the same"
-        yield _one(index, edit, reason, _SYNONYM if found[1] else _LIKE, source)
+        yield one(index, edit, reason, _SYNONYM if found[1] else _LIKE, source)
 
 
 def _near_trials(case: Case, source: EvidenceSource, nearness: float, length: int) -> Trials:
@@ -332,7 +327,7 @@ def _in_usual_case(case: Case, index: int, name: str) -> Iterator[Option]:
             edit = Replace(name=name, before=value, value=change(value))
             trials = prior("case.usual", 3, 2)
             reason = "nearly all successes write it so"
-            yield _one(index, edit, reason, trials, "profile", seen.successes)
+            yield one(index, edit, reason, trials, "profile", seen.successes)
 
 
 # ------------------------------------------------------------------ wrong types
@@ -356,7 +351,7 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
     source: EvidenceSource = "schema" if fault.from_schema else "error"
     if value is None and view is None:
         reason = f"`{name}` may be left out, but not be null"
-        yield _one(index, Remove(name=name), reason, _DROP_NULL, source)
+        yield one(index, Remove(name=name), reason, _DROP_NULL, source)
     yield from left_out_options(case, index, name)
     if not types and isinstance(value, list):
         yield from unwrapped_options(case, index, name)
@@ -370,7 +365,7 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         edit: Cast | Replace = Cast(name=name, to=kind)
         if not _is_plain_cast(value, kind, corrected):
             edit = Replace(name=name, before=value, value=corrected)
-        yield _one(index, edit, reason, _cast_trials(value, corrected, kind), source)
+        yield one(index, edit, reason, _cast_trials(value, corrected, kind), source)
 
 
 def _as_type(value: JsonValue, kind: JsonType, name: str, view: ParameterView | None) -> JsonValue:
@@ -386,7 +381,7 @@ def unwrapped_options(case: Case, index: int, name: str) -> Iterator[Option]:
     value = case.parameters.get(name)
     if isinstance(value, list) and len(value) == 1 and not isinstance(value[0], list | dict):
         reason = f"`{name}` is a list of one, and was not taken as one value"
-        yield _one(index, Unwrap(name=name), reason, _UNWRAP, "error")
+        yield one(index, Unwrap(name=name), reason, _UNWRAP, "error")
 
 
 def _is_plain_cast(value: JsonValue, kind: JsonType, corrected: JsonValue) -> bool:
@@ -442,7 +437,7 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
         reason = f"the {source} states the limit {stated}{within}"
         edit = Clamp(name=target, minimum=low, maximum=high)
         trials = _bound_trials(case, target, low, is_named=name in case.parameters)
-        yield _one(index, edit, reason, trials, source, successes)
+        yield one(index, edit, reason, trials, source, successes)
     elif seen and seen.successes >= 5 and (known := seen.boundary()):
         sent = float(value) if isinstance(value, int | float) else 0.0
         too_large = sent > known.largest
@@ -451,7 +446,7 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
             return  # where somebody else stopped is theirs to know
         edit = Clamp(name=target, **{"maximum" if too_large else "minimum": bound})
         reason = f"{seen.successes} successes stay on this side of {number(bound)}"
-        yield _one(index, edit, reason, _SEEN_BOUND, "profile", seen.successes)
+        yield one(index, edit, reason, _SEEN_BOUND, "profile", seen.successes)
 
 
 def _bound_trials(case: Case, name: str, low: float | None, *, is_named: bool) -> Trials:
@@ -515,13 +510,13 @@ def stated_value_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
         except EditDoesNotApplyError:
             return
         trials = prior("stated.write", 8, 4) if case.writes else prior("stated.value", 12, 3)
-        yield _one(index, edit, "the error states the right value", trials, "error")
+        yield one(index, edit, "the error states the right value", trials, "error")
         return
     for rank, place in enumerate(_summands(case, fault)):
         # Which of several amounts takes the difference is the caller's to say: never a sure guess.
         trials = prior("stated.sum.other", 1, 4) if rank else prior("stated.sum.last", 3, 3)
         reason = "the error states what the sum must be"
-        yield _one(index, Balance(name="").at(place), reason, trials, "error")
+        yield one(index, Balance(name="").at(place), reason, trials, "error")
 
 
 def _summands(case: Case, fault: Fault) -> list[Path]:
@@ -542,139 +537,3 @@ def _summands(case: Case, fault: Fault) -> list[Path]:
     places = [at for at, _ in summed[0]]
     last = tuple(-1 if isinstance(step, int) else step for step in places[-1])
     return [last, *reversed(places[:-1])][:_MOST_LEAVES]
-
-
-# ------------------------------------------------------------------ values of the context
-_MAX_GRADE = 5
-_UNCERTAIN = (1, 4)
-"""Judged counts of a value of the lowest grade; each grade more counts one more for it."""
-_TOO_LONG = 2
-"""So many times as long as the longest of the successes' texts, a text is none of them."""
-_OWN_WORDS = frozenset(WORDS["of_names"])
-_SMALL_WORDS = frozenset(WORDS["small"])
-_NEVER_FILLED = frozenset(WORDS["never_of_context"])
-
-
-def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """What the context states that a missing or refused parameter may have meant."""
-    name, is_missing = fault.parameter, fault.kind == "missing"
-    if name is None or len(fault.path) > 1 or not case.context:
-        return
-    sent = case.parameters.get(name)
-    if name in case.parameters:
-        if is_missing or fault.kind in ("unexpected", "wrong_type") or is_redacted(sent):
-            return
-        yield from _restated(case, index, name, sent)
-        if isinstance(sent, str) and (
-            is_placeholder(sent) or written_in(case.context, sent) is not None
-        ):
-            return  # what nobody knew, or this very value; another one would be another wish
-    elif not is_missing:
-        return
-    else:
-        yield from _other_halves(case, index, name)
-    if not _NEVER_FILLED.isdisjoint(words_of(name)):
-        return
-    role = "missing" if is_missing else "instead"
-    right, wrong = _UNCERTAIN
-    for value, grade in _graded(case, name, sent)[:_MOST]:
-        trials = prior(f"context.{role}.{grade}", right + grade, wrong)
-        reason = "the context of the call states it"
-        yield _one(index, _put(case, name, value), reason, trials, "context")
-
-
-def _restated(case: Case, index: int, name: str, sent: JsonValue) -> Iterator[Option]:
-    """The sent value as the context writes it: in other letter case, or without its slip."""
-    if not isinstance(sent, str) or not sent or case.context is None:
-        return
-    written = written_in(case.context, sent)
-    trials = prior("context.case", 20, 1)
-    if written is None:
-        known = [stated.text for stated in stated_in(case.context) if stated.form != "number"]
-        near = nearest(sent, [text for text in dict.fromkeys(known) if text != sent])
-        if near and near[1] >= 0.8:
-            written = near[0]
-            trials = prior("context.same" if near[1] > 0.99 else "context.slip", 12, 2)
-    if written not in (None, sent):
-        edit = Replace(name=name, before=sent, value=written)
-        yield _one(index, edit, "the context of the call writes it so", trials, "context")
-
-
-def _other_halves(case: Case, index: int, name: str) -> Iterator[Option]:
-    """Of pairs such as `owner/repository`, the half that the call does not have yet."""
-    mine = {value for value in case.parameters.values() if isinstance(value, str)}
-    view = case.parameter(name)
-    for stated in stated_in(case.context or ""):
-        halves = re.split(r"[/:@]", stated.text)
-        if stated.form == "pair" and len(halves) == 2 and (not view or fits("", view.types)):
-            known = [half in mine for half in halves]
-            if sum(known) == 1:
-                edit = Add(name=name, value=halves[known.index(False)])
-                reason = "the context of the call states it beside another value of the call"
-                yield _one(index, edit, reason, prior("context.half", 8, 2), "context")
-
-
-def _graded(case: Case, name: str, sent: JsonValue) -> list[tuple[JsonValue, int]]:
-    """Stated values that fit the parameter, best first; none of a tie at the top is better."""
-    view, seen = case.parameter(name), case.seen(name)
-    types = view.types if view and view.types else tuple(seen.types) if seen else ()
-    taken = {str(value).lower() for key, value in case.parameters.items() if key != name}
-    longest = seen.longest if seen else None
-    found: dict[str, tuple[JsonValue, int]] = {}
-    for stated in stated_in(case.context or ""):
-        if longest is not None and len(stated.text) > _TOO_LONG * longest:
-            continue
-        value = _as_one_of(stated, types)
-        if value is None or value == sent or (view and view.allowed and value not in view.allowed):
-            continue
-        if view and isinstance(value, str) and misses(view, value):
-            continue
-        key = str(value).lower()
-        grade = _grade(case, name, stated, taken=key in taken)
-        if grade >= 0 and (key not in found or found[key][1] < grade):
-            found[key] = value, grade
-    ranked = sorted(found.values(), key=lambda each: -each[1])
-    if ranked and (ranked[1:2] or [(None, -1)])[0][1] < ranked[0][1]:
-        ranked[0] = ranked[0][0], min(_MAX_GRADE, ranked[0][1] + 1)
-    return ranked
-
-
-def _as_one_of(stated: Stated, types: tuple[JsonType, ...]) -> JsonValue:
-    """The stated value in the first type that it can be read as; None when it fits none."""
-    if stated.form == "number":
-        for kind in types or ("number",):
-            if kind in ("integer", "number"):
-                try:
-                    return cast(stated.text, kind)
-                except CastError:
-                    continue
-        return stated.text if "string" in types else None
-    return stated.text if not types or "string" in types else None
-
-
-def _grade(case: Case, name: str, stated: Stated, *, taken: bool) -> int:
-    """0 to 4, higher is likelier; -1 for what cannot be meant."""
-    view, seen = case.parameter(name), case.seen(name)
-    # Forms that at least a tenth of the texts had in the tool's successes; empty when unknown.
-    counts = seen.formats if seen else {}
-    formats = {form for form, count in counts.items() if count >= 0.1 * sum(counts.values())}
-    in_form = format_of(stated.text) in formats
-    own = set(words_of(name)) - _OWN_WORDS or set(words_of(name))
-    around = {word.rstrip("s") for word in (*stated.before, *stated.after)}
-    beside = _next_to(own, around) or bool(
-        view and any(word in around for word in view.described_by)
-    )
-    if taken or (formats and not in_form and not beside):
-        return -1
-    marked = stated.form not in ("word", "name", "number")
-    if stated.form == "word" and (
-        stated.text.lower() in _SMALL_WORDS or not _next_to(own, stated.before[-1:])
-    ):
-        return -1
-    refused = seen is not None and seen.is_refused(stated.text)
-    return max(0, in_form + beside + marked + (stated.form == "quoted") - refused)
-
-
-def _next_to(own: set[str], around: Iterable[str]) -> bool:
-    singular = {word.rstrip("s") for word in around}
-    return any(word.rstrip("s") in singular for word in own)

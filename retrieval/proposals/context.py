@@ -1,0 +1,154 @@
+"""Values that the caller's own account of its task states.
+
+The nearer one fits, the likelier it is the one that was meant: it has the form that the tool's
+successes have there, stands beside a word of the parameter's name, is not used elsewhere in the
+call, and is the only such value. Each of these raises the grade, and the grade names the prior.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from aftercall.json_values import JsonValue
+from aftercall.redaction import is_redacted
+from retrieval import WORDS
+from retrieval.edits import Add, Replace
+from retrieval.parameters import JsonType
+from retrieval.proposals.case import Case, Option, misses, prior
+from retrieval.proposals.values import MOST, one, put
+from retrieval.reading.faults import Fault
+from retrieval.texts import Stated, format_of, stated_in, written_in
+from retrieval.values import CastError, cast, fits, is_placeholder, nearest, words_of
+
+_MAX_GRADE = 5
+_UNCERTAIN = (1, 4)
+"""Judged counts of a value of the lowest grade; each grade more counts one more for it."""
+_TOO_LONG = 2
+"""So many times as long as the longest of the successes' texts, a text is none of them."""
+_OWN_WORDS = frozenset(WORDS["of_names"])
+_SMALL_WORDS = frozenset(WORDS["small"])
+_NEVER_FILLED = frozenset(WORDS["never_of_context"])
+
+
+def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """What the context states that a missing or refused parameter may have meant."""
+    name, is_missing = fault.parameter, fault.kind == "missing"
+    if name is None or len(fault.path) > 1 or not case.context:
+        return
+    sent = case.parameters.get(name)
+    if name in case.parameters:
+        if is_missing or fault.kind in ("unexpected", "wrong_type") or is_redacted(sent):
+            return
+        yield from _restated(case, index, name, sent)
+        if isinstance(sent, str) and (
+            is_placeholder(sent) or written_in(case.context, sent) is not None
+        ):
+            return  # what nobody knew, or this very value; another one would be another wish
+    elif not is_missing:
+        return
+    else:
+        yield from _other_halves(case, index, name)
+    if not _NEVER_FILLED.isdisjoint(words_of(name)):
+        return
+    role = "missing" if is_missing else "instead"
+    right, wrong = _UNCERTAIN
+    for value, grade in _graded(case, name, sent)[:MOST]:
+        trials = prior(f"context.{role}.{grade}", right + grade, wrong)
+        reason = "the context of the call states it"
+        yield one(index, put(case, name, value), reason, trials, "context")
+
+
+def _restated(case: Case, index: int, name: str, sent: JsonValue) -> Iterator[Option]:
+    """The sent value as the context writes it: in other letter case, or without its slip."""
+    if not isinstance(sent, str) or not sent or case.context is None:
+        return
+    written = written_in(case.context, sent)
+    trials = prior("context.case", 20, 1)
+    if written is None:
+        known = [stated.text for stated in stated_in(case.context) if stated.form != "number"]
+        near = nearest(sent, [text for text in dict.fromkeys(known) if text != sent])
+        if near and near[1] >= 0.8:
+            written = near[0]
+            trials = prior("context.same" if near[1] > 0.99 else "context.slip", 12, 2)
+    if written not in (None, sent):
+        edit = Replace(name=name, before=sent, value=written)
+        yield one(index, edit, "the context of the call writes it so", trials, "context")
+
+
+def _other_halves(case: Case, index: int, name: str) -> Iterator[Option]:
+    """Of pairs such as `owner/repository`, the half that the call does not have yet."""
+    mine = {value for value in case.parameters.values() if isinstance(value, str)}
+    view = case.parameter(name)
+    for stated in stated_in(case.context or ""):
+        halves = re.split(r"[/:@]", stated.text)
+        if stated.form == "pair" and len(halves) == 2 and (not view or fits("", view.types)):
+            known = [half in mine for half in halves]
+            if sum(known) == 1:
+                edit = Add(name=name, value=halves[known.index(False)])
+                reason = "the context of the call states it beside another value of the call"
+                yield one(index, edit, reason, prior("context.half", 8, 2), "context")
+
+
+def _graded(case: Case, name: str, sent: JsonValue) -> list[tuple[JsonValue, int]]:
+    """Stated values that fit the parameter, best first; none of a tie at the top is better."""
+    view, seen = case.parameter(name), case.seen(name)
+    types = view.types if view and view.types else tuple(seen.types) if seen else ()
+    taken = {str(value).lower() for key, value in case.parameters.items() if key != name}
+    longest = seen.longest if seen else None
+    found: dict[str, tuple[JsonValue, int]] = {}
+    for stated in stated_in(case.context or ""):
+        if longest is not None and len(stated.text) > _TOO_LONG * longest:
+            continue
+        value = _as_one_of(stated, types)
+        if value is None or value == sent or (view and view.allowed and value not in view.allowed):
+            continue
+        if view and isinstance(value, str) and misses(view, value):
+            continue
+        key = str(value).lower()
+        grade = _grade(case, name, stated, taken=key in taken)
+        if grade >= 0 and (key not in found or found[key][1] < grade):
+            found[key] = value, grade
+    ranked = sorted(found.values(), key=lambda each: -each[1])
+    if ranked and (ranked[1:2] or [(None, -1)])[0][1] < ranked[0][1]:
+        ranked[0] = ranked[0][0], min(_MAX_GRADE, ranked[0][1] + 1)
+    return ranked
+
+
+def _as_one_of(stated: Stated, types: tuple[JsonType, ...]) -> JsonValue:
+    """The stated value in the first type that it can be read as; None when it fits none."""
+    if stated.form == "number":
+        for kind in types or ("number",):
+            if kind in ("integer", "number"):
+                try:
+                    return cast(stated.text, kind)
+                except CastError:
+                    continue
+        return stated.text if "string" in types else None
+    return stated.text if not types or "string" in types else None
+
+
+def _grade(case: Case, name: str, stated: Stated, *, taken: bool) -> int:
+    """0 to 4, higher is likelier; -1 for what cannot be meant."""
+    view, seen = case.parameter(name), case.seen(name)
+    # Forms that at least a tenth of the texts had in the tool's successes; empty when unknown.
+    counts = seen.formats if seen else {}
+    formats = {form for form, count in counts.items() if count >= 0.1 * sum(counts.values())}
+    in_form = format_of(stated.text) in formats
+    own = set(words_of(name)) - _OWN_WORDS or set(words_of(name))
+    around = {word.rstrip("s") for word in (*stated.before, *stated.after)}
+    beside = _next_to(own, around) or bool(
+        view and any(word in around for word in view.described_by)
+    )
+    if taken or (formats and not in_form and not beside):
+        return -1
+    marked = stated.form not in ("word", "name", "number")
+    if stated.form == "word" and (
+        stated.text.lower() in _SMALL_WORDS or not _next_to(own, stated.before[-1:])
+    ):
+        return -1
+    refused = seen is not None and seen.is_refused(stated.text)
+    return max(0, in_form + beside + marked + (stated.form == "quoted") - refused)
+
+
+def _next_to(own: set[str], around: Iterable[str]) -> bool:
+    singular = {word.rstrip("s") for word in around}
+    return any(word.rstrip("s") in singular for word in own)
