@@ -79,8 +79,9 @@ BOUNDS: Final = _words_in("after before limit max min since until")
 say the same."""
 _PAIRS: Final = _words_in(
     """
-    accept/declin accept/reject activ/suspend add/remov allow/block allow/deny allow/forbid
-    approv/reject asc/desc ascend/descend attach/detach before/after begin/end billing/shipping
+    accept/declin accept/reject activ/suspend add/remov allow/block allow/deni allow/deny
+    allow/forbid approv/deni approv/reject asc/desc ascend/descend attach/detach
+    before/after begin/end billing/shipping
     buy/sell close/open connect/disconnect create/delet credit/debit decreas/increas decrypt/encrypt
     deposit/withdraw down/up download/upload east/west enabl/disabl exclud/includ export/import
     extern/intern first/last follow/unfollow from/to grant/revok hidden/visible hide/show high/low

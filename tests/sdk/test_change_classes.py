@@ -7,6 +7,7 @@ import pytest
 from aftercall.change_classes import (
     ORDER,
     alters_qualifier,
+    are_opposites,
     destroys,
     may_be_followed,
     reads_only,
@@ -107,6 +108,8 @@ def test_a_destroying_verb_destroys() -> None:
         ({"q": {"keepNames": ["a"]}}, {"q": {"names": ["a"]}}, True),
         ({"where": "x"}, {"options": {"where": "x"}}, False),
         ({"name": "a"}, {"title": "a"}, False),
+        ({"names": ["a"]}, {"keepNames": ["a"]}, True),
+        ({"call": '{"dryRun": true}'}, {"dryRun": True}, False),
     ],
 )
 def test_what_limits_a_call_is_not_lost(
@@ -114,6 +117,32 @@ def test_what_limits_a_call_is_not_lost(
 ) -> None:
     """At every depth; what is empty or false said nothing."""
     assert alters_qualifier(before, after) == lost
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "opposite"),
+    [
+        ("unpublishAt", "publishAt", True),
+        ("unlockd", "locked", True),
+        ("denied_users", "allowedUsers", True),
+        ("ap-southeast-1", "ap-northeast-1", True),
+        ("no writer", "writer", True),
+        ("file_name", "fileName", False),
+        ("recipent", "recipient", False),
+        ("only", "offset", False),
+        ("a" * 10_000, "un" + "a" * 10_000, False),
+    ],
+)
+def test_opposites_differ_by_a_word_or_a_negation(left: str, right: str, opposite: bool) -> None:
+    """In names and in values, with a slip in the word too; long texts are not looked at."""
+    assert are_opposites(left, right) == are_opposites(right, left) == opposite
+
+
+def test_a_dry_run_is_not_presumed_to_read() -> None:
+    """Whatever the tool's name is; what it says of itself counts more."""
+    assert reads_only("query", None, {"sql": "x"})
+    assert not reads_only("query", None, {"sql": "x", "dryRun": True})
+    assert reads_only("query", READS, {"sql": "x", "dryRun": True})
 
 
 def test_the_strictest_class_counts() -> None:
