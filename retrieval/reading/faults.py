@@ -491,8 +491,8 @@ def _of_zod(issue: JsonObject, code: str, path: Path) -> Iterator[Fault]:
             yield _beyond(path, low, high, exclusive=is_open, of_length=of_length)
         case "invalid_string" | "invalid_format":
             form = issue.get("validation") or issue.get("format")
-            if form == "regex" and isinstance(issue.get("pattern"), str):
-                form = str(issue["pattern"]).strip("/")
+            if form == "regex":  # its pattern may be stated, or not
+                form = str(issue.get("pattern") or "").strip("/") or None
             known = _FORMATS.get(form.lower(), form) if isinstance(form, str) else None
             yield Fault("bad_format", path, expected_format=known)
         case _:
