@@ -1,7 +1,6 @@
 """The case: a failed call with its faults and all that proposals may look at; and their options.
 
-The faults are what the error names, and what schema and profile show beside it. Where nothing is
-named, the one value that stands out is taken for the fault. No I/O from here on.
+No I/O from here on.
 
 An option is one way to mend one fault, with what speaks for it. `retrieval/calibration.json` has
 how often each kind of edit was right in the benchmark (see `docs/adr`); a kind that was not seen
@@ -11,20 +10,16 @@ that leaves the parameters as they are.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
-from itertools import islice
 from typing import NamedTuple
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Action, EvidenceSource, Tool
-from aftercall.redaction import is_redacted
-from retrieval import WORDS
 from retrieval.edits import Edit, ValueSources, edit_key
-from retrieval.forms import meets, told_forms
 from retrieval.health.record import Referred
 from retrieval.knowledge.documents import SeedEntry
 from retrieval.knowledge.links import Links, SessionCall
@@ -32,326 +27,11 @@ from retrieval.knowledge.profile import ParameterProfile, ToolProfile
 from retrieval.knowledge.rules import RecoveryTimes, Repeats, SignatureKnowledge, ToolKnowledge
 from retrieval.parameters import (
     ParameterView,
-    Path,
     ToolView,
-    element_view,
-    leaves_like,
-    object_view,
 )
+from retrieval.proposals.faults import faults_of
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
-from retrieval.values import fits, is_marked, words_of
-
-
-def inner_faults(schema: JsonObject, parameters: JsonObject) -> list[Fault]:
-    """Faults that the live schema shows inside nested objects and lists; the outer ones first."""
-    faults: list[Fault] = []
-    for path, value in islice(_objects(parameters), _MAX_OBJECTS):
-        view = object_view(schema, path, value)
-        if view is not None and view.parameters:
-            faults += [replace(each, path=(*path, *each.path)) for each in shown_by(view, value)]
-        if len(faults) >= _MAX_FAULTS:
-            break
-    items = (each for each in leaves_like(parameters, ()) if isinstance(each[0][-1], int))
-    for path, item in islice(items, _MAX_OBJECTS):
-        view = element_view(schema, path)
-        for known in view.parameters.values() if view is not None else ():
-            if not is_redacted(item) and (fault := _unfit(known, item)):
-                faults.append(replace(fault, path=path))
-    return faults[:_MAX_FAULTS]
-
-
-_MAX_OBJECTS = 20
-"""Nested objects of a call, and plain items of its lists, that are held against the schema; the
-others of a list are alike."""
-_MAX_FAULTS = 16
-_MAX_DEPTH = 6
-
-
-def _objects(parameters: JsonObject) -> Iterator[tuple[Path, JsonObject]]:
-    level: list[tuple[Path, JsonValue]] = [
-        ((name,), value) for name, value in islice(parameters.items(), 1_000)
-    ]
-    for _ in range(_MAX_DEPTH):
-        below: list[tuple[Path, JsonValue]] = []
-        for at, value in level:
-            if isinstance(value, dict):
-                yield at, value
-                below += [((*at, key), each) for key, each in islice(value.items(), 100)]
-            elif isinstance(value, list):
-                below += [((*at, number), each) for number, each in enumerate(value[:20])]
-        level = below[:1_000]
-
-
-_NOT_ABOUT_PARAMETERS = frozenset(
-    {"timeout", "rate_limited", "unavailable", "permission_denied", "user_rejected",
-     "wrong_tool_boundary", "low_utility"}
-)  # fmt: skip
-_OF_THE_VALUE = frozenset({"not_found", "not_allowed", "bad_format", "invalid"})
-_BLAMES_A_VALUE = frozenset({"invalid_parameters", "not_found"})
-_MAX_SHOWN = 20
-"""Faults of a kind: more than the proposals deal with (see `compose`)."""
-_MAX_NAMES = 1_000
-_MANY = 5
-"""Successes from which on what none of them had is taken as wrong beside what the error says."""
-_ITEM = 2
-"""Steps of a path to a parameter, or to an item of its list."""
-_FREE_TEXT = frozenset(WORDS["free_text"])
-_ENOUGH = 3
-"""Successes from which on their types are taken as the parameter's."""
-
-
-def faults_of(
-    parameters: JsonObject,
-    reading: ErrorReading,
-    view: ToolView | None,
-    profile: ToolProfile | None,
-    schema: JsonObject | None,
-) -> tuple[Fault, ...]:
-    """All that is known to be wrong with a call; what the error says comes first.
-
-    What a broken contract names are places of the result, and no parameters.
-    """
-    if reading.category == "contract_violation":
-        return ()
-    if reading.category in _NOT_ABOUT_PARAMETERS:
-        return reading.faults
-    said = tuple(_of_form(fault) for fault in reading.faults)
-    if view is not None:
-        said = _credible(said, parameters, view)
-        shown = _shown_beside(said, parameters, view, schema)
-        enough = profile is not None and profile.successes >= _MANY
-        if enough and profile is not None and view.source == "profile":
-            shown += _odd_types(profile, view, parameters, {f.path for f in (*said, *shown)})
-        # What the message says without a name, the schema shows with one.
-        kinds = {fault.kind for fault in shown}
-        clearer = {fault.path for fault in shown}
-        said = (
-            *(
-                f
-                for f in said
-                if (f.path or f.kind not in kinds) and not (f.path in clearer and _says_no_more(f))
-            ),
-            *shown,
-        )
-        if reading.category in _BLAMES_A_VALUE or reading.category == "unknown":
-            said = _with_forms(said, _out_of_form(view, parameters))
-    if said and all(fault.path for fault in said):
-        return said
-    suspects = _suspects(parameters, reading, view, profile)
-    return _with_suspect(said, suspects[0]) if len(suspects) == 1 else said
-
-
-def _of_form(fault: Fault) -> Fault:
-    """A fault that lists forms, such as `YYYY-MM-DD`, is of the form, and they are no values."""
-    if fault.allowed and all(isinstance(each, str) and told_forms(each) for each in fault.allowed):
-        form = None if len(fault.allowed) > 1 else str(fault.allowed[0])
-        return replace(fault, kind="bad_format", allowed=(), stated=None, expected_format=form)
-    return fault
-
-
-def _credible(said: tuple[Fault, ...], parameters: JsonObject, view: ToolView) -> tuple[Fault, ...]:
-    """Without what the schema knows better.
-
-    What a tool misses without having it is a key of its own data; a value of the wrong type is not
-    found, or not allowed, because of its type; and a name that neither the call nor the tool has is
-    a word of the message.
-    """
-    has = view.parameters if view.source == "schema" else {}
-    mistyped = {
-        (name,)
-        for name, value in islice(parameters.items(), _MAX_NAMES)
-        if (known := view.parameters.get(name)) and not is_redacted(value)
-        and not fits(value, known.types)
-    }  # fmt: skip
-    return tuple(
-        fault
-        for fault in said
-        if not (fault.kind in _OF_THE_VALUE and fault.path in mistyped)
-        and (fault.kind != "missing" or len(fault.path) != 1 or not has or fault.parameter in has)
-        and (
-            not has
-            or fault.parameter in has
-            or fault.parameter in parameters
-            or not (fault.kind == "unexpected" or _says_no_more(fault))
-        )
-    )
-
-
-def _says_no_more(fault: Fault) -> bool:
-    """Whether a fault names a place, and nothing of what would be right there."""
-    return (
-        fault.kind == "invalid"
-        and bool(fault.path)
-        and not (fault.suggested or fault.multiple_of or fault.stated)
-    )
-
-
-def _shown_beside(
-    said: tuple[Fault, ...], parameters: JsonObject, view: ToolView, schema: JsonObject | None
-) -> list[Fault]:
-    known = {(fault.kind, fault.path) for fault in said}
-    named = {fault.path for fault in said if fault.kind != "invalid"}
-    shown = shown_by(view, parameters)
-    if schema is not None:
-        shown += inner_faults(schema, parameters)
-    return [
-        fault
-        for fault in shown
-        if (fault.kind, fault.path) not in known
-        and (fault.kind in ("missing", "unexpected") or fault.path not in named)
-    ]
-
-
-def _odd_types(
-    profile: ToolProfile, view: ToolView, parameters: JsonObject, named: set[Path]
-) -> list[Fault]:
-    """Values of a type that no success had, though many had the parameter."""
-    return [
-        Fault("wrong_type", (name,), expected_types=known.types, from_schema=True)
-        for name, value in islice(parameters.items(), _MAX_NAMES)
-        if (known := view.parameters.get(name)) and (name,) not in named
-        and value is not None and not is_redacted(value) and not fits(value, known.types)
-        and profile.parameters[name].successes >= _MANY
-    ]  # fmt: skip
-
-
-def shown_by(view: ToolView, parameters: JsonObject) -> list[Fault]:
-    """Where an object itself does not fit what is known of its parameters."""
-    missing = view.missing(parameters)[:_MAX_SHOWN]
-    faults = [Fault("missing", (name,), from_schema=True) for name in missing]
-    if view.closed:
-        unknown = view.unknown(parameters)[:_MAX_SHOWN]
-        faults += [Fault("unexpected", (name,), from_schema=True) for name in unknown]
-    if view.source == "profile":
-        return faults
-    for name, value in islice(parameters.items(), _MAX_NAMES):
-        known = view.parameters.get(name)
-        # The caller's own value may fit where the mask says nothing.
-        if known is not None and not is_redacted(value) and (fault := _unfit(known, value)):
-            faults.append(fault)
-    return faults
-
-
-def _unfit(known: ParameterView, value: JsonValue) -> Fault | None:
-    path = (known.name,)
-    if not fits(value, known.types):
-        return Fault("wrong_type", path, expected_types=known.types, from_schema=True)
-    if known.allowed and value not in known.allowed:
-        return Fault("not_allowed", path, allowed=known.allowed, from_schema=True)
-    if known.pattern and isinstance(value, str) and meets(value, known.pattern) is False:
-        return Fault("bad_format", path, expected_format=known.pattern, from_schema=True)
-    low, high = known.minimum, known.maximum
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    if (low is not None and value < low) or (high is not None and value > high):
-        return Fault("out_of_range", path, minimum=low, maximum=high, from_schema=True)
-    return None
-
-
-def stated_forms(known: ParameterView) -> list[str]:
-    """The forms that the schema states of a parameter's texts, those that it asserts first."""
-    asserted = [form for form in (known.pattern, known.form) if form]
-    return [*asserted, *(() if asserted else told_forms(known.description))]
-
-
-def misses(known: ParameterView, text: str) -> bool:
-    """Whether a text has not the form that the schema states; one of several told ones will do."""
-    asserted = [form for form in (known.pattern, known.form) if form]
-    if asserted:
-        return any(meets(text, form) is False for form in asserted)
-    told = told_forms(known.description)
-    return bool(told) and all(meets(text, form) is False for form in told)
-
-
-def _with_forms(said: tuple[Fault, ...], found: list[Fault]) -> tuple[Fault, ...]:
-    """The faults with values that miss a stated form, where nothing else explains the error.
-
-    Many tools take more forms than they state; one that refused such a value does not.
-    """
-    places = {fault.path for fault in said if fault.path}
-    missed = {fault.path for fault in found}
-    of_form = all(not f.path or f.kind in ("bad_format", "invalid") for f in said)
-    if not found or not of_form or (places and places.isdisjoint(missed)):
-        return said
-    kept = [f for f in said if f.path and (f.kind == "bad_format" or f.path not in missed)]
-    named = {fault.path for fault in kept}
-    return (*kept, *(fault for fault in found if fault.path not in named))
-
-
-def _out_of_form(view: ToolView, parameters: JsonObject) -> list[Fault]:
-    return [
-        Fault("bad_format", (name,), expected_format=stated_forms(known)[0], from_schema=True)
-        for name, value in islice(parameters.items(), _MAX_NAMES)
-        if (known := view.parameters.get(name)) and isinstance(value, str)
-        and not is_redacted(value) and misses(known, value)
-    ]  # fmt: skip
-
-
-def _suspects(
-    parameters: JsonObject,
-    reading: ErrorReading,
-    view: ToolView | None,
-    profile: ToolProfile | None,
-) -> list[Fault]:
-    """The values that stand out; of a call with one parameter, that one."""
-    marked = [
-        name
-        for name, value in islice(parameters.items(), _MAX_NAMES)
-        if isinstance(value, str) and is_marked(value) and _FREE_TEXT.isdisjoint(words_of(name))
-    ]
-    if len(marked) == 1 and reading.category in _BLAMES_A_VALUE:
-        return [Fault("invalid", (marked[0],))]
-    found: list[Fault] = []
-    for name, value in islice(parameters.items(), _MAX_NAMES):
-        known = view.parameters.get(name) if view else None
-        seen = profile.parameters.get(name) if profile else None
-        if value is not None and not is_redacted(value):
-            fault = _standing_out(name, value, known, seen)
-            found += [fault] if fault else []
-    if not found and view is not None and reading.category == "invalid_parameters":
-        unknown = view.unknown(parameters)
-        enough = view.source == "schema" or (profile is not None and profile.successes >= _ENOUGH)
-        found = [Fault("unexpected", (name,), from_schema=True) for name in unknown if enough]
-    if not found and len(parameters) == 1 and reading.category in _BLAMES_A_VALUE:
-        return [Fault("invalid", (next(iter(parameters)),))]
-    return found
-
-
-def _standing_out(
-    name: str, value: JsonValue, view: ParameterView | None, seen: ParameterProfile | None
-) -> Fault | None:
-    """A value of another type than in all successes, or none of the words that the schema states.
-
-    Two quoted words or more are taken as the list of the values, a single one as an example.
-    """
-    if seen and seen.successes >= _ENOUGH:
-        types = view.types if view and view.types else tuple(seen.types)
-        if not fits(value, types):
-            return Fault("wrong_type", (name,), expected_types=types, from_schema=True)
-    stated = view.stated_values if view else ()
-    for path, text in leaves_like({name: value}, ()) if len(stated) > 1 else ():
-        if isinstance(text, str) and len(path) <= _ITEM and text not in stated:
-            return Fault("not_allowed", path, allowed=tuple(stated), from_schema=True)
-    return None
-
-
-def _with_suspect(faults: tuple[Fault, ...], only: Fault) -> tuple[Fault, ...]:
-    """The faults, with the single suspect in the place of those that name no parameter.
-
-    Of two that stand out, one would be accused wrongly; so there is only one.
-    """
-    if not faults:
-        return (only,)
-    found = []
-    for fault in faults:
-        if fault.path or fault.kind in ("missing", "unexpected"):
-            found.append(fault)
-        elif fault.kind in ("invalid", "wrong_type"):
-            found.append(only)
-        else:
-            found.append(replace(fault, path=only.path))
-    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

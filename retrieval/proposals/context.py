@@ -13,7 +13,8 @@ from aftercall.redaction import is_redacted
 from retrieval import WORDS
 from retrieval.edits import Add, Replace
 from retrieval.parameters import JsonType
-from retrieval.proposals.case import Case, Option, misses, prior
+from retrieval.proposals.case import Case, Option, prior
+from retrieval.proposals.faults import misses
 from retrieval.proposals.values import MOST, one, put
 from retrieval.reading.faults import Fault
 from retrieval.texts import Stated, format_of, stated_in, written_in

@@ -26,7 +26,8 @@ from retrieval.edits import (
     Unwrap,
 )
 from retrieval.parameters import ToolView, object_view
-from retrieval.proposals.case import Case, Option, Trials, inner_faults, prior, shown_by
+from retrieval.proposals.case import Case, Option, Trials, prior
+from retrieval.proposals.faults import inner_faults, shown_by
 from retrieval.reading.faults import Fault
 from retrieval.values import CastError, cast, fits, name_similarity, words_of
 

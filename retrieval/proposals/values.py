@@ -24,16 +24,8 @@ from retrieval.edits import (
 from retrieval.forms import in_form, same_moment, told_forms
 from retrieval.knowledge.profile import ParameterProfile
 from retrieval.parameters import JsonType, ParameterView, Path, general, leaves_like
-from retrieval.proposals.case import (
-    Case,
-    Option,
-    Trials,
-    misses,
-    prior,
-    quoted,
-    stated_forms,
-    value_sources_of,
-)
+from retrieval.proposals.case import Case, Option, Trials, prior, quoted, value_sources_of
+from retrieval.proposals.faults import misses, stated_forms
 from retrieval.proposals.session import session_texts
 from retrieval.reading.faults import Fault
 from retrieval.texts import LetterCase
