@@ -27,9 +27,11 @@ from bench.quality.split import split
 from bench.quality.trial import Trial
 from embeddings.protocol import Embedder
 from retrieval import answer, confidence, inference
+from retrieval import values as words
 from retrieval.advice import advise, waits
 from retrieval.knowledge import repairs, rules
-from retrieval.proposals import case, compose, experience, values
+from retrieval.proposals import compose, context, experience, shape, values
+from retrieval.proposals import faults as found
 from retrieval.reading import faults, reader
 
 DATASETS = ("bfcl", "github", "servers")
@@ -108,7 +110,9 @@ def _faults() -> Iterator[Part]:
         ("inside of objects", "inner_faults", lambda *_: []),
         ("schema against error", "_credible", lambda said, *_: said),
     ):
-        yield Part(f"faults: {name}", ((case, function, instead),), learns=False)
+        patch = ((found, function, instead),)
+        also = ((shape, function, instead),) if hasattr(shape, function) else ()
+        yield Part(f"faults: {name}", patch + also, learns=False)
 
 
 def _proposers() -> Iterator[Part]:
@@ -123,8 +127,8 @@ def _proposers() -> Iterator[Part]:
         ("near known value", values, "_near"),
         ("usual letter case", values, "_in_usual_case"),
         ("context", compose, "context_options"),
-        ("context writes it otherwise", values, "_restated"),
-        ("half of a pair in the context", values, "_other_halves"),
+        ("context writes it otherwise", context, "_restated"),
+        ("half of a pair in the context", context, "_other_halves"),
         ("stated value", compose, "stated_value_options"),
         ("inside of objects", compose, "nested_options"),
         ("rules of any tool", experience, "_of_any_tool"),
@@ -135,8 +139,28 @@ def _proposers() -> Iterator[Part]:
         "proposals: usual value",
         _both(compose, values, "usual_values", _nothing),
     )
-    yield Part("proposals: date in another form", ((values, "rewrite", _none),))
     yield Part("proposals: schema retires rules", ((experience, "is_retired", _false),))
+
+
+def certainty_parts() -> Iterator[Part]:
+    """What was made for mistakes that nobody foresaw; `bench.quality.kinds` has their table."""
+    yield Part("shape before names", ((compose, "reshaped", _none),))
+    yield Part("names that are the likest", _both(compose, shape, "best_matches", _no_matches))
+    yield Part("no call in a call is a value", ((compose, "holds_parameters", _false),))
+    yield Part("stated forms", ((values, "_in_form", _nothing), (values, "in_form", _none)))
+    yield Part("values of forms that schemas state", ((found, "_out_of_form", lambda *_: []),))
+    yield Part("nulls in words are left out", ((values, "left_out_options", _nothing),))
+    yield Part("synonyms of names", ((words, "_share", _false),))
+    yield Part("synonyms of listed values", ((values, "synonym_of", _none),))
+    yield Part("the only value in the message", ((reader, "_placed", lambda faults, *_: faults),))
+    yield Part("the session's values", ((compose, "session_options", _nothing),))
+    yield Part("no value that cannot be meant", ((confidence, "_odd_values", _nothing),))
+    yield Part("no stated fault left open", ((confidence, "_left_open", lambda *_: 0),))
+    yield Part("no surer than the weakest", ((confidence, "_weakest", _none),))
+
+
+def _no_matches(*_: Any, **__: Any) -> dict[str, str]:
+    return {}
 
 
 def memory_parts() -> Iterator[Part]:

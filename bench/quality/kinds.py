@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from aftercall.json_patch import same_json
-from bench.quality import bfcl, github
+from bench.quality import ablation, bfcl, github
 from bench.quality import kinds_damage as texts
 from bench.quality import kinds_shapes as shapes
 from bench.quality.brain import open_brain
@@ -270,12 +270,14 @@ def _trial(
     )  # fmt: skip
 
 
-async def results(embedder: Embedder, world: World, families: Sequence[str]) -> list[list[Result]]:
+async def results(
+    embedder: Embedder, world: World, families: Sequence[str], ways: Sequence[bool] = (True, False)
+) -> list[list[Result]]:
     """What the service answers to the trials, asked with the tools' schemas and without."""
     older, test = split(world.dataset.sessions())
     asked = trials(world, test, families)
     found = []
-    for with_schema in (True, False):
+    for with_schema in ways:
         async with open_brain(embedder) as brain:
             taught = await history(world.dataset, older, with_schema=with_schema)
             await brain.learn(taught.executions)
@@ -297,9 +299,34 @@ async def measure(embedder: Embedder, folder: Path, *, final: bool = False) -> N
     for world in there:
         with_schema, without = await results(embedder, world, families)
         parts += [f"## {world.name}", table(with_schema, without)]
+    if not final:
+        parts += ["## Without each part, with the schema", await _without_parts(embedder, there)]
     page = "\n\n".join(parts) + "\n"
     print(page)
     (folder / f"{name}.md").write_text(page, encoding="utf-8")
+
+
+async def _without_parts(embedder: Embedder, there: Sequence[World]) -> str:
+    """What each part of certainty earns: right@1, harm, and what is wrongly sure of all else."""
+    families = [family for family in FAMILIES if family not in KEPT]
+    names = [f"{world.name}: {what}" for world in there for what in _OF_A_PART]
+    lines = [f"| without | {' | '.join(names)} |", f"|---|{'---:|' * len(names)}"]
+    for part in [ablation.Part(ablation.NOTHING, ()), *ablation.certainty_parts()]:
+        cells = []
+        for world in there:
+            with ablation.switched_off(part):
+                [found] = await results(embedder, world, families, ways=(True,))
+            can_be = [each for each in found if each.trial.damage.parameter != UNREPAIRABLE]
+            never = [each for each in found if each.trial.damage.parameter == UNREPAIRABLE]
+            of = scores(can_be)
+            left = sum(each.confidence < GUESS for each in never) / max(1, len(never))
+            cells += [f"{of.right_at_1:.3f}", f"{of.harm:.3f}", f"{left:.2f}"]
+        lines.append(f"| {part.name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+_OF_A_PART = ("right@1", "harm", "left alone")
+GUESS = 0.5
 
 
 _EXPLAINED = f"""The memory has right calls of other sessions and other kinds of mistakes,
