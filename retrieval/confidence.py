@@ -224,6 +224,7 @@ def _strange(case: Case, proposal: Proposal) -> int:
     return len(view.unknown(proposal.parameters)) + len(view.missing(proposal.parameters))
 
 
+_MAX_TEXT = 2_000
 _QUOTES = ("'", '"', "`")
 
 
@@ -249,7 +250,7 @@ def _odd_values(case: Case, parameters: JsonObject) -> Iterator[bool]:
     What the schema lists, or the tool's successes had in such a form, is not odd.
     """
     for path, value in leaves_like(parameters, ()):
-        if not isinstance(value, str) or not value:
+        if not isinstance(value, str) or not 0 < len(value) <= _MAX_TEXT:
             continue
         name = str(path[0])
         view, seen = case.parameter(name), case.seen(name)

@@ -69,6 +69,8 @@ def reshaped(case: Case) -> Reshaped | None:
     """The call in the shape that the tool states; None where its own is as good as any known."""
     if not case.parameters_known or case.reading.category in _NOT_ABOUT_SHAPE:
         return None
+    if len(case.parameters) > _MAX_KEYS:
+        return None
     now, steps = case, list[Option]()
     for _ in range(_MAX_STEPS):
         better = min(_better(now), key=lambda each: _wrong(each.case), default=None)
@@ -231,8 +233,10 @@ def _matching(strange: Mapping[str, JsonValue], inner: ToolView) -> dict[str, st
 
 
 def best_matches(names: Sequence[str], others: Sequence[str]) -> dict[str, str]:
-    """Names that are more alike to one another than either is to any third."""
-    found = {}
+    """Names that are more alike to one another than either is to any third; of a few of each."""
+    found: dict[str, str] = {}
+    if max(len(names), len(others)) > _MAX_KEYS:
+        return found
     for name in names:
         likest = _likest(name, others)
         if likest is not None and _likest(likest, names) == name:
@@ -299,7 +303,7 @@ def _paired(case: Case) -> Iterator[Option]:
         made: JsonValue = None
         if known is None:
             continue
-        if isinstance(value, list):
+        if isinstance(value, list) and len(value) <= _MAX_KEYS:
             if "array" in known.types and known.item_types[:1] == ("object",):
                 items: list[JsonValue] = [_object(each) or _map_of(each) for each in value]
                 made = items if all(items) else None
