@@ -42,14 +42,16 @@ def _code_as_text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _nothing_as(default: object) -> BeforeValidator:
-    return BeforeValidator(lambda value: default if value is None else value)
+def _nothing_as(default: object, kind: object) -> BeforeValidator:
+    return BeforeValidator(
+        lambda value: default if value is None else value, json_schema_input_type=kind
+    )
 
 
 class ExecutionError(WireModel):
     """What a tool said when it failed, in its own words; null says as little as leaving out."""
 
-    type: Annotated[Name, _nothing_as("Error")] = Field(
+    type: Annotated[Name, _nothing_as("Error", Name | None)] = Field(
         default="Error", examples=["ValidationError"]
     )
     message: Text = Field(examples=["Invalid parameter: topK must be <= 10"])
@@ -59,7 +61,11 @@ class ExecutionError(WireModel):
         WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]}),
     ] = Field(default=None, examples=["PARAM_INVALID"])
     stack: Text | None = None
-    details: Annotated[Object, _nothing_as({})] = Field(default_factory=dict)
+    details: Annotated[
+        Object,
+        _nothing_as({}, Object | None),
+        WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "null"}]}),
+    ] = Field(default_factory=dict)
 
 
 _UNKNOWN_PARAMETERS: JsonDict = {
