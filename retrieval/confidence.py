@@ -38,7 +38,7 @@ from retrieval.proposals.case import Case, Trials
 from retrieval.proposals.compose import Proposal, propose
 from retrieval.reading.faults import Fault
 from retrieval.texts import format_of
-from retrieval.values import is_placeholder, is_portion
+from retrieval.values import is_marked, is_placeholder, is_portion
 
 _MAX_PARAMETERS = 100_000
 """Characters of parameters that are held against a schema."""
@@ -225,7 +225,6 @@ def _strange(case: Case, proposal: Proposal) -> int:
 
 
 _MAX_TEXT = 2_000
-_QUOTES = ("'", '"', "`")
 
 
 def _left_open(case: Case, proposal: Proposal) -> int:
@@ -261,9 +260,7 @@ def _odd_values(case: Case, parameters: JsonObject) -> Iterator[bool]:
         is_new = not same_json(value_at(case.parameters, path), value)
         is_json = form == "json-text" and not is_new and not (view and "json" in view.described_by)
         yield bool(
-            is_placeholder(value)
-            or (len(value) > 1 and value[0] in _QUOTES and value[0] == value[-1])
-            or (is_json and not is_usual)
+            is_placeholder(value) or (is_marked(value) and not is_new) or (is_json and not is_usual)
         )
 
 

@@ -287,6 +287,15 @@ def _to_string(value: JsonValue) -> str:
     raise CastError("a text of it would be a guess")
 
 
+_BETWEEN = ("\n", ";", "|")
+_SEVERAL = re.compile(r"[,;|\n]|\s(?:and|or|und|y|et)\s|&")
+
+
+def may_be_several(text: str) -> bool:
+    """Whether a text may stand for more than one thing, though it cannot be told which."""
+    return _SEVERAL.search(text) is not None
+
+
 _BRACKETS = frozenset("()[]{}<>\"'`")
 
 
@@ -295,7 +304,8 @@ def _to_array(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
         text = value.strip()
         if text.startswith("["):
             return _from_json_text(text, list)
-        parts = [part.strip() for part in text[:_MAX_JSON_TEXT].split(",")]
+        mark = next((each for each in _BETWEEN if each in text), ",")
+        parts = [part.strip() for part in text[:_MAX_JSON_TEXT].split(mark)]
         if (
             len(text) <= _MAX_JSON_TEXT
             and len(parts) > 1

@@ -175,6 +175,8 @@ def _shown_beside(
     known = {(fault.kind, fault.path) for fault in said}
     named = {fault.path for fault in said if fault.kind != "invalid"}
     shown = shown_by(view, parameters)
+    if not view.closed and view.source == "schema":
+        shown += _strangers(said, parameters, view)
     if schema is not None:
         shown += inner_faults(schema, parameters)
     return [
@@ -183,6 +185,18 @@ def _shown_beside(
         if (fault.kind, fault.path) not in known
         and (fault.kind in ("missing", "unexpected") or fault.path not in named)
     ]
+
+
+def _strangers(said: tuple[Fault, ...], parameters: JsonObject, view: ToolView) -> Iterator[Fault]:
+    """Names that an open schema does not have, where one of them was refused.
+
+    Where none was, those that are a missing name in another style: `fileName` for `file_name`.
+    """
+    refuses = any(fault.kind == "unexpected" and len(fault.path) == 1 for fault in said)
+    absent = {words_of(name) for name in view.parameters if name not in parameters}
+    for name in view.unknown(parameters)[:_MAX_SHOWN]:
+        if refuses or words_of(name) in absent:
+            yield Fault("unexpected", (name,), from_schema=True)
 
 
 def _odd_types(

@@ -38,6 +38,7 @@ from retrieval.values import (
     is_marked,
     is_placeholder,
     is_portion,
+    may_be_several,
     nearest,
     number,
     number_in,
@@ -329,6 +330,8 @@ _WORDS = prior("cast.words", 22, 1)  # "five" -> 5, "1,000" -> 1000
 _UNITS = prior("cast.unit", 12, 1.5)  # "10 commits" -> 10, "$12.50" -> 12.5, "~150" -> 150
 _SPLIT = prior("cast.split", 8, 2.5)  # "a, b" -> ["a", "b"]
 _AS_JSON = prior("cast.json", 8, 1.5)  # {"a": 1} -> '{"a": 1}'
+_ONE_OF_SEVERAL = Trials(2, 4)
+"""A text in a list of its own that may be several: `a and b`; or a title with a comma in it."""
 _DROP_NULL = prior("remove.null", 14, 1.5)  # null for an optional parameter: leave it out
 
 
@@ -386,6 +389,8 @@ def _is_plain_cast(value: JsonValue, kind: JsonType, corrected: JsonValue) -> bo
 def _cast_trials(value: JsonValue, corrected: JsonValue, kind: JsonType) -> Trials:
     if kind == "array" and isinstance(corrected, list) and len(corrected) > 1:
         return _SPLIT if isinstance(value, str) and not value.strip().startswith("[") else _EXACT
+    if kind == "array" and isinstance(value, str) and may_be_several(value[:_MAX_KNOWN]):
+        return _ONE_OF_SEVERAL
     if isinstance(value, dict) and kind == "string":
         return _AS_JSON
     if kind in ("integer", "number") and isinstance(value, str):
