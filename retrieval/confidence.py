@@ -448,7 +448,6 @@ def _as_weak(estimate: Estimate, other: Estimate | None) -> Estimate:
 
 
 BINS = 10
-
 _DIGITS = 6
 
 

@@ -29,7 +29,6 @@ MAX_ELEMENTS = 100
 MAX_LEAVES = 500
 """Plain values of a call that are looked at; real calls have a few dozen."""
 _DEEPEST_LEAF = 12
-
 MAX_DEPTH = 3
 """Objects or lists that a profile looks into below a parameter, one in the other."""
 MAX_ITEMS = 20

@@ -43,7 +43,6 @@ from retrieval.values import number
 Vector = NDArray[np.float32]
 _IDS = uuid.UUID("7c1de1a4-9d55-5a0f-8f52-4d0c2f6b9e31")
 _MARK_BYTES = 8
-
 MIN_SIMILARITY = 0.65
 """Cosine of two signatures from which on they say one thing, where category and subjects agree.
 
@@ -67,7 +66,6 @@ MAX_SIGNATURES = 8
 MAX_AGENTS = 24
 MAX_EXAMPLES = 5
 _UNCHANGED = "The same call, made again later, worked."
-
 _SEVERAL = 3
 _EACH_OTHERWISE = "Mended {} times, each time otherwise: the right value is the caller's own."
 _BY_CATEGORY: dict[ErrorCategory, str] = {

@@ -71,7 +71,6 @@ is longer than this would only bury the name."""
 _MAX_DESCRIPTION = 700
 _MAX_PARAMETERS = 50
 _MAX_DEPTH = 3
-
 _MAX_VALUES = 10
 """Of an enum."""
 

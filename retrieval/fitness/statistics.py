@@ -40,7 +40,6 @@ MAX_SCENARIO_TRIALS = 16
 """Trials remembered of one scenario: thrice the failures that can count there."""
 
 MAX_NEGATIVE_TAGS = 50
-
 NO_VERSION = ""
 """Calls whose record names no version."""
 

@@ -39,7 +39,6 @@ MAX_BOOK_AXES = 2_000
 """Distinct axes remembered of a workspace; of more, the least heavy make room."""
 
 MAX_BOOK_PAIRS = 4_000
-
 MAX_WORDED = 16
 """Latest events of a list that keep their words: as many as anybody reads."""
 

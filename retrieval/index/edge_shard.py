@@ -33,6 +33,7 @@ from typing import IO, Any, Literal
 import qdrant_edge as qdrant
 from pydantic import BaseModel, ConfigDict
 
+from aftercall.files import sync_folder
 from retrieval.index.protocol import (
     DENSE,
     KIND,
@@ -65,7 +66,6 @@ KEYWORDS = (WORKSPACE, KIND, TOOL, SERVER)
 most some dozens of documents to look at, so it needs none."""
 
 WRITE_AHEAD_LOG = "wal"
-
 CHUNK = 32
 """Points an operation: 0.7 ms with the GIL held."""
 
@@ -177,7 +177,7 @@ class Shard:
             for path in [*log.iterdir(), log]:
                 # The library prepares the log's next file under a name that vanishes.
                 with suppress(FileNotFoundError):
-                    sync(path)
+                    sync_folder(path)
         except OSError as error:
             raise VectorIndexError(f"cannot write the vector index to disk: {error}") from error
 
@@ -214,15 +214,6 @@ class Shard:
             qdrant.QueryRequest(query=dense, prefetches=sides, limit=limit, **answer),
             qdrant.QueryRequest(query=sparse, prefetches=sides, limit=limit, params=idf),
         ]
-
-
-def sync(path: Path) -> None:
-    """Put a file or folder on the disk; releases the GIL meanwhile."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _config(dimension: int) -> Any:
@@ -277,7 +268,6 @@ def _translated(what: str) -> Iterator[None]:
 RECORD = "index.json"
 LOCK = "lock"
 SHARD_PREFIX = "shard-"
-
 MIN_FREE_BYTES = 128 * 1024 * 1024
 """Free space an update needs. The library's files grow by up to 32 MiB each, memory-mapped: were
 the disk full, writing would kill the process."""
@@ -337,9 +327,9 @@ class IndexFolder:
             temporary.write_text(record.model_dump_json(indent=2) + "\n")
             # A record on the disk names a shard on the disk.
             for path in (temporary, *shard.rglob("*"), shard):
-                sync(path)
+                sync_folder(path)
             temporary.replace(self.path / RECORD)
-            sync(self.path)
+            sync_folder(self.path)
         except OSError as error:
             raise VectorIndexError(f"cannot write {self.path / RECORD}: {error}") from error
 
@@ -380,7 +370,7 @@ def remove_folder(path: Path) -> None:
     folder = IndexFolder(path)
     try:
         (path / RECORD).unlink(missing_ok=True)
-        sync(path)
+        sync_folder(path)
         folder.remove_leftovers(None)
         (path / LOCK).unlink(missing_ok=True)
         with suppress(OSError):  # something else is in it

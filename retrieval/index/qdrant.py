@@ -365,7 +365,6 @@ POINTS_PER_CALL = 64
 """A point takes 50 µs to encode, on the event loop, and 1.8 KiB on the wire (384 dimensions)."""
 
 IDS_PER_CALL = 1_000
-
 OVERSAMPLING = 2.0
 """Candidates by int8, as a multiple of those asked for, of which the cosine is then taken."""
 

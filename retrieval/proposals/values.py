@@ -330,7 +330,7 @@ _WORDS = prior("cast.words", 22, 1)  # "five" -> 5, "1,000" -> 1000
 _UNITS = prior("cast.unit", 12, 1.5)  # "10 commits" -> 10, "$12.50" -> 12.5, "~150" -> 150
 _SPLIT = prior("cast.split", 8, 2.5)  # "a, b" -> ["a", "b"]
 _AS_JSON = prior("cast.json", 8, 1.5)  # {"a": 1} -> '{"a": 1}'
-_ONE_OF_SEVERAL = Trials(2, 4)
+_ONE_OF_SEVERAL = Trials(1, 4)
 """A text in a list of its own that may be several: `a and b`; or a title with a comma in it."""
 _DROP_NULL = prior("remove.null", 14, 1.5)  # null for an optional parameter: leave it out
 

@@ -95,7 +95,6 @@ _CODE_WORD = re.compile(r"(?=[^a-z]*\d)[a-z]{0,2}[\da-f]+|\d+")
 _PLACES = ("status", "statusCode", "status_code", "httpStatus", "http_status", "code", "sqlstate")
 _WRAPPERS = ("error", "response")
 _STATUS_WITHIN = 400
-
 UNREAD = 0.5
 """Confidence of `unknown` where no grammar knows the words: a classifier may."""
 _SURE_OF_NOTHING = 0.9

@@ -21,7 +21,6 @@ from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.health.record import Corrected, KnownHealth, OwnFailure, Referred, Tally, Weak
 
 MAX_QUOTES = 5
-
 MAX_QUOTE = 300
 """Characters of one quotation; a sentence or two, with what is around them in the log."""
 
@@ -29,7 +28,6 @@ MAX_PHRASE = 80
 """Characters of a name or a few words inside a message."""
 
 MAX_MESSAGE = 1_000
-
 MAX_REASON = 2_000
 """As many as the wire takes of a reason."""
 

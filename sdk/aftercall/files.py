@@ -14,7 +14,7 @@ def user_folder(variable: str, below_home: str, environ: Mapping[str, str] = os.
 
 
 def sync_folder(folder: Path) -> None:
-    """Make new names in a folder survive a power loss."""
+    """Put a file, or the names in a folder, on the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
