@@ -142,7 +142,7 @@ def test_a_pattern_s_page_shows_its_repairs_and_what_they_rest_on(
     repairs.get_by_text("JSON Patch").first.click()
     expect(repairs.get_by_text('"path": "/topK"').first).to_be_visible()
     [rule, *_] = rows(page, "Repair rules")
-    assert "topK must be" in rule[0]
+    assert "`topK` must be" in rule[0]
     assert int(rule[1]) >= 4
     examples = page.get_by_role("region", name="Latest examples")
     examples.locator("summary").first.click()

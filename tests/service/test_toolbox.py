@@ -186,7 +186,7 @@ async def test_a_promotion_to_a_missing_file_is_a_clear_error(
     assert recorded.executions == []
     assert (await tools.call_tool("test_tool", "x", use_evolved=False)).value == "original x"
     path.write_text(PROMOTIONS.replace('"1.1.0"', '"new"'))
-    with pytest.raises(PromotionsFileError, match="line 3, entry 'test_tool'"):
+    with pytest.raises(PromotionsFileError, match="entry 'test_tool'"):
         await tools.call_tool("test_tool", "x")
 
 
