@@ -325,9 +325,11 @@ class IndexFolder:
         temporary, shard = self.path / f"{RECORD}.part", self.path / record.shard
         try:
             temporary.write_text(record.model_dump_json(indent=2) + "\n")
-            # A record on the disk names a shard on the disk.
-            for path in (temporary, *shard.rglob("*"), shard):
-                sync_folder(path)
+            # A record on the disk names a shard on the disk; the shard renames files of its own.
+            sync_folder(temporary)
+            for path in (*shard.rglob("*"), shard):
+                with suppress(FileNotFoundError):
+                    sync_folder(path)
             temporary.replace(self.path / RECORD)
             sync_folder(self.path)
         except OSError as error:
