@@ -11,7 +11,7 @@ from aftercall.stages import stage
 from ingest.sampling import SuccessSampler
 from mongo.contents import execution_event
 from mongo.protocol import EventLog
-from mongo.records import Appended
+from mongo.records import OWNER, Appended
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_CLOCK_SKEW = timedelta(hours=24)
@@ -49,13 +49,18 @@ class Intake:
     on_receipt: Callable[[Sequence[Execution], RecordReceipt], None] = lambda *_: None
 
     async def accept(
-        self, workspace: str, records: Sequence[Execution | Rejection]
+        self,
+        workspace: str,
+        records: Sequence[Execution | Rejection],
+        *,
+        principal: str = OWNER,
     ) -> RecordReceipt:
         """Store what can be stored; durable when this returns. One bad record harms no other.
 
         Args:
             workspace: the tenant.
             records: in the order they were sent; those that could not be read come as rejections.
+            principal: who records them.
         """
         rejected = [record for record in records if isinstance(record, Rejection)]
         accepted: list[Execution] = []
@@ -75,7 +80,7 @@ class Intake:
             else:
                 left_out += 1
                 accepted.append(record)
-        verdicts = await self._append(workspace, kept) if kept else []
+        verdicts = await self._append(workspace, kept, principal) if kept else []
         for each, verdict in zip(kept, verdicts, strict=True):
             if verdict == "conflict":
                 message = _conflict(each.execution.execution_id)
@@ -91,7 +96,9 @@ class Intake:
         self.on_receipt(accepted, receipt)
         return receipt
 
-    async def accept_one(self, workspace: str, execution: Execution) -> RecordReceipt:
+    async def accept_one(
+        self, workspace: str, execution: Execution, *, principal: str = OWNER
+    ) -> RecordReceipt:
         """Store one execution.
 
         Raises:
@@ -99,12 +106,14 @@ class Intake:
             ExecutionConflictError: its id is taken by an execution with other content.
         """
         self._check_time(execution.timestamp)
-        receipt = await self.accept(workspace, [execution])
+        receipt = await self.accept(workspace, [execution], principal=principal)
         if receipt.rejected:
             raise ExecutionConflictError(receipt.rejected[0].message)
         return receipt
 
-    async def _append(self, workspace: str, kept: "Sequence[_Kept]") -> list[Appended]:
+    async def _append(
+        self, workspace: str, kept: "Sequence[_Kept]", principal: str
+    ) -> list[Appended]:
         stored: Sequence[Appended] = ()
         events = [
             execution_event(
@@ -115,6 +124,7 @@ class Intake:
                 else content_hash(schema),
                 input_schema=schema,
                 stands_for=each.stands_for,
+                principal=principal,
             )
             for each in kept
         ]  # fmt: skip

@@ -21,7 +21,7 @@ from aftercall.models import (
     Suggestion,
     Tool,
 )
-from mongo.records import Event, StateRow, ToolKey, decoded, encoded
+from mongo.records import OWNER, Event, StateRow, ToolKey, decoded, encoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,7 @@ class StoredExecution:
     received_at: datetime
     stands_for: int = 1
     """Calls that it stands for: itself, and the successes that sampling left out before it."""
+    principal: str = OWNER
 
     @property
     def tool_key(self) -> ToolKey:
@@ -56,6 +57,7 @@ def execution_event(
     schema_hash: str | None,
     input_schema: JsonObject | None,
     stands_for: int = 1,
+    principal: str = OWNER,
 ) -> Event:
     """The event of an execution, which is redacted and has no input schema in it.
 
@@ -66,6 +68,7 @@ def execution_event(
         schema_hash: of its input schema.
         input_schema: to be kept under the hash, unless it is known.
         stands_for: as `StoredExecution.stands_for`.
+        principal: who recorded it.
     """
     return Event(
         kind="execution",
@@ -73,6 +76,7 @@ def execution_event(
         data=encoded(_Recorded(execution, stands_for), sparse=True),
         tool=ToolKey(workspace, execution.server_name, execution.tool_name),
         session=thread_of(execution),
+        principal=principal,
         content_hash=content_hash,
         schema_hash=schema_hash,
         input_schema=input_schema,
@@ -94,6 +98,7 @@ def execution_of(event: Event) -> StoredExecution:
         schema_hash=event.schema_hash,
         received_at=event.received_at,
         stands_for=recorded.stands_for,
+        principal=event.principal,
     )
 
 
@@ -133,9 +138,10 @@ class IssuedSuggestion:
     """What is counted of the answer, such as `asked` and `action:switch_tool`."""
 
 
-def suggestion_event(suggestion_id: str, issued: IssuedSuggestion) -> Event:
+def suggestion_event(suggestion_id: str, issued: IssuedSuggestion, principal: str = OWNER) -> Event:
     """The event of a suggestion, or under an id of its own of an answer without one."""
-    return Event(kind="suggestion", id=suggestion_id, data=encoded(issued), tool=issued.tool)
+    data = encoded(issued)
+    return Event("suggestion", suggestion_id, data, tool=issued.tool, principal=principal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,13 +159,14 @@ class SuggestionOutcome:
     """Of the execution that followed it, where that is known."""
 
 
-def outcome_event(outcome: SuggestionOutcome) -> Event:
+def outcome_event(outcome: SuggestionOutcome, principal: str = OWNER) -> Event:
     """The event of an outcome."""
     return Event(
         kind="outcome",
         id=f"{outcome.suggestion_id}\x1f{outcome.execution_id}",
         data=encoded(outcome),
         tool=outcome.issued.tool,
+        principal=principal,
     )
 
 
@@ -181,9 +188,9 @@ class FailureRecord:
     """The call that it is about, where that was recorded before it."""
 
 
-def mark_event(mark: FailureRecord) -> Event:
+def mark_event(mark: FailureRecord, principal: str = OWNER) -> Event:
     """The event of a mark; the same id counts once, whatever else it says."""
-    return Event(kind="mark", id=mark.mark_id, data=encoded(mark), tool=mark.tool)
+    return Event("mark", mark.mark_id, encoded(mark), tool=mark.tool, principal=principal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +208,7 @@ class CorrectionRecord:
     """The call that it is about, where that was recorded before it."""
 
 
-def correction_event(correction: CorrectionRecord) -> Event:
+def correction_event(correction: CorrectionRecord, principal: str = OWNER) -> Event:
     """The event of a correction."""
     called = correction.called
     return Event(
@@ -209,6 +216,7 @@ def correction_event(correction: CorrectionRecord) -> Event:
         id=correction.correction_id,
         data=encoded(correction),
         tool=called.tool if called else None,
+        principal=principal,
     )
 
 
@@ -236,7 +244,11 @@ class ToolChange:
 
 
 def tool_command(
-    workspace: str, tool_id: str, before: StoredTool | None, after: Tool | None
+    workspace: str,
+    tool_id: str,
+    before: StoredTool | None,
+    after: Tool | None,
+    principal: str = OWNER,
 ) -> tuple[Event, StateRow]:
     """The event of a put or a deletion, and the state that it leaves."""
     known = after or (before.tool if before else None)
@@ -246,6 +258,7 @@ def tool_command(
         id=str(uuid4()),
         data=encoded(change),
         tool=ToolKey(workspace, known.server_name, known.name) if known else None,
+        principal=principal,
         schema_hash=after.schema_hash if after else None,
         input_schema=after.input_schema if after and after.schema_hash else None,
     )
@@ -281,7 +294,7 @@ class PromotionEvent:
 
 
 def promotion_command(
-    change: PromotionEvent, before: StoredPromotion | None
+    change: PromotionEvent, before: StoredPromotion | None, principal: str = OWNER
 ) -> tuple[Event, StateRow]:
     """The event of a change of a promotion, and the state that it leaves."""
     event = Event(
@@ -289,6 +302,7 @@ def promotion_command(
         id=str(uuid4()),
         data=encoded(change),
         tool=ToolKey(change.workspace, None, change.namespace),
+        principal=principal,
     )
     data = None if change.promoted is None else encoded(change.promoted)
     expected = before.position if before else 0
@@ -311,10 +325,10 @@ class StoredRecommendation:
     changed_by: str | None = None
 
 
-def review_command(review: StoredRecommendation) -> tuple[Event, StateRow]:
+def review_command(review: StoredRecommendation, principal: str = OWNER) -> tuple[Event, StateRow]:
     """The event of a reviewed recommendation, and the state that it leaves: the last word."""
     data = encoded(review)
-    event = Event(kind="review", id=str(uuid4()), data=data)
+    event = Event(kind="review", id=str(uuid4()), data=data, principal=principal)
     return event, StateRow("review", review.recommendation_id, data)
 
 

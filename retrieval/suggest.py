@@ -33,7 +33,7 @@ from embeddings.text import question_text, terms_text
 from mongo.contents import IssuedSuggestion, StoredTool, execution_of, suggestion_event
 from mongo.errors import StoreError
 from mongo.protocol import EventLog
-from mongo.records import Event, ToolKey
+from mongo.records import OWNER, Event, ToolKey
 from retrieval.advice.advise import needs_like_calls, needs_names, needs_other_tools
 from retrieval.advice.first_calls import first_tool
 from retrieval.answer import Answer, Question, answer
@@ -242,14 +242,16 @@ class Suggester:
         self._on_stored = on_stored
         self._clock = clock
         CategoryHead.load(embedder.name)  # read now and kept, not at the first question
-        self._unsaved: dict[str, IssuedSuggestion] = {}
+        self._unsaved: dict[str, tuple[IssuedSuggestion, str]] = {}  # with their principals
         self._saving: asyncio.Task[None] | None = None
 
-    async def suggest(self, workspace: str, request: SuggestRequest) -> SuggestResponse:
+    async def suggest(
+        self, workspace: str, request: SuggestRequest, *, principal: str = OWNER
+    ) -> SuggestResponse:
         """Suggestions for a failed call, best first, or an abstention with its reason."""
         tool = ToolKey(workspace, request.execution.server_name, request.execution.tool_name)
         found = await self._answered(workspace, request)
-        self._remember(tool, found)
+        self._remember(tool, found, principal)
         return found.response
 
     async def preview(self, workspace: str, request: SuggestRequest) -> SuggestResponse:
@@ -307,7 +309,7 @@ class Suggester:
 
     def issued(self, workspace: str, suggestion_id: str) -> IssuedSuggestion | None:
         """A suggestion that was answered a moment ago and is not in the log yet."""
-        found = self._unsaved.get(suggestion_id)
+        found, _ = self._unsaved.get(suggestion_id, (None, OWNER))
         return found if found and found.tool.workspace == workspace else None
 
     def is_settled(self) -> bool:
@@ -430,7 +432,7 @@ class Suggester:
             self._redactor.parameters(tool_name, corrected), corrected
         )
 
-    def _remember(self, tool: ToolKey, found: Answer) -> None:
+    def _remember(self, tool: ToolKey, found: Answer, principal: str) -> None:
         """Keep what was answered; saved in the background, so that nobody waits for it."""
         response, now = found.response, self._clock()
         answer = IssuedSuggestion(
@@ -445,12 +447,13 @@ class Suggester:
             return
         for suggestion in response.suggestions:
             ranked = found.ranked[suggestion.suggestion_id]
-            self._unsaved[suggestion.suggestion_id] = replace(
+            issued = replace(
                 answer, suggestion=suggestion, edit_key=ranked.edit_key, estimate=ranked.estimate
             )
+            self._unsaved[suggestion.suggestion_id] = issued, principal
             answer = replace(answer, answered=())  # the first one counts for all
         if not response.suggestions:
-            self._unsaved[str(uuid4())] = answer
+            self._unsaved[str(uuid4())] = answer, principal
         if self._saving is None or self._saving.done():
             self._saving = asyncio.create_task(self._save())
 
@@ -458,8 +461,8 @@ class Suggester:
         while self._unsaved:
             batch = dict(self._unsaved)
             by_workspace: dict[str, list[Event]] = {}
-            for key, issued in batch.items():
-                event = suggestion_event(key, issued)
+            for key, (issued, principal) in batch.items():
+                event = suggestion_event(key, issued, principal)
                 by_workspace.setdefault(issued.tool.workspace, []).append(event)
             try:
                 for workspace, events in by_workspace.items():

@@ -15,6 +15,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import NamedTuple
 
 from cachetools import LRUCache, TTLCache
 
@@ -24,7 +25,7 @@ from ingest.indexer import Indexer
 from ingest.intake import Intake
 from ingest.sampling import SuccessSampler
 from mongo.protocol import Store
-from mongo.records import CounterSum, ToolKey
+from mongo.records import OWNER, CounterSum, ToolKey
 from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.fitness.history import ToolHistory
 from retrieval.fitness.search import ToolChooser
@@ -38,6 +39,16 @@ from service.metrics import ServiceMetrics
 from service.nightly import nightly
 from service.settings import BoundarySettings, Settings
 from service.stores import open_stores
+
+
+class Access(NamedTuple):
+    """Who asks: a key, or without keys the machine's owner."""
+
+    principal: str = OWNER
+    """As in all events that come of it."""
+
+
+ANYBODY = Access()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +88,8 @@ class Context:
     shared: Shared
     metrics: ServiceMetrics
     opened_at: float
+    caller: Access = ANYBODY
+    """Who asks; a request has a copy of the context with its own."""
 
 
 @dataclass(slots=True)

@@ -62,7 +62,7 @@ async def record_outcome(
         issued=known,
         agent=followed.execution.agent if followed else None,
     )
-    verdicts = await log.append(workspace, [outcome_event(outcome)])
+    verdicts = await log.append(workspace, [outcome_event(outcome, context.caller.principal)])
     context.indexer.wake()
     return verdicts == ["accepted"]
 
@@ -94,7 +94,8 @@ async def correct(context: Context, workspace: str, correction: Correction) -> R
             agent=clean.agent,
             called=None if call is None else Called.of(call),
         )
-        verdicts = await context.store.events.append(workspace, [correction_event(record)])
+        event = correction_event(record, context.caller.principal)
+        verdicts = await context.store.events.append(workspace, [event])
         if verdicts == ["accepted"]:
             context.indexer.wake()
             return _recorded(record, call, duplicate=False)

@@ -210,7 +210,10 @@ async def _status(context: Context, registry: Registry, stored: StoredPromotion)
 async def _change(context: Context, workspace: str, events: list[PromotionEvent]) -> None:
     if events:
         held = (await context.memory.registry(workspace)).promotions
-        commands = [promotion_command(each, held.get(each.namespace)) for each in events]
+        commands = [
+            promotion_command(each, held.get(each.namespace), context.caller.principal)
+            for each in events
+        ]
         try:
             await context.store.events.append(
                 workspace, [event for event, _ in commands], [state for _, state in commands]

@@ -121,7 +121,8 @@ async def change_recommendation(
             data=changed.model_dump_json().encode(),
             reason=changed.state_reason,
             changed_by=changed.state_changed_by,
-        )
+        ),
+        context.caller.principal,
     )
     await context.store.events.append(workspace, [event], [state])
     context.indexer.wake()

@@ -99,7 +99,7 @@ async def delete_tool(context: Context, workspace: str, tool_id: str) -> None:
 async def _change(
     context: Context, workspace: str, tool_id: str, before: StoredTool | None, after: Tool | None
 ) -> None:
-    event, state = tool_command(workspace, tool_id, before, after)
+    event, state = tool_command(workspace, tool_id, before, after, context.caller.principal)
     log = context.store.events
     try:
         await log.append(workspace, [event], [state])
@@ -156,7 +156,8 @@ async def mark_failure(
         execution_id=mark.execution_id,
         called=None if call is None else Called.of(call),
     )
-    is_new = await log.append(workspace, [mark_event(record)]) == ["accepted"]
+    event = mark_event(record, context.caller.principal)
+    is_new = await log.append(workspace, [event]) == ["accepted"]
     if is_new:
         context.indexer.wake()
     # With all marks that are stored, whether or not they were learned from yet.

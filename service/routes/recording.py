@@ -50,10 +50,11 @@ async def record(records: RecordsBody, request: Request, space: CurrentSpace) ->
     In a list, one bad record never rejects its neighbours: it is named in `rejected`. A single
     execution that is malformed is a 422, one whose id is taken by other content a 409.
     """
+    intake, principal = space.context.intake, space.context.caller.principal
     if isinstance(records, Execution):
-        receipt = await space.context.intake.accept_one(space.workspace, records)
+        receipt = await intake.accept_one(space.workspace, records, principal=principal)
     else:
-        receipt = await space.context.intake.accept(space.workspace, records)
+        receipt = await intake.accept(space.workspace, records, principal=principal)
     count(
         request,
         accepted=receipt.accepted,
@@ -206,7 +207,8 @@ async def _store(
             outcome.reject(each.read.where, each.read.message)
         else:
             outcome.notes.append(each.read.message)
-    receipt = await context.intake.accept(workspace, executions)
+    principal = context.caller.principal
+    receipt = await context.intake.accept(workspace, executions, principal=principal)
     outcome.accepted += receipt.accepted
     outcome.duplicates += receipt.duplicates
     if not receipt.rejected:

@@ -26,8 +26,10 @@ async def suggest(
 
     An empty list is an honest "I don't know", with its reason.
     """
-    response = await space.context.suggester.suggest(space.workspace, question)
-    space.context.metrics.answered(response)
+    context, workspace = space
+    principal = context.caller.principal
+    response = await context.suggester.suggest(workspace, question, principal=principal)
+    context.metrics.answered(response)
     count(request, suggestions=len(response.suggestions))
     return response
 
