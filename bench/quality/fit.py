@@ -92,7 +92,7 @@ async def ask_all(embedder: Embedder, *, with_kinds: bool) -> list[Asked]:
 
 async def _ask_kinds(embedder: Embedder) -> list[Asked]:
     """The mistakes of the families that are not kept for the end, likewise in folds."""
-    families = [family for family in kinds.FAMILIES if family not in kinds.KEPT]
+    families = [family for family in kinds.FAMILIES if family not in (*kinds.KEPT, *kinds.MIXED)]
     found: list[Asked] = []
     for world in kinds.worlds():
         older, _ = split(world.dataset.sessions())
@@ -139,7 +139,7 @@ def _option_is_right(option: Option, asked: Asked) -> bool:
     To leave out what was only called wrong is not right, though the name does not belong there.
     """
     trial = asked.trial
-    if asked.family == kinds.UNREPAIRABLE:
+    if asked.family in kinds.NEVER:
         return False
     edits = {edit.kind for edit in option.edits}
     if "remove" in edits and trial.damage.kind != "unexpected parameter":

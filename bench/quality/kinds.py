@@ -1,11 +1,15 @@
 """Kinds of mistakes that nothing was fitted on: `docs/figures/kinds.md` and `kinds-final.md`.
 
+The families `mixed` were made after the first ones had been looked at: several mistakes at once, in
+the voices of many servers, on Seal-Tools and tau2's shop beside the first two worlds.
+
 History is right calls and the mistakes of `bench.quality.damage`, which the memory has seen mended;
 the test is other sessions with other kinds of mistakes. BFCL's development APIs are executed. What
 GitHub's schemas refuse is a failure, and so is a date in a form that GitHub does not read
 or an owner whom it does not know; there a correction is right when it equals the gold call.
 """
 
+import hashlib
 import json
 import random
 import re
@@ -18,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from aftercall.json_patch import same_json
-from bench.quality import ablation, bfcl, github
+from bench.quality import ablation, bfcl, github, retail, seal
 from bench.quality import kinds_damage as texts
+from bench.quality import kinds_mixed as mixed
 from bench.quality import kinds_shapes as shapes
 from bench.quality.brain import open_brain
 from bench.quality.datasets import MISSING
@@ -30,14 +35,20 @@ from bench.quality.split import split
 from bench.quality.trial import Damage, Json, Result, Trial, Verdict
 from embeddings.protocol import Embedder
 
-KEPT = ("types", "several at once")
-"""Families of the final table: chosen before any kind was measured. Nothing is fitted on them, and
-nobody looks at them while developing; `--only kinds-final` measures them once, at the end."""
-FROZEN = "2172ac6"
-"""The commit in which `KEPT` was chosen."""
 UNREPAIRABLE = "should not be repaired"
+KEPT = ("mixed, kept", "mixed beyond repair, kept")
+"""Families of the final table: the kinds of `mixed` with other mistakes, other tools and in other
+voices. Nothing is fitted on them, and nobody looks at them while developing; `--only kinds-final`
+measures them once, at the end. Those kept before, `types` and `several at once`, have been seen."""
+FROZEN = "HEAD"
+"""The commit in which `KEPT` was chosen."""
+NEVER = frozenset((UNREPAIRABLE, "mixed beyond repair", "mixed beyond repair, kept"))
+"""Families in which nothing can be repaired."""
+MIXED = frozenset(("mixed", "mixed beyond repair", *KEPT))
 MOST = 12
 """Trials of a kind in a world."""
+MOST_MIXED = 60
+"""The same of a kind in `MIXED`, which is many kinds in one."""
 OF_A_TOOL = 3
 """Trials of a kind that may be of the same tool."""
 TRIES = 8
@@ -124,6 +135,10 @@ FAMILIES: dict[str, dict[str, texts.Maker]] = {
         "qualifier in its place": shapes.qualifier,
         "missing id": shapes.missing_id,
     },
+    "mixed": mixed.families(mixed.DEVELOPED),
+    "mixed beyond repair": mixed.beyond_repair(mixed.DEVELOPED),
+    "mixed, kept": mixed.families(mixed.FINAL),
+    "mixed beyond repair, kept": mixed.beyond_repair(mixed.FINAL),
 }  # fmt: skip
 """Every kind, by family."""
 
@@ -149,6 +164,12 @@ def worlds() -> list[World]:
     if github.available():
         servers = frozenset((github.SERVER,))
         found.append(World("GitHub", github.GitHub(), _github_error, _github_verdict, servers))
+    if seal.available():
+        servers = frozenset((seal.SERVER,))
+        found.append(World("Seal-Tools", seal.Seal(), seal.error_of, seal.verdict, servers))
+    if retail.available():
+        servers = frozenset((retail.SERVER,))
+        found.append(World("Retail", retail.Retail(), retail.error_of, retail.verdict, servers))
     return found
 
 
@@ -219,7 +240,9 @@ def trials(world: World, chosen: Sequence[Session], families: Sequence[str]) -> 
         trial
         for family in families
         for kind, maker in FAMILIES[family].items()
-        for trial in islice(_of_kind(world, chosen, family, kind, maker), MOST)
+        for trial in islice(
+            _of_kind(world, chosen, family, kind, maker), MOST_MIXED if family in MIXED else MOST
+        )
     ]
 
 
@@ -232,6 +255,7 @@ def _of_kind(
         for session in chosen
         for at, call in enumerate(session.calls)
         if call.server in world.servers
+        and (family not in MIXED or _is_kept(call.tool) is (family in KEPT))
     ]
     rng.shuffle(calls)
     others = {
@@ -254,6 +278,11 @@ def _of_kind(
                     break
 
 
+def _is_kept(tool: str) -> bool:
+    """Whether a tool is of the half that is kept for the final table of mixed kinds."""
+    return hashlib.sha256(f"kept/{tool}".encode()).digest()[0] % 2 == 0
+
+
 def _trial(
     world: World, draw: texts.Draw, family: str, damage: Damage, made: texts.Made
 ) -> Trial | None:
@@ -262,7 +291,7 @@ def _trial(
     error = made.error or world.error_of(call, made.sent)
     if error is None or (made.gold is not None and world.error_of(call, made.gold)):
         return None
-    judge = _guess if family == UNREPAIRABLE else partial(_judge, world, call)
+    judge = _guess if family in NEVER else partial(_judge, world, call)
     return Trial(
         session=call.session, tool=call.tool, server=call.server, damaged=made.sent,
         gold=call.parameters, error=error, context=call.context, schema=draw.schema or None,
@@ -316,8 +345,8 @@ async def _without_parts(embedder: Embedder, there: Sequence[World]) -> str:
         for world in there:
             with ablation.switched_off(part):
                 [found] = await results(embedder, world, families, ways=(True,))
-            can_be = [each for each in found if each.trial.damage.parameter != UNREPAIRABLE]
-            never = [each for each in found if each.trial.damage.parameter == UNREPAIRABLE]
+            can_be = [each for each in found if each.trial.damage.parameter not in NEVER]
+            never = [each for each in found if each.trial.damage.parameter in NEVER]
             of = scores(can_be)
             left = sum(each.confidence < GUESS for each in never) / max(1, len(never))
             cells += [f"{of.right_at_1:.3f}", f"{of.harm:.3f}", f"{left:.2f}"]
@@ -353,10 +382,10 @@ def table(with_schema: Sequence[Result], without: Sequence[Result]) -> str:
             for kind in dict.fromkeys(each.trial.damage.kind for each in of)
         ]
     for name, found in (("with the schema", with_schema), ("without", without)):
-        can_be = [each for each in found if each.trial.damage.parameter != UNREPAIRABLE]
+        can_be = [each for each in found if each.trial.damage.parameter not in NEVER]
         lines.append(_line(f"**all that can be repaired, {name}**", can_be))
         if len(can_be) < len(found):
-            never = [each for each in found if each.trial.damage.parameter == UNREPAIRABLE]
+            never = [each for each in found if each.trial.damage.parameter in NEVER]
             lines.append(_line(f"**{UNREPAIRABLE}, {name}**", never))
     return "\n".join(lines)
 
@@ -367,7 +396,7 @@ _COLUMNS = ("n", "right@1", "wrong success", "coverage", "harm", "by itself", "a
 def _line(name: str, of: Sequence[Result]) -> str:
     found = scores(of)
     right, wrong = found.right_at_1, found.wrong_success
-    if all(each.trial.damage.parameter == UNREPAIRABLE for each in of):
+    if all(each.trial.damage.parameter in NEVER for each in of):
         wrong = sum(each.confidence >= 0.5 for each in of) / max(1, len(of))
         right = 1 - wrong
     alone = [each for each in of if each.confidence > SURE and each.attempts[0].safe]
