@@ -3,5 +3,5 @@
 import os
 
 # ONNX Runtime 1.31 has its telemetry on as soon as it is imported, and keeps an identifier in the
-# user's cache. Whoever wants that sets the variable to 0.
+# user's cache. Set the variable to 0 to have that.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")

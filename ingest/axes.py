@@ -1,6 +1,6 @@
 """Axes of a workspace, clustered anew: reads its book, embeds, clusters, names, keeps.
 
-An edge of its own for whoever asks for it: the service's background, a rebuild, a nightly run.
+An edge of its own, which three use: the service's background, a rebuild, a nightly run.
 """
 
 import asyncio

@@ -54,7 +54,7 @@ class BeatWatch:
         """Whether the holder was seen to beat since it was first seen."""
 
     def is_free(self, seen: Lease | None) -> bool:
-        """Whether the lease, as it was read just now, may be taken from whoever has it."""
+        """Whether the lease, as it was read just now, may be taken from its holder."""
         if seen is None or not seen.held or is_gone(seen.holder):
             self._sight, self.has_beaten = None, False
             return True

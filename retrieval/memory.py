@@ -220,7 +220,7 @@ class Memory:
         return (await self._read(tool.workspace, KNOWLEDGE, [key]))[key]
 
     async def statistics(self, tools: Sequence[ToolKey]) -> dict[ToolKey, ToolTrials]:
-        """How those of the tools fared of which something is known; not to be changed."""
+        """Statistics of those tools of which something is known; not to be changed."""
         return await self._of_tools(STATISTICS, tools)
 
     async def health(self, tools: Sequence[ToolKey]) -> dict[ToolKey, KnownHealth]:

@@ -291,7 +291,7 @@ class Suggester:
             any_tool=await self._memory.knowledge(workspace_wide(workspace)),
             session=cache(lambda: _session_calls(earlier)),
         )
-        with stage("suggest.read_situation"):
+        with stage("suggest.read_context"):
             call_context = await _call_context(
                 tool, call, reading, knowledge=knowledge, registered=registered,
                 hits_anywhere=anywhere, memory=self._memory, redactor=self._redactor,
@@ -327,7 +327,7 @@ class Suggester:
         with stage("suggest.answer") as noted:
             found = answer(question, limit=request.limit)
             found = self._without_secrets(request.execution.tool_name, found)
-            noted.note(**_told(found.response))
+            noted.note(**_measures(found.response))
         took = {"took_ms": round((time.perf_counter() - started) * 1000, 3)}
         return replace(found, response=found.response.model_copy(update=took))
 
@@ -484,16 +484,16 @@ def _counted(response: SuggestResponse) -> tuple[str, ...]:
     return (ASKED, f"action:{best.action}", *sure)
 
 
-def _told(response: SuggestResponse) -> dict[str, str | float | bool]:
-    """What may be told of an answer to whoever measures: nothing of the call itself."""
-    told: dict[str, str | float | bool] = {
+def _measures(response: SuggestResponse) -> dict[str, str | float | bool]:
+    """What a measurement may show of an answer: nothing of the call itself."""
+    words: dict[str, str | float | bool] = {
         "category": response.pattern.category,
         "abstained": response.abstained,
         "suggestions": len(response.suggestions),
     }
     if response.suggestions:
-        told["confidence"] = response.suggestions[0].confidence
-    return told
+        words["confidence"] = response.suggestions[0].confidence
+    return words
 
 
 def _redacted_words(suggestion: Suggestion, redactor: Redactor) -> Suggestion:
@@ -501,12 +501,12 @@ def _redacted_words(suggestion: Suggestion, redactor: Redactor) -> Suggestion:
         change.model_copy(update={"reason": redactor.text(change.reason)})
         for change in suggestion.changes
     ]
-    told = {
+    words = {
         "changes": changes,
         "lesson": redactor.text(suggestion.lesson),
         "split": [redactor.text(part) for part in suggestion.split],
     }
-    return suggestion.model_copy(update=told)
+    return suggestion.model_copy(update=words)
 
 
 def _informed(reading: ErrorReading, seeds: tuple[SeedEntry, ...]) -> ErrorReading:

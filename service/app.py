@@ -45,7 +45,7 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
 
     Args:
         settings: for limits and host names; nothing is read from the environment.
-        lifecycle: its `services` are set and taken away by whoever opens and closes them.
+        lifecycle: its `services` are set and taken away by the process that opens and closes them.
     """
     app = FastAPI(
         title="Aftercall",

@@ -133,11 +133,11 @@ def list_settings(settings: Settings) -> Iterator[SettingLine]:
 
 def environment_of(settings: Settings) -> dict[str, str]:
     """The variables from which a process of our own reads the same settings; secrets in clear."""
-    said = {
-        variable: _said(getattr(getattr(settings, section), field))
+    texts = {
+        variable: _as_text(getattr(getattr(settings, section), field))
         for section, field, variable in _fields()
     }
-    return {variable: text for variable, text in said.items() if text}
+    return {variable: text for variable, text in texts.items() if text}
 
 
 def default_data_dir(environ: Mapping[str, str], platform: str = sys.platform) -> Path:
@@ -158,7 +158,7 @@ def _fields() -> Iterator[tuple[str, str, str]]:
                 yield section, field, QUORUM_VARIABLE if section == "gate" else whole
 
 
-def _said(value: object) -> str:
+def _as_text(value: object) -> str:
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     if isinstance(value, dict):

@@ -57,18 +57,18 @@ _SHOWN_TOOLS = 50
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """How a file is read; `was_told` is whether the format could be told by its beginning."""
+    """How a file is read; `is_recognised` is whether its beginning named the format."""
 
     format: Format
     shape: Shape
-    was_told: bool = True
+    is_recognised: bool = True
 
 
 def choose(beginning: bytes, wanted: Format | None) -> Chosen:
     """The format that is wanted, or else shows; executions where none does."""
     look = look_at(beginning)
     known = wanted or look.format
-    return Chosen(known or "executions", look.shape, was_told=known is not None)
+    return Chosen(known or "executions", look.shape, is_recognised=known is not None)
 
 
 def begun(
@@ -304,7 +304,7 @@ def send(
         report.duplicates += receipt.duplicates
         for rejection in receipt.rejected:
             rejected = batch[rejection.index]
-            if client is not None and _was_told(client, chosen, rejected.read):
+            if client is not None and _is_recognised(client, chosen, rejected.read):
                 report.duplicates += 1
             else:
                 report.reject(rejected.where, rejection.message)
@@ -341,7 +341,7 @@ def _encoded(pieces: Iterable[Placed], report: ImportReport) -> Iterator[_Encode
             yield _Encoded(where, read, encoded)
 
 
-def _was_told(client: Client, chosen: Chosen, read: Execution) -> bool:
+def _is_recognised(client: Client, chosen: Chosen, read: Execution) -> bool:
     if chosen.format == "executions":  # they bring their own ids
         return False
     try:

@@ -167,7 +167,7 @@ async def when_it_answers(
         StoreUnavailableError, VectorIndexUnavailableError: it was not there in time.
     """
     began = time.monotonic()
-    pause, said = _FIRST_PAUSE_S, None
+    pause, shown = _FIRST_PAUSE_S, None
     while True:
         try:
             return await opened()
@@ -176,8 +176,8 @@ async def when_it_answers(
             if patience_s is not None and now + pause - began > patience_s:
                 raise
             on_phase(f"waiting for {what}")
-            if said is None or now - said >= _SAY_EVERY_S:
-                said = now
+            if shown is None or now - shown >= _SAY_EVERY_S:
+                shown = now
                 log_event(
                     logger,
                     f"waiting for {what}",

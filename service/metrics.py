@@ -89,7 +89,7 @@ class ServiceMetrics:
         )
         self._repairs = self._counter(
             "aftercall_repairs",
-            "Repaired calls by how they ended; told of a suggestion by a `report` of its outcome "
+            "Repaired calls by how they ended; a suggestion's by a `report` of its outcome "
             "or by an `execution` that followed it, whichever came first, or mended by its "
             "`caller` without one.",
             source=("report", "execution", "caller"),
@@ -106,8 +106,8 @@ class ServiceMetrics:
                 self._store_errors.labels(store, kind)
         self._reported: LRUCache[tuple[str, str], None] = LRUCache(_REPORTED)
 
-    def _counter(self, name: str, told: str, **labels: Sequence[str]) -> Counter:
-        counter = Counter(name, told, list(labels), registry=self.registry)
+    def _counter(self, name: str, description: str, **labels: Sequence[str]) -> Counter:
+        counter = Counter(name, description, list(labels), registry=self.registry)
         for each in product(*labels.values()):
             counter.labels(*each)
         return counter

@@ -188,8 +188,8 @@ def _families(context: Context, log: _Counted | None, vectors: int | None) -> It
         yield _gauge("vectors", "Vectors in the index, the shipped corpus included.", vectors)
 
 
-def _gauge(name: str, told: str, value: float) -> Metric:
-    return GaugeMetricFamily(f"aftercall_{name}", told, value)
+def _gauge(name: str, description: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"aftercall_{name}", description, value)
 
 
 _GZIP_LEVEL = 1

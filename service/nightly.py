@@ -158,8 +158,8 @@ async def run_nightly(
 def _only_waiting(say: Say) -> Say:
     """Phases that are over in a moment are not worth a line."""
 
-    def told(phase: str) -> None:
+    def report(phase: str) -> None:
         if phase.startswith("waiting"):
             say(phase)
 
-    return told
+    return report

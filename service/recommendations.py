@@ -37,7 +37,7 @@ from retrieval.recommendations.queue import (
     about_tools,
     by_priority,
     queue_of,
-    standings_of,
+    reviews_of,
 )
 from service.context import Context
 from service.tools import InvalidChangeError
@@ -157,10 +157,10 @@ async def _one(context: Context, workspace: str, recommendation_id: str) -> Reco
     for each in await _all(context, workspace):
         if each.recommendation_id == recommendation_id:
             return await _with_calls(context, workspace, each)
-    standing = standings_of(await _stored(context, workspace)).get(recommendation_id)
-    if standing is None:
+    review = reviews_of(await _stored(context, workspace)).get(recommendation_id)
+    if review is None:
         raise UnknownRecommendationError(recommendation_id)
-    return await _with_calls(context, workspace, standing.snapshot)
+    return await _with_calls(context, workspace, review.snapshot)
 
 
 async def _with_calls(context: Context, workspace: str, found: Recommendation) -> Recommendation:
@@ -180,7 +180,7 @@ async def _workspace(context: Context, workspace: str) -> Workspace:
     return Workspace(
         registry=await context.memory.registry(workspace),
         clusters=await context.memory.axis_clusters(workspace),
-        standings=standings_of(await _stored(context, workspace)),
+        reviews=reviews_of(await _stored(context, workspace)),
         words=Quotes(context.redactor),
         now=context.clock(),
         rules=replace(

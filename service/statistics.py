@@ -54,7 +54,7 @@ from retrieval.fitness.registry import Registry, UnknownNameError, named, neares
 from retrieval.memory import JUDGED, REPAIR
 from service.context import Context
 from service.patterns import UnknownPatternError, by_pattern, shown, stored_patterns
-from service.standings import standings
+from service.tool_quality import tool_qualities
 
 MAX_TOOLS_OF_AGENT = 20
 """Those with most failures, then most calls."""
@@ -330,7 +330,7 @@ async def tools(
     about = await span.about()
     by_tool, others = await span.by_tool(limit)
     keys = [ToolKey(workspace, e.tool.server_name, e.tool.tool_name) for e in by_tool]
-    known = await standings(context, workspace, keys)
+    known = await tool_qualities(context, workspace, keys)
     return ToolStatisticsList(
         **about,
         tools=[

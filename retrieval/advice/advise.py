@@ -50,8 +50,8 @@ def contract_advice(
 ) -> Advice | NoAdvice:
     """What to do about a result that broke its contract; learned repairs stand beside it."""
     rule = case.signature.rules.get(edit_key([])) if case.signature else None
-    standing = rule.weight() if rule else None
-    if standing is None or not (standing.repairs or standing.successes):
+    evidence = rule.weight() if rule else None
+    if evidence is None or not (evidence.repairs or evidence.successes):
         reason = f"{_what_broke(error)}; neither other parameters nor a second try is known to help"
         return NoAdvice(reason, yields=True)
     failures = max(call_context.repeats.weighed, call_context.attempt, 1)
@@ -110,7 +110,7 @@ _NO_REFUSALS = frozenset({"user_rejected", "wrong_tool_boundary", "low_utility",
                           "contract_violation"})  # fmt: skip
 _ASK: dict[str, str] = {
     "funds": "there is not enough money or credit for it; ask the user how to pay, or for less",
-    "quota": "the account's allowance is used up; ask whoever holds the account",
+    "quota": "the account's allowance is used up; ask the account's owner",
     "capacity": "there is not enough left of what was asked for; ask the user for another choice",
     "unavailable": "it is not offered then or there; look up what is, and let the user choose",
     "payment": "the means of payment is not known or not taken; look up those on file, and ask the "
@@ -242,7 +242,7 @@ _WALLS = [
     (re.compile("|".join(row["patterns"]), re.IGNORECASE), row["lesson"])
     for row in _REFUSALS["walls"]
 ]
-_OTHER_WALL = "The caller lacks a permission; ask whoever grants access to this tool."
+_OTHER_WALL = "The caller lacks a permission; ask the person who grants access to it."
 
 
 def permission_lesson(error: ExecutionError) -> str:
@@ -251,7 +251,7 @@ def permission_lesson(error: ExecutionError) -> str:
     if found := _lacking(error, message):
         noun, what = found
         return (
-            f"The caller lacks the {noun} {quoted(what)}; ask whoever grants access to this tool."
+            f"The caller lacks the {noun} {quoted(what)}; ask the person who grants access to it."
             + _TAIL
         )
     return next((lesson for form, lesson in _WALLS if form.search(message)), _OTHER_WALL) + _TAIL

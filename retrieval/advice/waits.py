@@ -210,7 +210,7 @@ def transient_advice(
             "escalate",
             _STUCK,
             f"This call has failed {failures} times in a row ({category}) and waiting has not "
-            "helped; ask whoever runs the tool, and do not send it again for now.",
+            "helped; ask the tool's operator, and do not send it again for now.",
         )
     stated = stated_wait_ms(error, call_context.now)
     if stated is not None and stated > MAX_WAIT_MS:
@@ -218,7 +218,7 @@ def transient_advice(
             "escalate",
             _STUCK,
             f"The tool says to come back in more than a day ({category}); ask the user whether to "
-            "wait, or whoever runs the tool for another way.",
+            "wait, or ask the tool's operator for another way.",
         )
     if stated is not None:
         wait, trials, why = stated, _WAIT_STATED, "the tool says when"

@@ -1,4 +1,4 @@
-"""Statistics: how a tool has fared, version by version. Updated by ingest, read by the answers."""
+"""Statistics: how a tool has done, version by version. Updated by ingest, read by the answers."""
 
 import hashlib
 from bisect import insort
@@ -64,7 +64,7 @@ class Trial(NamedTuple):
 
     @property
     def severity(self) -> Severity | None:
-        """How bad it was by whoever marked it; None when nobody did."""
+        """How bad it was, as marked; None when nobody did."""
         kind = self.kind
         # Mypy narrows by `==` only.
         if kind == "success" or kind == "referral" or kind == "failure":  # noqa: PLR1714
@@ -73,7 +73,7 @@ class Trial(NamedTuple):
 
 
 class VersionStatistics(BaseModel):
-    """How one version has fared: its latest trials one by one, all of them in number."""
+    """How one version has done: its latest trials one by one, all of them in number."""
 
     trials: list[Trial] = Field(default_factory=list)
     successes: int = 0
@@ -87,7 +87,7 @@ class VersionStatistics(BaseModel):
         Args:
             trial: what became of the call.
             at: when the call was.
-            counted: as what the call was counted here before, by whoever knows it from the log: the
+            counted: as what the call was counted here before, by a caller with the log: the
                 trials do not go back so far. What they say themselves comes first.
         """
         known = trial_of_call(self.trials, trial.key)
@@ -117,7 +117,7 @@ class VersionStatistics(BaseModel):
 
 
 class ToolTrials(BaseModel):
-    """How a tool has fared; `versions` by the version that its calls named."""
+    """How a tool has done; `versions` by the version that its calls named."""
 
     versions: dict[str, VersionStatistics] = Field(default_factory=dict)
     scenarios: dict[str, datetime] = Field(default_factory=dict)

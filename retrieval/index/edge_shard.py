@@ -10,14 +10,14 @@ The library's surprises are kept in here (version 0.9):
   to 250 ms on a busy one. `fsync` on the log's files from Python makes the log durable instead,
   and the shard replays it when it is loaded: 0.1 ms on an idle disk, GIL free.
 - The log is a sparse file in a memory map: on a full disk the kernel would kill the process, so
-  whoever updates a shard checks for space first (`IndexFolder`).
+  the code that updates a shard checks for space first (`IndexFolder`).
 - A panic inside the library arrives as a `BaseException`.
 
 The folder says who holds it, what is in it, and which shard is current:
 
 lock           held by the one process that has the index open
 index.json     format, model and current shard; written last, replaced atomically
-shard-3f2a…/   the current shard; others are leftovers and are removed
+shard-3f2a…/   the current shard; others are old and are removed
 """
 
 import fcntl
@@ -389,7 +389,7 @@ def _acquire(path: Path) -> IO[str]:
             file = (path / LOCK).open("a")
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # Whoever removed the folder meanwhile had this file locked: no lock any more.
+                # A process removed the folder meanwhile and had this file locked: no lock any more.
                 if os.path.samestat((path / LOCK).stat(), os.fstat(file.fileno())):
                     return file
             except BaseException:

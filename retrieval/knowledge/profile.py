@@ -76,7 +76,7 @@ def _touch(latest: dict[str, int], key: str, at: int, limit: int) -> None:
         del latest[min(zip(latest.values(), latest, strict=True))[1]]
 
 
-MAX_VOICE = 20
+MAX_WEIGHT_OF_AGENT = 20
 """Calls of one agent that count in full where there are several; more share the weight of these."""
 
 
@@ -84,9 +84,9 @@ MAX_VOICE = 20
 class FairWeights:
     """What a call of each agent weighs, from 0 to 1.
 
-    At most `MAX_VOICE` calls of each agent count in full, and of all agents beyond the sample
-    together. So a flood of one agent moves no share by more than any other agent's word does. Where
-    one agent made all calls, each weighs 1: there is nobody to be outshouted.
+    At most `MAX_WEIGHT_OF_AGENT` calls of each agent count in full, and of all agents beyond the
+    sample together. So a flood of one agent moves no share by more than any other agent's word
+    does. Where one agent made all calls, each weighs 1: there is nobody to be outshouted.
     """
 
     of_agent: Mapping[str, float]
@@ -98,8 +98,8 @@ class FairWeights:
         others = calls - sum(agents.values())
         if len(agents) + (others > 0) <= 1:
             return cls({}, 1.0)
-        of_agent = {agent: min(1.0, MAX_VOICE / made) for agent, made in agents.items()}
-        return cls(of_agent, min(1.0, MAX_VOICE / others) if others else 0.0)
+        of_agent = {agent: min(1.0, MAX_WEIGHT_OF_AGENT / made) for agent, made in agents.items()}
+        return cls(of_agent, min(1.0, MAX_WEIGHT_OF_AGENT / others) if others else 0.0)
 
     def weight(self, calls: int, agents: Mapping[str, int]) -> float:
         """The weight of some of these calls, with the sample of who made those; at most `calls`."""
@@ -288,11 +288,11 @@ class ParameterProfile(Shape):
         if len(self.values) > room + room // 8:
             # Agents and sessions come first, so that a flood from one of them never drives out
             # what several use; then uses, then recency.
-            def standing(key: str) -> tuple[int, int, int, int, str]:
+            def priority(key: str) -> tuple[int, int, int, int, str]:
                 known = self.values[key]
                 return len(known.agents), len(known.sessions), known.count, known.last_seen, key
 
-            for key in sorted(self.values, key=standing)[:-room]:
+            for key in sorted(self.values, key=priority)[:-room]:
                 del self.values[key]
         if len(self.refused) > room:
             latest = sorted(zip(self.refused.values(), self.refused, strict=True))[-room:]
@@ -552,12 +552,12 @@ class ToolProfile:
     def _replace_weakest(
         self, places: dict[str, ParameterProfile], place: str, *, succeeded: bool
     ) -> ParameterProfile | None:
-        def standing(name: str) -> tuple[int, int, int, int, str]:
+        def priority(name: str) -> tuple[int, int, int, int, str]:
             known = places[name]
             agents = min(len(known.agents), 2)  # agents first, as for values
             return agents, known.successes, known.failures, known.last_seen, name
 
-        weakest = min(places, key=standing)
+        weakest = min(places, key=priority)
         if places[weakest].successes and not succeeded:
             return None
         del places[weakest]

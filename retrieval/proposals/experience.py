@@ -271,10 +271,10 @@ def _mended(rule: RepairRule) -> Trials:
     A failure that was mended otherwise, though the rule applied, counts against it as much as one
     that it mended counts for it.
     """
-    standing = rule.weight()
-    right = 1 + MENDED * standing.repairs + WORKED * standing.successes
+    evidence = rule.weight()
+    right = 1 + MENDED * evidence.repairs + WORKED * evidence.successes
     vague = _VAGUE if any(isinstance(edit, Respell) for edit in rule.edits) else 0
-    unproven = _UNPROVEN if standing.repairs == 0 else 0
+    unproven = _UNPROVEN if evidence.repairs == 0 else 0
     return Trials(right, 1 + unproven + vague + MENDED * rule.evidence.doubts())
 
 

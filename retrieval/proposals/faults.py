@@ -100,7 +100,7 @@ def faults_of(
         return reading.faults
     said = tuple(_of_form(fault) for fault in reading.faults)
     if view is not None:
-        said = _credible(said, parameters, view)
+        said = _plausible(said, parameters, view)
         shown = _shown_beside(said, parameters, view, schema)
         enough = profile is not None and profile.successes >= _MANY
         if enough and profile is not None and view.source == "profile":
@@ -132,7 +132,9 @@ def _of_form(fault: Fault) -> Fault:
     return fault
 
 
-def _credible(said: tuple[Fault, ...], parameters: JsonObject, view: ToolView) -> tuple[Fault, ...]:
+def _plausible(
+    said: tuple[Fault, ...], parameters: JsonObject, view: ToolView
+) -> tuple[Fault, ...]:
     """Without what the schema knows better.
 
     What a tool misses without having it is a key of its own data; a value of the wrong type is not
@@ -303,7 +305,7 @@ def _suspects(
         known = view.parameters.get(name) if view else None
         seen = profile.parameters.get(name) if profile else None
         if value is not None and not is_redacted(value):
-            fault = _standing_out(name, value, known, seen)
+            fault = _unusual(name, value, known, seen)
             found += [fault] if fault else []
     if not found and view is not None and reading.category == "invalid_parameters":
         unknown = view.unknown(parameters)
@@ -314,7 +316,7 @@ def _suspects(
     return found
 
 
-def _standing_out(
+def _unusual(
     name: str, value: JsonValue, view: ParameterView | None, seen: ParameterProfile | None
 ) -> Fault | None:
     """A value of another type than in all successes, or none of the words that the schema states.

@@ -31,7 +31,7 @@ FaultKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong. `path` leads to the parameter; it is empty when not said.
+    """One thing that is wrong. `path` leads to the parameter; it is empty when not given.
 
     `minimum` and `maximum` are inclusive bounds of a number, or of a length when `of_length`.
     """
@@ -204,7 +204,7 @@ def read_text(message: str) -> Iterator[Fault]:
     for phrase in _ALL_PHRASES:
         if any(cue in low for cue in phrase.cues):
             for match in phrase.pattern.finditer(message):
-                for fault in _told(phrase, match):
+                for fault in _faults_of(phrase, match):
                     above = fault.path if fault.kind in ("missing", "unexpected") else ()
                     yield replace(fault, path=(*place, *above)) if place else fault
 
@@ -225,65 +225,67 @@ def path_of(name: str | None, above: str | None = None) -> Path:
     return _steps(parts)
 
 
-def _told(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
+def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
     """What one match of a phrase tells, by the phrase's `fault`."""
-    said = {group: text for group, text in match.groupdict().items() if text is not None}
-    name, at = said.get("name"), said.get("at")
+    groups = {group: text for group, text in match.groupdict().items() if text is not None}
+    name, at = groups.get("name"), groups.get("at")
     place = path_of(name, at)
     match phrase.fault:
         case "missing" | "unexpected" as kind:
             names = [name]
-            if listed := said.get("names"):  # kept in their marks, so that `'a'` is no article
+            if listed := groups.get("names"):  # kept in their marks, so that `'a'` is no article
                 names = [f"'{each}'" for each in _quoted(listed)] or _NAME.findall(listed)
             for path in filter(None, (path_of(each, at) for each in names)):
-                yield Fault(kind, path, suggested=said.get("near"))
+                yield Fault(kind, path, suggested=groups.get("near"))
         case "key":  # nothing but a key, as `str(KeyError(...))` gives it
-            yield Fault("missing", (said["name"],), value_text=name)
-        case "wrong_type" if said.get("given", "").lower() in ("undefined", "missing"):
+            yield Fault("missing", (groups["name"],), value_text=name)
+        case "wrong_type" if groups.get("given", "").lower() in ("undefined", "missing"):
             yield from [Fault("missing", place)] if place else []
         case "argument" | "attribute" | "mixed" | "joined":
-            yield from _of_types(phrase, said)
+            yield from _of_types(phrase, groups)
         case kind:
-            value, near = said.get("value"), said.get("near")
-            found = _of_value(kind, Fault("invalid", place, value_text=value, suggested=near), said)
+            value, near = groups.get("value"), groups.get("near")
+            found = _of_value(
+                kind, Fault("invalid", place, value_text=value, suggested=near), groups
+            )
             yield from [found] if found else []
 
 
-def _of_value(kind: str, fault: Fault, said: dict[str, str]) -> Fault | None:
+def _of_value(kind: str, fault: Fault, groups: dict[str, str]) -> Fault | None:
     match kind:
         case "wrong_type":
-            types = _json_types(re.split(r"\s*(?:,|\||\bor\b)\s*", said["types"]))
+            types = _json_types(re.split(r"\s*(?:,|\||\bor\b)\s*", groups["types"]))
             return replace(fault, kind="wrong_type", expected_types=types) if types else None
         case "not_allowed":
-            allowed = _value_list(said["values"])
+            allowed = _value_list(groups["values"])
             return replace(fault, kind="not_allowed", allowed=allowed) if allowed else None
         case "stated":
-            in_marks = _quoted(said["stated"])
-            right = in_marks[0] if in_marks else _scalar(said["stated"].replace(",", ""))
+            in_marks = _quoted(groups["stated"])
+            right = in_marks[0] if in_marks else _scalar(groups["stated"].replace(",", ""))
             is_word = isinstance(right, str) and not in_marks
             stated = replace(fault, kind="not_allowed", allowed=(right,), stated=right)
             return None if is_word else stated
         case "bound" | "empty" | "length" | "sign":
-            return replace(_of_bound(kind, said), path=fault.path, value_text=fault.value_text)
+            return replace(_of_bound(kind, groups), path=fault.path, value_text=fault.value_text)
         case "multiple":
-            return replace(fault, multiple_of=_number(said["step"]))
+            return replace(fault, multiple_of=_number(groups["step"]))
         case "bad_format":
-            form = said.get("format") or None
+            form = groups.get("format") or None
             known = _FORMATS.get((form or "").lower(), form)
             return replace(fault, kind="bad_format", expected_format=known)
         case "not_found":
-            return replace(fault, kind="not_found", value_text=said["value"].rstrip(".:;,"))
+            return replace(fault, kind="not_found", value_text=groups["value"].rstrip(".:;,"))
         case _:
-            words = "_".join(said.get("name", "").split())
-            return replace(fault, path=path_of(words, said.get("at")))
+            words = "_".join(groups.get("name", "").split())
+            return replace(fault, path=path_of(words, groups.get("at")))
 
 
-def _of_types(phrase: Phrase, said: dict[str, str]) -> Iterator[Fault]:
+def _of_types(phrase: Phrase, groups: dict[str, str]) -> Iterator[Fault]:
     """What Python says of the types of arguments, of which it names none."""
-    expected, given = phrase.types, said.get("given") or said.get("other")
-    left, right = said.get("left", ""), said.get("right", "")
+    expected, given = phrase.types, groups.get("given") or groups.get("other")
+    left, right = groups.get("left", ""), groups.get("right", "")
     if phrase.fault == "attribute":
-        method = _METHODS.get(said["attribute"])
+        method = _METHODS.get(groups["attribute"])
         expected = (method,) if method else ()
         given = given if method else ""
     elif phrase.fault == "mixed":  # a text or a list among numbers is what a caller got wrong
@@ -302,16 +304,16 @@ def _of_types(phrase: Phrase, said: dict[str, str]) -> Iterator[Fault]:
         yield Fault("wrong_type", expected_types=expected, given_types=types)
 
 
-def _of_bound(kind: str, said: dict[str, str]) -> Fault:
+def _of_bound(kind: str, groups: dict[str, str]) -> Fault:
     if kind == "length":
         return Fault("out_of_range", of_length=True)
     if kind == "empty":
         return _beyond((), 1, None, of_length=True)
     if kind == "sign":
-        return _beyond((), 0.0, None, exclusive=said["sign"].lower() == "positive")
-    low, high = _number(said.get("low")), _number(said.get("high"))
-    is_open = ("above" in said and low is not None) or ("below" in said and high is not None)
-    return _beyond((), low, high, exclusive=is_open, of_length=bool(said.get("length")))
+        return _beyond((), 0.0, None, exclusive=groups["sign"].lower() == "positive")
+    low, high = _number(groups.get("low")), _number(groups.get("high"))
+    is_open = ("above" in groups and low is not None) or ("below" in groups and high is not None)
+    return _beyond((), low, high, exclusive=is_open, of_length=bool(groups.get("length")))
 
 
 def _beyond(
@@ -424,7 +426,7 @@ def read_structured(value: JsonValue, depth: int = 0) -> Iterator[Fault]:
 
 
 def _of_issue(issue: JsonObject, depth: int) -> Iterator[Fault]:
-    text = next((said for key in _TEXTS if isinstance(said := issue.get(key), str)), "")
+    text = next((words for key in _TEXTS if isinstance(words := issue.get(key), str)), "")
     code = issue.get("code")
     if "keyword" in issue and ("instancePath" in issue or "dataPath" in issue):
         yield _of_ajv(issue)

@@ -56,7 +56,7 @@ class Workspace:
 
     registry: Registry
     clusters: AxisClusters
-    standings: Mapping[str, Reviewed]
+    reviews: Mapping[str, Reviewed]
     words: Quotes
     now: datetime
     rules: RecommendationRules = RULES
@@ -148,24 +148,24 @@ def by_priority(recommendations: Iterable[Recommendation]) -> list[Recommendatio
     return sorted(recommendations, key=lambda each: (-each.priority, each.recommendation_id))
 
 
-def standings_of(stored: Iterable[StoredRecommendation]) -> dict[str, Reviewed]:
+def reviews_of(stored: Iterable[StoredRecommendation]) -> dict[str, Reviewed]:
     """All that were touched, by id."""
     return {each.recommendation_id: Reviewed(each) for each in stored}
 
 
 def merged(
-    current: Recommendation | None, standing: Reviewed | None, returned: Recommendation | None
+    current: Recommendation | None, review: Reviewed | None, returned: Recommendation | None
 ) -> Recommendation | None:
     """One recommendation as it stands; None when there is nothing to tell.
 
     An open one lives and ends with its evidence. One that was taken, done or dismissed stays
     listed, as it was when its evidence has faded. One that was done opens again while evidence of
-    later speaks for it; one that was dismissed stays so, for whoever dismissed it gave a reason
-    that more of the same does not answer; one that was taken is being worked on.
+    later speaks for it; one that was dismissed stays so, for a reason was given that more of the
+    same does not answer; one that was taken is being worked on.
     """
-    if standing is None:
+    if review is None:
         return current
-    stored, snapshot = standing.stored, standing.snapshot
+    stored, snapshot = review.stored, review.snapshot
     is_back = stored.state == "done" and returned is not None
     base = current or (returned if is_back else None)
     if base is None:
@@ -206,9 +206,7 @@ def queue_of(
     found = [*about_tools(workspace, health), *_about_promotions(workspace, reviews)]
     told = {each.recommendation_id for each in found}
     faded = (
-        merged(None, standing, None)
-        for each, standing in workspace.standings.items()
-        if each not in told
+        merged(None, review, None) for each, review in workspace.reviews.items() if each not in told
     )
     return by_priority(each for each in (*found, *faded) if each is not None)
 
@@ -224,18 +222,18 @@ def about_tools(
         subject = workspace.subject(tool, known)
         warned = mixed_of(subject, workspace.names, workspace.rules)
         if warned is None:
-            found += _standing_of(workspace, subject, ())
+            found += _reviewed(workspace, subject, ())
         else:
             waiting.append((subject, warned))
             for namespace in warned.namespaces:
                 mixed.setdefault(namespace, []).append(warned)
     for subject, warned in waiting:
         rivals = [each for namespace in warned.namespaces for each in mixed[namespace]]
-        found += _standing_of(workspace, subject, rivals)
+        found += _reviewed(workspace, subject, rivals)
     return found
 
 
-def _standing_of(
+def _reviewed(
     workspace: Workspace, subject: Subject, mixed: Sequence[Mixed]
 ) -> Iterator[Recommendation]:
     """The matters of one tool, each as it stands."""
@@ -243,33 +241,33 @@ def _standing_of(
     current = {each.recommendation_id: each for each in suggested}
     for matter in TOOL_MATTERS:
         matter_id = id_of_tool_matter(matter, subject.tool)
-        standing = workspace.standings.get(matter_id)
+        review = workspace.reviews.get(matter_id)
         returned = None
-        if standing is not None and standing.stored.state == "done":
-            returned = _returned(workspace, subject, standing, mixed)
-        stands = merged(current.get(matter_id), standing, returned)
+        if review is not None and review.stored.state == "done":
+            returned = _returned(workspace, subject, review, mixed)
+        stands = merged(current.get(matter_id), review, returned)
         if stands is not None:
             yield stands
 
 
 def _returned(
-    workspace: Workspace, subject: Subject, standing: Reviewed, mixed: Sequence[Mixed]
+    workspace: Workspace, subject: Subject, review: Reviewed, mixed: Sequence[Mixed]
 ) -> Recommendation | None:
     """What the evidence later than a change suggests in that matter, by the lower counts.
 
     What was known then is not later, even of a client whose clock is ahead of ours.
     """
-    seen = standing.snapshot.last_seen
-    changed_at = standing.stored.changed_at
+    seen = review.snapshot.last_seen
+    changed_at = review.stored.changed_at
     since = health_since(
         subject.known,
         changed_at if seen is None else max(changed_at, seen),
-        calls_then=standing.snapshot.evidence.calls,
+        calls_then=review.snapshot.evidence.calls,
     )
     rules = rules_of_return(workspace.rules)
     later = workspace.subject(subject.tool, since, rules)
     found = recommendations_about(later, workspace.names, mixed, rules=rules)
-    wanted = standing.stored.recommendation_id
+    wanted = review.stored.recommendation_id
     return next((each for each in found if each.recommendation_id == wanted), None)
 
 
@@ -277,8 +275,8 @@ def _about_promotions(
     workspace: Workspace, reviews: Iterable[Recommendation]
 ) -> Iterator[Recommendation]:
     for each in reviews:
-        standing = workspace.standings.get(each.recommendation_id)
-        is_back = standing is not None and has_returned(each, standing.snapshot)
-        stands = merged(each, standing, each if is_back else None)
+        review = workspace.reviews.get(each.recommendation_id)
+        is_back = review is not None and has_returned(each, review.snapshot)
+        stands = merged(each, review, each if is_back else None)
         if stands is not None:
             yield stands

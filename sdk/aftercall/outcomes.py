@@ -100,7 +100,7 @@ _WRITTEN_WITHIN = frozenset({"type", "message", "code", "stack", "details"})
 
 
 class ToolFailedError(AftercallError):
-    """A tool failed. `error` is what it said; `ran` says whether it may have done anything.
+    """A tool failed. `error` is its message; `ran` says whether it may have done anything.
 
     `execution_id` is the recorded call's, once it has been recorded.
     """
@@ -378,13 +378,13 @@ def _read(value: Mapping[object, object], *, has_failed: bool) -> ExecutionError
             elif held is not None:
                 details[name] = held
     text = None if isinstance(error, Mapping) else error
-    said = (outer.get("message"), outer.get("errormessage"), inner.get("message"), text)
+    texts = (outer.get("message"), outer.get("errormessage"), inner.get("message"), text)
     codes = [place.get(name) for place in (outer, inner) for name in ("code", "errorcode")]
     codes = [code for code in codes if isinstance(code, str | int) and type(code) is not bool]
     stacks = (place.get("stack") for place in (outer, inner))
     return make_error(
         kind,
-        next((words for each in said if (words := words_of(each))), ""),
+        next((words for each in texts if (words := words_of(each))), ""),
         code=next((str(code) for code in codes if code != ""), None),
         stack=next((stack for stack in stacks if stack and isinstance(stack, str)), None),
         details=details,
@@ -430,7 +430,7 @@ def _bounded(details: Mapping[str, object]) -> JsonObject:
 
 
 def canonical_type(error_type: str) -> str:
-    """A type of the shared vocabulary in its own spelling (`wrongToolBoundary`), others as said."""
+    """A type of the shared vocabulary in its own spelling (`wrongToolBoundary`); others as is."""
     shared = _SHARED.get(_folded(error_type))
     return shared or clean_text(error_type.strip())[:MAX_NAME_CHARS] or "Error"
 

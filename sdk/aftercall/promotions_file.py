@@ -112,7 +112,7 @@ def _entry(name: str, entry: object) -> Promotion:
     try:
         _NAME.validate_python(name)
     except ValidationError as error:
-        raise PromotionsFileError(f"the name of a namespace {_said(error)}", name) from error
+        raise PromotionsFileError(f"the name of a namespace {_fault_text(error)}", name) from error
     if not isinstance(entry, _Members):
         raise PromotionsFileError("the entry must be an object, in braces", name)
     fields: dict[str, Any] = {}
@@ -133,7 +133,7 @@ def _entry(name: str, entry: object) -> Promotion:
         _check_file(promotion)
     except ValidationError as error:
         key = snake_case(str(error.errors()[0]["loc"][0]))  # as the file writes it
-        raise PromotionsFileError(f"{key} {_said(error)}", name) from error
+        raise PromotionsFileError(f"{key} {_fault_text(error)}", name) from error
     except UnsafePathError as error:
         raise PromotionsFileError(str(error), name) from error
     return promotion
@@ -164,7 +164,7 @@ def _quoted(text: str) -> str:
     return repr(text if len(text) <= 80 else text[:79] + "…")
 
 
-def _said(error: ValidationError) -> str:
+def _fault_text(error: ValidationError) -> str:
     message: str = error.errors(include_url=False)[0]["msg"]
     return message.removeprefix("Value error, ")
 
@@ -222,7 +222,7 @@ def promoted_tool(original: Tool, promotion: Promotion) -> Tool:
 
 
 def write_promotions(path: Path, promotions: Mapping[str, Promotion]) -> None:
-    """Write a file; whoever reads it meanwhile sees the old one or the new one, whole.
+    """Write a file; a reader sees the old one or the new one, whole.
 
     Raises:
         ConfigurationError: as `render_promotions`, or the file cannot be written.

@@ -1,10 +1,10 @@
-"""Stages: the parts of one piece of work, for whoever measures them.
+"""Stages: the parts of one piece of work, for those who measure them.
 
     with stage("suggest.search") as noted:
         hits = await index.search(queries)
         noted.note(hits=len(hits))
 
-Whoever does the work knows nothing of who measures it. Nobody does unless `measured_by` says so,
+The code that does the work does not know who measures it. Nobody does unless `measured_by` says so,
 for the task (or thread) that it is said in and for those begun from it; then a stage costs the
 look at one variable.
 """

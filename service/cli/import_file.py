@@ -100,7 +100,7 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
     from service.imports import ImportReport, begun, choose, read, send
 
     wanted = None if args.format == "auto" else args.format
-    beginning, whole = begun(stream, lambda head: choose(head, None).was_told)
+    beginning, whole = begun(stream, lambda head: choose(head, None).is_recognised)
     chosen = choose(beginning, wanted)
     if chosen.format != "executions":
         say(f"reading {args.file} as {_TITLES[chosen.format]}")
@@ -161,7 +161,7 @@ def _opened(report: Path | None, read: str, stack: ExitStack) -> TextIO | None:
 
 def _finish(report: "ImportReport", chosen: "Chosen") -> None:
     report.finish()
-    if report.rejected and not chosen.was_told and not report.accepted + report.duplicates:
+    if report.rejected and not chosen.is_recognised and not report.accepted + report.duplicates:
         say(
             "nothing in the file could be read as executions: if it is something else, say so with "
             "--format (see --help)"

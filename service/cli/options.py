@@ -74,12 +74,12 @@ _SAY_EVERY_S = 2.0
 
 def seldom(say: Callable[[str], None]) -> Callable[[str], None]:
     """Passes on one line in two seconds at most, the first after two."""
-    said = time.monotonic()
+    last = time.monotonic()
 
-    def told(line: str) -> None:
-        nonlocal said
-        if (now := time.monotonic()) - said >= _SAY_EVERY_S:
-            said = now
+    def show(line: str) -> None:
+        nonlocal last
+        if (now := time.monotonic()) - last >= _SAY_EVERY_S:
+            last = now
             say(line)
 
-    return told
+    return show

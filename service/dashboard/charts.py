@@ -23,7 +23,7 @@ _MARKS: Final = (
     tag("path", d="M0-3.5 3.2 2.5H-3.2Z"),
     tag("path", d="M0-3.5 3.5 0 0 3.5-3.5 0Z"),
 )
-"""Series are told apart by marks and dashes as well as by colour."""
+"""Series differ by marks and dashes as well as by colour."""
 
 _DASHES: Final = (None, "6 4", "2 3")
 _MOST_LABELS: Final = 8
@@ -211,9 +211,9 @@ def _x_label(at: float, label: str, *, is_spare: bool = False) -> Html:
 
 
 def _hint(label: str, at: int, series: Series, unit: str) -> str:
-    told = (f"{name}: {score(values[at], 1)}{unit}" if unit else f"{name}: {values[at]:,.0f}"
+    values_of = (f"{name}: {score(values[at], 1)}{unit}" if unit else f"{name}: {values[at]:,.0f}"
             for name, values in series.items() if values[at] is not None)  # fmt: skip
-    return "\n".join([label, *told])
+    return "\n".join([label, *values_of])
 
 
 def _mark(place: int, x: float, y: float) -> Html:

@@ -74,7 +74,7 @@ from service.health import health_of, tool_health
 from service.known_tools import KnownToolsQuery, known_tools
 from service.promotions import read_promotion
 from service.recommendations import recommendations_about
-from service.standings import ToolStanding, standings
+from service.tool_quality import ToolQuality, tool_qualities
 
 _MAX_PATTERNS: Final = 500
 _MAX_MARKS: Final = 20
@@ -125,15 +125,15 @@ async def tool(look: Look) -> Shown:
     key = ToolKey(look.workspace, health.tool.server_name, health.tool.tool_name)
     trend = await statistics.trend(*look.space, look.window, key)
     latency = await statistics.latency(*look.space, look.window, key)
-    standing = (await standings(*look.space, [key]))[key]
+    quality = (await tool_qualities(*look.space, [key]))[key]
     evidence = await look.rarely(f"evidence of {key}", lambda: evidence_of(look, health))
     content = [
         p(
             link("All tools", look.link("/tools")),
-            badge("asked for several jobs", "warn") if standing.cohesion_warning else None,
+            badge("asked for several jobs", "warn") if quality.cohesion_warning else None,
             class_="about",
         ),
-        _numbers(trend, latency, health, standing),
+        _numbers(trend, latency, health, quality),
         grid(_about(evidence), _known(evidence)),
         _charts(trend, latency),
         _recommendations(evidence.recommendations),
@@ -141,7 +141,7 @@ async def tool(look: Look) -> Shown:
         parameters_html(look, evidence.parameters),
         _versions(look, evidence),
         grid(_cohesion(health), _kinds(health)),
-        _said(look, health),
+        _reports(look, health),
         _marks(look, evidence.marks),
     ]
     title = tool_name(health.tool)
@@ -253,7 +253,7 @@ def _unknown(look: Look, name: str, nearest: Sequence[str]) -> Shown:
     return Shown("No such tool", content, status=404)
 
 
-def _numbers(trend: Trend, latency: Latency, health: ToolHealth, standing: ToolStanding) -> Html:
+def _numbers(trend: Trend, latency: Latency, health: ToolHealth, quality: ToolQuality) -> Html:
     # The points of a trend add up to the calls of its window.
     counts = CallCounts(
         successes=sum(each.successes for each in trend.points),
@@ -267,8 +267,8 @@ def _numbers(trend: Trend, latency: Latency, health: ToolHealth, standing: ToolS
             stat("Success", percent(success_rate(counts)), "of the calls"),
             stat("p50", duration(took.p50 if took else None), "half took no longer"),
             stat("p95", duration(took.p95 if took else None), "19 of 20 took no longer"),
-            stat("Quality", score(standing.quality), "as in its fitness"),
-            stat("Cohesion", score(standing.cohesion), "1 is one job"),
+            stat("Quality", score(quality.quality), "as in its fitness"),
+            stat("Cohesion", score(quality.cohesion), "1 is one job"),
             stat("Usefulness", score(health.utility.score), "1: nobody complained"),
         ),
     )
@@ -496,8 +496,8 @@ def _kinds(health: ToolHealth) -> Html:
     )
 
 
-def _said(look: Look, health: ToolHealth) -> Html:
-    rows = sorted(said_rows(health), key=lambda row: str(row["at"]), reverse=True)
+def _reports(look: Look, health: ToolHealth) -> Html:
+    rows = sorted(report_rows(health), key=lambda row: str(row["at"]), reverse=True)
     columns = [
         Column("at", "When", "time"),
         Column("what", "What"),
@@ -516,7 +516,7 @@ def _said(look: Look, health: ToolHealth) -> Html:
     )
 
 
-def said_rows(health: ToolHealth) -> Iterator[Row]:
+def report_rows(health: ToolHealth) -> Iterator[Row]:
     """Referrals, weak successes and corrections, as they were said."""
     for each in health.recent_referrals:
         yield {

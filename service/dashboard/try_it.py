@@ -126,7 +126,7 @@ async def try_it(look: Look, typed: Texts | None = None) -> Shown:
             answer = await _answer(look, request_of(typed))
         except FaultyFormError as error:
             faults = error.faults
-            answer = _said("Nothing was asked: the form says what is wrong.")
+            answer = _message("Nothing was asked: the form says what is wrong.")
     options = _options(await look.context.memory.called(look.workspace, _MAX_TOOLS))
     fields = [_input(each, texts, faults, options.get(each.name)) for each in _FIELDS]
     pasted = _form(look, [_input(_PASTE, texts, faults)], "Ask about what is pasted")
@@ -154,10 +154,10 @@ async def _answer(look: Look, request: SuggestRequest) -> Html:
         patterns = await _patterns(look, request.execution)
     except (StoreError, EmbeddingError, VectorIndexError) as error:
         logger.warning("nothing could be tried out: %s", error)
-        return _said("The service cannot answer at this moment; its log says why.")
+        return _message("The service cannot answer at this moment; its log says why.")
     by_example = {example: each for each in patterns for example in each.examples}
     return markup([
-        _said(answer_words(response)),
+        _message(answer_words(response)),
         _reading(look, response, patterns),
         [
             _suggestion(look, place, each, by_example)
@@ -383,7 +383,7 @@ def confidence_words(suggestion: Suggestion) -> str:
     return f"{words}; not above {percent(SURE)}, so that a gateway leaves the decision to the agent"
 
 
-def _said(words: str) -> Html:
+def _message(words: str) -> Html:
     return tag("p", words, class_="said-first", role="status")
 
 

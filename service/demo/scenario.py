@@ -85,7 +85,7 @@ _FILMS = Deliverable.from_dict(
 class SceneCall:
     """One call: who made it, what was chosen and why, and how it went.
 
-    `factors` and `score` are the script's at that moment, whoever was called.
+    `factors` and `score` are the script's at that moment, not those of the tool that was called.
     """
 
     phase: str

@@ -217,9 +217,9 @@ async def _store(
     stored = await stored_executions(context.store.events, workspace, sorted(set(refused)))
     known = {each.execution.execution_id: each.execution for each in stored}
     for rejection in receipt.rejected:
-        told = executions[rejection.index]
-        first = known.get(told.execution_id)
-        if first is not None and is_same_span(first, told):
+        given = executions[rejection.index]
+        first = known.get(given.execution_id)
+        if first is not None and is_same_span(first, given):
             outcome.duplicates += 1
         else:
             outcome.reject(where(places[rejection.index]), rejection.message)

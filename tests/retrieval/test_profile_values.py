@@ -1,6 +1,6 @@
 """Common knowledge: counted by agents and sessions, so that no flood makes or moves it."""
 
-from retrieval.knowledge.profile import MAX_VALUES, MAX_VOICE, CommonValue, ToolProfile
+from retrieval.knowledge.profile import MAX_VALUES, MAX_WEIGHT_OF_AGENT, CommonValue, ToolProfile
 from retrieval.reading.faults import Fault
 from tests.retrieval.profiles import at
 
@@ -55,17 +55,17 @@ def test_a_flood_of_one_agent_moves_no_share_beyond_its_voice() -> None:
     """10,000 calls count as those of any other busy agent, for the value and against the others."""
     profile = ToolProfile()
     for agent in ("ada", "bob", "cleo"):
-        use(profile, "Rome", agent, calls=MAX_VOICE, sessions=4)
+        use(profile, "Rome", agent, calls=MAX_WEIGHT_OF_AGENT, sessions=4)
     use(profile, "Oslo", "bob")
     before = of(profile, "Rome")
-    assert before.weight > 2.9 * MAX_VOICE
+    assert before.weight > 2.9 * MAX_WEIGHT_OF_AGENT
     use(profile, "Oslo", "mallory", calls=10_000, sessions=1_000)
     after = of(profile, "Rome")
     assert common(profile) == ["Rome", "Oslo"]
     assert after.weight == before.weight
     assert after.share > 0.7
     assert of(profile, "Oslo").count == 10_001
-    assert of(profile, "Oslo").weight <= MAX_VOICE + 1
+    assert of(profile, "Oslo").weight <= MAX_WEIGHT_OF_AGENT + 1
 
 
 def test_the_calls_of_an_only_agent_are_not_capped() -> None:
@@ -83,7 +83,7 @@ def test_many_agents_beyond_the_sample_have_one_voice_together() -> None:
         use(profile, "Rome" if number % 2 else "Oslo", f"agent {number}", calls=50, sessions=5)
     shares = [of(profile, city).share for city in ("Rome", "Oslo")]
     assert sum(shares) == 1
-    assert profile.parameters["city"].weight() == 9 * MAX_VOICE
+    assert profile.parameters["city"].weight() == 9 * MAX_WEIGHT_OF_AGENT
 
 
 def test_a_flood_drives_out_no_value_that_several_use() -> None:

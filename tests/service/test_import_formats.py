@@ -292,7 +292,7 @@ def test_a_stream_that_was_looked_at_is_read_whole() -> None:
 
     raw = lines_of(*(transcript("t") for _ in range(20))).encode()
     source = Trickle(raw)
-    head, stream = begun(io.BufferedReader(source), lambda head: choose(head, None).was_told)
+    head, stream = begun(io.BufferedReader(source), lambda head: choose(head, None).is_recognised)
     assert source.given < 1000
     assert raw.startswith(head)
     assert stream.read() == raw

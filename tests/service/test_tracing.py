@@ -40,7 +40,7 @@ TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 CALLER = {"traceparent": f"00-{TRACE}-{PARENT}-01", "tracestate": "vendor=1"}
 
 STAGES = {
-    "suggest.answer", "suggest.embed", "suggest.read_documents", "suggest.read_situation",
+    "suggest.answer", "suggest.embed", "suggest.read_documents", "suggest.read_context",
     "suggest.read_tool", "suggest.search",
 }  # fmt: skip
 

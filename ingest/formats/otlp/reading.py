@@ -177,7 +177,7 @@ class _Family:
     def session_of(self, span: Span) -> str:
         """Its own session, else the nearest ancestor's, else its MCP session, else its trace.
 
-        An MCP session's id is hashed, since whoever knows it can speak in the session.
+        An MCP session's id is hashed, since anybody who knows it can speak in the session.
         """
         above = (each.session for each in self._above(span) if each.session)
         session = _session_in(span.attributes) or next(above, None)

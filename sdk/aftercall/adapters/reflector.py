@@ -235,12 +235,12 @@ def repair_facts(reflected: ReflectedResult[Any]) -> JsonObject:
     """What a repaired call's result says of its repair, under `META_KEY`; plain JSON."""
     first = reflected.attempts[0].error
     followed = dumped(reflected.followed) if reflected.followed else {}
-    said = ("confidence", "suggestionId", "action", "evidence", "lesson")
+    kept = ("confidence", "suggestionId", "action", "evidence", "lesson")
     return {
         "repaired": True,
         "note": reflected.note,
         "attempts": len(reflected.attempts),
-        **{name: followed.get(name) for name in said},
+        **{name: followed.get(name) for name in kept},
         "changes": [dumped(change) for change in reflected.attempts[-1].changes],
         "firstError": bounded_text(first.message, _MAX_FIRST_ERROR_CHARS) if first else None,
         "timeToRepairMs": reflected.time_to_repair_ms,

@@ -144,7 +144,7 @@ class AsyncClient(AsyncBaseClient):
         )
 
     async def get_promotion(self, namespace: str) -> models.PromotionStatus:
-        """The promotion that holds, and how both versions fared."""
+        """The promotion that holds, and how both versions did."""
         return await self._get(_promotion(namespace), models.PromotionStatus)
 
     async def remove_promotion(self, namespace: str) -> None:

@@ -34,7 +34,7 @@ T = TypeVar("T")
 ModelT = TypeVar("ModelT", bound=WireModel)
 QueryValue = str | int | bool | Sequence[str] | None
 BASE_URL = "http://127.0.0.1:8799"
-"""Where `aftercall serve` listens when nothing else is said."""
+"""Where `aftercall serve` listens when nothing else is given."""
 MAX_BODY_BYTES = 8 * 1024 * 1024
 """Most bytes in the body of one request (contract)."""
 MAX_QUERY_CHARS = 60_000
@@ -269,11 +269,11 @@ def mapped_errors(url: httpx2.URL) -> Iterator[None]:
 
 
 def _mapped(error: Exception, origin: str) -> AftercallError:
-    said = str(error) or type(error).__name__
+    text = str(error) or type(error).__name__
     match error:
         case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.ProxyError():
             return ServiceUnreachableError(
-                f"no service at {origin} ({said}); "
+                f"no service at {origin} ({text}); "
                 "start one with `aftercall serve`, or correct base_url"
             )
         case httpx2.TimeoutException():
@@ -282,18 +282,18 @@ def _mapped(error: Exception, origin: str) -> AftercallError:
                 "or timeout_s too short"
             )
         case httpx2.NetworkError():
-            return ServiceUnreachableError(f"the connection to {origin} broke ({said})")
-        case httpx2.RemoteProtocolError() if said.startswith(
+            return ServiceUnreachableError(f"the connection to {origin} broke ({text})")
+        case httpx2.RemoteProtocolError() if text.startswith(
             # h11 reports bad HTTP by the same class of error.
             ("Server disconnected", "peer closed connection")
         ):
             return ServiceUnreachableError(
-                f"{origin} broke off before its answer was whole ({said})"
+                f"{origin} broke off before its answer was whole ({text})"
             )
         case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError() | httpx2.InvalidURL():
-            return ConfigurationError(f"no request can be made to {origin} ({said})")
+            return ConfigurationError(f"no request can be made to {origin} ({text})")
         case _:
             return ProtocolError(
-                f"{origin} answered with something that is not of the contract ({said}); "
+                f"{origin} answered with something that is not of the contract ({text}); "
                 "does base_url name an Aftercall service?"
             )

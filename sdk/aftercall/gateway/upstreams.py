@@ -228,7 +228,7 @@ class Upstream:
         except Exception as error:  # a malformed list, a transport's own error: no list either way
             if isinstance(error, MCPError) and error.code == mcp_types.METHOD_NOT_FOUND:
                 return []
-            raise UpstreamUnavailableError(f"MCP server {self.name!r}: {_told(error)}") from error
+            raise UpstreamUnavailableError(f"MCP server {self.name!r}: {_reason(error)}") from error
 
     async def close(self) -> None:
         """End the connection, and the server with it when the gateway started it."""
@@ -284,7 +284,7 @@ class Upstream:
         except Exception as error:
             self._pause_s = min(max(2 * self._pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
             self._paused_until = time.monotonic() + self._pause_s
-            self._last_problem = f"MCP server {self.name!r} cannot be reached: {_told(error)}"
+            self._last_problem = f"MCP server {self.name!r} cannot be reached: {_reason(error)}"
             _logger.warning("%s", self._last_problem)
             raise UpstreamUnavailableError(self._last_problem) from error
         self._pause_s = 0.0
@@ -332,10 +332,10 @@ async def _close(client: Client[ClientTransport]) -> None:
         closing = client.close()  # type: ignore[no-untyped-call]  # FastMCP leaves it untyped
         await asyncio.wait_for(closing, _CLOSE_TIMEOUT_S)
     except Exception as error:  # noqa: BLE001  # whatever it is, there is nothing left to close
-        _logger.debug("closing %s: %s", client.name, _told(error))
+        _logger.debug("closing %s: %s", client.name, _reason(error))
 
 
-def _told(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     cause = error.__cause__ or error
     return f"{type(cause).__name__}: {cause}"
 

@@ -153,7 +153,7 @@ def _explained(error: AftercallError, url: str) -> str:
         return f"the service at {url} did not answer in time; try again shortly"
     if isinstance(error, ServiceUnreachableError):
         return (
-            f"there is no Aftercall service at {url}. Go on without it for now; whoever runs this "
+            f"there is no Aftercall service at {url}. Go on without it for now; the owner of this "
             "machine can start it with `aftercall serve`, or name another with --service URL or "
             "AFTERCALL_URL. This tool works again as soon as the service is there"
         )

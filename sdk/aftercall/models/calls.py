@@ -99,7 +99,7 @@ class Call(WireModel):
         default=True,
         strict=True,
         exclude_if=bool,  # what it nearly always is need not be told
-        description="False, with no parameters, when whoever tells of the call did not see them: "
+        description="False, with no parameters, when the reporter of the call did not see them: "
         "the call counts, and nothing is learned of parameters from it.",
     )
     context: Text | None = Field(default=None, description="What the agent was trying to do.")

@@ -299,7 +299,7 @@ class Promotion(WireModel):
 
 
 class VersionTrials(WireModel):
-    """How a version fared, as far as it is remembered."""
+    """How a version did, as far as it is remembered."""
 
     version: Name | None
     successes: int = Field(ge=0)

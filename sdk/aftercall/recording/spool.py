@@ -7,8 +7,9 @@ and seals it, by renaming it, before it is sent:
     00001771597800000000000-4f1c09ab-500.jsonl     sealed: 500 executions, sent oldest first
 
 A lock (`flock`) goes with the open file and so ends with its process, however that ends. An open
-segment that nobody holds belongs to a dead process and is adopted; a sealed one is sent by whoever
-holds its lock. Sending one twice would be harmless, for execution ids are idempotency keys.
+segment that nobody holds belongs to a dead process and is taken over; a sealed one is sent by the
+process that holds its lock. Sending one twice would be harmless, for execution ids are idempotency
+keys.
 """
 
 import os
@@ -132,11 +133,11 @@ class Spool:
     def oldest(self) -> Segment | None:
         """The oldest segment that nobody else is sending, locked; None when there is none."""
         with self._lock:
-            self._adopt()
+            self._take_over()
             return self._claim_oldest()
 
     def waiting(self) -> int:
-        """Executions in the spool, whoever put them there, as far as their segments are sealed."""
+        """Executions in the spool, by any process, as far as their segments are sealed."""
         with self._lock:
             own = self._writing.count if self._writing else 0
             return own + sum(_owner_and_count(path)[1] for path in self._files(_SEALED))
@@ -201,7 +202,7 @@ class Spool:
             _release(writing.descriptor)
         return True
 
-    def _adopt(self) -> None:
+    def _take_over(self) -> None:
         """Seal the open segments of dead processes, without a half-written last line."""
         own = self._writing.path if self._writing else None
         for path in self._files(_OPEN):
@@ -266,7 +267,7 @@ def _try_lock(path: Path) -> int | None:
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Whoever had the lock before may have renamed or removed the file.
+        # The process that had the lock before may have renamed or removed the file.
         if os.fstat(descriptor).st_ino == path.stat().st_ino:
             return descriptor
     except (BlockingIOError, FileNotFoundError):

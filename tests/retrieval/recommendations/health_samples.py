@@ -132,14 +132,14 @@ class Story:
 
 def around(
     tools: Sequence[StoredTool] = (),
-    standings: dict[str, Reviewed] | None = None,
+    reviews: dict[str, Reviewed] | None = None,
     now: datetime = NOW,
 ) -> Workspace:
     """What there is besides the health; every axis is a cluster of its own."""
     return Workspace(
         registry=Registry(tools),
         clusters=AxisClusters(),
-        standings=standings or {},
+        reviews=reviews or {},
         words=WORDS,
         now=now,
     )

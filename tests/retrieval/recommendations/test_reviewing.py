@@ -9,7 +9,7 @@ from aftercall.models import PromotionStatus, VersionTrials
 from mongo.contents import StoredRecommendation
 from retrieval.fitness.promotions import Counts, compare, fails_more
 from retrieval.recommendations.kinds import review_of
-from retrieval.recommendations.queue import queue_of, standings_of
+from retrieval.recommendations.queue import queue_of, reviews_of
 from tests.retrieval.recommendations.health_samples import NOW, around
 
 counts = st.tuples(st.integers(0, 60), st.integers(0, 60))
@@ -48,7 +48,7 @@ def test_a_review_that_is_done_is_due_again_by_later_calls_or_another_version() 
     assert found is not None
     data, at = found.model_dump_json().encode(), NOW - timedelta(days=1)
     stored = StoredRecommendation("w", found.recommendation_id, "done", at, data)
-    done = around(standings=standings_of([stored]))
+    done = around(reviews=reviews_of([stored]))
 
     def state(now: PromotionStatus) -> str:
         [each] = queue_of(done, [], [review for review in [review_of("w", now)] if review])

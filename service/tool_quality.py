@@ -18,7 +18,7 @@ _AT_A_TIME = 20
 """Tools that are judged before others get the interpreter: a few milliseconds."""
 
 
-class ToolStanding(NamedTuple):
+class ToolQuality(NamedTuple):
     """How good a tool is now; None where nothing is known."""
 
     quality: float | None = None
@@ -26,16 +26,16 @@ class ToolStanding(NamedTuple):
     cohesion_warning: bool = False
 
 
-async def standings(
+async def tool_qualities(
     context: Context, workspace: str, tools: Sequence[ToolKey]
-) -> Mapping[ToolKey, ToolStanding]:
+) -> Mapping[ToolKey, ToolQuality]:
     """How good these tools are now, registered or not."""
     memory, now = context.memory, context.clock()
     registry = await memory.registry(workspace)
     clusters = await memory.axis_clusters(workspace)
     statistics, health = await memory.statistics(tools), await memory.health(tools)
 
-    def made() -> dict[ToolKey, ToolStanding]:
+    def made() -> dict[ToolKey, ToolQuality]:
         found = {}
         for place, tool in enumerate(tools):
             if place % _AT_A_TIME == 0:
@@ -43,7 +43,7 @@ async def standings(
             candidate = _in_force(registry, registry.named(tool))
             known = health.get(tool)
             score = cohesion_of(known, clusters, now=now, rules=context.cohesion) if known else None
-            found[tool] = ToolStanding(
+            found[tool] = ToolQuality(
                 quality=_quality(candidate, statistics.get(tool), now),
                 cohesion=score.score if score else None,
                 cohesion_warning=score.warning if score else False,

@@ -7,16 +7,16 @@ import pytest
 
 from aftercall.models import Recommendation
 from mongo.contents import StoredRecommendation
-from retrieval.recommendations.queue import Reviewed, standings_of
+from retrieval.recommendations.queue import Reviewed, reviews_of
 from tests.retrieval.recommendations.health_samples import NOW, TOOL, Story, around, queue
 
 CHANGED = NOW - timedelta(days=1)
 
 
-def standing(found: Recommendation, state: Any, at: datetime = CHANGED) -> dict[str, Reviewed]:
+def review(found: Recommendation, state: Any, at: datetime = CHANGED) -> dict[str, Reviewed]:
     """What somebody said of it a day ago, unless said otherwise."""
     data = found.model_dump_json().encode()
-    return standings_of(
+    return reviews_of(
         [StoredRecommendation("w", found.recommendation_id, state, at, data, reason="because")]
     )
 
@@ -55,7 +55,7 @@ def test_what_is_done_opens_again_when_its_evidence_returns(kind: str) -> None:
     story = before(kind)
     [found] = queue(around(), (TOOL, story))
     assert found.kind == kind
-    done = around(standings=standing(found, "done"))
+    done = around(reviews=review(found, "done"))
     states = []
     for times in range(5):
         [now] = queue(done, (TOOL, again(story.copy(), kind, times)))
@@ -73,7 +73,7 @@ def test_a_clock_that_is_ahead_opens_nothing_again(kind: str) -> None:
     """Evidence of tomorrow that was known when it was done; more of it is new."""
     story = again(Story(now=NOW + timedelta(hours=23)).successes(20), kind, 8)
     [found] = queue(around(), (TOOL, story))
-    done = around(standings=standing(found, "done", NOW))
+    done = around(reviews=review(found, "done", NOW))
     [now] = queue(done, (TOOL, story))
     assert (now.state, now.reopened) == ("done", False)
     later = Story(story.copy().known, story.events, NOW + timedelta(hours=23, minutes=1))
@@ -85,7 +85,7 @@ def test_a_few_failures_among_many_calls_do_not_open_a_repair_again() -> None:
     """The rate since then counts: by the calls that were known then."""
     story = before("repair")
     [found] = queue(around(), (TOOL, story))
-    done = around(standings=standing(found, "done"))
+    done = around(reviews=review(found, "done"))
     [now] = queue(done, (TOOL, again(story.successes(300), "repair", 3)))
     assert now.state == "done"
 
@@ -96,7 +96,7 @@ def test_what_is_taken_or_dismissed_stays_so(kind: str, state: str) -> None:
     """More of the same is no answer to the reason that was given."""
     story = before(kind)
     [found] = queue(around(), (TOOL, story))
-    touched = around(standings=standing(found, state))
+    touched = around(reviews=review(found, state))
     [now] = queue(touched, (TOOL, again(story, kind, 20)))
     assert (now.state, now.reopened, now.state_reason) == (state, False, "because")
     assert now.priority > found.priority
@@ -109,7 +109,7 @@ def test_what_was_touched_stays_listed_when_its_evidence_has_faded(
     """As it was then; an open one vanishes with its evidence."""
     story = before("repair")
     [found] = queue(around(), (TOOL, story))
-    later = around(standings=standing(found, state), now=NOW + timedelta(days=200))
+    later = around(reviews=review(found, state), now=NOW + timedelta(days=200))
     for stories in ([(TOOL, story)], []):
         listed = queue(later, *stories)
         assert [(each.message, each.state) for each in listed] == (
@@ -125,6 +125,6 @@ def test_a_snapshot_is_redacted_when_it_is_shown() -> None:
     leaky = leaky.model_copy(
         update={"evidence": found.evidence.model_copy(update={"quotes": [said] * 50})}
     )
-    [shown] = queue(around(standings=standing(leaky, "done")))
+    [shown] = queue(around(reviews=review(leaky, "done")))
     assert "abcdefghijklmnop" not in shown.model_dump_json()
     assert len(shown.evidence.quotes) == 5
