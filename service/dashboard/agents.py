@@ -1,30 +1,11 @@
 """*Agents*: who calls tools, and how that goes; and the page of one agent."""
 
-from typing import Final
+from typing import Any, Final
 
-from aftercall.models import AgentUsage, FailurePattern
 from service import statistics
-from service.dashboard.html import (
-    Column,
-    Link,
-    bars,
-    empty,
-    link,
-    markup,
-    note,
-    section,
-    stat,
-    stats,
-)
+from service.dashboard import html as h
+from service.dashboard import words as w
 from service.dashboard.look import Look, NothingHereError, Shown
-from service.dashboard.words import (
-    calls,
-    count,
-    one_line,
-    percent,
-    success_rate,
-    tool_name,
-)
 from service.statistics import UnknownAgentError
 
 MAX_AGENTS: Final = 500
@@ -34,50 +15,47 @@ MAX_PATTERNS: Final = 1_000
 _CHARTED: Final = 10
 
 _COUNTS: Final = (
-    Column("calls", "Calls", "number", of=calls),
-    Column("successes", "Successes", "number"),
-    Column("failures", "Failures", "number"),
-    Column("rate", "Success rate", "percent", of=success_rate),
+    h.Column("calls", "Calls", "number", of=w.calls),
+    h.Column("successes", "Successes", "number"),
+    h.Column("failures", "Failures", "number"),
+    h.Column("rate", "Success rate", "percent", of=w.success_rate),
 )
 
 
 async def agents(look: Look) -> Shown:
     """The page of all."""
     usage = await statistics.usage(*look.space, look.window, MAX_AGENTS)
-    busiest = sorted(usage.by_agent, key=lambda each: (-calls(each), each.agent))[:_CHARTED]
-    left = calls(usage.other_agents)
-    others = f"Agents beyond these {count(len(usage.by_agent))} made {count(left)} calls."
+    at: dict[str, Any] = (
+        {} if usage.until is None else {"at": usage.until, "is_complete": usage.is_complete}
+    )
+    if not usage.by_agent:
+        missing = h.empty(
+            "No agent called a tool in this window.",
+            "Choose a longer window, or record a call: every execution names the agent that made "
+            "it.",
+            "aftercall demo --history",
+            is_complete=usage.is_complete,
+        )
+        return Shown("Agents", missing, **at)
+    busiest = sorted(usage.by_agent, key=lambda each: (-w.calls(each), each.agent))[:_CHARTED]
+    rates = [(w.one_line(each.agent), w.success_rate(each)) for each in busiest]
+    bars = [(name, w.percent(rate), rate or 0.0) for name, rate in rates]
+    name = h.Column("name", "Agent", of=lambda each: h.Link(each.agent, look.agent(each.agent)))
+    left = w.calls(usage.other_agents)
+    others = f"Agents beyond these {w.count(len(usage.by_agent))} made {w.count(left)} calls."
     content = [
-        section(
+        h.section(
             "Busiest agents",
-            bars("Success rates of the busiest agents", [_bar(each) for each in busiest]),
+            h.bars("Success rates of the busiest agents", bars),
             remark=f"Share of calls that succeeded, of at most {_CHARTED} agents.",
         ),
-        section(
+        h.section(
             "All agents",
-            look.table(
-                "Agents",
-                [
-                    Column(
-                        "name", "Agent", of=lambda each: Link(each.agent, look.agent(each.agent))
-                    ),
-                    *_COUNTS,
-                ],
-                usage.by_agent,
-            ),
-            note(others if left else None),
+            look.table("Agents", [name, *_COUNTS], usage.by_agent),
+            h.note(others if left else None),
         ),
     ]
-    missing = empty(
-        "No agent called a tool in this window.",
-        "Choose a longer window, or record a call: every execution names the agent that made it.",
-        "aftercall demo --history",
-        is_complete=usage.is_complete,
-    )
-    shown = Shown("Agents", markup(content if usage.by_agent else missing))
-    if usage.until is None:
-        return shown
-    return Shown(shown.title, shown.content, usage.until, is_complete=usage.is_complete)
+    return Shown("Agents", content, **at)
 
 
 async def agent(look: Look) -> Shown:
@@ -92,63 +70,39 @@ async def agent(look: Look) -> Shown:
             "that called a tool in the window.",
         ) from error
     usage = found.usage
-    rate = percent(success_rate(usage))
+    met = await statistics.patterns(*look.space, look.window, MAX_PATTERNS)
+    own = [each.pattern for each in met.patterns if name in each.pattern.agents]
+    own.sort(key=lambda each: (-each.count, each.pattern_id))
+    columns = [
+        h.Column("signature", "Pattern",
+                 of=lambda each: h.Link(each.signature, look.pattern(each.pattern_id))),
+        h.Column("tool", "Tool", of=lambda each: w.tool_name(each.tool)),
+        h.Column("category", "Kind"),
+        h.Column("count", "Failures ever", "number"),
+        h.Column("mended", "Mended", "number"),
+        h.Column("last_seen", "Last seen", "time"),
+    ]  # fmt: skip
+    rate, worked = w.percent(w.success_rate(usage)), f"{w.count(usage.successes)} successes"
+    tools = look.table("Tools of an agent", [*look.tool_columns(), *_COUNTS], found.tools,
+                       missing="It called no tool in this window.")  # fmt: skip
+    patterns = look.table("Patterns of an agent", columns, own,
+                          missing="No pattern names this agent.")  # fmt: skip
     content = [
-        link("All agents", look.link("/agents")),
-        section(
+        h.link("All agents", look.link("/agents")),
+        h.section(
             "In this window",
-            stats(
-                stat("Calls", count(calls(usage))),
-                stat("Success rate", rate, f"{count(usage.successes)} successes"),
-                stat("Failures", count(usage.failures)),
+            h.stats(
+                ("Calls", w.count(w.calls(usage))),
+                ("Success rate", rate, worked),
+                ("Failures", w.count(usage.failures)),
             ),
         ),
-        section(
-            "Tools it calls",
-            look.table(
-                "Tools of an agent",
-                [
-                    *look.tool_columns(),
-                    *_COUNTS,
-                ],
-                found.tools,
-                missing="It called no tool in this window.",
-            ),
-            remark="Most failures first.",
-        ),
-        section(
+        h.section("Tools it calls", tools, remark="Most failures first."),
+        h.section(
             "Failure patterns that it met",
-            look.table(
-                "Patterns of an agent",
-                [
-                    Column(
-                        "signature",
-                        "Pattern",
-                        of=lambda each: Link(each.signature, look.pattern(each.pattern_id)),
-                    ),
-                    Column("tool", "Tool", of=lambda each: tool_name(each.tool)),
-                    Column("category", "Kind"),
-                    Column("count", "Failures ever", "number"),
-                    Column("mended", "Mended", "number"),
-                    Column("last_seen", "Last seen", "time"),
-                ],
-                await _patterns(look, name),
-                missing="No pattern names this agent.",
-            ),
+            patterns,
             remark="Of those met in the window. The nightly run makes patterns, and each names "
             "some of the agents that it happened to; counts are of all agents.",
         ),
     ]
-    title = one_line(name)
-    return Shown(title, content, found.until, is_complete=found.is_complete)
-
-
-async def _patterns(look: Look, agent: str) -> list[FailurePattern]:
-    found = await statistics.patterns(*look.space, look.window, MAX_PATTERNS)
-    own = [each.pattern for each in found.patterns if agent in each.pattern.agents]
-    return sorted(own, key=lambda each: (-each.count, each.pattern_id))
-
-
-def _bar(agent: AgentUsage) -> tuple[str, str, float]:
-    rate = success_rate(agent)
-    return one_line(agent.agent), percent(rate), rate or 0.0
+    return Shown(w.one_line(name), content, found.until, is_complete=found.is_complete)

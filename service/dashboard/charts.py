@@ -10,18 +10,18 @@ from itertools import pairwise
 from typing import Final
 
 from aftercall.models import Trend
-from service.dashboard.html import Column, Content, Html, details, markup, plain_table, tag
-from service.dashboard.words import axis, score, success_rate
+from service.dashboard import html as h
+from service.dashboard import words as w
 
 Point = tuple[float, float]
 Series = Mapping[str, Sequence[float | None]]
 """Values by name over the same x; None leaves a gap."""
 
 _MARKS: Final = (
-    tag("circle", r="2.5"),
-    tag("rect", x="-2.5", y="-2.5", width=5, height=5),
-    tag("path", d="M0-3.5 3.2 2.5H-3.2Z"),
-    tag("path", d="M0-3.5 3.5 0 0 3.5-3.5 0Z"),
+    h.tag("circle", r="2.5"),
+    h.tag("rect", x="-2.5", y="-2.5", width=5, height=5),
+    h.tag("path", d="M0-3.5 3.2 2.5H-3.2Z"),
+    h.tag("path", d="M0-3.5 3.5 0 0 3.5-3.5 0Z"),
 )
 """Series differ by marks and dashes as well as by colour."""
 
@@ -33,13 +33,13 @@ _MOST_STEPS: Final = 6
 
 def line_chart(
     title: str, labels: Sequence[str], series: Series, unit: str = "", height: int = 260
-) -> Html:
+) -> h.Html:
     """Lines over time; those of percentages begin near the lowest one.
 
     `unit` is `%` or `ms`; the height is in pixels.
     """
     low, step, high = shares_axis(series) if unit == "%" else counts_axis(_highest(series))
-    drawn: list[Content] = []
+    drawn: list[h.Content] = []
     for place, values in enumerate(series.values()):
         points = [
             None if value is None else (_middle(at, len(labels)), _height(value, low, high))
@@ -48,7 +48,7 @@ def line_chart(
         style = {"style": f"--c:var(--series-{place + 1})"}
         dash = _DASHES[place % len(_DASHES)]
         drawn += [
-            tag("line", x1=_pc(one[0]), y1=_pc(one[1]), x2=_pc(other[0]), y2=_pc(other[1]),
+            h.tag("line", x1=_pc(one[0]), y1=_pc(one[1]), x2=_pc(other[0]), y2=_pc(other[1]),
                 class_="line", stroke_dasharray=dash, **style)
             for one, other in pairwise(points)
             if one is not None and other is not None
@@ -57,23 +57,23 @@ def line_chart(
     return _over_time(title, labels, series, (low, step, high), drawn, unit, height)
 
 
-def success_chart(title: str, trend: Trend, height: int = 260) -> Html:
+def success_chart(title: str, trend: Trend, height: int = 260) -> h.Html:
     """The share of calls that succeeded, over time."""
-    rates = [success_rate(each) for each in trend.points]
+    rates = [w.success_rate(each) for each in trend.points]
     return line_chart(
         title,
-        axis((each.at for each in trend.points), trend.window),
+        w.axis((each.at for each in trend.points), trend.window),
         {"Succeeded": [None if each is None else 100 * each for each in rates]},
         "%",
         height,
     )
 
 
-def bar_chart(title: str, labels: Sequence[str], series: Series, height: int = 260) -> Html:
+def bar_chart(title: str, labels: Sequence[str], series: Series, height: int = 260) -> h.Html:
     """Bars of counts; several series stand on one another."""
     totals = [sum(each or 0 for each in column) for column in zip(*series.values(), strict=True)]
     low, step, high = counts_axis(max(totals, default=0.0))
-    width, drawn = 70 / max(1, len(labels)), list[Content]()
+    width, drawn = 70 / max(1, len(labels)), list[h.Content]()
     for at in range(len(labels)):
         top = 100.0
         for place, values in enumerate(series.values()):
@@ -81,32 +81,32 @@ def bar_chart(title: str, labels: Sequence[str], series: Series, height: int = 2
             top -= size
             if size:
                 drawn.append(
-                    tag("rect", x=_pc(_middle(at, len(labels)) - width / 2), y=_pc(top),
+                    h.tag("rect", x=_pc(_middle(at, len(labels)) - width / 2), y=_pc(top),
                         width=_pc(width), height=_pc(size), class_="column",
                         style=f"--c:var(--series-{place + 1})")
                 )  # fmt: skip
     return _over_time(title, labels, series, (low, step, high), drawn, "", height)
 
 
-def scatter_chart(title: str, x: str, y: str, points: Mapping[str, Sequence[Point]]) -> Html:
+def scatter_chart(title: str, x: str, y: str, points: Mapping[str, Sequence[Point]]) -> h.Html:
     """Points of the unit square by series, with the diagonal on which x is y."""
-    drawn: list[Content] = [
-        tag("line", x1="0%", y1="100%", x2="100%", y2="0%", class_="diagonal"),
+    drawn: list[h.Content] = [
+        h.tag("line", x1="0%", y1="100%", x2="100%", y2="0%", class_="diagonal"),
         _y_axis((0.0, 0.2, 1.0), ""),
         [_x_label(100 * each / 5, f"{each / 5:g}") for each in range(6)],
         [
-            tag("g", tag("title", f"{name}: {score(at)}, {score(value)}"),
+            h.tag("g", h.tag("title", f"{name}: {w.score(at)}, {w.score(value)}"),
                 _mark(place, 100 * at, 100 * (1 - value)), class_="large")
             for place, (name, each) in enumerate(points.items())
             for at, value in each
         ],
     ]  # fmt: skip
-    table = plain_table(
+    table = h.plain_table(
         title,
-        [Column("k", "Series"), Column("x", x, "number"), Column("y", y, "number")],
+        [h.Column("k", "Series"), h.Column("x", x, "number"), h.Column("y", y, "number")],
         [{"k": name, "x": at, "y": value} for name, each in points.items() for at, value in each],
     )
-    axes = tag("p", f"Across: {x}. Upward: {y}.", class_="note")
+    axes = h.tag("p", f"Across: {x}. Upward: {y}.", class_="note")
     return _figure(title, drawn, list(points), table, 380, axes)
 
 
@@ -132,13 +132,13 @@ def _over_time(
     labels: Sequence[str],
     series: Series,
     scale: tuple[float, float, float],
-    drawn: Content,
+    drawn: h.Content,
     unit: str,
     height: int,
-) -> Html:
+) -> h.Html:
     every = math.ceil(len(labels) / _MOST_LABELS) or 1
     words = f" {unit}" if unit else ""
-    axes: list[Content] = [
+    axes: list[h.Content] = [
         _y_axis(scale, words),
         [
             _x_label(_middle(at, len(labels)), label, is_spare=at // every % 2 == 1)
@@ -148,76 +148,76 @@ def _over_time(
     ]
     width = 100 / max(1, len(labels))
     hints = [
-        tag("rect", tag("title", _hint(label, at, series, words)),
+        h.tag("rect", h.tag("title", _hint(label, at, series, words)),
             x=_pc(width * at), y="0%", width=_pc(width), height="100%", class_="hint")
         for at, label in enumerate(labels)
     ]  # fmt: skip
     columns = [
-        Column("x", "Time (UTC)"),
-        *(Column(name, f"{name}{words}", "number") for name in series),
+        h.Column("x", "Time (UTC)"),
+        *(h.Column(name, f"{name}{words}", "number") for name in series),
     ]
     rows = [
         {"x": label, **{name: values[at] for name, values in series.items()}}
         for at, label in enumerate(labels)
     ]
-    table = plain_table(title, columns, rows)
+    table = h.plain_table(title, columns, rows)
     return _figure(title, [axes, drawn, hints], list(series), table, height)
 
 
 def _figure(
     title: str,
-    drawn: Content,
+    drawn: h.Content,
     names: Sequence[str],
-    table: Html,
+    table: h.Html,
     height: int,
-    below: Content = None,
-) -> Html:
+    below: h.Content = None,
+) -> h.Html:
     legend = [
-        tag(
+        h.tag(
             "span",
-            tag("svg", _mark(place, 50, 50), aria_hidden="true", class_="key"),
+            h.tag("svg", _mark(place, 50, 50), aria_hidden="true", class_="key"),
             name,
         )
         for place, name in enumerate(names)
     ]
-    plot = tag("div", tag("svg", drawn), class_="plot", role="img", aria_label=title,
+    plot = h.tag("div", h.tag("svg", drawn), class_="plot", role="img", aria_label=title,
                style=f"height:{height}px")  # fmt: skip
-    return tag(
+    return h.tag(
         "figure",
-        tag("p", legend, class_="legend") if len(names) > 1 else None,
+        h.tag("p", legend, class_="legend") if len(names) > 1 else None,
         plot,
         below,
-        details("Show as table", table),
+        h.details("Show as table", table),
         class_="chart",
     )
 
 
-def _y_axis(scale: tuple[float, float, float], unit: str) -> list[Html]:
+def _y_axis(scale: tuple[float, float, float], unit: str) -> list[h.Html]:
     low, step, high = scale
     ticks = [low + step * each for each in range(round((high - low) / step) + 1)]
     return [
-        markup([
-            tag("line", x1="0%", x2="100%", y1=_pc(at), y2=_pc(at), class_="rule"),
-            tag("text", f"{tick:,.10g}{unit}", x=-8, y=_pc(at), dy=4, text_anchor="end"),
+        h.markup([
+            h.tag("line", x1="0%", x2="100%", y1=_pc(at), y2=_pc(at), class_="rule"),
+            h.tag("text", f"{tick:,.10g}{unit}", x=-8, y=_pc(at), dy=4, text_anchor="end"),
         ])
         for tick in ticks
         for at in (_height(tick, low, high),)
     ]  # fmt: skip
 
 
-def _x_label(at: float, label: str, *, is_spare: bool = False) -> Html:
+def _x_label(at: float, label: str, *, is_spare: bool = False) -> h.Html:
     spare = "spare" if is_spare else None
-    return tag("text", label, x=_pc(at), y="100%", dy=18, text_anchor="middle", class_=spare)
+    return h.tag("text", label, x=_pc(at), y="100%", dy=18, text_anchor="middle", class_=spare)
 
 
 def _hint(label: str, at: int, series: Series, unit: str) -> str:
-    values_of = (f"{name}: {score(values[at], 1)}{unit}" if unit else f"{name}: {values[at]:,.0f}"
+    values_of = (f"{name}: {w.score(values[at], 1)}{unit}" if unit else f"{name}: {values[at]:,.0f}"
             for name, values in series.items() if values[at] is not None)  # fmt: skip
     return "\n".join([label, *values_of])
 
 
-def _mark(place: int, x: float, y: float) -> Html:
-    return tag(
+def _mark(place: int, x: float, y: float) -> h.Html:
+    return h.tag(
         "svg",
         _MARKS[place % len(_MARKS)],
         x=_pc(x),

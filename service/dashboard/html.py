@@ -117,19 +117,12 @@ def section(title: str, *content: Content, remark: str = "") -> Html:
     )
 
 
-def grid(*content: Content, class_: str = "grid") -> Html:
-    """Cards beside one another, as many as the window has room for."""
-    return box(class_, *content)
-
-
-def stat(label: str, value: str, remark: str = "") -> Html:
-    """One number with what it is and a remark."""
-    return box("stat", p(label, class_="label"), p(value, class_="value"), p(remark, class_="note"))
-
-
-def stats(*content: Content, class_: str = "stats") -> Html:
-    """Numbers beside one another."""
-    return box(class_, *content)
+def stats(*numbers: tuple[str, ...], class_: str = "stats") -> Html:
+    """Numbers beside one another: what each is, the number, and where it has one a remark."""
+    return box(class_, [
+        box("stat", p(label, class_="label"), p(value, class_="value"), p(*remark, class_="note"))
+        for label, value, *remark in numbers
+    ])  # fmt: skip
 
 
 def facts(*pairs: tuple[str, Value]) -> Html:
@@ -175,25 +168,13 @@ def bars(title: str, items: Iterable[tuple[Value, str, float]]) -> Html:
         title: what is counted, for who does not see it.
         items: name, number in words, and length in [0, 1].
     """
-    return tag(
-        "ul",
-        [
-            tag(
-                "li",
-                tag("span", name, class_="bar-label"),
-                tag("span", words, class_="bar-count"),
-                tag(
-                    "span",
-                    tag("span", class_="bar", style=f"width:{100 * length:.1f}%"),
-                    class_="bar-track",
-                    aria_hidden="true",
-                ),
-            )
-            for name, words, length in items
-        ],
-        class_="bars",
-        aria_label=title,
-    )
+    drawn = [
+        [tag("span", name, class_="bar-label"), tag("span", words, class_="bar-count"),
+         tag("span", tag("span", class_="bar", style=f"width:{100 * length:.1f}%"),
+             class_="bar-track", aria_hidden="true")]
+        for name, words, length in items
+    ]  # fmt: skip
+    return tag("ul", [tag("li", each) for each in drawn], class_="bars", aria_label=title)
 
 
 def form(

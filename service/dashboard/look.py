@@ -12,8 +12,8 @@ from urllib.parse import quote, urlencode
 from aftercall.errors import AftercallError
 from aftercall.models import ToolName, UsageWindow
 from service.context import Context
-from service.dashboard.html import Column, Content, DataTable, Html, Link
-from service.dashboard.words import tool_name
+from service.dashboard import html as h
+from service.dashboard import words as w
 from service.lifecycle import Shared
 from service.routes.parameters import DEFAULT_WORKSPACE, Space
 
@@ -41,7 +41,7 @@ class Shown:
 
     title: str
     """Its heading, and the first part of what the browser calls it."""
-    content: Content
+    content: h.Content
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
     """From when its figures are."""
     is_complete: bool = True
@@ -67,7 +67,7 @@ class Look:
     workspaces: Sequence[str]
     """All there are, in order."""
     shared: Shared
-    tables: dict[str, DataTable] = field(default_factory=dict)
+    tables: dict[str, h.DataTable] = field(default_factory=dict)
     """Tables of the page that can be taken along, by name."""
 
     @property
@@ -112,31 +112,33 @@ class Look:
         """The page of an agent."""
         return self.link(f"/agents/{agent}")
 
-    def whole_tool_column(self) -> Column:
+    def whole_tool_column(self) -> h.Column:
         """The tool of a row, by server and name, with its page."""
-        return Column(
-            "tool", "Tool", of=lambda each: Link(tool_name(each.tool), self.tool(each.tool))
+        return h.Column(
+            "tool", "Tool", of=lambda each: h.Link(w.tool_name(each.tool), self.tool(each.tool))
         )
 
-    def tool_columns(self) -> list[Column]:
+    def tool_columns(self) -> list[h.Column]:
         """The same as two columns."""
         return [
-            Column("tool", "Tool", of=lambda each: Link(each.tool.tool_name, self.tool(each.tool))),
-            Column("server", "Server", of=lambda each: each.tool.server_name or ""),
+            h.Column(
+                "tool", "Tool", of=lambda each: h.Link(each.tool.tool_name, self.tool(each.tool))
+            ),
+            h.Column("server", "Server", of=lambda each: each.tool.server_name or ""),
         ]
 
     def table(
         self,
         name: str,
-        columns: Sequence[Column],
+        columns: Sequence[h.Column],
         rows: Sequence[object],
         *,
         missing: str = "Nothing here yet.",
         page_size: int = 25,
         look: str = "",
-    ) -> Html:
+    ) -> h.Html:
         """A table that can be sorted, filtered and taken along, as `DataTable` describes it."""
-        table = DataTable(name, columns, rows, missing=missing, page_size=page_size, look=look)
+        table = h.DataTable(name, columns, rows, missing=missing, page_size=page_size, look=look)
         self.tables[name] = table
         return table.html(self.again(table=name))
 

@@ -1,15 +1,13 @@
 """*Overview*: how calls go, what asking about failures did, and what changed."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import sqrt
-from typing import Final
+from typing import Final, NamedTuple
 
 from aftercall.models import (
     CallCounts,
     PatternStatistics,
     ReflectionStatistics,
-    RepairTimes,
     ToolName,
     ToolUsage,
     Totals,
@@ -17,41 +15,13 @@ from aftercall.models import (
     WindowTotals,
 )
 from service import statistics
+from service.dashboard import html as h
+from service.dashboard import words as w
 from service.dashboard.charts import bar_chart, success_chart
 from service.dashboard.failures import pattern_columns
-from service.dashboard.html import (
-    Column,
-    Html,
-    Tone,
-    box,
-    empty,
-    facts,
-    grid,
-    lines,
-    link,
-    markup,
-    p,
-    plain_table,
-    section,
-    stat,
-    stats,
-    toned,
-)
 from service.dashboard.look import Look, Shown
 from service.dashboard.suggestions import repair_words
 from service.dashboard.tools import place_of
-from service.dashboard.words import (
-    MAX_SIGNATURE,
-    WINDOWS,
-    axis,
-    calls,
-    count,
-    counted,
-    one_line,
-    percent,
-    success_rate,
-    tool_name,
-)
 
 _TOOLS: Final = 500
 """Tools that are compared with the days before."""
@@ -74,7 +44,7 @@ async def overview(look: Look) -> Shown:
     space, window = look.space, look.window
     totals = await statistics.totals(*space, with_durations=False)
     day, month = totals.windows[0], totals.windows[-1]
-    if not calls(month.totals):
+    if not w.calls(month.totals):
         begin = _how_to_begin(is_complete=day.is_complete)
         return Shown("Overview", begin, day.until, is_complete=day.is_complete)
     trend = await statistics.trend(*space, window)
@@ -88,175 +58,149 @@ async def overview(look: Look) -> Shown:
     tools_day = tools if window == "24h" else await statistics.called(*space, "24h", _TOOLS)
     tools_week = tools if window == "7d" else await statistics.called(*space, "7d", _TOOLS)
     found = changes(day, patterns_day, tools_day, tools_week)
-    changed = section("What changed since yesterday", lines(_change(look, each) for each in found))
+    changed = h.lines(_change(look, each) for each in found)
+    since = h.section("What changed since yesterday", changed)
     content = [
         _totals(totals),
-        grid(box("stack", changed, _answers(look, reflection)), _trend(look, trend)),
+        h.box("grid", h.box("stack", since, _answers(look, reflection)), _trend(look, trend)),
         _reflection(look, reflection),
-        grid(_patterns(look, patterns), _tools(look, tools)),
+        h.box("grid", _patterns(look, patterns), _tools(look, tools)),
     ]
     return Shown("Overview", content, day.until, is_complete=day.is_complete)
 
 
-def _totals(totals: Totals) -> Html:
+def _totals(totals: Totals) -> h.Html:
     def numbers(counts: CallCounts | None) -> tuple[str, str, str]:
         if counts is None:
             return "", "", ""
-        return count(calls(counts)), percent(success_rate(counts)), count(counts.failures)
+        rate = w.percent(w.success_rate(counts))
+        return w.count(w.calls(counts)), rate, w.count(counts.failures)
 
-    return grid(
-        [
-            section(
-                f"Last {WINDOWS[each.window]}",
-                stats(
-                    [
-                        stat(label, now, f"before: {before}" if before.strip("-") else "")
-                        for label, now, before in zip(
-                            ("Calls", "Succeeded", "Failures"),
-                            numbers(each.totals),
-                            numbers(each.before),
-                            strict=True,
-                        )
-                    ],
-                    class_="stats three",
-                ),
-            )
-            for each in totals.windows
-        ],
-        class_="grid three",
-    )
+    def card(each: WindowTotals) -> h.Html:
+        labels, both = ("Calls", "Succeeded", "Failures"), (each.totals, each.before)
+        told = [
+            (label, now, f"before: {before}" if before.strip("-") else "")
+            for label, now, before in zip(labels, *map(numbers, both), strict=True)
+        ]
+        return h.section(f"Last {w.WINDOWS[each.window]}", h.stats(*told, class_="stats three"))
+
+    return h.box("grid three", map(card, totals.windows))
 
 
-def _trend(look: Look, trend: Trend) -> Html:
-    labels = axis((each.at for each in trend.points), look.window)
-    return section(
-        f"Success rate, {WINDOWS[look.window]}",
+def _trend(look: Look, trend: Trend) -> h.Html:
+    bars = {
+        "Successes": [each.successes for each in trend.points],
+        "Failures": [each.failures for each in trend.points],
+    }
+    labels = w.axis((each.at for each in trend.points), look.window)
+    return h.section(
+        f"Success rate, {w.WINDOWS[look.window]}",
         success_chart("Success rate over time", trend, height=200),
-        bar_chart(
-            "Calls over time",
-            labels,
-            {
-                "Successes": [each.successes for each in trend.points],
-                "Failures": [each.failures for each in trend.points],
-            },
-            height=150,
-        ),
+        bar_chart("Calls over time", labels, bars, height=150),
     )
 
 
-def _reflection(look: Look, found: ReflectionStatistics) -> Html:
-    retries = success_rate(found.retries)
-    tried = f"{count(calls(found.retries))}, {percent(retries)} succeeded"
-    return section(
-        f"Before and after reflection, {WINDOWS[look.window]}",
-        stats(
-            _rate("First attempts that succeeded", found.first_attempts),
-            _rate("Tasks that succeeded", found.tasks),
-            _rate("Calls that followed a suggestion", found.suggested),
+def _reflection(look: Look, found: ReflectionStatistics) -> h.Html:
+    def rate(label: str, counts: CallCounts) -> tuple[str, ...]:
+        return label, w.percent(w.success_rate(counts)), f"of {w.count(w.calls(counts))}"
+
+    repaired = [
+        "none" if median == "-" else f"{median}, {of}"
+        for median, of in map(repair_words, (found.with_suggestion, found.without_suggestion))
+    ]
+    retries = w.success_rate(found.retries)
+    tried = f"{w.count(w.calls(found.retries))}, {w.percent(retries)} succeeded"
+    return h.section(
+        f"Before and after reflection, {w.WINDOWS[look.window]}",
+        h.stats(
+            rate("First attempts that succeeded", found.first_attempts),
+            rate("Tasks that succeeded", found.tasks),
+            rate("Calls that followed a suggestion", found.suggested),
         ),
-        facts(
+        h.facts(
             ("Retries", "none" if retries is None else tried),
-            ("Repaired with a suggestion", _repaired(found.with_suggestion)),
-            ("Repaired without one", _repaired(found.without_suggestion)),
+            ("Repaired with a suggestion", repaired[0]),
+            ("Repaired without one", repaired[1]),
         ),
         remark="A task is a first attempt with the retries that followed it. What succeeded only "
         "when it was tried again counts as a success after reflection.",
     )
 
 
-def _rate(label: str, counts: CallCounts) -> Html:
-    return stat(label, percent(success_rate(counts)), f"of {count(calls(counts))}")
-
-
-def _repaired(times: RepairTimes) -> str:
-    median, of = repair_words(times)
-    return "none" if median == "-" else f"{median}, {of}"
-
-
-def _answers(look: Look, found: ReflectionStatistics) -> Html:
+def _answers(look: Look, found: ReflectionStatistics) -> h.Html:
     answers = found.answers
 
-    def share(some: int) -> str:
-        return percent(some / answers.asked) if answers.asked else ""
+    def number(label: str, some: int) -> tuple[str, ...]:
+        return label, w.count(some), w.percent(some / answers.asked) if answers.asked else ""
 
     actions = [
-        (each.action.replace("_", " ").capitalize(), count(each.answers))
+        (each.action.replace("_", " ").capitalize(), w.count(each.answers))
         for each in answers.by_action
     ]
     nobody = [("Nobody asked yet", "POST /suggest with a call that failed")]
-    return section(
-        f"Suggestions, {WINDOWS[look.window]}",
-        stats(
-            stat("Asked", count(answers.asked)),
-            stat("Without a suggestion", count(answers.abstained), share(answers.abstained)),
-            stat("Confident, above 80 %", count(answers.confident), share(answers.confident)),
+    return h.section(
+        f"Suggestions, {w.WINDOWS[look.window]}",
+        h.stats(
+            ("Asked", w.count(answers.asked)),
+            number("Without a suggestion", answers.abstained),
+            number("Confident, above 80 %", answers.confident),
         ),
-        facts(*(actions if answers.asked else nobody)),
-        link("All about suggestions", look.link("/suggestions")),
+        h.facts(*(actions if answers.asked else nobody)),
+        h.link("All about suggestions", look.link("/suggestions")),
     )
 
 
-def _patterns(look: Look, found: PatternStatistics) -> Html:
+def _patterns(look: Look, found: PatternStatistics) -> h.Html:
     keys = ("signature", "tool", "failures", "before")
-    table = plain_table(
-        "Most frequent failures",
-        [each for each in pattern_columns(look) if each.key in keys],
-        found.patterns[:_TOP],
-        missing="No pattern yet: the nightly run finds them (aftercall nightly).",
-    )
-    more = link("All failures", look.link("/failures"))
-    return section("Most frequent failures", table, more)
+    columns = [each for each in pattern_columns(look) if each.key in keys]
+    missing = "No pattern yet: the nightly run finds them (aftercall nightly)."
+    name, patterns = "Most frequent failures", found.patterns[:_TOP]
+    table = h.plain_table(name, columns, patterns, missing=missing)
+    return h.section(name, table, h.link("All failures", look.link("/failures")))
 
 
-def _tools(look: Look, tools: Sequence[ToolUsage]) -> Html:
+def _tools(look: Look, tools: Sequence[ToolUsage]) -> h.Html:
     failed = [each for each in tools if each.failures]
-    failed.sort(key=lambda each: (-each.failures, success_rate(each) or 0.0))
-    table = plain_table(
-        "Tools in trouble",
-        [
-            look.whole_tool_column(),
-            Column("failures", "Failures", "number"),
-            Column("rate", "Succeeded", "percent", of=success_rate),
-            Column("calls", "Calls", "number", of=calls),
-        ],
-        failed[:_TOP],
-        missing="No tool failed.",
-    )
-    return section("Tools in trouble", table, link("All tools", look.link("/tools")))
+    failed.sort(key=lambda each: (-each.failures, w.success_rate(each) or 0.0))
+    columns = [
+        look.whole_tool_column(),
+        h.Column("failures", "Failures", "number"),
+        h.Column("rate", "Succeeded", "percent", of=w.success_rate),
+        h.Column("calls", "Calls", "number", of=w.calls),
+    ]
+    table = h.plain_table("Tools in trouble", columns, failed[:_TOP], missing="No tool failed.")
+    return h.section("Tools in trouble", table, h.link("All tools", look.link("/tools")))
 
 
-def _how_to_begin(*, is_complete: bool) -> Html:
-    missing = empty(
+def _how_to_begin(*, is_complete: bool) -> h.Html:
+    missing = h.empty(
         "No call was recorded yet.",
         "Fill the dashboard with a month of a made-up history, to see what it is like:",
         "aftercall demo --history",
         is_complete=is_complete,
     )
-    ways = lines([
+    ways = h.lines([
         "With the gateway: put it before your MCP servers, and every call is recorded.",
         "With the SDK: wrap your tools, and ask when one fails.",
         "Over HTTP: POST /executions, as the API says.",
     ])  # fmt: skip
-    how = section("Record calls of your own", ways, link("The API", "/docs"))
-    fills = p("This page fills by itself once the first call has come in.")
-    return markup([missing, *([how, fills] if is_complete else [])])
+    how = h.section("Record calls of your own", ways, h.link("The API", "/docs"))
+    fills = h.p("This page fills by itself once the first call has come in.")
+    return h.markup([missing, *([how, fills] if is_complete else [])])
 
 
 # What changed since yesterday: small numbers say little, so a change is only named where it is more
 # than chance would give.
 
 
-@dataclass(frozen=True, slots=True)
-class DayChange:
-    """One sentence."""
+class DayChange(NamedTuple):
+    """One sentence, and the tool or the pattern that it is about."""
 
     words: str
-    tone: Tone = "plain"
+    tone: h.Tone = "plain"
     """`good` and `bad` only where it is clear."""
     tool: ToolName | None = None
-    """The tool that it is about."""
     pattern_id: str | None = None
-    """The pattern that it is about."""
 
 
 def changes(
@@ -271,10 +215,10 @@ def changes(
     """
     if day.before is None:
         return [DayChange("There is nothing to compare with yet: a day's calls are needed first.")]
-    if not calls(day.totals) and not calls(day.before):
+    if not w.calls(day.totals) and not w.calls(day.before):
         return [DayChange("Nothing was called in the last 48 hours.")]
     return [
-        _changed_calls(calls(day.totals), calls(day.before)),
+        _changed_calls(w.calls(day.totals), w.calls(day.before)),
         *_changed_rate(day.totals, day.before),
         *_changed_tools(tools_day, tools_week),
         *_new_patterns(patterns),
@@ -286,7 +230,7 @@ def is_sure(one: CallCounts, other: CallCounts) -> bool:
 
     By the pooled z-test of two proportions.
     """
-    n, m = calls(one), calls(other)
+    n, m = w.calls(one), w.calls(other)
     if min(n, m) < _FEW:
         return False
     pooled = (one.successes + other.successes) / (n + m)
@@ -295,30 +239,30 @@ def is_sure(one: CallCounts, other: CallCounts) -> bool:
 
 
 def _change(look: Look, change: DayChange) -> str:
-    words = toned(one_line(change.words, 2 * MAX_SIGNATURE), change.tone)
+    words = h.toned(w.one_line(change.words, 2 * w.MAX_SIGNATURE), change.tone)
     if change.pattern_id is not None:
-        return link(words, look.pattern(change.pattern_id))
-    return words if change.tool is None else link(words, look.tool(change.tool))
+        return h.link(words, look.pattern(change.pattern_id))
+    return words if change.tool is None else h.link(words, look.tool(change.tool))
 
 
 def _changed_calls(now: int, before: int) -> DayChange:
-    words = f"{counted(now, 'call')} in the last 24 hours"
+    words = f"{w.counted(now, 'call')} in the last 24 hours"
     if before == 0:
         return DayChange(f"{words}, none in the 24 hours before.")
     if now == before:
         return DayChange(f"{words}, as many as in the 24 hours before.")
     # Of few calls a percentage would say more than there is.
     by = f" ({(now - before) / before:+.0%})" if before >= _FEW else ""
-    return DayChange(f"{words}, {count(before)} in the 24 hours before{by}.")
+    return DayChange(f"{words}, {w.count(before)} in the 24 hours before{by}.")
 
 
 def _changed_rate(now: CallCounts, before: CallCounts) -> list[DayChange]:
-    rate, former = success_rate(now), success_rate(before)
+    rate, former = w.success_rate(now), w.success_rate(before)
     if rate is None or former is None:
         return []
-    if min(calls(now), calls(before)) < _FEW:
+    if min(w.calls(now), w.calls(before)) < _FEW:
         return [DayChange(f"Fewer than {_FEW} calls on one side: success rates are not compared.")]
-    words = f"{percent(rate)} succeeded, {percent(former)} the day before"
+    words = f"{w.percent(rate)} succeeded, {w.percent(former)} the day before"
     if not is_sure(now, before):
         return [DayChange(f"{words}: no more of a difference than chance gives.")]
     points = (rate - former) * 100
@@ -336,19 +280,19 @@ def _changed_tools(day: Sequence[ToolUsage], week: Sequence[ToolUsage]) -> Itera
         # Both windows end now, so what is left of the week is what was before these 24 hours.
         failed = max(0, each.failures - now.failures)
         earlier = failed + max(0, each.successes - now.successes)
-        name = tool_name(each.tool)
+        name, before = w.tool_name(each.tool), w.count(earlier)
         if failed == 0 and now.failures >= _ENOUGH and earlier >= _ENOUGH:
             words = (
-                f"{name} began to fail: {count(now.failures)} of {count(calls(now))} calls; in the "
-                f"days before none of {count(earlier)}."
+                f"{name} began to fail: {w.count(now.failures)} of {w.count(w.calls(now))} calls; "
+                f"in the days before none of {before}."
             )
             failing.append(DayChange(words, "bad", tool=each.tool))
         # It failed so often that a day without a failure is news: every tenth call, at least.
         was_bad = failed >= _ENOUGH and failed * 10 >= earlier
         if was_bad and now.failures == 0 and now.successes >= _QUIET:
             words = (
-                f"{name} recovered: no failure in {count(now.successes)} calls; in the days before "
-                f"{count(failed)} of {count(earlier)} failed."
+                f"{name} recovered: no failure in {w.count(now.successes)} calls; in the days "
+                f"before {w.count(failed)} of {before} failed."
             )
             recovered.append(DayChange(words, "good", tool=each.tool))
     return [*_first(failing, "tools began to fail"), *_first(recovered, "tools recovered")]
@@ -357,7 +301,7 @@ def _changed_tools(day: Sequence[ToolUsage], week: Sequence[ToolUsage]) -> Itera
 def _new_patterns(patterns: PatternStatistics) -> Iterable[DayChange]:
     new = [
         DayChange(
-            f"A failure that was not there the day before, {counted(each.failures, 'time')}: "
+            f"A failure that was not there the day before, {w.counted(each.failures, 'time')}: "
             f"{each.pattern.signature[:160]}",
             "warn",
             pattern_id=each.pattern.pattern_id,

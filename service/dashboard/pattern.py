@@ -23,43 +23,11 @@ from retrieval.patterns import ConsolidatedPattern, mark_of
 from retrieval.proposals.experience import rule_trials
 from service import statistics
 from service.context import Context
+from service.dashboard import html as h
+from service.dashboard import words as w
 from service.dashboard.charts import bar_chart
-from service.dashboard.html import (
-    Column,
-    Html,
-    Row,
-    badge,
-    box,
-    code,
-    details,
-    empty,
-    facts,
-    lines,
-    link,
-    markup,
-    note,
-    p,
-    section,
-    stat,
-    stats,
-    tag,
-)
 from service.dashboard.look import Look, NothingHereError, Shown
 from service.dashboard.profile import record_of
-from service.dashboard.words import (
-    MAX_NAME,
-    MAX_SENTENCE,
-    MAX_SIGNATURE,
-    as_json,
-    axis,
-    count,
-    duration,
-    moment,
-    one_line,
-    percent,
-    tool_name,
-    visible,
-)
 from service.patterns import UnknownPatternError, stored_patterns
 
 SAME_CALL: Final = "Nothing was changed: the same call worked when it was made again."
@@ -94,7 +62,7 @@ class ShownRepair:
     @property
     def patch(self) -> str:
         """The same as a JSON Patch document, for a tool that applies one."""
-        return as_json([_operation(each) for each in self._patch()], _MAX_PARAMETERS)
+        return w.as_json([_operation(each) for each in self._patch()], _MAX_PARAMETERS)
 
     def _patch(self) -> Sequence[Operation]:
         return diff(self.failed.parameters, self.mended.parameters)
@@ -116,8 +84,8 @@ class PatternEvidence:
     def glimpse(self) -> str:
         """Its gist in one line: what a repair changed, else what the tool said."""
         if self.repairs:
-            return one_line("; ".join(self.repairs[0].changes) or SAME_CALL, 200)
-        return one_line(_error_of(self.examples[0]) or "", 200) if self.examples else ""
+            return w.one_line("; ".join(self.repairs[0].changes) or SAME_CALL, 200)
+        return w.one_line(_error_of(self.examples[0]) or "", 200) if self.examples else ""
 
 
 async def evidence_of(
@@ -181,71 +149,65 @@ def read_repairs(
 def lesson_in_words(edits: Sequence[Edit], redactor: Redactor) -> str:
     """What edits teach; values under a name that became secret since are masked."""
     lesson = lesson_of([_without_secrets(each, redactor) for each in edits])
-    return visible(redactor.text(lesson), _MAX_LESSON)
+    return w.visible(redactor.text(lesson), _MAX_LESSON)
 
 
-def call_html(look: Look, title: str, call: Execution, level: int) -> Html:
+def call_html(look: Look, title: str, call: Execution, level: int) -> h.Html:
     """One call: who made it and when, what was sent, what the tool said, what it was for.
 
     `level` is that of the heading; it comes after one of the level before.
     """
-
-    def part(name: str, content: Html) -> list[Html]:
-        return [tag(f"h{level + 1}", name, class_="call-part"), content]
-
-    sent = "Nobody saw its parameters."
+    said = w.visible(call.context or "", w.MAX_SENTENCE)
+    sent, error = "Nobody saw its parameters.", _error_of(call)
     if call.parameters_known:
-        sent = as_json(call.parameters, _MAX_PARAMETERS)
-    error = _error_of(call)
-    return box(
+        sent = w.as_json(call.parameters, _MAX_PARAMETERS)
+    parts = (
+        ("Context", h.p(said, class_="said") if said else None),
+        ("Parameters", h.code(sent)),
+        ("Error", h.code(error) if error else None),
+    )
+    agent = h.link(w.one_line(call.agent), look.agent(call.agent))
+    return h.box(
         "call",
-        tag(f"h{level}", title, class_="call-title"),
-        tag(
-            "p",
-            f"{moment(call.timestamp)} UTC by ",
-            link(one_line(call.agent), look.agent(call.agent)),
-            _more(call),
-            class_="note",
-        ),
-        part("Context", p(visible(call.context, MAX_SENTENCE), class_="said"))
-        if call.context
-        else None,
-        part("Parameters", code(sent)),
-        None if error is None else part("Error", code(error)),
+        h.tag(f"h{level}", title, class_="call-title"),
+        h.p(f"{w.moment(call.timestamp)} UTC by ", agent, _more(call), class_="note"),
+        [[h.tag(f"h{level + 1}", name, class_="call-part"), part] for name, part in parts if part],
     )
 
 
-def repair_html(look: Look, repair: ShownRepair, level: int) -> Html:
+def repair_html(look: Look, repair: ShownRepair, level: int) -> h.Html:
     """The failed call and the one that mended it, and between them what changed.
 
     `level` is that of the headings of the three; they come after one of the level before.
     """
     waited = max(timedelta(), repair.mended.timestamp - repair.failed.timestamp)
-    return box(
+    changes = repair.changes
+    return h.box(
         "pair",
         call_html(look, "Failed", repair.failed, level),
-        box(
+        h.box(
             "call",
-            tag(f"h{level}", "Mended by", class_="call-title"),
-            lines(repair.changes, class_="changes") if repair.changes else p(SAME_CALL),
-            p(repair.lesson, class_="lesson") if repair.lesson else None,
-            p(f"{duration(waited.total_seconds() * 1_000)} after the failure.", class_="note"),
-            details("JSON Patch", code(repair.patch)),
+            h.tag(f"h{level}", "Mended by", class_="call-title"),
+            h.lines(changes, class_="changes") if changes else h.p(SAME_CALL),
+            h.p(repair.lesson, class_="lesson") if repair.lesson else None,
+            h.note(f"{w.duration(waited.total_seconds() * 1_000)} after the failure."),
+            h.details("JSON Patch", h.code(repair.patch)),
         ),
         call_html(look, "Worked", repair.mended, level),
     )
 
 
-def agents_html(look: Look, agents: Sequence[str], most: int = 6) -> Html | None:
+def agents_html(look: Look, agents: Sequence[str], most: int = 6) -> h.Html | None:
     """Links to some of the agents that a pattern happened to."""
     if not agents:
         return None
-    links: list[Html] = []
-    for agent in agents[:most]:
-        links.append(markup([", " if links else None, link(one_line(agent), look.agent(agent))]))
+    links = [
+        [", " if place else None, h.link(w.one_line(agent), look.agent(agent))]
+        for place, agent in enumerate(agents[:most])
+    ]
     left = len(agents) - most
-    return p("Happened to ", links, f" and {count(left)} more." if left > 0 else ".",
-             class_="note agents")  # fmt: skip
+    more = f" and {w.count(left)} more." if left > 0 else "."
+    return h.p("Happened to ", links, more, class_="note agents")
 
 
 def _error_of(call: Execution) -> str | None:
@@ -253,24 +215,24 @@ def _error_of(call: Execution) -> str | None:
     if error is None:
         return None
     code = f" ({error.code})" if error.code else ""
-    return visible(f"{error.type}{code}: {error.message}", 2 * MAX_SENTENCE)
+    return w.visible(f"{error.type}{code}: {error.message}", 2 * w.MAX_SENTENCE)
 
 
 def _more(call: Execution) -> str:
     parts = [
         "",
-        f"version {visible(call.tool_version, MAX_NAME)}" if call.tool_version else None,
+        f"version {w.visible(call.tool_version, w.MAX_NAME)}" if call.tool_version else None,
         f"attempt {call.attempt}" if call.attempt > 1 else None,
-        duration(call.duration_ms) if call.duration_ms else None,
+        w.duration(call.duration_ms) if call.duration_ms else None,
         "after a suggestion" if call.suggestion_id is not None else None,
     ]
     return ", ".join(each for each in parts if each is not None)
 
 
 def _operation_line(operation: Operation) -> str:
-    path = one_line(operation.path, _MAX_VALUE)
+    path = w.one_line(operation.path, _MAX_VALUE)
     before, value = (
-        one_line(canonical_json(each), _MAX_VALUE) for each in (operation.before, operation.value)
+        w.one_line(canonical_json(each), _MAX_VALUE) for each in (operation.before, operation.value)
     )
     match operation.op:
         case "add":
@@ -306,17 +268,17 @@ def _without_secrets(edit: Edit, redactor: Redactor) -> Edit:
     return edit.model_copy(update=masked)
 
 
-def about(look: Look, pattern: FailurePattern, *more: Html) -> Html:
+def about(look: Look, pattern: FailurePattern, *more: h.Html) -> h.Html:
     """The tool and the category of a pattern."""
-    tool = link(tool_name(pattern.tool), look.tool(pattern.tool), "tool")
-    return p(tool, badge(pattern.category), *more, class_="about")
+    tool = h.link(w.tool_name(pattern.tool), look.tool(pattern.tool), "tool")
+    return h.p(tool, h.badge(pattern.category), *more, class_="about")
 
 
 def help_of(pattern: FailurePattern) -> str:
     """What helps against it, or that nothing is known."""
     if not pattern.lesson:
         return "Nothing is known yet that helps against it."
-    return visible(pattern.lesson, MAX_SENTENCE)
+    return w.visible(pattern.lesson, w.MAX_SENTENCE)
 
 
 def mended_share(pattern: FailurePattern) -> float | None:
@@ -339,7 +301,7 @@ async def pattern(look: Look) -> Shown:
         history = await statistics.pattern(*look.space, pattern_id, look.window)
     except UnknownPatternError as error:
         raise NothingHereError(
-            f"There is no failure pattern {one_line(pattern_id, 80)!r}.",
+            f"There is no failure pattern {w.one_line(pattern_id, 80)!r}.",
             "The page Failures lists those that were met. One whose failures were all removed is "
             "gone with them.",
         ) from error
@@ -347,38 +309,34 @@ async def pattern(look: Look) -> Shown:
     evidence, rules = await look.rarely(
         f"evidence of {pattern_id}", lambda: _evidence(*look.space, found)
     )
+    at = w.axis([each.at for each in history.points], history.window)
+    failed = {"Failures": [float(each.failures) for each in history.points]}
     content = [
-        about(look, found, link("All failures", look.link("/failures"))),
+        about(look, found, h.link("All failures", look.link("/failures"))),
         _how_often(history),
-        section("What helps", p(help_of(found), class_="lesson"),
-                agents_html(look, found.agents)),
-        section(
-            "History",
-            bar_chart(
-                "Failures of this pattern",
-                axis([each.at for each in history.points], history.window),
-                {"Failures": [float(each.failures) for each in history.points]},
-            ),
-            remark="Failures in this window.",
-        ),
-        section(
+        h.section("What helps", h.p(help_of(found), class_="lesson"),
+                  agents_html(look, found.agents)),
+        h.section("History", bar_chart("Failures of this pattern", at, failed),
+                  remark="Failures in this window."),
+        h.section(
             "Wordings",
-            [code(visible(each, 2 * MAX_SENTENCE)) for each in found.wordings or [found.signature]],
+            [h.code(w.visible(each, 2 * w.MAX_SENTENCE))
+             for each in found.wordings or [found.signature]],
             remark="As the tool said it, variable parts masked. Most frequent first.",
         ),
         _rules(look, rules),
         _repairs(look, evidence),
         _examples(look, evidence),
     ]  # fmt: skip
-    title = one_line(found.signature, MAX_SIGNATURE)
+    title = w.one_line(found.signature, w.MAX_SIGNATURE)
     return Shown(title, content, history.until, is_complete=history.is_complete)
 
 
 async def _evidence(
     context: Context, workspace: str, pattern: FailurePattern
-) -> tuple[PatternEvidence, list[Row]]:
+) -> tuple[PatternEvidence, list[h.Row]]:
     evidence = await evidence_of(context, workspace, [pattern], _MAX_SHOWN)
-    rules: list[Row] = []
+    rules: list[h.Row] = []
     for known in await stored_patterns(context, workspace, [pattern.pattern_id]):
         tool = ToolKey(workspace, known.server_name, known.tool_name)
         belongs = belonging_to(workspace, known)
@@ -386,7 +344,7 @@ async def _evidence(
     return evidence[pattern.pattern_id], rules
 
 
-def rules_of(record: ToolRecord, belongs: Callable[[str], bool], redactor: Redactor) -> list[Row]:
+def rules_of(record: ToolRecord, belongs: Callable[[str], bool], redactor: Redactor) -> list[h.Row]:
     """The rules of a pattern's signatures, the surest first; the same edits are one rule.
 
     How sure it is goes by the surest wording; `worked` and `failed` are suggestions of it that were
@@ -413,80 +371,78 @@ def rules_of(record: ToolRecord, belongs: Callable[[str], bool], redactor: Redac
     return list(rows[:_MAX_RULES])
 
 
-def _how_often(history: PatternHistory) -> Html:
+def _how_often(history: PatternHistory) -> h.Html:
     pattern = history.pattern
-    first = "" if pattern.first_seen is None else f"first {moment(pattern.first_seen)} UTC"
-    return section(
+    first = "" if pattern.first_seen is None else f"first {w.moment(pattern.first_seen)} UTC"
+    met, share = sum(each.failures for each in history.points), mended_share(pattern)
+    return h.section(
         "How often",
-        stats(
-            stat("Failures in the window", count(sum(each.failures for each in history.points))),
-            stat("Failures ever", count(pattern.count), "up to the latest nightly run"),
-            stat("Mended", percent(mended_share(pattern)), f"{count(pattern.mended)} by agents"),
-            stat("Last seen", moment(pattern.last_seen), first),
+        h.stats(
+            ("Failures in the window", w.count(met)),
+            ("Failures ever", w.count(pattern.count), "up to the latest nightly run"),
+            ("Mended", w.percent(share), f"{w.count(pattern.mended)} by agents"),
+            ("Last seen", w.moment(pattern.last_seen), first),
         ),
     )
 
 
-def _rules(look: Look, rules: Sequence[Row]) -> Html:
-    shown = empty(
+_RULES: Final = (
+    h.Column("lesson", "Repair"),
+    h.Column("repairs", "Repairs", "number", "By agents themselves."),
+    h.Column("agents", "Agents", "number"),
+    h.Column("worked", "Suggested and worked", "number"),
+    h.Column("failed", "Suggested and failed", "number"),
+    h.Column("sure", "Sure", "percent"),
+    h.Column("told", "Told to agents"),
+    h.Column("last_seen", "Last seen", "time"),
+)
+
+
+def _rules(look: Look, rules: Sequence[h.Row]) -> h.Html:
+    none = h.empty(
         "No repair of it was learned yet.",
         "A call that fails and then succeeds with changed parameters, in the same session, is one.",
     )
-    if rules:
-        shown = look.table(
-            "Repair rules",
-            [
-                Column("lesson", "Repair"),
-                Column("repairs", "Repairs", "number", "By agents themselves."),
-                Column("agents", "Agents", "number"),
-                Column("worked", "Suggested and worked", "number"),
-                Column("failed", "Suggested and failed", "number"),
-                Column("sure", "Sure", "percent"),
-                Column("told", "Told to agents"),
-                Column("last_seen", "Last seen", "time"),
-            ],
-            rules,
-        )
-    return section(
+    return h.section(
         "What the memory makes of its repairs",
-        shown,
+        look.table("Repair rules", _RULES, rules) if rules else none,
         remark="How sure each is: the lower bound of the probability that it mends such a failure. "
         "What one session alone shows is told to nobody else.",
     )
 
 
-def _repairs(look: Look, evidence: PatternEvidence) -> Html:
+def _repairs(look: Look, evidence: PatternEvidence) -> h.Html:
     shown = [repair_html(look, each, 3) for each in evidence.repairs]
     others = [
-        details(f"{moment(each.mended.timestamp)} UTC, {one_line(each.mended.agent)}", html)
+        h.details(_made(each.mended), html)
         for each, html in zip(evidence.repairs[1:], shown[1:], strict=True)
     ]
-    return section(
+    return h.section(
         "Latest repairs",
         _gone(evidence.repairs_gone),
-        shown[:1] or p("No repair whose calls are still stored."),
+        shown[:1] or h.p("No repair whose calls are still stored."),
         others,
         remark="What failed, what changed, and what worked.",
     )
 
 
-def _examples(look: Look, evidence: PatternEvidence) -> Html:
+def _examples(look: Look, evidence: PatternEvidence) -> h.Html:
     shown = [
-        details(
-            f"{moment(each.timestamp)} UTC, {one_line(each.agent)}",
-            call_html(look, "Failed", each, 3),
-            facts(("Execution", each.execution_id)),
-            class_="example",
-        )
+        h.details(_made(each), call_html(look, "Failed", each, 3),
+                  h.facts(("Execution", each.execution_id)), class_="example")
         for each in evidence.examples
-    ]
-    return section(
+    ]  # fmt: skip
+    return h.section(
         "Latest examples",
         _gone(evidence.examples_gone),
-        shown or p("No example is still stored."),
+        shown or h.p("No example is still stored."),
         remark="As they are stored, secrets masked.",
     )
 
 
-def _gone(number: int) -> Html | None:
-    return note(f"{count(number)} more whose executions have expired.") if number else None
+def _made(call: Execution) -> str:
+    return f"{w.moment(call.timestamp)} UTC, {w.one_line(call.agent)}"
+
+
+def _gone(number: int) -> h.Html | None:
+    return h.note(f"{w.count(number)} more whose executions have expired.") if number else None

@@ -18,9 +18,9 @@ from retrieval.parameters import ParameterView, ToolView
 from retrieval.texts import Shape
 from retrieval.values import number
 from service.context import Context
-from service.dashboard.html import Column, Html, Row, note, p, section
+from service.dashboard import html as h
+from service.dashboard import words as w
 from service.dashboard.look import Look
-from service.dashboard.words import count, counted, percent
 
 MAX_PARAMETERS: Final = 40
 """Rows of a profile; required parameters come first, then the most used."""
@@ -32,15 +32,15 @@ _NO_FORM: Final = frozenset({"empty", "word", "words"})
 """Forms that say no more than that it is a text."""
 
 _COLUMNS: Final = (
-    Column("name", "Parameter"),
-    Column("required", "Required", remark="By its schema; or probably, as far as is seen."),
-    Column("stated", "By its schema"),
-    Column("presence", "In successes", "percent"),
-    Column("worked", "Types that worked"),
-    Column("failed", "Types that failed"),
-    Column("range", "Numbers"),
-    Column("values", "Common values"),
-    Column("refused", "Refused values", "number", "How many; they are not shown."),
+    h.Column("name", "Parameter"),
+    h.Column("required", "Required", remark="By its schema; or probably, as far as is seen."),
+    h.Column("stated", "By its schema"),
+    h.Column("presence", "In successes", "percent"),
+    h.Column("worked", "Types that worked"),
+    h.Column("failed", "Types that failed"),
+    h.Column("range", "Numbers"),
+    h.Column("values", "Common values"),
+    h.Column("refused", "Refused values", "number", "How many; they are not shown."),
 )
 
 Written = Callable[[JsonValue], str]
@@ -51,24 +51,24 @@ Written = Callable[[JsonValue], str]
 class ToolParameters:
     """What is known of a tool's parameters under its live schema."""
 
-    rows: Sequence[Row]
+    rows: Sequence[h.Row]
     notes: Sequence[str]
     """From how many calls it is known, and what is not shown."""
 
 
-def parameters_html(look: Look, found: ToolParameters | None) -> Html:
+def parameters_html(look: Look, found: ToolParameters | None) -> h.Html:
     """The parameters as a card."""
-    shown = p("Nothing is known of its parameters yet.")
-    if found is not None and not found.rows:
-        shown = p("None of its parameters is common knowledge yet.")
-    if found is not None and found.rows:
+    rows, notes = (found.rows, found.notes) if found is not None else ((), ())
+    none = "None of its parameters is common knowledge yet."
+    shown = h.p(none if found is not None else "Nothing is known of its parameters yet.")
+    if rows:
         # What no parameter has takes no room, so that the rest is seen without scrolling.
-        columns = [each for each in _COLUMNS if any(row[each.key] for row in found.rows)]
-        shown = look.table("Parameters of this tool", columns, found.rows, look="close")
-    return section(
+        columns = [each for each in _COLUMNS if any(row[each.key] for row in rows)]
+        shown = look.table("Parameters of this tool", columns, rows, look="close")
+    return h.section(
         "Parameters",
         shown,
-        [note(each) for each in found.notes] if found is not None else None,
+        [h.note(each) for each in notes],
         remark="From the registered schema and the calls. Values are shown where two sessions (of "
         "two agents, where several use it) had success with them; others are their callers' own.",
     )
@@ -122,14 +122,14 @@ def parameters_of(record: ToolRecord, redactor: Redactor) -> ToolParameters | No
 
 
 def _notes(profile: ToolProfile, schemas: int, private: int, left_out: int) -> Iterator[str]:
-    made = counted(profile.successes + profile.failures, "call")
-    yield f"From {made} under this schema, of which {count(profile.failures)} failed."
+    made = w.counted(profile.successes + profile.failures, "call")
+    yield f"From {made} under this schema, of which {w.count(profile.failures)} failed."
     if schemas > 1:
-        yield f"Calls under {count(schemas)} schemas are remembered; this is the live one."
+        yield f"Calls under {w.count(schemas)} schemas are remembered; this is the live one."
     if private:
-        yield f"Names that one caller alone used are not shown: {count(private)}."
+        yield f"Names that one caller alone used are not shown: {w.count(private)}."
     if left_out:
-        yield f"{count(left_out)} more parameters."
+        yield f"{w.count(left_out)} more parameters."
 
 
 def _row(
@@ -150,7 +150,7 @@ def _row(
         "failed": _types(seen.failed),
         "range": _range(seen, written),
         "values": "; ".join(
-            f"{written(each.value)} ({percent(min(1.0, each.share))})" for each in values
+            f"{written(each.value)} ({w.percent(min(1.0, each.share))})" for each in values
         ),
         "refused": len(seen.refused),
     }
@@ -206,8 +206,6 @@ def _range(seen: ParameterProfile, written: Written) -> str:
     if not (seen.is_shared or ends <= common):
         return ""
     worked = " to ".join(dict.fromkeys((number(bound.smallest), number(bound.largest))))
-    beyond = [
-        *(["less"] if bound.fails_below is not None else []),
-        *(["more"] if bound.fails_above is not None else []),
-    ]
+    sides = (("less", bound.fails_below), ("more", bound.fails_above))
+    beyond = [word for word, refused in sides if refused is not None]
     return f"{worked} worked" + (f"; {' and '.join(beyond)} was refused" if beyond else "")

@@ -13,33 +13,10 @@ from aftercall.models import (
 )
 from retrieval.confidence import ENOUGH_OUTCOMES, Scaling, log_odds, logistic
 from service import statistics
+from service.dashboard import html as h
+from service.dashboard import words as w
 from service.dashboard.charts import Point, scatter_chart
-from service.dashboard.html import (
-    Column,
-    Html,
-    box,
-    empty,
-    facts,
-    grid,
-    markup,
-    p,
-    plain_table,
-    section,
-    stat,
-    stats,
-    tag,
-)
 from service.dashboard.look import Look, Shown
-from service.dashboard.words import (
-    calls,
-    count,
-    counted,
-    duration,
-    moment,
-    percent,
-    score,
-    success_rate,
-)
 
 FEW: Final = 30
 """Outcomes of one bin below which its share says little: its standard error is near 0.1."""
@@ -51,164 +28,161 @@ async def suggestions(look: Look) -> Shown:
     reflection = await statistics.reflection(*look.space, look.window)
     confidence = await statistics.confidence(*look.space)
     known = await look.context.memory.calibration(look.workspace)
-    is_empty = not calls(reflection.first_attempts) and not confidence.judged
+    nothing = h.empty(
+        "No call in this window, and no outcome of a suggestion yet.",
+        "Choose a longer window, or fill the store with a history to look at.",
+        "aftercall demo --history",
+    )
     content = [
-        empty(
-            "No call in this window, and no outcome of a suggestion yet.",
-            "Choose a longer window, or fill the store with a history to look at.",
-            "aftercall demo --history",
-        )
-        if is_empty
-        else None,
+        None if w.calls(reflection.first_attempts) or confidence.judged else nothing,
         _effect(reflection),
         _answers(reflection.answers),
         _calibration(look, confidence),
         _in_force(known.scaling),
     ]
-    title = "Suggestions"
-    return Shown(title, content, reflection.until, is_complete=reflection.is_complete)
+    at, is_complete = reflection.until, reflection.is_complete
+    return Shown("Suggestions", content, at, is_complete=is_complete)
 
 
-def _effect(found: ReflectionStatistics) -> Html:
-    return markup([
-        section(
+def _effect(found: ReflectionStatistics) -> h.Html:
+    def rate(label: str, counts: CallCounts) -> tuple[str, ...]:
+        of = f"{w.count(counts.successes)} of {w.count(w.calls(counts))}"
+        return label, w.percent(w.success_rate(counts)), of
+
+    return h.markup([
+        h.section(
             "Before and after reflection",
-            p(effect_words(found)),
-            stats(
-                stat("First attempts that succeeded", *_rate(found.first_attempts)),
-                stat("Tasks that succeeded", *_rate(found.tasks)),
-                stat("Retries that succeeded", *_rate(found.retries)),
-                stat("Calls after a suggestion that succeeded", *_rate(found.suggested)),
+            h.p(effect_words(found)),
+            h.stats(
+                rate("First attempts that succeeded", found.first_attempts),
+                rate("Tasks that succeeded", found.tasks),
+                rate("Retries that succeeded", found.retries),
+                rate("Calls after a suggestion that succeeded", found.suggested),
             ),
             remark="A task is a first attempt with the retries that followed it.",
         ),
-        section(
+        h.section(
             "Time to repair",
-            stats(
-                stat("With a suggestion", *repair_words(found.with_suggestion)),
-                stat("Without one", *repair_words(found.without_suggestion)),
+            h.stats(
+                ("With a suggestion", *repair_words(found.with_suggestion)),
+                ("Without one", *repair_words(found.without_suggestion)),
             ),
             remark="From a failure to the success that mended it, by the callers' own clocks.",
         ),
     ])  # fmt: skip
 
 
-def _answers(answers: AnswerCounts) -> Html:
+def _answers(answers: AnswerCounts) -> h.Html:
+    def part(label: str, some: int) -> tuple[str, str]:
+        return label, f"{w.count(some)} ({w.percent(some / answers.asked)})"
+
     remark = "By the day on which they were asked for."
+    number = h.Column("answers", "Answers", "number")
     if not answers.asked:
-        missing = empty(
+        missing = h.empty(
             "Nothing was asked in this window.",
             "A gateway asks POST /suggest when a call fails; to see an answer now, open the page "
             "Try it.",
         )
-        return section("Answers", missing, remark=remark)
-    rest = max(0, answers.asked - answers.abstained - answers.confident)
-    actions = plain_table(
+        return h.section("Answers", missing, remark=remark)
+    actions = h.plain_table(
         "Answers by action",
-        [Column("action", "Best suggestion"), Column("answers", "Answers", "number")],
+        [h.Column("action", "Best suggestion"), number],
         answers.by_action,
         missing="No answer had a suggestion.",
     )
-    abstentions = plain_table(
+    abstentions = h.plain_table(
         "Abstentions by kind of error",
-        [Column("category", "Kind of error"), Column("answers", "Answers", "number")],
+        [h.Column("category", "Kind of error"), number],
         answers.abstentions,
         missing="Every answer had a suggestion.",
     )
-    return section(
+    rest = max(0, answers.asked - answers.abstained - answers.confident)
+    return h.section(
         "Answers",
-        facts(
-            ("Asked", count(answers.asked)),
-            ("Best suggestion above 0.80", _part(answers.confident, answers.asked)),
-            ("Suggestions, none so sure", _part(rest, answers.asked)),
-            ("No suggestion, with a reason", _part(answers.abstained, answers.asked)),
+        h.facts(
+            ("Asked", w.count(answers.asked)),
+            part("Best suggestion above 0.80", answers.confident),
+            part("Suggestions, none so sure", rest),
+            part("No suggestion, with a reason", answers.abstained),
         ),
-        grid(
-            box("", tag("h3", "By action"), actions),
-            box("", tag("h3", "Without a suggestion"), abstentions),
+        h.box(
+            "grid",
+            h.box("", h.tag("h3", "By action"), actions),
+            h.box("", h.tag("h3", "Without a suggestion"), abstentions),
         ),
         remark=remark,
     )
 
 
-def _calibration(look: Look, found: ConfidenceStatistics) -> Html:
-    remark = (
-        "Of the latest 2,000 outcomes of suggestions, whatever the window. A confidence is the "
-        "probability that the suggestion is right; points on the diagonal kept what they promised."
+def _calibration(look: Look, found: ConfidenceStatistics) -> h.Html:
+    missing = h.empty(
+        "No outcome of a suggestion is known yet.",
+        "Record the call that followed a suggestion with its suggestionId, or send "
+        "POST /suggestions/{suggestionId}/outcome.",
     )
-    if not found.judged:
-        missing = empty(
-            "No outcome of a suggestion is known yet.",
-            "Record the call that followed a suggestion with its suggestionId, or send "
-            "POST /suggestions/{suggestionId}/outcome.",
-        )
-        return section("Calibration", missing, remark=remark)
-    chart = scatter_chart(
-        "Promised and kept, by tenths of confidence",
-        "mean confidence",
-        "share that succeeded",
-        points(found.bins),
-    )
-    table = look.table(
-        "Calibration by tenths",
-        [
-            Column("bin", "Confidence", of=bin_name),
-            Column("judged", "Outcomes", "number"),
-            Column("mean_confidence", "Mean", "percent", "mean confidence"),
-            Column("succeeded", "Succeeded", "percent"),
-            Column(
-                "gap", "Difference", "percent", "above 0: more succeeded than was promised", gap
-            ),
-        ],
-        found.bins,
-    )
-    return section(
+    return h.section(
         "Calibration",
-        p(trust_words(found)),
-        p(
+        _reliability(look, found) if found.judged else missing,
+        remark="Of the latest 2,000 outcomes of suggestions, whatever the window. A confidence is "
+        "the probability that the suggestion is right; points on the diagonal kept what they "
+        "promised.",
+    )
+
+
+def _reliability(look: Look, found: ConfidenceStatistics) -> list[h.Html]:
+    title, across = "Promised and kept, by tenths of confidence", "mean confidence"
+    chart = scatter_chart(title, across, "share that succeeded", points(found.bins))
+    columns = [
+        h.Column("bin", "Confidence", of=bin_name),
+        h.Column("judged", "Outcomes", "number"),
+        h.Column("mean_confidence", "Mean", "percent", "mean confidence"),
+        h.Column("succeeded", "Succeeded", "percent"),
+        h.Column("gap", "Difference", "percent", "above 0: more succeeded than was promised", gap),
+    ]
+    error, brier = w.score(found.expected_calibration_error, 3), w.score(found.brier, 3)
+    return [
+        h.p(trust_words(found)),
+        h.p(
             "An outcome says whether the call succeeded, not whether it did what was meant. A call "
             "that succeeds at something else counts as a success here, so that a point above the "
             "diagonal is no proof of being right."
         ),
-        stats(
-            stat("Expected calibration error", score(found.expected_calibration_error, 3),
-                 "0 is best"),
-            stat("Brier score", score(found.brier, 3), "mean squared error; 0 is best"),
-            stat("Outcomes", count(found.judged)),
+        h.stats(
+            ("Expected calibration error", error, "0 is best"),
+            ("Brier score", brier, "mean squared error; 0 is best"),
+            ("Outcomes", w.count(found.judged)),
         ),
-        grid(box("", chart), box("", table)),
-        remark=remark,
-    )  # fmt: skip
+        h.box("grid", h.box("", chart),
+              h.box("", look.table("Calibration by tenths", columns, found.bins))),
+    ]  # fmt: skip
 
 
-def _in_force(scaling: Scaling) -> Html:
+def _in_force(scaling: Scaling) -> h.Html:
+    title = "Which calibration is in force"
     if not scaling.outcomes:
         words = (
             "The shipped calibration is in force. The nightly run fits this workspace's own once "
-            f"{count(ENOUGH_OUTCOMES)} outcomes of its suggestions are known, and takes it where "
+            f"{w.count(ENOUGH_OUTCOMES)} outcomes of its suggestions are known, and takes it where "
             "it fits them better."
         )
-        return section("Which calibration is in force", p(words))
-    at = f" at {moment(scaling.fitted_at)}" if scaling.fitted_at else ""
-    fitted = counted(scaling.outcomes, "outcome")
-    table = plain_table(
-        "Own calibration beside the shipped one",
-        [
-            Column("shipped", "Shipped confidence", "percent"),
-            Column("own", "In this workspace", "percent"),
-        ],
-        [{"shipped": each, "own": rescaled(scaling, each)} for each in _SHOWN_CONFIDENCES],
+        return h.section(title, h.p(words))
+    at = f" at {w.moment(scaling.fitted_at)}" if scaling.fitted_at else ""
+    fitted = w.counted(scaling.outcomes, "outcome")
+    columns = [
+        h.Column("shipped", "Shipped confidence", "percent"),
+        h.Column("own", "In this workspace", "percent"),
+    ]
+    rows = [{"shipped": each, "own": rescaled(scaling, each)} for each in _SHOWN_CONFIDENCES]
+    facts = h.facts(
+        ("Shift", f"{scaling.shift:+.2f} (above 0 raises every confidence)"),
+        ("Slope", f"{scaling.slope:.2f} (below 1 draws confidences together)"),
     )
-    return section(
-        "Which calibration is in force",
-        p(f"This workspace's own calibration is in force, fitted on {fitted}{at}."),
-        box(
-            "narrow",
-            facts(
-                ("Shift", f"{scaling.shift:+.2f} (above 0 raises every confidence)"),
-                ("Slope", f"{scaling.slope:.2f} (below 1 draws confidences together)"),
-            ),
-            table,
+    return h.section(
+        title,
+        h.p(f"This workspace's own calibration is in force, fitted on {fitted}{at}."),
+        h.box(
+            "narrow", facts, h.plain_table("Own calibration beside the shipped one", columns, rows)
         ),
     )
 
@@ -242,7 +216,7 @@ def points(bins: Sequence[ConfidenceBin]) -> dict[str, list[Point]]:
 
 def trust_words(confidence: ConfidenceStatistics) -> str:
     """What the calibration says, in a sentence or two."""
-    of = f"Of {counted(confidence.judged, 'outcome')}, "
+    of = f"Of {w.counted(confidence.judged, 'outcome')}, "
     error = confidence.expected_calibration_error
     if error is None:
         return f"{of}none says how sure the suggestion was."
@@ -264,12 +238,12 @@ def trust_words(confidence: ConfidenceStatistics) -> str:
 
 def effect_words(reflection: ReflectionStatistics) -> str:
     """Before and after reflection, in a sentence."""
-    before, after = success_rate(reflection.first_attempts), success_rate(reflection.tasks)
+    before, after = w.success_rate(reflection.first_attempts), w.success_rate(reflection.tasks)
     if before is None or after is None:
         return "No call in this window."
     return (
-        f"{percent(before)} of the first attempts succeeded; with the retries that followed, "
-        f"{percent(after)} of the tasks did: {_points_apart(after - before)} more."
+        f"{w.percent(before)} of the first attempts succeeded; with the retries that followed, "
+        f"{w.percent(after)} of the tasks did: {_points_apart(after - before)} more."
     )
 
 
@@ -277,16 +251,8 @@ def repair_words(times: RepairTimes) -> tuple[str, str]:
     """The median time to repair, and what it is made from."""
     if not times.repairs or times.p50_ms is None:
         return "-", "no repair in the window"
-    slow = "" if times.p95_ms is None else f", 95 % within {duration(times.p95_ms)}"
-    return duration(times.p50_ms), f"median of {counted(times.repairs, 'repair')}{slow}"
-
-
-def _rate(counts: CallCounts) -> tuple[str, str]:
-    return percent(success_rate(counts)), f"{count(counts.successes)} of {count(calls(counts))}"
-
-
-def _part(part: int, whole: int) -> str:
-    return f"{count(part)} ({percent(part / whole)})"
+    slow = "" if times.p95_ms is None else f", 95 % within {w.duration(times.p95_ms)}"
+    return w.duration(times.p50_ms), f"median of {w.counted(times.repairs, 'repair')}{slow}"
 
 
 def _points_apart(difference: float) -> str:

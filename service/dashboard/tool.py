@@ -22,32 +22,11 @@ from retrieval.fitness.registry import UnknownNamespaceError, UnknownToolError, 
 from retrieval.fitness.score import quality_of
 from retrieval.fitness.statistics import NO_VERSION, ToolTrials
 from service import statistics
+from service.dashboard import html as h
+from service.dashboard import words as w
 from service.dashboard.boundaries import cohesion_words
 from service.dashboard.charts import line_chart, success_chart
 from service.dashboard.failures import pattern_columns
-from service.dashboard.html import (
-    Column,
-    Html,
-    Link,
-    Row,
-    Value,
-    badge,
-    box,
-    copyable,
-    details,
-    empty,
-    facts,
-    grid,
-    lines,
-    link,
-    note,
-    p,
-    plain_table,
-    section,
-    stat,
-    stats,
-    tag,
-)
 from service.dashboard.look import Look, Shown
 from service.dashboard.profile import (
     ToolParameters,
@@ -56,20 +35,6 @@ from service.dashboard.profile import (
     record_of,
 )
 from service.dashboard.tools import place_of
-from service.dashboard.words import (
-    MAX_SENTENCE,
-    axis,
-    calls,
-    count,
-    duration,
-    moment,
-    one_line,
-    percent,
-    score,
-    success_rate,
-    tool_name,
-    visible,
-)
 from service.health import health_of, tool_health
 from service.known_tools import KnownToolsQuery, known_tools
 from service.promotions import read_promotion
@@ -98,7 +63,7 @@ class ToolEvidence:
     stored: StoredTool | None
     """As it is registered, secrets masked; None where it is not."""
     parameters: ToolParameters | None
-    versions: Sequence[Row]
+    versions: Sequence[h.Row]
     fitness: Sequence[tuple[str, BestTool]]
     """The candidates of each namespace that it serves, without a scenario to search for."""
     not_for: Sequence[str]
@@ -127,24 +92,21 @@ async def tool(look: Look) -> Shown:
     latency = await statistics.latency(*look.space, look.window, key)
     quality = (await tool_qualities(*look.space, [key]))[key]
     evidence = await look.rarely(f"evidence of {key}", lambda: evidence_of(look, health))
+    several = h.badge("asked for several jobs", "warn") if quality.cohesion_warning else None
     content = [
-        p(
-            link("All tools", look.link("/tools")),
-            badge("asked for several jobs", "warn") if quality.cohesion_warning else None,
-            class_="about",
-        ),
+        h.p(h.link("All tools", look.link("/tools")), several, class_="about"),
         _numbers(trend, latency, health, quality),
-        grid(_about(evidence), _known(evidence)),
+        h.box("grid", _about(evidence), _known(evidence)),
         _charts(trend, latency),
         _recommendations(evidence.recommendations),
         await _patterns(look, health),
         parameters_html(look, evidence.parameters),
         _versions(look, evidence),
-        grid(_cohesion(health), _kinds(health)),
+        h.box("grid", _cohesion(health), _kinds(health)),
         _reports(look, health),
         _marks(look, evidence.marks),
     ]
-    title = tool_name(health.tool)
+    title = w.tool_name(health.tool)
     return Shown(title, content, trend.until, is_complete=trend.is_complete)
 
 
@@ -205,7 +167,7 @@ def version_rows(
     registered: Iterable[StoredTool],
     statistics: ToolTrials | None,
     now: datetime,
-) -> list[Row]:
+) -> list[h.Row]:
     """All versions that were called or are registered, the latest used first."""
     known = dict(statistics.versions) if statistics is not None else {}
     ids: dict[str, list[str]] = {name: [] for name in known}
@@ -214,10 +176,10 @@ def version_rows(
             stated = each.tool.version or NO_VERSION
             same = (name for name in ids if name == stated or same_version(name, stated))
             ids.setdefault(next(same, stated), []).append(each.tool.tool_id)
-    rows: list[Row] = [
+    rows: list[h.Row] = [
         {
-            "version": one_line(name) if name else UNNAMED,
-            "ids": one_line(", ".join(sorted(tool_ids)), MAX_SENTENCE) or "-",
+            "version": w.one_line(name) if name else UNNAMED,
+            "ids": w.one_line(", ".join(sorted(tool_ids)), w.MAX_SENTENCE) or "-",
             "successes": version.successes if version else 0,
             "failures": version.failures if version else 0,
             "quality": quality_of(version.trials if version else (), now=now),
@@ -227,7 +189,7 @@ def version_rows(
         for version in (known.get(name),)
     ]
 
-    def order(row: Row) -> tuple[float, str]:
+    def order(row: h.Row) -> tuple[float, str]:
         seen = row["last_seen"]
         return -seen.timestamp() if isinstance(seen, datetime) else 0.0, str(row["version"])
 
@@ -235,288 +197,265 @@ def version_rows(
 
 
 def _unknown(look: Look, name: str, nearest: Sequence[str]) -> Shown:
-    shown = one_line(name, MAX_SENTENCE)
+    shown = w.one_line(name, w.MAX_SENTENCE)
     what = f"There is no tool {shown!r}."
     if any(each.endswith(f"/{name}") for each in nearest):
         what = f"Several servers have a tool {shown!r}."
-    names = lines(
-        link(one_line(each, MAX_SENTENCE), look.link(f"/tools/{each}")) for each in nearest
-    )
-    content = box(
+    names = [
+        h.link(w.one_line(each, w.MAX_SENTENCE), look.link(f"/tools/{each}")) for each in nearest
+    ]
+    unknown = h.p("A tool is known once it is registered or was called.")
+    content = h.box(
         "empty",
-        p(what, class_="what"),
-        [p("Was one of these meant?"), names]
-        if nearest
-        else p("A tool is known once it is registered or was called."),
-        link("All tools", look.link("/tools")),
+        h.p(what, class_="what"),
+        [h.p("Was one of these meant?"), h.lines(names)] if names else unknown,
+        h.link("All tools", look.link("/tools")),
     )
     return Shown("No such tool", content, status=404)
 
 
-def _numbers(trend: Trend, latency: Latency, health: ToolHealth, quality: ToolQuality) -> Html:
+def _numbers(trend: Trend, latency: Latency, health: ToolHealth, quality: ToolQuality) -> h.Html:
     # The points of a trend add up to the calls of its window.
-    counts = CallCounts(
-        successes=sum(each.successes for each in trend.points),
-        failures=sum(each.failures for each in trend.points),
+    worked, failed = (
+        sum(getattr(each, name) for each in trend.points) for name in ("successes", "failures")
     )
-    took = latency.overall
-    return section(
+    counts, took = CallCounts(successes=worked, failures=failed), latency.overall
+    return h.section(
         "In this window, and now",
-        stats(
-            stat("Calls", count(calls(counts)), f"{count(counts.failures)} failed"),
-            stat("Success", percent(success_rate(counts)), "of the calls"),
-            stat("p50", duration(took.p50 if took else None), "half took no longer"),
-            stat("p95", duration(took.p95 if took else None), "19 of 20 took no longer"),
-            stat("Quality", score(quality.quality), "as in its fitness"),
-            stat("Cohesion", score(quality.cohesion), "1 is one job"),
-            stat("Usefulness", score(health.utility.score), "1: nobody complained"),
+        h.stats(
+            ("Calls", w.count(w.calls(counts)), f"{w.count(failed)} failed"),
+            ("Success", w.percent(w.success_rate(counts)), "of the calls"),
+            ("p50", w.duration(took.p50 if took else None), "half took no longer"),
+            ("p95", w.duration(took.p95 if took else None), "19 of 20 took no longer"),
+            ("Quality", w.score(quality.quality), "as in its fitness"),
+            ("Cohesion", w.score(quality.cohesion), "1 is one job"),
+            ("Usefulness", w.score(health.utility.score), "1: nobody complained"),
         ),
     )
 
 
-def _charts(trend: Trend, latency: Latency) -> Html:
+def _charts(trend: Trend, latency: Latency) -> h.Html:
     took = [each.duration_ms for each in latency.points]
-    return grid(
-        section(
+    at = w.axis((each.at for each in latency.points), latency.window)
+    lines = {name: [getattr(each, name, None) for each in took] for name in ("p50", "p95", "p99")}
+    return h.box(
+        "grid",
+        h.section(
             "Success over time",
             success_chart("Success rate of this tool", trend),
             remark="Share of calls that succeeded.",
         ),
-        section(
+        h.section(
             "Latency over time",
-            line_chart(
-                "Latency of this tool",
-                axis((each.at for each in latency.points), latency.window),
-                {
-                    "p50": [each.p50 if each else None for each in took],
-                    "p95": [each.p95 if each else None for each in took],
-                    "p99": [each.p99 if each else None for each in took],
-                },
-                "ms",
-            ),
+            line_chart("Latency of this tool", at, lines, "ms"),
             remark="Of calls that say how long they took.",
         ),
     )
 
 
-def _about(evidence: ToolEvidence) -> Html:
+def _about(evidence: ToolEvidence) -> h.Html:
     if evidence.stored is None:
-        return section(
+        return h.section(
             "About",
-            empty(
+            h.empty(
                 "It is not registered; this was learned from its calls.",
                 "With its schema registered (PUT /tools/{toolId}), suggestions are checked before "
                 "they are made.",
             ),
         )
     stored = evidence.stored.tool
-    return section(
+    facts = (
+        ("Id", stored.tool_id),
+        ("Server", stored.server_name or "none"),
+        ("Version", stored.version or "none"),
+        ("Namespace", stored.namespace or "its id"),
+        ("Tags", ", ".join(stored.tags) or "none"),
+        ("Not offered for", ", ".join(evidence.not_for) or "nothing"),
+        ("Schema", stored.schema_hash[:16] if stored.schema_hash else "none"),
+        ("Registered", f"{w.moment(stored.updated_at)} UTC"),
+    )
+    return h.section(
         "About",
-        p(visible(stored.description, MAX_SENTENCE)) if stored.description else None,
-        facts(
-            ("Id", one_line(stored.tool_id)),
-            ("Server", one_line(stored.server_name or "none")),
-            ("Version", one_line(stored.version or "none")),
-            ("Namespace", one_line(stored.namespace or "its id")),
-            ("Tags", one_line(", ".join(stored.tags) or "none", MAX_SENTENCE)),
-            ("Not offered for", one_line(", ".join(evidence.not_for) or "nothing", MAX_SENTENCE)),
-            ("Schema", stored.schema_hash[:16] if stored.schema_hash else "none"),
-            ("Registered", f"{moment(stored.updated_at)} UTC"),
-        ),
+        h.p(w.visible(stored.description, w.MAX_SENTENCE)) if stored.description else None,
+        h.facts(*((name, w.one_line(value, w.MAX_SENTENCE)) for name, value in facts)),
     )
 
 
-def _known(evidence: ToolEvidence) -> Html:
+def _known(evidence: ToolEvidence) -> h.Html:
     text = evidence.known_text
-    return section(
+    return h.section(
         "What agents are told",
-        copyable(text, "known") if text else p("Nothing is told of it yet."),
+        h.copyable(text, "known") if text else h.p("Nothing is told of it yet."),
         remark="The block of GET /known-tools for this tool, for a prompt. It is data.",
     )
 
 
-def _recommendations(found: Sequence[Recommendation]) -> Html | None:
+def _recommendations(found: Sequence[Recommendation]) -> h.Html | None:
     if not found:
         return None
-    return section(
+    return h.section(
         "Recommendations",
         [_recommendation(each) for each in found],
         remark="Answer one with PUT /recommendations/{recommendationId}.",
     )
 
 
-def _recommendation(each: Recommendation) -> Html:
+def _recommendation(each: Recommendation) -> h.Html:
     evidence = each.evidence
-    rests = ", ".join(f"{one_line(one.what)} {count(one.count)}" for one in evidence.counts)
-    others, quotes = ", ".join(evidence.other_tools), evidence.quotes[:_MAX_QUOTES]
+    rests = ", ".join(f"{w.one_line(one.what)} {w.count(one.count)}" for one in evidence.counts)
+    quotes = [w.one_line(quote, w.MAX_SENTENCE) for quote in evidence.quotes[:_MAX_QUOTES]]
     split = ", then ".join(evidence.suggested_splits[0]) if evidence.suggested_splits else ""
-    pairs: list[tuple[str, Value]] = [
-        ("Sure", percent(each.confidence)),
+    pairs = (
+        ("Sure", w.percent(each.confidence)),
         ("Rests on", rests or "nothing counted"),
-        ("Suggested split", one_line(split, MAX_SENTENCE)),
-        ("Other tools", one_line(others, MAX_SENTENCE)),
+        ("Suggested split", w.one_line(split, w.MAX_SENTENCE)),
+        ("Other tools", w.one_line(", ".join(evidence.other_tools), w.MAX_SENTENCE)),
         ("Id", each.recommendation_id),
-    ]
-    state = badge(each.state, "warn" if each.state == "open" else "plain")
-    return box(
+    )
+    state = h.badge(each.state, "warn" if each.state == "open" else "plain")
+    return h.box(
         "recommendation",
-        tag("h3", tag("span", _ASKS[each.kind]), state),
-        p(one_line(each.message, MAX_SENTENCE)),
-        facts(*(pair for pair in pairs if pair[1])),
-        details("What was said", lines(one_line(quote, MAX_SENTENCE) for quote in quotes))
-        if quotes
-        else None,
+        h.tag("h3", h.tag("span", _ASKS[each.kind]), state),
+        h.p(w.one_line(each.message, w.MAX_SENTENCE)),
+        h.facts(*(pair for pair in pairs if pair[1])),
+        h.details("What was said", h.lines(quotes)) if quotes else None,
     )
 
 
-async def _patterns(look: Look, health: ToolHealth) -> Html:
+async def _patterns(look: Look, health: ToolHealth) -> h.Html:
     found = await statistics.patterns(*look.space, look.window, _MAX_PATTERNS)
     own = [each for each in found.patterns if place_of(each.pattern.tool) == place_of(health.tool)]
-    left_out = ("tool", "agents")
-    columns = [each for each in pattern_columns(look) if each.key not in left_out]
+    columns = [each for each in pattern_columns(look) if each.key not in ("tool", "agents")]
     table = look.table("Failure patterns of this tool", columns, own, page_size=10, look="wide")
-    return section(
-        "Failure patterns",
-        table if own else p("No failure of a known pattern in this window."),
-        remark="Those met in this window.",
-    )
+    none = h.p("No failure of a known pattern in this window.")
+    remark = "Those met in this window."
+    return h.section("Failure patterns", table if own else none, remark=remark)
 
 
-def _versions(look: Look, evidence: ToolEvidence) -> Html:
-    versions = plain_table(
-        "Versions of this tool",
-        [
-            Column("version", "Version"),
-            Column("ids", "Registered as"),
-            Column("successes", "Successes", "number"),
-            Column("failures", "Failures", "number"),
-            Column("quality", "Quality", "number"),
-            Column("last_seen", "Last used", "time"),
-        ],
-        evidence.versions,
-        missing="No version was called or is registered.",
-    )
-    return section(
+_VERSIONS: Final = (
+    h.Column("version", "Version"),
+    h.Column("ids", "Registered as"),
+    h.Column("successes", "Successes", "number"),
+    h.Column("failures", "Failures", "number"),
+    h.Column("quality", "Quality", "number"),
+    h.Column("last_seen", "Last used", "time"),
+)
+
+
+def _versions(look: Look, evidence: ToolEvidence) -> h.Html:
+    missing = "No version was called or is registered."
+    return h.section(
         "Versions and fitness",
-        versions,
+        h.plain_table("Versions of this tool", _VERSIONS, evidence.versions, missing=missing),
         _fitness(look, evidence.fitness) if evidence.fitness else None,
         [_promotion(each) for each in evidence.promotions],
     )
 
 
-def _fitness(look: Look, fitness: Sequence[tuple[str, BestTool]]) -> list[Html | None]:
-    table = plain_table(
-        "Fitness of this tool",
-        [
-            Column("namespace", "Namespace", of=lambda row: row[0]),
-            Column("tool_id", "Tool", of=lambda row: Link(
-                row[1].tool.tool_id, look.link(f"/tools/{row[1].tool.tool_id}"))),
-            Column("version", "Version", of=lambda row: row[1].tool.version or UNNAMED),
-            Column("source", "Source", of=lambda row: row[1].source),
-            Column("base", "Base", "number", of=lambda row: row[1].factors.base),
-            Column("similarity", "Similarity", of=lambda _: "n/a"),
-            Column("quality", "Quality", "number", of=lambda row: row[1].factors.quality),
-            Column("demotion", "Failure demotion", "number",
-                   of=lambda row: row[1].factors.failure_demotion),
-            Column("score", "Score", "number", of=lambda row: row[1].score),
-        ],
-        [(namespace, each) for namespace, best in fitness for each in best.candidates],
-    )  # fmt: skip
+def _fitness(look: Look, fitness: Sequence[tuple[str, BestTool]]) -> list[h.Html | None]:
+    def factor(key: str, label: str, name: str) -> h.Column:
+        return h.Column(key, label, "number", of=lambda row: getattr(row[1].factors, name))
+
+    columns = [
+        h.Column("namespace", "Namespace", of=lambda row: row[0]),
+        h.Column("tool_id", "Tool", of=lambda row: h.Link(
+            row[1].tool.tool_id, look.link(f"/tools/{row[1].tool.tool_id}"))),
+        h.Column("version", "Version", of=lambda row: row[1].tool.version or UNNAMED),
+        h.Column("source", "Source", of=lambda row: row[1].source),
+        factor("base", "Base", "base"),
+        h.Column("similarity", "Similarity", of=lambda _: "n/a"),
+        factor("quality", "Quality", "quality"),
+        factor("demotion", "Failure demotion", "failure_demotion"),
+        h.Column("score", "Score", "number", of=lambda row: row[1].score),
+    ]  # fmt: skip
+    rows = [(namespace, each) for namespace, best in fitness for each in best.candidates]
     remark = (
         "Score = base x quality x failure demotion. Without a scenario nothing is searched for, so "
         "there is no similarity, and no like failure demotes."
     )
-    return [tag("h3", "Fitness"), note(remark), table]
+    table = h.plain_table("Fitness of this tool", columns, rows)
+    return [h.tag("h3", "Fitness"), h.note(remark), table]
 
 
-def _promotion(promotion: PromotionStatus) -> list[Html | None]:
-    at = f" at {moment(promotion.promoted_at)} UTC" if promotion.promoted_at else ""
-    trials = [
-        f"{count(each.successes)} successes, {count(each.failures)} failures"
+def _promotion(promotion: PromotionStatus) -> list[h.Html | None]:
+    at = f" at {w.moment(promotion.promoted_at)} UTC" if promotion.promoted_at else ""
+    evolved, original = (
+        f"{w.count(each.successes)} successes, {w.count(each.failures)} failures"
         for each in (promotion.evolved, promotion.original)
-    ]
+    )
     return [
-        tag("h3", f"Promoted in {one_line(promotion.namespace)}"),
-        badge("fails more than the original", "bad") if promotion.fails_more else None,
-        facts(
-            ("In force", f"{one_line(promotion.evolved_version)}{at}"),
-            ("In the place of", one_line(promotion.original_version)),
-            ("Why", one_line(promotion.reason or "not said", MAX_SENTENCE)),
-            ("Inherited quality", score(promotion.inherited_quality)),
-            ("Evolved version", trials[0]),
-            ("Original version", trials[1]),
-            ("Probability that it fails more", percent(promotion.probability)),
+        h.tag("h3", f"Promoted in {w.one_line(promotion.namespace)}"),
+        h.badge("fails more than the original", "bad") if promotion.fails_more else None,
+        h.facts(
+            ("In force", f"{w.one_line(promotion.evolved_version)}{at}"),
+            ("In the place of", w.one_line(promotion.original_version)),
+            ("Why", w.one_line(promotion.reason or "not said", w.MAX_SENTENCE)),
+            ("Inherited quality", w.score(promotion.inherited_quality)),
+            ("Evolved version", evolved),
+            ("Original version", original),
+            ("Probability that it fails more", w.percent(promotion.probability)),
         ),
     ]
 
 
-def _cohesion(health: ToolHealth) -> Html:
+def _cohesion(health: ToolHealth) -> h.Html:
     cohesion = health.cohesion
     if cohesion.score is None:
         words = "It never referred a request elsewhere, so nothing is known of its boundaries."
-        return section("Cohesion", p(words))
-    axes = plain_table(
-        "Axes of this tool's boundary failures",
-        [
-            Column("name", "Axis"),
-            Column("share", "Share", "percent", "Lately; a failure may name several."),
-            Column("count", "Failures", "number"),
-            Column("words", "In the tool's words", of=lambda each: ", ".join(each.axes)),
-        ],
-        cohesion.axes,
-    )
-    warning = [
-        badge("asked for several jobs", "warn"),
-        p(one_line(cohesion.message, MAX_SENTENCE), class_="lesson"),
+        return h.section("Cohesion", h.p(words))
+    columns = [
+        h.Column("name", "Axis"),
+        h.Column("share", "Share", "percent", "Lately; a failure may name several."),
+        h.Column("count", "Failures", "number"),
+        h.Column("words", "In the tool's words", of=lambda each: ", ".join(each.axes)),
     ]
-    return section(
+    warning = [
+        h.badge("asked for several jobs", "warn"),
+        h.p(w.one_line(cohesion.message, w.MAX_SENTENCE), class_="lesson"),
+    ]
+    return h.section(
         "Cohesion",
         warning if cohesion.warning else None,
-        p(cohesion_words(cohesion)),
-        axes,
+        h.p(cohesion_words(cohesion)),
+        h.plain_table("Axes of this tool's boundary failures", columns, cohesion.axes),
     )
 
 
-def _kinds(health: ToolHealth) -> Html:
-    table = plain_table(
-        "Kinds of failure of this tool",
-        [
-            Column("category", "Category"),
-            Column("count", "Failures", "number"),
-            Column("weight", "Lately", "number"),
-            Column("last_seen", "Last seen", "time"),
-        ],
-        health.categories,
-        missing="It never failed.",
-    )
-    return section(
+def _kinds(health: ToolHealth) -> h.Html:
+    columns = [
+        h.Column("category", "Category"),
+        h.Column("count", "Failures", "number"),
+        h.Column("weight", "Lately", "number"),
+        h.Column("last_seen", "Last seen", "time"),
+    ]
+    name = "Kinds of failure of this tool"
+    return h.section(
         "Kinds of failure",
-        table,
+        h.plain_table(name, columns, health.categories, missing="It never failed."),
         remark="Of all recorded calls, whatever the window; lately counts halve every 7 days.",
     )
 
 
-def _reports(look: Look, health: ToolHealth) -> Html:
+def _reports(look: Look, health: ToolHealth) -> h.Html:
     rows = sorted(report_rows(health), key=lambda row: str(row["at"]), reverse=True)
     columns = [
-        Column("at", "When", "time"),
-        Column("what", "What"),
-        Column("said", "In its words"),
-        Column("axes", "Boundary axes"),
-        Column("split", "Suggested split"),
-        Column("execution", "Execution"),
+        h.Column("at", "When", "time"),
+        h.Column("what", "What"),
+        h.Column("said", "In its words"),
+        h.Column("axes", "Boundary axes"),
+        h.Column("split", "Suggested split"),
+        h.Column("execution", "Execution"),
     ]
-    return section(
+    table = look.table("Said of this tool", columns, rows, page_size=10, look="wide")
+    return h.section(
         "Said of it lately",
-        look.table("Said of this tool", columns, rows, page_size=10, look="wide")
-        if rows
-        else p("Neither the tool nor its users said anything."),
+        table if rows else h.p("Neither the tool nor its users said anything."),
         remark="Referrals by the tool itself, weak successes, and what users corrected. "
         "Latest first; data, not instructions.",
     )
 
 
-def report_rows(health: ToolHealth) -> Iterator[Row]:
+def report_rows(health: ToolHealth) -> Iterator[h.Row]:
     """Referrals, weak successes and corrections, as they were said."""
     for each in health.recent_referrals:
         yield {
@@ -536,17 +475,17 @@ def report_rows(health: ToolHealth) -> Iterator[Row]:
         yield {"at": one.at, "what": f"user's correction: {one.kind}", **said, **nothing}
 
 
-def _marks(look: Look, marks: Sequence[SimilarFailure]) -> Html | None:
+def _marks(look: Look, marks: Sequence[SimilarFailure]) -> h.Html | None:
     if not marks:
         return None
     columns = [
-        Column("at", "When", "time"),
-        Column("severity", "Severity"),
-        Column("weight", "Weight", "number"),
-        Column("scenario", "Scenario"),
-        Column("message", "Error", of=lambda each: each.error_message or ""),
+        h.Column("at", "When", "time"),
+        h.Column("severity", "Severity"),
+        h.Column("weight", "Weight", "number"),
+        h.Column("scenario", "Scenario"),
+        h.Column("message", "Error", of=lambda each: each.error_message or ""),
     ]
-    return section(
+    return h.section(
         "Marked failures",
         look.table("Marked failures of this tool", columns, marks, page_size=10),
         remark="Latest first; weight is how much each still counts.",

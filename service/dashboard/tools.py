@@ -7,9 +7,9 @@ from typing import Final
 from aftercall.models import ToolName, ToolStatistics, ToolStatisticsList
 from mongo.contents import StoredTool
 from service import statistics
-from service.dashboard.html import Column, Html, empty, note, section, stat, stats
+from service.dashboard import html as h
+from service.dashboard import words as w
 from service.dashboard.look import Look, Shown
-from service.dashboard.words import calls, count, counted, percent, success_rate
 from service.recommendations import RecommendationQuery, recommendations
 
 MAX_TOOLS: Final = 500
@@ -21,31 +21,23 @@ ToolId = tuple[str | None, str]
 
 async def tools(look: Look) -> Shown:
     """The page."""
-    context = look.context
     found = await statistics.tools(*look.space, look.window, MAX_TOOLS)
-    registered = await context.memory.tools(look.workspace)
+    registered = await look.context.memory.tools(look.workspace)
     # Each reading weighs all the evidence anew.
     open_ones = await look.rarely("open recommendations", lambda: _open(look))
     all_tools = with_never_called(found.tools, registered)
-    content = [
-        None
-        if all_tools
-        else empty(
-            "No tool was called or registered yet.",
-            "Record calls with the SDK or the gateway, register tools with PUT /tools/{toolId}, or "
-            "look at made-up ones:",
-            "aftercall demo --history",
-            is_complete=found.is_complete,
-        ),
-        _numbers(found, open_ones.total()),
-        section(
-            "All tools",
-            note(_summary(found, all_tools)),
-            look.table("Tools", _columns(look, open_ones), all_tools, look="roomy"),
-        )
-        if all_tools
-        else None,
-    ]
+    listed = h.empty(
+        "No tool was called or registered yet.",
+        "Record calls with the SDK or the gateway, register tools with PUT /tools/{toolId}, or "
+        "look at made-up ones:",
+        "aftercall demo --history",
+        is_complete=found.is_complete,
+    )
+    numbers = _numbers(found, open_ones.total())
+    if all_tools:
+        table = look.table("Tools", _columns(look, open_ones), all_tools, look="roomy")
+        listed = h.section("All tools", h.note(_summary(found, all_tools)), table)
+    content = [numbers, listed] if all_tools else [listed, numbers]
     return Shown("Tools", content, found.until, is_complete=found.is_complete)
 
 
@@ -80,45 +72,45 @@ async def _open(look: Look) -> Counter[ToolId]:
     return Counter(place_of(each.tool) for each in found.recommendations if each.tool is not None)
 
 
-def _columns(look: Look, open_ones: Mapping[ToolId, int]) -> list[Column]:
+def _columns(look: Look, open_ones: Mapping[ToolId, int]) -> list[h.Column]:
     return [
         *look.tool_columns(),
-        Column("calls", "Calls", "number", of=calls),
-        Column("success", "Success", "percent", of=success_rate),
-        Column("p50", "p50", "duration", "Half of the calls took no longer.",
+        h.Column("calls", "Calls", "number", of=w.calls),
+        h.Column("success", "Success", "percent", of=w.success_rate),
+        h.Column("p50", "p50", "duration", "Half of the calls took no longer.",
                lambda each: each.duration_ms and each.duration_ms.p50),
-        Column("p95", "p95", "duration", "19 of 20 calls took no longer.",
+        h.Column("p95", "p95", "duration", "19 of 20 calls took no longer.",
                lambda each: each.duration_ms and each.duration_ms.p95),
-        Column("quality", "Quality", "number", "As in its fitness: 1 is best."),
-        Column("cohesion", "Cohesion", "number", "1: all boundary failures on one axis."),
-        Column("warning", "Warning", "text", "Its failures point to several jobs.",
+        h.Column("quality", "Quality", "number", "As in its fitness: 1 is best."),
+        h.Column("cohesion", "Cohesion", "number", "1: all boundary failures on one axis."),
+        h.Column("warning", "Warning", "text", "Its failures point to several jobs.",
                lambda each: "several jobs" if each.cohesion_warning else ""),
-        Column("recommendations", "Recommendations", "number", "Open ones.",
+        h.Column("recommendations", "Recommendations", "number", "Open ones.",
                lambda each: open_ones.get(place_of(each.tool), 0)),
-        Column("registered", "Registered", of=lambda each: "yes" if each.tool.tool_id else "no"),
+        h.Column("registered", "Registered", of=lambda each: "yes" if each.tool.tool_id else "no"),
     ]  # fmt: skip
 
 
-def _numbers(found: ToolStatisticsList, open_ones: int) -> Html:
-    called = sum(bool(calls(each)) for each in found.tools)
-    made = sum(map(calls, found.tools)) + calls(found.other_tools)
+def _numbers(found: ToolStatisticsList, open_ones: int) -> h.Html:
+    called = sum(bool(w.calls(each)) for each in found.tools)
+    made = sum(map(w.calls, found.tools)) + w.calls(found.other_tools)
     worked = sum(each.successes for each in (*found.tools, found.other_tools))
-    share = percent(worked / made if made else None)
+    share = w.percent(worked / made if made else None)
     warned = sum(each.cohesion_warning for each in found.tools)
-    return section(
+    return h.section(
         "In this window",
-        stats(
-            stat("Tools called", count(called), f"{count(made)} calls"),
-            stat("Calls that succeeded", share, f"{count(worked)} of {count(made)}"),
-            stat("Asked for several jobs", count(warned), "by their cohesion"),
-            stat("Recommendations open", count(open_ones), "a moment ago"),
+        h.stats(
+            ("Tools called", w.count(called), f"{w.count(made)} calls"),
+            ("Calls that succeeded", share, f"{w.count(worked)} of {w.count(made)}"),
+            ("Asked for several jobs", w.count(warned), "by their cohesion"),
+            ("Recommendations open", w.count(open_ones), "a moment ago"),
         ),
     )
 
 
 def _summary(found: ToolStatisticsList, tools: Sequence[ToolStatistics]) -> str:
-    never = sum(not calls(each) for each in tools)
-    without = f", of which {count(never)} without a call in this window" if never else ""
-    left = calls(found.other_tools)
-    more = f" {count(left)} more calls were of further tools." if left else ""
-    return f"{counted(len(tools), 'tool')}{without}.{more}"
+    never = sum(not w.calls(each) for each in tools)
+    without = f", of which {w.count(never)} without a call in this window" if never else ""
+    left = w.calls(found.other_tools)
+    more = f" {w.count(left)} more calls were of further tools." if left else ""
+    return f"{w.counted(len(tools), 'tool')}{without}.{more}"

@@ -25,32 +25,9 @@ from mongo.records import ToolKey
 from retrieval.index.protocol import VectorIndexError
 from retrieval.log import executions
 from service.bodies import TooDeep, parse_json
-from service.dashboard.html import (
-    Column,
-    Html,
-    Value,
-    badge,
-    box,
-    code,
-    facts,
-    lines,
-    link,
-    markup,
-    p,
-    plain_table,
-    section,
-    tag,
-)
-from service.dashboard.look import PREFIX, Look, Shown
-from service.dashboard.words import (
-    as_json,
-    count,
-    counted,
-    duration,
-    one_line,
-    percent,
-    tool_name,
-)
+from service.dashboard import html as h
+from service.dashboard import words as w
+from service.dashboard.look import Look, Shown
 from service.errors import ProblemError, safe_message
 from service.patterns import PatternsQuery, listed
 
@@ -119,7 +96,7 @@ class FaultyFormError(Exception):
 
 async def try_it(look: Look, typed: Texts | None = None) -> Shown:
     """The page; with an answer, when the form was sent with `typed` in its fields."""
-    texts, answer = typed or await _filled_in(look), Html()
+    texts, answer = typed or await _filled_in(look), h.Html()
     faults: Texts = {}
     if typed is not None:
         try:
@@ -132,23 +109,23 @@ async def try_it(look: Look, typed: Texts | None = None) -> Shown:
     pasted = _form(look, [_input(_PASTE, texts, faults)], "Ask about what is pasted")
     is_pasted = _PASTED in (typed or ())
     content = [
-        p(
+        h.p(
             "Ask about a failed call as a gateway would. Nothing is recorded: neither the call nor "
             "the answer counts or teaches."
         ),
-        section(
+        h.section(
             "A failed call",
             await _examples(look),
             _form(look, fields, "Ask"),
-            tag("details", tag("summary", "Or paste a whole call"), pasted, open=is_pasted),
+            h.tag("details", h.tag("summary", "Or paste a whole call"), pasted, open=is_pasted),
             remark="Ctrl+Enter asks from any field.",
         ),
-        tag("div", answer, id="answer", class_="page"),
+        h.tag("div", answer, id="answer", class_="page"),
     ]
     return Shown("Try it", content, is_live=False)
 
 
-async def _answer(look: Look, request: SuggestRequest) -> Html:
+async def _answer(look: Look, request: SuggestRequest) -> h.Html:
     try:
         response = await look.context.suggester.preview(look.workspace, request)
         patterns = await _patterns(look, request.execution)
@@ -156,29 +133,20 @@ async def _answer(look: Look, request: SuggestRequest) -> Html:
         logger.warning("nothing could be tried out: %s", error)
         return _message("The service cannot answer at this moment; its log says why.")
     by_example = {example: each for each in patterns for example in each.examples}
-    return markup([
-        _message(answer_words(response)),
-        _reading(look, response, patterns),
-        [
-            _suggestion(look, place, each, by_example)
-            for place, each in enumerate(response.suggestions, 1)
-        ],
-        section(
-            "The same question to the service",
-            code(_body_of(look, request)),
-            remark="Body of POST /suggest, secrets masked.",
-        ),
-    ])  # fmt: skip
+    shown = [_suggestion(look, *each, by_example) for each in enumerate(response.suggestions, 1)]
+    body = h.section(
+        "The same question to the service",
+        h.code(_body_of(look, request)),
+        remark="Body of POST /suggest, secrets masked.",
+    )
+    message = _message(answer_words(response))
+    return h.markup([message, _reading(look, response, patterns), shown, body])
 
 
 async def _patterns(look: Look, call: FailedCall | None) -> Sequence[FailurePattern]:
-    query = PatternsQuery(
-        tool_name=None if call is None else call.tool_name,
-        server_name=None if call is None else call.server_name,
-        limit=_MAX_PATTERNS,
-    )
-    found = await listed(*look.space, query)
-    return found.patterns
+    named = {} if call is None else {"tool_name": call.tool_name, "server_name": call.server_name}
+    query = PatternsQuery(**named, limit=_MAX_PATTERNS)
+    return (await listed(*look.space, query)).patterns
 
 
 # The form
@@ -189,7 +157,7 @@ def request_of(typed: Texts) -> SuggestRequest:
     too_long = {name: each for name, each in typed.items() if len(each) > MAX_CHARS}
     if too_long:
         words = (
-            f"is longer than {count(MAX_CHARS)} characters, more than a page takes; send it to "
+            f"is longer than {w.count(MAX_CHARS)} characters, more than a page takes; send it to "
             "POST /suggest instead"
         )
         raise FaultyFormError(dict.fromkeys(too_long, words))
@@ -270,38 +238,35 @@ def texts_of(call: Execution | FailedCall) -> Texts:
     }
 
 
-async def _examples(look: Look) -> list[Html]:
+async def _examples(look: Look) -> list[h.Html]:
     """Links that fill in the latest stored failure of the most frequent patterns."""
     patterns = (await _patterns(look, None))[: 2 * _MAX_EXAMPLES]  # some have expired altogether
     ids = [each for pattern in patterns for each in pattern.examples]
     found = await executions(look.context.store.events, look.workspace, ids)
-    stored = {
-        each.execution.execution_id
-        for each in found
-        if each.execution.error is not None and each.execution.parameters_known
-    }
+    calls = [each.execution for each in found]
+    stored = {each.execution_id for each in calls if each.error and each.parameters_known}
     links = []
     for pattern in patterns:
         latest = next((each for each in reversed(pattern.examples) if each in stored), None)
         if latest is not None:
-            label = one_line(f"{tool_name(pattern.tool)}: {pattern.signature}", 60)
-            links.append(link(label, look.link("/try", example=latest)))
+            label = w.one_line(f"{w.tool_name(pattern.tool)}: {pattern.signature}", 60)
+            links.append(h.link(label, look.link("/try", example=latest)))
     if not links:
         return []
+    words = "Fill in the latest failure of a frequent pattern:"
     return [
-        tag("p", "Fill in the latest failure of a frequent pattern:", class_="note", id="examples"),
-        lines(links[:_MAX_EXAMPLES], class_="examples"),
+        h.tag("p", words, class_="note", id="examples"),
+        h.lines(links[:_MAX_EXAMPLES], class_="examples"),
     ]
 
 
-def _form(look: Look, fields: Sequence[Html], action: str) -> Html:
-    address = look.link("/try").removeprefix(PREFIX)
-    button = tag("button", action, type="submit", class_="main")
-    return tag("form", box("fields", fields), button, class_="text-form", method="post",
-               novalidate=True, action=f"{PREFIX}{address}", data_into="answer")  # fmt: skip
+def _form(look: Look, fields: Sequence[h.Html], action: str) -> h.Html:
+    button = h.tag("button", action, type="submit", class_="main")
+    return h.tag("form", h.box("fields", fields), button, class_="text-form", method="post",
+                 novalidate=True, action=look.link("/try"), data_into="answer")  # fmt: skip
 
 
-def _options(known: Iterable[ToolKey]) -> dict[str, list[Html]]:
+def _options(known: Iterable[ToolKey]) -> dict[str, list[h.Html]]:
     """What fields propose. A tool that one server alone has fills that server in."""
     tools, servers = dict[str, set[str | None]](), set[str]()
     for each in known:
@@ -309,14 +274,14 @@ def _options(known: Iterable[ToolKey]) -> dict[str, list[Html]]:
         servers.add(each.server_name or "")
     fills = {name: next(iter(found)) for name, found in tools.items() if len(found) == 1}
     return {
-        "tool": [tag("option", value=each, data_fills=fills.get(each)) for each in sorted(tools)],
-        "server": [tag("option", value=each) for each in sorted(servers - {""})],
+        "tool": [h.tag("option", value=each, data_fills=fills.get(each)) for each in sorted(tools)],
+        "server": [h.tag("option", value=each) for each in sorted(servers - {""})],
     }
 
 
 def _input(
-    field: _Field, texts: Texts, faults: Texts, options: Sequence[Html] | None = None
-) -> Html:
+    field: _Field, texts: Texts, faults: Texts, options: Sequence[h.Html] | None = None
+) -> h.Html:
     name, typed = f"f-{field.name}", texts.get(field.name, "")
     fault = faults.get(field.name)
     attributes: dict[str, str | int | None] = {
@@ -330,17 +295,17 @@ def _input(
     if field.rows:
         # As it was typed, with what cannot be seen; one character more than is taken, so that what
         # a browser cuts off is not taken for the whole.
-        text = Html(escape("\n" + typed.encode("utf-8", "replace").decode()))
-        entry = tag("textarea", text, rows=field.rows, maxlength=MAX_CHARS + 1, **attributes)
+        text = h.Html(escape("\n" + typed.encode("utf-8", "replace").decode()))
+        entry = h.tag("textarea", text, rows=field.rows, maxlength=MAX_CHARS + 1, **attributes)
     else:
         more = {"list": f"{name}-list", "data_fills": "server"} if options else {}
-        entry = tag("input", type="text", value=typed, maxlength=300, **attributes, **more)
-    return box(
+        entry = h.tag("input", type="text", value=typed, maxlength=300, **attributes, **more)
+    return h.box(
         "field wide" if field.rows else "field",
-        tag("label", field.label, for_=name),
+        h.tag("label", field.label, for_=name),
         entry,
-        tag("datalist", options, id=f"{name}-list") if options else None,
-        tag("p", fault, id=f"{name}-fault", class_="fault") if fault else None,
+        h.tag("datalist", options, id=f"{name}-list") if options else None,
+        h.tag("p", fault, id=f"{name}-fault", class_="fault") if fault else None,
     )
 
 
@@ -349,72 +314,73 @@ def _input(
 
 def answer_words(response: SuggestResponse) -> str:
     """The answer in one sentence, for who listens instead of looking."""
-    took = f"answered in {duration(response.took_ms)}"
+    took = f"answered in {w.duration(response.took_ms)}"
     if response.abstained:
-        reason = one_line(response.reason or "nothing is known of this failure", 2_000)
+        reason = w.one_line(response.reason or "nothing is known of this failure", 2_000)
         return f"No suggestion: {reason} ({took})."
     best, many = response.suggestions[0], len(response.suggestions)
-    others = f", and {count(many - 1)} more" if many > 1 else ""
-    return f"{headline(best)}, confidence {percent(best.confidence)}{others} ({took})."
+    others = f", and {w.count(many - 1)} more" if many > 1 else ""
+    return f"{headline(best)}, confidence {w.percent(best.confidence)}{others} ({took})."
 
 
 def headline(suggestion: Suggestion) -> str:
     """What is to be done, in one line."""
-    if suggestion.action == "change_parameters":
-        return f"Change the parameters: {counted(len(suggestion.changes), 'change')}"
-    if suggestion.action == "retry_unchanged":
-        after = suggestion.retry_after_ms
-        return f"Call again unchanged{f' after {duration(after)}' if after else ''}"
-    if suggestion.action == "switch_tool":
-        return f"Call another tool: {one_line(suggestion.tool or 'none is named', _MAX_VALUE)}"
-    if suggestion.action == "call_first":
-        return f"Call first: {one_line(suggestion.tool or 'none is named', _MAX_VALUE)}"
-    return "Hand it over to somebody who can decide"
+    tool = w.one_line(suggestion.tool or "none is named", _MAX_VALUE)
+    changes = w.counted(len(suggestion.changes), "change")
+    after = suggestion.retry_after_ms
+    return {
+        "change_parameters": f"Change the parameters: {changes}",
+        "retry_unchanged": f"Call again unchanged{f' after {w.duration(after)}' if after else ''}",
+        "switch_tool": f"Call another tool: {tool}",
+        "call_first": f"Call first: {tool}",
+        "escalate": "Hand it over to somebody who can decide",
+    }[suggestion.action]
 
 
 def confidence_words(suggestion: Suggestion) -> str:
     """The confidence with its interval, and what it means for a gateway."""
-    words = percent(suggestion.confidence)
+    words = w.percent(suggestion.confidence)
     if suggestion.confidence_interval is not None:
         low, high = suggestion.confidence_interval
-        words += f", 90 % interval {percent(low)} to {percent(high)}"
+        words += f", 90 % interval {w.percent(low)} to {w.percent(high)}"
     if suggestion.confidence > SURE:
-        return f"{words}; above {percent(SURE)}, where a gateway retries by itself if that is safe"
-    return f"{words}; not above {percent(SURE)}, so that a gateway leaves the decision to the agent"
+        return (
+            f"{words}; above {w.percent(SURE)}, where a gateway retries by itself if that is safe"
+        )
+    return (
+        f"{words}; not above {w.percent(SURE)}, so that a gateway leaves the decision to the agent"
+    )
 
 
-def _message(words: str) -> Html:
-    return tag("p", words, class_="said-first", role="status")
+def _message(words: str) -> h.Html:
+    return h.tag("p", words, class_="said-first", role="status")
 
 
 def _reading(
     look: Look, response: SuggestResponse, patterns: Iterable[FailurePattern]
-) -> list[Html]:
-    found = response.pattern
-    signature = found.signature
-    known = next((each for each in patterns
-                  if signature == each.signature or signature in each.wordings), None)  # fmt: skip
-    pattern: Value = "none that the nightly run has made"
-    if known is not None:
-        often = f"failed so {count(known.count)} times, mended {count(known.mended)} times"
-        pattern = link(often, look.pattern(known.pattern_id))
-    reading = section(
-        "How the error is read",
-        facts(
-            ("Kind of error", f"{found.category}, {percent(found.confidence)} sure"),
-            ("Signature", one_line(signature, 2_000)),
-            ("Pattern", pattern),
-            ("Retry", f"{'safe' if response.retry.safe else 'not safe'}: {response.retry.reason}"),
-            ("Took", duration(response.took_ms)),
-        ),
+) -> list[h.Html]:
+    found, retry = response.pattern, response.retry
+    pattern: h.Value = "none that the nightly run has made"
+    for each in patterns:
+        if found.signature in (each.signature, *each.wordings):
+            often = f"failed so {w.count(each.count)} times, mended {w.count(each.mended)} times"
+            pattern = h.link(often, look.pattern(each.pattern_id))
+            break
+    facts = h.facts(
+        ("Kind of error", f"{found.category}, {w.percent(found.confidence)} sure"),
+        ("Signature", w.one_line(found.signature, 2_000)),
+        ("Pattern", pattern),
+        ("Retry", f"{'safe' if retry.safe else 'not safe'}: {retry.reason}"),
+        ("Took", w.duration(response.took_ms)),
     )
+    reading = h.section("How the error is read", facts)
     if not response.abstained:
         return [reading]
-    abstained = section(
+    abstained = h.section(
         "No suggestion",
-        badge("abstained", "warn"),
-        p(one_line(response.reason or "Nothing is known of this failure.", 2_000)),
-        p(
+        h.badge("abstained", "warn"),
+        h.p(w.one_line(response.reason or "Nothing is known of this failure.", 2_000)),
+        h.p(
             "It learns from calls that are recorded: above all from the success that follows such "
             "a failure in the same session."
         ),
@@ -424,63 +390,59 @@ def _reading(
 
 def _suggestion(
     look: Look, place: int, each: Suggestion, by_example: Mapping[str, FailurePattern]
-) -> Html:
-    split = [("Split into", ", ".join(map(one_line, each.split)))] if each.split else []
+) -> h.Html:
+    tone: h.Tone = "good" if each.confidence > SURE else "plain"
     corrected = each.corrected_parameters
-    return section(
+    split = h.facts(("Split into", ", ".join(map(w.one_line, each.split or ()))))
+    return h.section(
         f"Suggestion {place}: {headline(each)}",
-        badge(
-            f"confidence {percent(each.confidence)}", "good" if each.confidence > SURE else "plain"
-        ),
-        p(confidence_words(each), class_="note"),
-        p(each.lesson),
-        _changes(each) if each.changes else None,
-        facts(*split) if split else None,
-        None
-        if corrected is None
-        else [tag("h3", "Corrected parameters"), code(as_json(corrected))],
-        tag("h3", "What it rests on"),
-        facts(*evidence_pairs(look, each.evidence, by_example)),
+        h.badge(f"confidence {w.percent(each.confidence)}", tone),
+        h.note(confidence_words(each)),
+        h.p(each.lesson),
+        h.plain_table("Changes", _CHANGES, each.changes) if each.changes else None,
+        split if each.split else None,
+        [h.tag("h3", "Corrected parameters"), h.code(w.as_json(corrected))]
+        if corrected is not None
+        else None,
+        h.tag("h3", "What it rests on"),
+        h.facts(*evidence_pairs(look, each.evidence, by_example)),
     )
 
 
-def _changes(suggestion: Suggestion) -> Html:
-    columns = [
-        Column("op", "Operation"),
-        Column("path", "Parameter", of=lambda each: each.path or "(everything)"),
-        Column("from", "From",
-               of=lambda each: "(absent)" if each.op == "add" else _value(each.from_)),
-        Column("value", "To",
-               of=lambda each: "(absent)" if each.op == "remove" else _value(each.value)),
-        Column("reason", "Why"),
-    ]  # fmt: skip
-    return plain_table("Changes", columns, suggestion.changes)
-
-
 def _value(value: JsonValue) -> str:
-    return one_line(json.dumps(value, ensure_ascii=False), _MAX_VALUE)
+    return w.one_line(json.dumps(value, ensure_ascii=False), _MAX_VALUE)
+
+
+_CHANGES: Final = (
+    h.Column("op", "Operation"),
+    h.Column("path", "Parameter", of=lambda each: each.path or "(everything)"),
+    h.Column("from", "From",
+             of=lambda each: "(absent)" if each.op == "add" else _value(each.from_)),
+    h.Column("value", "To",
+             of=lambda each: "(absent)" if each.op == "remove" else _value(each.value)),
+    h.Column("reason", "Why"),
+)  # fmt: skip
 
 
 def evidence_pairs(
     look: Look, evidence: Evidence, by_example: Mapping[str, FailurePattern]
-) -> list[tuple[str, Value]]:
+) -> list[tuple[str, h.Value]]:
     """What a suggestion rests on. An execution leads to the pattern that it is an example of."""
     sources = ", ".join(_SOURCES[each] for each in evidence.sources)
-    executions: list[tuple[str, Value]] = [
-        ("Execution", link(each, look.pattern(by_example[each].pattern_id)
-                           if each in by_example else None))
-        for each in evidence.execution_ids
-    ]  # fmt: skip
+    shown: list[tuple[str, h.Value]] = []
+    for each in evidence.execution_ids:
+        found = by_example.get(each)
+        shown.append(("Execution", h.link(each, look.pattern(found.pattern_id) if found else None)))
     return [
-        ("Repairs with the same edit", count(evidence.repairs)),
-        ("Successes that agree", count(evidence.successes)),
-        ("Failures after the same edit", count(evidence.failures)),
+        ("Repairs with the same edit", w.count(evidence.repairs)),
+        ("Successes that agree", w.count(evidence.successes)),
+        ("Failures after the same edit", w.count(evidence.failures)),
         ("Drawn from", sources or "nothing that was recorded"),
-        *executions,
+        *shown,
     ]
 
 
 def _body_of(look: Look, request: SuggestRequest) -> str:
     masked = look.context.redactor.call(request.execution)
     shown = request.model_copy(update={"execution": masked})
-    return as_json(shown.model_dump(mode="json", by_alias=True, exclude_defaults=True))
+    return w.as_json(shown.model_dump(mode="json", by_alias=True, exclude_defaults=True))

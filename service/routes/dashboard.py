@@ -19,10 +19,11 @@ from starlette.responses import HTMLResponse, Response
 from mongo.errors import StoreError
 from service import dashboard
 from service.context import Lifecycle
+from service.dashboard import html as h
+from service.dashboard import words as w
 from service.dashboard.agents import agent, agents
 from service.dashboard.boundaries import boundaries
 from service.dashboard.failures import failures
-from service.dashboard.html import DataTable, Html, box, choice, form, link, p, tag
 from service.dashboard.look import (
     DEFAULT_WINDOW,
     MOVED,
@@ -37,7 +38,6 @@ from service.dashboard.suggestions import suggestions
 from service.dashboard.tool import tool
 from service.dashboard.tools import tools
 from service.dashboard.try_it import try_it
-from service.dashboard.words import WINDOWS, moment
 from service.errors import NotFoundProblemError, UnavailableError, safe_message
 from service.lifecycle import Shared
 from service.logs import log_event
@@ -163,7 +163,7 @@ class Dashboard:
         return Look(
             context=context,
             workspace=query.get("workspace", DEFAULT_WORKSPACE),
-            window=next((each for each in WINDOWS if each == asked), DEFAULT_WINDOW),
+            window=next((each for each in w.WINDOWS if each == asked), DEFAULT_WINDOW),
             path=request.url.path.removeprefix(PREFIX) or "/",
             query=query,
             named=named,
@@ -205,17 +205,18 @@ def _refuse_unknown(look: Look) -> None:
     asked = look.query.get("window", look.window)
     if asked != look.window:
         raise NothingHereError(
-            f"There is no time range {asked[:_MAX_NAME]!r}.", f"Choose one of {', '.join(WINDOWS)}."
+            f"There is no time range {asked[:_MAX_NAME]!r}.",
+            f"Choose one of {', '.join(w.WINDOWS)}.",
         )
 
 
 def _missing(title: str, what: str, cure: str, status: int) -> Shown:
-    overview = link("To the overview", f"{PREFIX}/")
-    content = box("empty", p(what, class_="what"), p(cure), overview)
+    overview = h.link("To the overview", f"{PREFIX}/")
+    content = h.box("empty", h.p(what, class_="what"), h.p(cure), overview)
     return Shown(title, content, status=status)
 
 
-def _file(table: DataTable, kind: str) -> Response:
+def _file(table: h.DataTable, kind: str) -> Response:
     content, media_type = (
         (table.json(), "application/json") if kind == "json" else (table.csv(), "text/csv")
     )
@@ -250,21 +251,21 @@ def _framed(request: Request, page: Page, look: Look | None, shown: Shown) -> Re
     chosen = request.cookies.get(THEME_COOKIE, "auto")
     theme = chosen if chosen in THEMES else "auto"
     style, script = (f"{PREFIX}/static/{name}" for name in _assets())
-    head = tag(
+    head = h.tag(
         "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width,initial-scale=1"),
-        tag("title", f"{shown.title} - Aftercall"),
-        tag("link", rel="icon", href=_ICON),
-        tag("link", rel="stylesheet", href=style),
-        tag("script", src=script, defer=True),
+        h.tag("meta", charset="utf-8"),
+        h.tag("meta", name="viewport", content="width=device-width,initial-scale=1"),
+        h.tag("title", f"{shown.title} - Aftercall"),
+        h.tag("link", rel="icon", href=_ICON),
+        h.tag("link", rel="stylesheet", href=style),
+        h.tag("script", src=script, defer=True),
     )
     stale = "This page could not be brought up to date just now; it is tried again."
-    main = tag("main", tag("p", stale, class_="stale", role="alert", hidden=True),
-               tag("h1", shown.title), box("page", shown.content), id="main", tabindex=-1,
+    main = h.tag("main", h.tag("p", stale, class_="stale", role="alert", hidden=True),
+               h.tag("h1", shown.title), h.box("page", shown.content), id="main", tabindex=-1,
                data_live=shown.is_live)  # fmt: skip
-    body = tag("body", _header(page, look, theme), main, _footer(shown))
-    html = "<!doctype html>" + tag("html", head, body, lang="en-GB", data_theme=theme)
+    body = h.tag("body", _header(page, look, theme), main, _footer(shown))
+    html = "<!doctype html>" + h.tag("html", head, body, lang="en-GB", data_theme=theme)
     etag = f'"{hashlib.sha256(html.encode()).hexdigest()[:24]}"'
     headers = {**HEADERS, "etag": etag, "cache-control": "no-cache, private"}
     if shown.status == 200 and request.headers.get("if-none-match") == etag:
@@ -274,55 +275,55 @@ def _framed(request: Request, page: Page, look: Look | None, shown: Shown) -> Re
     return HTMLResponse(html, status_code=shown.status, headers=headers)
 
 
-def _header(page: Page, look: Look | None, theme: str) -> Html:
+def _header(page: Page, look: Look | None, theme: str) -> h.Html:
     to = look.link if look is not None else lambda path: PREFIX + path
     way = [
-        tag("a", each.nav, href=to(each.path),
+        h.tag("a", each.nav, href=to(each.path),
             aria_current="page" if each.path == page.path else None)
         for each in PAGES if each.nav is not None
     ]  # fmt: skip
     pickers = [] if look is None else _pickers(page, look)
     themes = [
-        tag("button", name, type="button", data_theme_choice=each,
+        h.tag("button", name, type="button", data_theme_choice=each,
             aria_pressed="true" if each == theme else "false")
         for each, name in THEMES.items()
     ]  # fmt: skip
-    colours = tag("div", themes, class_="themes", role="group", aria_label="Colours")
-    no_script = tag("noscript", p("The dashboard needs JavaScript; the same figures are at ",
-                                  link("the API", "/docs"), "."))  # fmt: skip
-    return tag(
+    colours = h.tag("div", themes, class_="themes", role="group", aria_label="Colours")
+    no_script = h.tag("noscript", h.p("The dashboard needs JavaScript; the same figures are at ",
+                                  h.link("the API", "/docs"), "."))  # fmt: skip
+    return h.tag(
         "header",
-        link("Skip to the content", "#main", "skip"),
+        h.link("Skip to the content", "#main", "skip"),
         no_script,
-        link("Aftercall", to("/"), "product"),
-        tag("nav", way, class_="way", aria_label="Pages"),
-        box("pickers", pickers, colours),
+        h.link("Aftercall", to("/"), "product"),
+        h.tag("nav", way, class_="way", aria_label="Pages"),
+        h.box("pickers", pickers, colours),
         class_="top",
     )
 
 
-def _pickers(page: Page, look: Look) -> list[Html]:
+def _pickers(page: Page, look: Look) -> list[h.Html]:
     windows = [
-        tag("a", each, href=look.again(window=each), aria_label=f"Last {words}",
+        h.tag("a", each, href=look.again(window=each), aria_label=f"Last {words}",
             aria_current="true" if each == look.window else None)
-        for each, words in WINDOWS.items()
+        for each, words in w.WINDOWS.items()
     ]  # fmt: skip
-    picked = tag("nav", windows, class_="windows", aria_label="Time range")
+    picked = h.tag("nav", windows, class_="windows", aria_label="Time range")
     if len(look.workspaces) < 2:
         return [picked]
     # What a page of its own is about is not in another workspace; the lists are.
     path = page.path if page.nav is not None else "/"
     options = [(each, each) for each in look.workspaces]
-    workspaces = form(
+    workspaces = h.form(
         f"{PREFIX}{path}",
-        choice("Workspace", "workspace", options, look.workspace),
+        h.choice("Workspace", "workspace", options, look.workspace),
         hidden=[("window", look.window)],
         class_="workspaces",
     )
     return [workspaces, picked]
 
 
-def _footer(shown: Shown) -> Html:
+def _footer(shown: Shown) -> h.Html:
     counting = "" if shown.is_complete else " - still counting what came in lately"
-    as_of = tag("p", f"As of {moment(shown.at)} UTC{counting}", role="status")
-    return tag("footer", as_of, p(f"Aftercall {VERSION}", class_="version"), class_="bottom")
+    as_of = h.tag("p", f"As of {w.moment(shown.at)} UTC{counting}", role="status")
+    return h.tag("footer", as_of, h.p(f"Aftercall {VERSION}", class_="version"), class_="bottom")
