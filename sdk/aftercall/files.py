@@ -1,10 +1,15 @@
 """Files that survive a power loss, and where a user's own are (XDG Base Directories)."""
 
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
+
+try:
+    import fcntl
+except ImportError:  # Windows: one process at a time may change a file
+    fcntl = None  # type: ignore[assignment]  # asked for before each use
 
 
 def user_folder(variable: str, below_home: str, environ: Mapping[str, str] = os.environ) -> Path:
@@ -38,3 +43,22 @@ def replace_file(target: Path, content: bytes) -> None:
         raise
     with suppress(OSError):  # folders cannot be opened on Windows
         sync_folder(target.parent)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Alone among those who lock this file or folder; waits for the others (POSIX)."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        if fcntl is not None:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)  # ends with the descriptor, also when killed
+        yield
+    finally:
+        unlock(descriptor)
+
+
+def unlock(descriptor: int) -> None:
+    """Close a file that may be locked; a process forked meanwhile has the lock through its copy."""
+    if fcntl is not None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)

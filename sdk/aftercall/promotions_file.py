@@ -13,8 +13,7 @@ import json
 import os
 import stat
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from datetime import UTC
 from pathlib import Path, PureWindowsPath
 from typing import Any
@@ -22,15 +21,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from aftercall.errors import ConfigurationError
-from aftercall.files import replace_file
+from aftercall.files import locked, replace_file
 from aftercall.models.base import Name
 from aftercall.models.tools import Promotion, Tool
 from aftercall.redaction import snake_case
-
-try:
-    import fcntl
-except ImportError:  # Windows: one process at a time may change a file
-    fcntl = None  # type: ignore[assignment]  # asked for before each use
 
 PROMOTIONS_FILE = ".tool_promotions.json"
 """Its name, in the folder that the evolved files are relative to (seed 002)."""
@@ -245,9 +239,12 @@ def update_promotions(
     Raises:
         ConfigurationError: as `read_promotions` and `write_promotions`.
     """
-    with _locked(path.parent):
-        after = dict(change(read_promotions(path, missing_ok=True)))
-        write_promotions(path, after)
+    try:
+        with locked(path.parent):
+            after = dict(change(read_promotions(path, missing_ok=True)))
+            write_promotions(path, after)
+    except OSError as error:
+        raise ConfigurationError(f"{path.parent} cannot be locked: {error}") from error
     return after
 
 
@@ -265,23 +262,6 @@ def missing_files(promotions: Mapping[str, Promotion], root: Path) -> dict[str, 
         except (MissingFileError, UnsafePathError) as error:
             found[namespace] = str(error)
     return found
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Alone among those who change a promotions file in `folder`; waits for the others."""
-    if fcntl is None:
-        yield
-        return
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise ConfigurationError(f"{folder} is no folder that can be opened: {error}") from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)  # ends with the descriptor, also when killed
-        yield
-    finally:
-        os.close(descriptor)
 
 
 class UnsafePathError(ValueError):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import ConfigurationError
-from aftercall.recording.spool import Segment, Spool
+from aftercall.recording.spool import Spool
 
 MIB = 1024 * 1024
 
@@ -31,10 +31,8 @@ def lines(*numbers: int, width: int = 1) -> list[bytes]:
 def drained(spool: Spool) -> list[bytes]:
     """All that is in the spool, oldest first, removed."""
     found: list[bytes] = []
-    while segment := spool.oldest():
-        with segment:
-            found += segment.lines()
-            segment.remove()
+    while lines_of_one := _one_segment(spool):
+        found += lines_of_one
     return found
 
 
@@ -63,7 +61,6 @@ def test_what_was_appended_comes_out_in_order(folder: Path) -> None:
     assert drained(spool) == lines(1, 2, 3)
     assert spool.waiting() == 0
     assert not spool.holds_own()
-    assert spool.oldest() is None
     assert list(folder.iterdir()) == []
 
 
@@ -81,7 +78,6 @@ def test_order_does_not_depend_on_how_it_falls_into_segments(
     expected = lines(*(number for batch in batches for number in batch))
     assert spool.waiting() == len(expected)
     assert drained(spool) == expected
-    spool.close()
 
 
 def test_a_claimed_segment_is_not_given_twice(folder: Path) -> None:
@@ -89,35 +85,36 @@ def test_a_claimed_segment_is_not_given_twice(folder: Path) -> None:
     one, two = open_spool(folder, segment_bytes=1), open_spool(folder)
     one.append(lines(1))
     one.append(lines(2))
-    one.close()
-    with _claimed(one) as first, _claimed(two) as second:
-        assert first.lines() == lines(1)
-        assert second.lines() == lines(2)
-        assert one.oldest() is None
-        assert two.oldest() is None
+    with one.oldest() as first, two.oldest() as second, one.oldest() as third:
+        assert first is not None
+        assert second is not None
+        assert (first.lines, second.lines) == (lines(1), lines(2))
+        assert third is None
 
 
-def test_an_open_segment_of_a_living_writer_is_left_alone(folder: Path) -> None:
-    """Only what its writer has sealed may be sent by others."""
+def test_nothing_is_added_to_a_segment_that_is_being_sent(folder: Path) -> None:
+    """Its writer begins another, and what was not removed is sent first again."""
     writer, reader = open_spool(folder), open_spool(folder)
     writer.append(lines(1))
-    assert reader.oldest() is None
+    with reader.oldest() as segment:
+        assert segment is not None
+        writer.append(lines(2))
+        assert segment.lines == lines(1)
     assert not reader.holds_own()
-    writer.close()
-    assert reader.waiting() == 1
-    assert drained(reader) == lines(1)
-    assert not writer.holds_own()
+    assert writer.holds_own()
+    assert reader.waiting() == 2
+    assert drained(reader) == lines(1, 2)
 
 
 @pytest.mark.real
 def test_what_a_killed_process_left_is_adopted(folder: Path) -> None:
-    """Whole lines are sent by the next process, a half-written one is skipped and counted."""
+    """Whole lines are sent by the next process, a half-written one is skipped."""
     script = (
         "import sys, time, os; from pathlib import Path\n"
         "from aftercall.recording.spool import Spool\n"
         "spool = Spool(Path(sys.argv[1]), max_bytes=10**6)\n"
         "spool.append([b'1', b'2'])\n"
-        "descriptor = next(Path(sys.argv[1]).glob('*.open'))\n"
+        "descriptor = next(Path(sys.argv[1]).glob('*.jsonl'))\n"
         "os.write(os.open(descriptor, os.O_WRONLY | os.O_APPEND), b'{\"half')\n"
         "print('ready', flush=True); time.sleep(60)\n"
     )
@@ -125,7 +122,6 @@ def test_what_a_killed_process_left_is_adopted(folder: Path) -> None:
     spool = open_spool(folder)
     spool.append(lines(3))
     assert drained(spool) == lines(1, 2, 3)
-    assert spool.torn == 1
     assert list(folder.iterdir()) == []
 
 
@@ -136,7 +132,7 @@ def test_a_process_killed_while_sending_gives_its_segment_back(folder: Path) -> 
         "import sys, time; from pathlib import Path; from aftercall.recording.spool import Spool\n"
         "spool = Spool(Path(sys.argv[1]), max_bytes=10**6)\n"
         "spool.append([b'1'])\n"
-        "segment = spool.oldest()\n"
+        "segment = spool.oldest().__enter__()\n"
         "print('ready', flush=True); time.sleep(60)\n"
     )
     killed_after(script, str(folder))
@@ -162,9 +158,10 @@ def test_what_is_being_sent_is_not_dropped(folder: Path) -> None:
     spool = open_spool(folder, max_bytes=40, segment_bytes=10)
     for number in (1, 2, 3, 4):
         spool.append(lines(number, width=9))
-    with _claimed(spool) as segment:
+    with spool.oldest() as segment:
         assert spool.append(lines(5, width=9)) == 1
-        assert segment.lines() == lines(1, width=9)
+        assert segment is not None
+        assert segment.lines == lines(1, width=9)
     assert drained(spool) == lines(1, 3, 4, 5, width=9)
 
 
@@ -199,7 +196,7 @@ def test_an_emptied_folder_is_no_trouble(folder: Path) -> None:
     spool.append(lines(3))
     for path in folder.iterdir():
         path.unlink()
-    assert spool.oldest() is None
+    assert drained(spool) == []
 
 
 def test_only_the_owner_can_read_it(folder: Path) -> None:
@@ -222,18 +219,19 @@ def test_a_folder_that_cannot_be_is_a_configuration_error(tmp_path: Path, obstac
 
 @pytest.mark.real
 def test_a_child_leaves_to_its_parent_what_is_the_parents(folder: Path) -> None:
-    """After `forget` the parent's segment is locked still, and the child writes one of its own."""
+    """After `forget` what the parent sends is locked still, and the child writes its own."""
     script = (
         "import os, sys; from pathlib import Path; from aftercall.recording.spool import Spool\n"
         "spool = Spool(Path(sys.argv[1]), max_bytes=10**6)\n"
         "spool.append([b'1'])\n"
-        "child = os.fork()\n"
-        "if child == 0:\n"
-        "    spool.forget()\n"
-        "    spool.append([b'2'])\n"
-        "    with spool.oldest() as segment:\n"
-        "        os._exit(0 if segment.lines() == [b'2'] and not spool.oldest() else 1)\n"
-        "assert os.waitpid(child, 0)[1] == 0\n"
+        "with spool.oldest():\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        spool.forget()\n"
+        "        spool.append([b'2'])\n"
+        "        with spool.oldest() as own, spool.oldest() as more:\n"
+        "            os._exit(0 if own.lines == [b'2'] and not more else 1)\n"
+        "    assert os.waitpid(child, 0)[1] == 0\n"
         "spool.append([b'3'])\n"
     )
     subprocess.run([sys.executable, "-c", script, str(folder)], check=True)
@@ -256,8 +254,6 @@ def test_many_threads_and_spools_lose_and_double_nothing(folder: Path) -> None:
     threads = [threading.Thread(target=write, args=(s, i * 50)) for i, s in enumerate(spools)]
     threads += [threading.Thread(target=send, args=(spool,)) for spool in spools]
     _run(threads)
-    for spool in spools:
-        spool.close()
     sent += drained(spools[0])
     assert sorted(sent, key=int) == lines(*range(150))
 
@@ -269,17 +265,9 @@ def _run(threads: list[threading.Thread]) -> None:
         thread.join()
 
 
-def _claimed(spool: Spool) -> Segment:
-    segment = spool.oldest()
-    assert segment is not None
-    return segment
-
-
 def _one_segment(spool: Spool) -> list[bytes]:
-    segment = spool.oldest()
-    if segment is None:
-        return []
-    with segment:
-        found = segment.lines()
+    with spool.oldest() as segment:
+        if segment is None:
+            return []
         segment.remove()
-    return found
+        return segment.lines

@@ -103,7 +103,6 @@ class Courier:
         self._losses = losses
         self._max_batch = max_batch
         self._hand: list[bytes] = []
-        self._torn = 0
         self._disk_failed = False
         self._failures = 0  # of requests, since the last answer
         self._retry_at = 0.0  # time.monotonic()
@@ -148,8 +147,6 @@ class Courier:
         with self._lock:
             self._lose(len(self._hand), "the service was away at the end, and there was no spool")
             self._hand = []
-        if self._spool is not None:
-            self._spool.close()
 
     def disconnect(self) -> None:
         """Close the client; for the thread that made the rounds, after the last one."""
@@ -232,14 +229,10 @@ class Courier:
             self._empty_queue()  # or it would overflow while a long backlog is sent
 
     def _send_oldest(self, spool: Spool) -> bool:
-        segment = spool.oldest()
-        torn, self._torn = spool.torn - self._torn, spool.torn
-        with self._lock:
-            self._lose(torn, "a process was killed while it wrote them to the spool")
-        if segment is None:
-            return False
-        with segment:
-            unsent, done, refusal = self._send(segment.lines())
+        with spool.oldest() as segment:
+            if segment is None:
+                return False
+            unsent, done, refusal = self._send(segment.lines)
             if unsent:
                 done["rejected"] = 0  # the segment stays whole: they are refused again
             else:
