@@ -18,8 +18,13 @@ from aftercall.client import Client
 from aftercall.client.transport import MAX_BODY_BYTES
 from aftercall.errors import ConfigurationError
 from aftercall.models import Execution
-from aftercall.recording.delivery import Courier, LossReport
-from aftercall.recording.recorder import Recorder, RecorderStats, state_folder
+from aftercall.recording.recorder import (
+    Courier,
+    LossReport,
+    Recorder,
+    RecorderStats,
+    state_folder,
+)
 from aftercall.redaction import Redactor
 from tests.sdk import loopback
 from tests.sdk.loopback import Fault, Loopback

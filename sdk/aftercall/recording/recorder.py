@@ -8,7 +8,8 @@ import threading
 import time
 import traceback
 import weakref
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from hashlib import sha256
@@ -16,17 +17,35 @@ from pathlib import Path
 from typing import Final, Self
 
 from aftercall.client import Client
-from aftercall.client.transport import BASE_URL, checked_base_url
-from aftercall.errors import ConfigurationError
+from aftercall.client.transport import (
+    BASE_URL,
+    MAX_BODY_BYTES,
+    checked_base_url,
+    encode,
+    full_jitter_s,
+    record_encoded,
+)
+from aftercall.errors import (
+    AftercallError,
+    ApiError,
+    ConfigurationError,
+    ConflictError,
+    InvalidRequestError,
+    TooLargeError,
+)
 from aftercall.files import user_folder
 from aftercall.models import MAX_BATCH, Execution
-from aftercall.recording.delivery import Courier, LossReport
 from aftercall.recording.spool import Spool
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
 _LOGGER = logging.getLogger("aftercall")
 STATE_FOLDER: Final = ""
 """Spool in `aftercall/spool` below `$XDG_STATE_HOME`, or `~/.local/state` when that is not set."""
+
+_SWEEP_S = 10.0
+"""How often an idle courier looks for segments that dead processes left behind."""
+_MAX_RETRY_AFTER_S = 300.0
+_WARN_AGAIN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +306,247 @@ def _subfolder(base_url: str) -> str:
     url = checked_base_url(base_url)
     host = re.sub(r"[^a-z0-9.]+", "-", url.netloc.decode().lower()).strip("-.")
     return f"{host}-{sha256(base_url.rstrip('/').encode()).hexdigest()[:8]}"
+
+
+class LossReport:
+    """Warns of lost executions: the first at once, further ones together once per minute."""
+
+    def __init__(self) -> None:
+        self._next_at = 0.0  # time.monotonic()
+        self._lost: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def add(self, reason: str, lost: int) -> None:
+        """Note `lost` executions; `reason` is logged, so it holds nothing of what they said."""
+        with self._lock:
+            self._lost[reason] += lost
+
+    def warn(self, *, now: bool = False) -> None:
+        """Log what was noted, if the minute is over or `now` says so."""
+        with self._lock:
+            if not self._lost or (time.monotonic() < self._next_at and not now):
+                return
+            self._next_at = time.monotonic() + _WARN_AGAIN_S
+            lost, self._lost = self._lost, Counter()
+        for reason, number in lost.items():
+            _LOGGER.warning("%d executions were not recorded: %s", number, reason)
+
+
+class Courier:
+    """Carries executions from the queue to the service, or to the spool while it is away.
+
+    One thread makes the rounds. `rescue` may be called from another one when that thread hangs in a
+    request: what it holds is in `_hand` until it is acknowledged, and so can be put aside.
+
+    `connect` is called when something is first sent: a client costs some 20 ms (TLS) that a process
+    which only forks need not pay.
+    """
+
+    def __init__(
+        self,
+        queue: deque[Execution],
+        connect: Callable[[], Client],
+        *,
+        redactor: Redactor | None,
+        spool: Spool | None,
+        losses: LossReport,
+        max_batch: int,
+    ) -> None:
+        self._queue = queue
+        self._connect = connect
+        self._client: Client | None = None
+        self._redactor = redactor
+        self._spool = spool
+        self._losses = losses
+        self._max_batch = max_batch
+        self._hand: list[bytes] = []
+        self._disk_failed = False
+        self._failures = 0  # of requests, since the last answer
+        self._retry_at = 0.0  # time.monotonic()
+        self._lock = threading.Lock()  # of _hand and counts
+        self.counts: Counter[str] = Counter()  # see `RecorderStats`
+
+    @property
+    def pause_s(self) -> float:
+        """Seconds until the service should be tried again; 0 while it answers."""
+        return max(0.0, self._retry_at - time.monotonic())
+
+    @property
+    def idle_s(self) -> float:
+        """Seconds after which the next round is due even if nothing is recorded."""
+        return min(self.pause_s or _SWEEP_S, _SWEEP_S)
+
+    def round(self, *, try_now: bool) -> None:
+        """Deliver what the queue holds now, then what the spool holds.
+
+        With `try_now` the service is asked even if it was away a moment ago.
+        """
+        if try_now:
+            self._retry_at = 0.0
+        self._empty_queue()
+        try:
+            while self._spool is not None and not self.pause_s and self._send_oldest(self._spool):
+                self._empty_queue()  # or it would overflow while a long backlog is sent
+        except OSError as error:
+            self._disk_trouble(error)
+
+    def all_acknowledged(self) -> bool:
+        """Whether nothing of this recorder waits here or in the spool."""
+        return not self._hand and not (self._spool and self._spool.holds_own())
+
+    def rescue(self) -> None:
+        """Put all that is not acknowledged into the spool, from whichever thread."""
+        with self._lock:
+            self._hand = self._hand.copy()  # another list: not the one that may be on its way
+            while self._queue:
+                self._encode_next()
+        self._put_aside()
+
+    def close(self) -> None:
+        """Put aside or give up what is left."""
+        self.rescue()
+        self._lose(len(self._hand), "the service was away at the end, and there was no spool")
+        self._hand = []
+
+    def disconnect(self) -> None:
+        """Close the client; for the thread that made the rounds, after the last one."""
+        if self._client is not None:
+            self._client.close()
+
+    def _empty_queue(self) -> None:
+        waiting = len(self._queue)
+        while self._hand or (waiting > 0 and self._queue):
+            if not self._hand:
+                waiting -= self._take(min(waiting, self._max_batch))
+            # Behind what waits already: a repair is found by the order of failure and success.
+            behind = self._spool is not None and self._spool.holds_own()
+            if not behind and not self.pause_s:
+                lines = self._hand
+                unsent = self._send(lines)
+                with self._lock:
+                    if self._hand is lines:
+                        self._hand = unsent
+            if not self._put_aside():
+                return
+
+    def _take(self, most: int) -> int:
+        """Fill the hand with a request's worth; returns how many were taken."""
+        taken = size = 0
+        with self._lock:
+            while self._queue and taken < most and size < MAX_BODY_BYTES:
+                size += self._encode_next()
+                taken += 1
+        return taken
+
+    def _encode_next(self) -> int:
+        """Move an execution from the queue to the hand; returns its bytes. Holds the lock."""
+        # Encoding is plain Python: without this, whoever records could wait 5 ms for its turn.
+        time.sleep(0)
+        execution = self._queue.popleft()
+        try:
+            line = encode(execution, self._redactor)
+        # What callers hand over, or change later, may be anything.
+        except Exception as error:  # noqa: BLE001
+            problem = f"they could not be encoded ({type(error).__name__})"
+        else:
+            if len(line) + 2 <= MAX_BODY_BYTES:
+                self._hand.append(line)
+                return len(line)
+            problem = f"an execution of {len(line):,} bytes is larger than a request may be"
+        self.counts["rejected"] += 1
+        self._losses.add(problem, 1)
+        return 0
+
+    def _put_aside(self) -> bool:
+        """Spool what is in hand; False where it stays there."""
+        with self._lock:
+            if not self._hand:
+                return True
+            if self._spool is None:
+                return False
+            try:
+                dropped = self._spool.append(self._hand)
+            except OSError as error:
+                self._disk_trouble(error)
+                return False
+            self._disk_failed = False
+            self._hand = []
+        full = "the spool was full; raise max_spool_bytes or bring the service back"
+        self._lose(dropped, full)
+        return True
+
+    def _send_oldest(self, spool: Spool) -> bool:
+        with spool.oldest() as segment:
+            if segment is None or self._send(segment.lines):
+                return False
+            segment.remove()
+            return True
+
+    def _send(self, lines: Sequence[bytes]) -> list[bytes]:
+        """Send executions until the service turns out to be away; what may be sent again."""
+        groups = deque(_body_sized(lines, self._max_batch))
+        while groups and not self.pause_s:
+            group = groups.popleft()
+            try:
+                self._client = self._client or self._connect()
+                receipt = self._client.send(record_encoded(group))
+            except (InvalidRequestError, TooLargeError, ConflictError) as error:
+                # One bad record must not take its neighbours with it.
+                if middle := len(group) // 2:
+                    groups.extendleft((group[middle:], group[:middle]))
+                else:
+                    self._lose(1, f"the service answered {error.status} {error.code}", "rejected")
+            except AftercallError as error:
+                self._back_off(error)
+                groups.appendleft(group)
+            else:
+                if self._failures:
+                    _LOGGER.info("the service takes executions again")
+                self._failures = 0
+                with self._lock:
+                    self.counts.update(sent=receipt.accepted, duplicates=receipt.duplicates)
+                named = "the service named them in its receipt"
+                self._lose(len(receipt.rejected), named, "rejected")
+        return [line for group in groups for line in group]
+
+    def _back_off(self, error: AftercallError) -> None:
+        self._failures += 1
+        wait_s = full_jitter_s(self._failures, base_s=0.5, cap_s=30.0)
+        reason = f"{type(error).__name__}: {error}"
+        if isinstance(error, ApiError):
+            # Without a word of what was sent: a service's message may quote its input.
+            reason = f"it answered {error.status} {error.code}"
+            wait_s = max(wait_s, min(error.retry_after_s or 0.0, _MAX_RETRY_AFTER_S))
+        self._retry_at = time.monotonic() + max(wait_s, 0.01)
+        if self._failures == 1:
+            _LOGGER.warning("the service takes no executions at the moment: %s", reason)
+
+    def _lose(self, number: int, reason: str, how: str = "dropped") -> None:
+        if number:
+            with self._lock:
+                self.counts[how] += number
+            self._losses.add(reason, number)
+
+    def _disk_trouble(self, error: OSError) -> None:
+        if not self._disk_failed:
+            _LOGGER.warning(
+                "the spool cannot be used (%s); executions wait in memory", error.strerror
+            )
+        self._disk_failed = True
+
+
+def _body_sized(lines: Sequence[bytes], max_lines: int) -> Iterator[list[bytes]]:
+    """The lines in order, in groups that each fit into one request."""
+    group: list[bytes] = []
+    size = 2  # the brackets of the list
+    for line in lines:
+        if group and (len(group) >= max_lines or size + len(line) + 1 > MAX_BODY_BYTES):
+            yield group
+            group, size = [], 2
+        group.append(line)
+        size += len(line) + 1
+    if group:
+        yield group
 
 
 _RECORDERS: "weakref.WeakSet[Recorder]" = weakref.WeakSet()

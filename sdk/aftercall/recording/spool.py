@@ -58,6 +58,7 @@ class Spool:
         self._max_bytes = max_bytes
         self._segment_bytes = min(segment_bytes, max(1, max_bytes // 4))
         self._last_name = 0
+        self._path = directory
         self.forget()
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
