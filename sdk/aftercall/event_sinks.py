@@ -3,8 +3,6 @@
 import inspect
 import json
 import logging
-import os
-import stat
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,12 +14,10 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, Field
 
 from aftercall.errors import ConfigurationError
+from aftercall.files import append_line
 from aftercall.json_values import MAX_NAME_CHARS, JsonObject, bounded_json, clean_text
 from aftercall.models.calls import ExecutionError, execution_of
 from aftercall.reflection.reflected_call import ExecutionSink
-
-if sys.platform != "win32":
-    import fcntl
 
 MAX_MESSAGE_CHARS = 500
 """Longest message of a result: enough to recognise an error, too little to carry a document."""
@@ -206,7 +202,7 @@ class JsonLinesSink:
         self._max_bytes = max_bytes
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(self._open())
+            append_line(self._path, b"")
         except OSError as error:
             raise ConfigurationError(
                 f"the event file {self._path} cannot be written ({error.strerror or error}); "
@@ -220,38 +216,7 @@ class JsonLinesSink:
             OSError: it cannot be written.
         """
         line = event.model_dump_json(exclude_none=True).encode() + b"\n"
-        while not self._append(line):
-            pass
-
-    def _append(self, line: bytes) -> bool:
-        """Whether it was appended: not to a file that is full, or was moved away meanwhile."""
-        descriptor = self._open()
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            now = os.fstat(descriptor)
-            if not (self._path.exists() and os.path.samestat(now, self._path.stat())):
-                return False
-            if now.st_size and now.st_size + len(line) > self._max_bytes:
-                self._path.replace(f"{self._path}.1")
-                return False
-            if now.st_size and os.pread(descriptor, 1, now.st_size - 1) != b"\n":
-                line = b"\n" + line
-            if os.write(descriptor, line) < len(line):
-                raise OSError("the line was cut short")  # the disk is full; the next one knows
-            return True
-        finally:
-            # By name too: a process forked meanwhile has the same lock through its copy.
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-            os.close(descriptor)
-
-    def _open(self) -> int:
-        # Without waiting for the reader of a pipe.
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
-        descriptor = os.open(self._path, flags, 0o600)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise OSError("it is no regular file")
-        return descriptor
+        append_line(self._path, line, max_bytes=self._max_bytes)
 
 
 class RecorderSink:

@@ -88,18 +88,6 @@ def drips(handler: Handler) -> None:
         handler.wfile.flush()
 
 
-def floods(size: int) -> Answer:
-    """An answer of `size` bytes."""
-
-    def answer(handler: Handler) -> None:
-        _begin(handler, size)
-        part = b" " * 65536
-        for _ in range(size // len(part)):
-            handler.wfile.write(part)
-
-    return answer
-
-
 def _begin(handler: Handler, length: int) -> None:
     handler.send_response(200)
     handler.send_header("content-length", str(length))

@@ -361,19 +361,13 @@ async def test_promotions_cannot_make_the_evolver_read_other_files(
     assert any("the original" in note for note in result.notes)
 
 
-async def test_a_changelog_that_cannot_be_written_is_caught_up(home: Home) -> None:
-    """The promotion stands, and the next evolution adds the line that is missing."""
+async def test_a_changelog_that_cannot_be_written_is_noted(home: Home) -> None:
+    """The promotion stands."""
     (home.root / CHANGELOG_FILE).mkdir()
-    home.chat.says(fenced(NEW), fenced(NEWER))
+    home.chat.says(fenced(NEW))
     result = await home.evolve()
     assert result.status == "evolved"
     assert any("the changelog could not be written" in note for note in result.notes)
-    (home.root / CHANGELOG_FILE).rmdir()
-    await home.evolve()
-    first, second = read_changelog(home.root / CHANGELOG_FILE)
-    assert (first.version, first.source) == ("1.1.0", "found")
-    assert first.sha256 == hashlib.sha256(NEW.encode()).hexdigest()
-    assert (second.version, second.source) == ("1.2.0", "evolved")
 
 
 EVOLVES = """
@@ -447,7 +441,7 @@ def test_processes_that_evolve_at_once_lose_no_entry(home: Home) -> None:
 @pytest.mark.real
 @pytest.mark.parametrize(
     ("killed_at", "promoted"),
-    [("_create", False), ("update_promotions", False), ("append_entries", True)],
+    [("_create", False), ("update_promotions", False), ("append_entry", True)],
 )
 async def test_a_kill_leaves_nothing_half_done(home: Home, killed_at: str, promoted: bool) -> None:
     """Before the file, between file and promotion, and before the changelog; then all goes on."""
@@ -463,7 +457,7 @@ async def test_a_kill_leaves_nothing_half_done(home: Home, killed_at: str, promo
     assert result.status == "evolved", result.why
     assert result.version == ("1.1.0" if killed_at == "_create" else "1.2.0")
     versions = [entry.version for entry in read_changelog(home.root / CHANGELOG_FILE)]
-    assert versions == (["1.1.0", "1.2.0"] if promoted else [result.version])
+    assert versions == [result.version]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from aftercall.evolution.files import (
     ChangelogEntry,
     ScriptError,
-    append_entries,
+    append_entry,
     create_beside,
     read_changelog,
     resolve_script,
@@ -43,13 +43,14 @@ def test_whatever_a_script_is_called_its_versions_stay_in_its_folder(
     try:
         made = versioned_name(name, version)
     except ScriptError:
-        assert not re.fullmatch(r"(\.[A-Za-z0-9]{1,10})?", Path(name).suffix)
+        assert (
+            not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*(\.[A-Za-z0-9]{1,10})?", name) or len(name) > 100
+        )
         return
     assert os.path.basename(made) == made  # noqa: PTH119  # the plain truth about a segment
     assert not made.startswith((".", "-"))
     assert made.isprintable()
     assert not set(made) & set("/\\ ;$`'\"<>|&*?~:%")
-    assert len(made.encode()) < 200
     assert version_in(made, name) == version
 
 
@@ -149,7 +150,7 @@ def test_any_text_stays_in_its_line(
     path = tmp_path_factory.mktemp("log") / "log.jsonl"
     entries = [entry(reason=text, mutation=f"\n## {text}\u2028```") for text in texts]
     for one in entries:
-        append_entries(path, [one])
+        append_entry(path, one)
     assert read_changelog(path) == entries
     if entries:
         lines = path.read_bytes().split(b"\n")
@@ -160,8 +161,8 @@ def test_any_text_stays_in_its_line(
 def test_half_a_line_swallows_no_other(tmp_path: Path) -> None:
     """A killed process leaves half of its entry; those before and after it are whole."""
     path = tmp_path / "log.jsonl"
-    append_entries(path, [entry()])
+    append_entry(path, entry())
     with path.open("ab") as file:
         file.write(b'{"at": "2026-02-')
-    append_entries(path, [entry(version="1.2.0")])
+    append_entry(path, entry(version="1.2.0"))
     assert [one.version for one in read_changelog(path)] == ["1.1.0", "1.2.0"]

@@ -241,11 +241,11 @@ def _error_of(response: httpx2.Response) -> AftercallError:
         code=body.code,
         message=body.message,
         details=body.details,
-        retry_after_s=_retry_after_s(response.headers.get("retry-after")),
+        retry_after_s=retry_after_s(response.headers.get("retry-after")),
     )
 
 
-def _retry_after_s(text: str | None) -> float | None:
+def retry_after_s(text: str | None) -> float | None:
     """Seconds of a Retry-After header (RFC 9110, 10.2.3): a count, or a date."""
     if text is None:
         return None

@@ -9,13 +9,14 @@ accepted there comes near the tools. Nothing of it is run but by the checks (see
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from pydantic import TypeAdapter
 
 from aftercall.background import to_the_end
+from aftercall.client import AsyncClient
 from aftercall.errors import AftercallError, NotFoundError
 from aftercall.evolution.chat import MAX_FAILURES, MAX_PAST_EVOLUTIONS, ChatEvolver
 from aftercall.evolution.checks import (
@@ -31,7 +32,6 @@ from aftercall.evolution.checks import (
 )
 from aftercall.evolution.files import (
     CHANGELOG_FILE,
-    AcceptedCode,
     ChangelogEntry,
     ScriptError,
     commit,
@@ -49,18 +49,17 @@ from aftercall.evolution.tasks import (
     EvolvedCode,
     Evolver,
     EvolverError,
+    EvolvingTool,
     PastEvolution,
     PastFailure,
     RejectedCode,
     UnusableAnswerError,
 )
-from aftercall.json_values import JsonObject, clean_text
+from aftercall.json_values import clean_text
 from aftercall.models import (
     MAX_SCENARIO,
     Evolution,
     Promotion,
-    PromotionHistory,
-    PromotionStatus,
     SimilarFailure,
     ToolSpec,
 )
@@ -88,44 +87,8 @@ _MAX_NOTE = 1_000
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
 
 
-class EvolutionService(Protocol):
-    """What is asked of the service; `aftercall.AsyncClient` has it."""
-
-    async def tool_failures(
-        self, tool_id: str, *, scenario: str | None = None, limit: int | None = None
-    ) -> list[SimilarFailure]:
-        """Past failures, those in scenarios like this one first."""
-
-    async def find_evolutions(self, scenario: str, *, limit: int = 5) -> list[Evolution]:
-        """Past evolutions, nearest to the scenario first."""
-
-    async def promotion_history(self, namespace: str) -> PromotionHistory:
-        """All that was ever promoted in a namespace."""
-
-    async def promote(self, namespace: str, promotion: Promotion) -> PromotionStatus:
-        """Tell of a promotion; the service keeps its reason and mutation as a pattern."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvolvingTool:
-    """A tool that is a script on this machine.
-
-    Args:
-        tool_id: only data, never a part of a path.
-        namespace: the capability that the new version is promoted in.
-        script: its original script, below the folder of the promotions file.
-        version: the original's.
-        checks: what a new version must pass. Scripts that are no Python must have some, for nothing
-            else would show that they are whole.
-    """
-
-    tool_id: str
-    namespace: str
-    script: Path
-    version: str = "1.0.0"
-    description: str = ""
-    input_schema: JsonObject | None = None
-    checks: Checks | None = None
+EvolutionService: TypeAlias = AsyncClient
+"""Asked for failures and like evolutions, and told of a promotion, which it keeps as a pattern."""
 
 
 async def evolve(
@@ -349,24 +312,24 @@ class _Work:
         return whole, await run_checks(self._tool.checks, file_name=name, code=whole)
 
     async def keep(self, task: EvolutionTask, accepted: EvolvedCode) -> dict[str, Any]:
-        candidate = AcceptedCode(
-            tool_id=self._tool.tool_id,
-            namespace=self._tool.namespace,
+        keeping = asyncio.to_thread(
+            commit,
+            self._tool,
+            self._script,
+            self._promotions_file,
             code=accepted.code,
-            original_version=self._tool.version,
             made_from=self._version,
             reason=task.reason.strip()[:_MAX_REASON],
             mutation=(task.mutation_hint.strip() or accepted.summary)[:_MAX_REASON],
+            known_versions=[*self._known_versions, parse_version(self._version)],
         )
-        known = [*self._known_versions, parse_version(self._version)]
-        keeping = asyncio.to_thread(commit, candidate, self._script, self._promotions_file, known)
         # It is done to the end, also when the caller is cancelled meanwhile.
         file, promotion, notes = await to_the_end(asyncio.ensure_future(keeping))
         self.notes += notes
         knows = self._service is not None
         if self._service is not None:
             try:
-                await self._service.promote(candidate.namespace, promotion)
+                await self._service.promote(self._tool.namespace, promotion)
             except (AftercallError, ValueError) as error:
                 knows = False
                 problem = f"the service does not know of the promotion: {error}"[:_MAX_NOTE]

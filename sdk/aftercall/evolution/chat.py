@@ -15,7 +15,7 @@ from itertools import count
 
 import httpx2
 
-from aftercall.client.transport import checked_base_url, full_jitter_s
+from aftercall.client.transport import checked_base_url, full_jitter_s, retry_after_s
 from aftercall.errors import ConfigurationError
 from aftercall.evolution.tasks import (
     EvolutionTask,
@@ -32,7 +32,6 @@ MAX_PAST_EVOLUTIONS = 5
 _MAX_TEXT = 2_000
 _MAX_CHARS = {"description": 4_000, "why": 4_000, "code": 20_000, "input_schema": 20_000}
 """Bounds of what is quoted, in items and characters: a prompt must fit a small model's window."""
-_MAX_ANSWER_BYTES = 2 * 1024 * 1024
 _RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 _KEY = re.compile(r"[!-~]+", re.ASCII)
 
@@ -122,7 +121,7 @@ class ChatEvolver:
         """The new version's source, as the model wrote it; checked by nobody yet.
 
         Raises:
-            UnusableAnswerError: cut off, refused, not one piece of code, or too long.
+            UnusableAnswerError: cut off, refused, or not one piece of code.
             EvolverError: no answer of the API in time, or it said no.
         """
         question = {
@@ -135,7 +134,7 @@ class ChatEvolver:
             # One deadline over everything: a server that sends a byte now and then never lets a
             # timeout between two reads run out.
             async with asyncio.timeout(self._timeout_s):
-                content = await self._ask(json.dumps(question).encode())
+                content = await self._ask(question)
         except TimeoutError as error:
             raise EvolverError(
                 f"{self._origin} gave no whole answer in {self._timeout_s:g} s; it may be "
@@ -143,15 +142,10 @@ class ChatEvolver:
             ) from error
         return await asyncio.to_thread(_code_of, content, task.language)
 
-    async def _ask(self, question: bytes) -> bytes:
+    async def _ask(self, question: dict[str, object]) -> bytes:
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._timeout_s
-        headers = {
-            "accept": "application/json",
-            "accept-encoding": "identity",
-            "content-type": "application/json",
-            "user-agent": "aftercall-sdk",
-        }
+        headers = {"accept": "application/json", "user-agent": "aftercall-sdk"}
         if self._api_key is not None:
             headers["authorization"] = f"Bearer {self._api_key}"
         async with httpx2.AsyncClient(
@@ -164,51 +158,33 @@ class ChatEvolver:
             for attempt in count(1):
                 wait_s = full_jitter_s(attempt, base_s=0.5, cap_s=10.0)
                 try:
-                    status, asked_s, content = await self._send(http, question)
-                except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
+                    response = await http.post(self._url, json=question)
+                except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                     if attempt > self._retries or not isinstance(error, _PASSING):
-                        raise EvolverError(self._trouble(error)) from None  # it holds the headers
+                        told = f"{type(error).__name__}: {self._shown(str(error))}"
+                        raise EvolverError(
+                            f"no answer from {self._origin} ({told.removesuffix(': ')}); check "
+                            "base_url, and that the server runs"
+                        ) from None  # it holds the headers
                 else:
-                    if status == httpx2.codes.OK:
-                        return content
+                    if response.status_code == httpx2.codes.OK:
+                        return response.content
+                    asked_s = retry_after_s(response.headers.get("retry-after"))
                     wait_s = wait_s if asked_s is None else asked_s
                     is_last = attempt > self._retries or clock() + wait_s >= deadline
-                    if is_last or status not in _RETRIED:
-                        raise EvolverError(self._refusal(status, content))
+                    if is_last or response.status_code not in _RETRIED:
+                        raise EvolverError(self._refusal(response))
                 await asyncio.sleep(wait_s)
         raise AssertionError("the last attempt returns or raises")
 
-    async def _send(
-        self, http: httpx2.AsyncClient, question: bytes
-    ) -> tuple[int, float | None, bytes]:
-        async with http.stream("POST", self._url, content=question) as response:
-            packed = response.headers.get("content-encoding", "identity").lower()
-            if packed != "identity":
-                # Asked not to; and a small body could unpack to any size.
-                raise EvolverError(f"the answer is packed as {self._shown(packed)}")
-            content = bytearray()
-            async for part in response.aiter_raw():
-                content += part
-                if len(content) > _MAX_ANSWER_BYTES:
-                    raise UnusableAnswerError(
-                        f"the answer has more than {_MAX_ANSWER_BYTES:,} bytes; lower max_tokens"
-                    )
-            # A date, which these APIs do not send, is not read.
-            asked = response.headers.get("retry-after", "").strip()
-            asked_s = float(asked) if re.fullmatch(r"[0-9]{1,5}", asked) else None
-            return response.status_code, asked_s, bytes(content)
-
-    def _refusal(self, status: int, content: bytes) -> str:
+    def _refusal(self, response: httpx2.Response) -> str:
+        status = response.status_code
         cure = _CURES.get(status, "look at the server's log")
         if status < httpx2.codes.BAD_REQUEST:
             cure = "base_url must name the API itself; redirects are not followed"
-        text = self._shown(content[:4096].decode(errors="replace"))
+        text = self._shown(response.text[:4096])
         shown = f" ({text})" if text else ""
         return f"{self._origin} answered with status {status}; {cure}{shown}"
-
-    def _trouble(self, error: Exception) -> str:
-        text = f"{type(error).__name__}: {self._shown(str(error))}".removesuffix(": ")
-        return f"no answer from {self._origin} ({text}); check base_url, and that the server runs"
 
     def _shown(self, text: str) -> str:
         if self._api_key:
@@ -285,8 +261,6 @@ _BLOCK = re.compile(  # CommonMark 4.5
     re.DOTALL | re.MULTILINE,
 )
 
-_FORM = "answer with exactly one fenced code block"
-
 
 def _code_of(content: bytes, language: str) -> EvolvedCode:
     try:
@@ -313,21 +287,19 @@ def _code_of(content: bytes, language: str) -> EvolvedCode:
 def read_code(answer: str, *, language: str) -> EvolvedCode:
     """The code that an answer gives."""
     text = _THOUGHTS.sub("", answer, count=1).replace("\r\n", "\n").strip()
-    if not text:
-        raise UnusableAnswerError(f"the answer is empty; {_FORM}")
     blocks, prose = list(_BLOCK.finditer(text)), _BLOCK.sub("", text)
+    code = blocks[0]["code"].removesuffix("\n") if blocks else ""
+    problem = ""
     if re.search(_FENCE, prose, re.MULTILINE):
-        raise UnusableAnswerError("the code block in the answer has no end; it may be cut off")
-    if not blocks:
-        raise UnusableAnswerError(f"the answer holds no code block; {_FORM}")
-    if len(blocks) > 1:
-        raise UnusableAnswerError(
-            f"the answer holds {len(blocks)} code blocks, and which one is meant is not known; "
-            f"{_FORM}"
-        )
-    if blocks[0]["info"].strip().lower() == "json" != language:  # it could pass for an expression
-        raise UnusableAnswerError(f"the answer holds JSON and no source; {_FORM}")
-    code = blocks[0]["code"].removesuffix("\n")
-    if not code.strip():
-        raise UnusableAnswerError(f"the code in the answer is empty; {_FORM}")
+        problem = "holds a code block without an end; it may be cut off"
+    elif not blocks:
+        problem = "holds no code block"
+    elif len(blocks) > 1:
+        problem = f"holds {len(blocks)} code blocks"
+    elif not code.strip():
+        problem = "holds no code in its block"
+    elif blocks[0]["info"].strip().lower() == "json" != language:  # it could pass for an expression
+        problem = "holds JSON and no source"
+    if problem:
+        raise UnusableAnswerError(f"the answer {problem}; answer with one fenced code block")
     return EvolvedCode(code, " ".join(prose.split())[:500])

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 from pydantic import Field
 
 from aftercall.errors import AftercallError
+from aftercall.evolution.checks import Checks
 from aftercall.json_values import JsonObject
 from aftercall.models import Promotion, Severity
 from aftercall.models.base import Name, Text, WireModel
@@ -131,3 +132,25 @@ class EvolutionResult(WireModel):
     notes: list[Text] = Field(
         default_factory=list, description="What went otherwise than hoped, and did no harm."
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvolvingTool:
+    """A tool that is a script on this machine.
+
+    Args:
+        tool_id: only data, never a part of a path.
+        namespace: the capability that the new version is promoted in.
+        script: its original script, below the folder of the promotions file.
+        version: the original's.
+        checks: what a new version must pass. Scripts that are no Python must have some, for nothing
+            else would show that they are whole.
+    """
+
+    tool_id: str
+    namespace: str
+    script: Path
+    version: str = "1.0.0"
+    description: str = ""
+    input_schema: JsonObject | None = None
+    checks: Checks | None = None
