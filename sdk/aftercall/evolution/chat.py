@@ -161,9 +161,9 @@ class ChatEvolver:
                     response = await http.post(self._url, json=question)
                 except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                     if attempt > self._retries or not isinstance(error, _PASSING):
-                        told = f"{type(error).__name__}: {self._shown(str(error))}"
+                        text = f"{type(error).__name__}: {self._shown(str(error))}"
                         raise EvolverError(
-                            f"no answer from {self._origin} ({told.removesuffix(': ')}); check "
+                            f"no answer from {self._origin} ({text.removesuffix(': ')}); check "
                             "base_url, and that the server runs"
                         ) from None  # it holds the headers
                 else:

@@ -440,7 +440,7 @@ class Courier:
 
     def _encode_next(self) -> int:
         """Move an execution from the queue to the hand; returns its bytes. Holds the lock."""
-        # Encoding is plain Python: without this, whoever records could wait 5 ms for its turn.
+        # Encoding is plain Python: without this, a recording thread could wait 5 ms for its turn.
         time.sleep(0)
         execution = self._queue.popleft()
         try:
