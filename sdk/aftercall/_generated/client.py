@@ -139,7 +139,7 @@ class Client(BaseClient):
         return self._send("PUT", path, promotion, models.PromotionStatus, masked=PROMOTION_TEXTS)
 
     def get_promotion(self, namespace: str) -> models.PromotionStatus:
-        """The promotion that holds, and how both versions fared."""
+        """The promotion that holds, and how both versions did."""
         return self._get(_promotion(namespace), models.PromotionStatus)
 
     def remove_promotion(self, namespace: str) -> None:

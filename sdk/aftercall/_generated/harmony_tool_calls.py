@@ -44,7 +44,7 @@ class HarmonyToolCalls:
     with their result is read, in this stream or, after `close`, in the next one of the request.
 
     Where `feed` is interrupted while a call runs (a cancelled task, Ctrl-C), that call ends as
-    `cancelled` and has no result; whoever goes on gets the items around it with the next `feed` or
+    `cancelled` and has no result; the next caller gets the items around it with the next `feed` or
     `close`, which also runs the calls behind it.
 
     Not safe for several threads at once: a stream has an order.

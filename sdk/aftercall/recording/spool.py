@@ -124,7 +124,7 @@ class Spool:
                 unlock(descriptor)
 
     def waiting(self) -> int:
-        """Executions in the spool, whoever put them there."""
+        """Executions in the spool, by any process."""
         return sum(len(_lines(path)) for path in self._files())
 
     def holds_own(self) -> bool:
@@ -178,7 +178,7 @@ def _try_lock(path: Path) -> int:
         return -1
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if path.exists():  # else whoever had the lock before has removed it
+        if path.exists():  # else the one that had the lock before has removed it
             return descriptor
     except BlockingIOError:
         pass
