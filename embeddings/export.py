@@ -34,7 +34,6 @@ from embeddings.protocol import EmbeddingError, Vectors
 
 MIN_COSINE = 0.9999
 """Between the export and torch, for every check text; fp32 on both sides gives 0.9999998."""
-
 CHECK_BATCHES: tuple[tuple[str, ...], ...] = (
     ("Invalid parameter: topK must be <= 10",),
     ("", "a", "Unknown timezone 'Europe/Zurch'. Did you mean 'Europe/Zurich'?"),

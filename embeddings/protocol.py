@@ -30,7 +30,6 @@ MAX_BATCH_CHARACTERS = 2_048
 That is as long as a question waits for a bulk, and as much memory as a batch takes; larger batches
 were measured to gain nothing per text.
 """
-
 MAX_BATCH_TEXTS = 64
 Encode = Callable[[list[str], Role], Vectors]
 """Vectors of a few texts, blocking; texts are already clean and cut."""

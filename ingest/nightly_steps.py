@@ -462,7 +462,6 @@ STEPS: tuple[Step, ...] = (
     Step("axes", cluster_axes),
     Step("expiry", expire),
 )
-
 RESULTS = ("patterns", "calibration", "classifier", "axes")
 """The steps whose results a new generation needs before it is current."""
 STEP_NAMES = tuple(step.name for step in STEPS)

@@ -26,7 +26,6 @@ from retrieval.memory import (
 )
 
 T = TypeVar("T")
-
 _KEPT: Mapping[str, int] = {
     KNOWLEDGE.name: 1_000, STATISTICS.name: 1_000, HEALTH.name: 250, DOCUMENT.name: 3_000,
     AXES.name: 1,

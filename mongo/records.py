@@ -15,7 +15,6 @@ from aftercall.json_values import JsonObject
 
 OWNER = "owner"
 """The principal where there are no keys: the machine's owner."""
-
 EventKind = Literal[
     "execution", "suggestion", "outcome", "mark", "correction", "tool", "promotion", "review"
 ]

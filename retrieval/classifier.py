@@ -51,7 +51,6 @@ def _terms(words: list[str]) -> Iterator[str]:
 HEAD = "classifier_head.json"
 _EMBEDDED = 600
 """Characters of a message that are embedded: what is wrong stands first."""
-
 Weights = NDArray[np.float32]
 
 
@@ -182,14 +181,10 @@ def shipped_head() -> CategoryHead:
 
 MIN_LABELS = 300
 """Below it a workspace has too few to be fitted on and judged by."""
-
 MAX_LABELS = 5_000
 """Those seen last: older ones speak of tools that have changed since."""
-
 HELD_OUT = 0.2
 """Share of the labels, the newest, that judge."""
-
-
 _MASK = re.compile(r"<(?:v|n|url|email|id|date|path|hex)>")
 
 

@@ -15,9 +15,7 @@ from typing import Final
 GROWTH: Final = 1.1
 RELATIVE_ERROR: Final = math.sqrt(GROWTH) - 1
 """0.0488: a p95 that is given as 1,000 ms is one between 953 and 1,049 ms."""
-
 _LEAST_MS, _MOST_MS = 0.01, 1e9
-
 COUNTED: Final = "counted"
 """Calls and answers of all tools in one, so that it is cheap to see whether an hour has grown."""
 SUCCESS: Final = "call.success"
@@ -41,12 +39,10 @@ SIGNATURE: Final = "signature."
 """Failures by the mark of their reflection document (`retrieval.patterns.mark_of`), in hex."""
 ANSWER: Final = "answer."
 """Answers of `/suggest` by what they were, such as `answer.asked`, `answer.action:switch_tool`."""
-
 ASKED, ABSTAINED, SURE = "asked", "abstained", "confident"
 """What an answer is counted as, beside `abstained:<category>` and `action:<action>`."""
 SURE_ABOVE: Final = 0.80
 """Confidence above which a suggestion is sure, as wherever harm is measured (`bench/quality`)."""
-
 OTHER: Final = "(other)"
 """Agents and signatures beyond those that are told apart."""
 MAX_AGENTS: Final = 200

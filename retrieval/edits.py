@@ -503,7 +503,6 @@ Edit = Annotated[
     | FromError | FromContext | Balance | Rewrite | Scale | Nest | Flatten,
     Field(discriminator="kind"),
 ]  # fmt: skip
-
 _EDIT: TypeAdapter[Edit] = TypeAdapter(Edit)
 _OF_A_TOOL = (
     Rename, Remove, Add, Replace, FromContext, Balance, Rewrite, Scale, Nest, Flatten,

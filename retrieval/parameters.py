@@ -19,9 +19,7 @@ from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from retrieval import WORDS
 
 JsonType = Literal["string", "integer", "number", "boolean", "array", "object", "null"]
-
 Path = tuple[str | int, ...]
-
 EVERY: Literal["*"] = "*"
 """In a path: every element of an array."""
 MAX_ELEMENTS = 100
@@ -123,7 +121,6 @@ fill the caches or keep the others waiting; the 117 of GitHub's MCP server take 
 _MAX_REFS = 20
 _MAX_PARAMETERS = 1_000
 _MAX_ALTERNATIVES = 100
-
 _ALL_TYPES: dict[str, JsonType] = {
     "string": "string", "integer": "integer", "number": "number", "boolean": "boolean",
     "array": "array", "object": "object", "null": "null",

@@ -51,16 +51,13 @@ say one thing are joined, and none of the 162 pairs of one category that do not;
 subjects 3 of these would be, and 7 from 0.60 on. At 0.70 it joins 19. The tool's name is left
 out of the text: with it all errors of a tool are near.
 """
-
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MASK = re.compile(r"<(?:v|n|id|url|date|path|hex|email)>")
 _CALLED = re.compile(r"\b\w+\(\)")
 _CAMEL = re.compile(r"[a-z]+[A-Z][A-Za-z]*")
 _STEP = re.compile(r"\[\]")
-
 MAX_FAILURES = 500
 """Documents of a tool that are looked at, the most frequent: what comes behind them is rare."""
-
 _Kin = tuple[ErrorCategory, tuple[str, ...]]
 MAX_SIGNATURES = 8
 MAX_AGENTS = 24

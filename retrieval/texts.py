@@ -41,14 +41,11 @@ TextFormat = Literal[
     "words",  # any other text
 ]
 """What a text is, by its look; a closed list, so that counts by format stay small."""
-
 LetterCase = Literal["none", "lower", "upper", "title", "camel", "snake", "kebab", "mixed"]
 """How a text is written: `snake`, `kebab` and `camel` are of one word in parts, `title` is Like
 This, and `none` has no letters that have a case."""
-
 MAX_LOOK = 256
 """Characters of a text that are looked at; a longer one is `words` and of the case of its start."""
-
 _DAY = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
 _HOUR = r"(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-6]\d(?:\.\d{1,9})?)?"
 _ZONE = r"(?:Z|z|[+-]\d\d:?\d\d)"
@@ -188,7 +185,6 @@ MAX_ACCOUNT = 4_000
 """Characters that are read; the first, since a request comes before its details."""
 _MAX_STATED = 200
 _BEFORE, _AFTER = 4, 2
-
 StatedForm = Literal[
     "quoted",
     "pair",
@@ -273,7 +269,6 @@ def written_in(text: str, value: str) -> str | None:
 
 MAX_TEXT = 2_000
 """Characters of a text that is respelt or stripped; a longer one is content."""
-
 Style = Literal["lower", "upper", "title", "capital", "snake", "kebab", "camel", "pascal", "spaced"]
 
 

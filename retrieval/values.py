@@ -26,7 +26,6 @@ _NUMBER_WORDS = (
        for unit, each in enumerate(["", *(f"-{small}" for small in _SMALL[1:10])])}
     | {"a dozen": 12, "hundred": 100, "a hundred": 100, "one hundred": 100, "a thousand": 1000}
 )  # fmt: skip
-
 _TRUE = frozenset({"true", "yes", "on", "1", "y", "t", "enabled"})
 _FALSE = frozenset({"false", "no", "off", "0", "n", "f", "disabled"})
 _NOTHING = frozenset({"", "null", "none", "nil", "undefined", "nan", "n/a"})
@@ -231,8 +230,6 @@ def says_nothing(value: JsonValue) -> bool:
 
 _PAIRS = {'"': '"', "'": "'", "`": "`", "<": ">", "(": ")", "[": "]", "\u201c": "\u201d",
           "\u2018": "\u2019", "\u00ab": "\u00bb", "*": "*"}  # fmt: skip
-
-
 _LONGEST_MARKED = 100
 
 

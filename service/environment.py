@@ -21,7 +21,6 @@ from service.settings import Settings
 
 PREFIX = "AFTERCALL_"
 QUORUM_VARIABLE = "AFTERCALL_QUORUM"
-
 OTHER_VARIABLES = frozenset(
     {
         "AFTERCALL_URL",
@@ -33,7 +32,6 @@ OTHER_VARIABLES = frozenset(
     }
 )
 """Read by the SDK and by the tests, not by the service."""
-
 _MASK = "***"
 _USER_IN_URL = re.compile(r"(?<=://)[^/@]*(?=@)")
 

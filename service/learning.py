@@ -26,19 +26,15 @@ EVERY_S = 0.5
 _SETTLE_S = 2.0
 """After a new axis, and between two rounds: those that come with it are clustered with it, and a
 tool that names new ones all the time costs one round in so many seconds."""
-
 _REST = 4.0
 """Times a round's own length until the next: one that names new axes all the time takes a fifth of
 the model's time, so that questions come first."""
-
 _AT_LEAST = timedelta(minutes=10)
 """How often it is looked for axes that another process learned."""
-
 OTHER_MODEL = (
     "the vectors were rebuilt with another embedding model: restart this process with that model "
     "(AFTERCALL_EMBEDDING_MODEL); until then it answers from its former vectors and learns nothing"
 )
-
 logger = logging.getLogger(__name__)
 
 

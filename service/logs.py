@@ -17,7 +17,6 @@ from typing import Any, Literal, TextIO
 from service.settings import LogSettings
 
 _FIELDS = "aftercall_fields"
-
 _LEVELS = {
     "debug": logging.DEBUG,
     "info": logging.INFO,

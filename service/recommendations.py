@@ -45,7 +45,6 @@ from service.tools import InvalidChangeError
 MAX_TOOLS = 500
 """Tools that are looked at, the latest troubled first: 20 MB, for a row is 40 kB at most. One of
 which as much is remembered as there is room for takes some 2 ms."""
-
 RecommendationStates = Literal["open", "taken", "done", "dismissed", "all"]
 _STILL_TO_DO: frozenset[RecommendationState] = frozenset({"open", "taken"})
 

@@ -22,7 +22,6 @@ from service.middleware import counts_of, route_of, set_trace_id
 _UNTRACED: Final = frozenset({"/healthz", "/readyz", "/metrics", "/v1/traces"})
 """Asked all the time by machines; and a service that sends its spans to itself must not send spans
 of that for ever."""
-
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 _PROPAGATOR = TraceContextTextMapPropagator()
 

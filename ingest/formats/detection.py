@@ -20,7 +20,6 @@ LOOK_BYTES = 64 * 1024
 """Of the beginning. Desktop clients write some 4 KiB about themselves before the first message."""
 _LINES = 50
 _ELEMENTS = 5
-
 _OF_OTLP = frozenset(
     {
         "resourceSpans", "resource_spans", "resourceLogs", "resource_logs", "resourceMetrics",

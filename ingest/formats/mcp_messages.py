@@ -59,38 +59,30 @@ from ingest.formats.calls import (
 )
 
 Origin = Literal["client", "server"]
-
 _INSIDE = (
     "message", "payload", "data", "body", "raw", "msg", "rpc", "frame", "content",
     "jsonrpc_message",
 )  # fmt: skip
-
 _TIMES = ("timestamp", "time", "ts", "@timestamp", "date", "created_at", "datetime")
 _DIRECTIONS = ("origin", "direction", "dir", "from", "source", "sender", "type", "stream")
 _SERVERS = ("server", "serverName", "server_name", "serverId", "server_id")
-
 _SESSIONS = (
     "sessionId", "session_id", "session", "mcp-session-id", "connectionId", "connection_id",
 )  # fmt: skip
-
 _FROM_CLIENT = re.compile(
     r"client\b|client[-_ ]*(?:to|->|→|=>)|c(?:2|->|→)s$|to[-_ ]server"
     r"|stdin|outgoing|outbound|sen[dt]"
 )
-
 _FROM_SERVER = re.compile(
     r"server\b|server[-_ ]*(?:to|->|→|=>)|s(?:2|->|→)c$|to[-_ ]client"
     r"|stdout|incoming|inbound|received|recv"
 )
-
 _SAID = re.compile(r"Message from (client|server): ?")
 _BRACKETS = re.compile(r"\[([^\[\]]{1,256})\]")
 _LEVELS = frozenset({"debug", "info", "notice", "warn", "warning", "error", "trace"})
-
 _LEADING_TIME = re.compile(
     r"\[?(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)"
 )
-
 _LOOKED_AT = 1000
 """Characters of a log's line before its message, at most."""
 _CUT_OFF = "the message is cut off, or no JSON"

@@ -73,20 +73,16 @@ _NAMES = ("conversation_id", "session_id", "thread_id", "chat_id")
 _SESSIONS = (*_NAMES, "trace_id", "id")
 """The last two are often of one request only, of the many that a conversation takes."""
 TIMES = ("created_at", "timestamp", "created", "time", "date")
-
 _NO_CONVERSATION = (
     "is no conversation: a list of messages or items, or an object with `messages`, `input`, "
     "`output` or `data`"
 )
-
 _ONE_MESSAGE = (
     "is one message and no conversation; where every line is a message, make a list of them "
     "(`jq -s . FILE`)"
 )
-
 _MAX_JSON_CHARS = 1_000_000
 """Of a text that may be a JSON object; an error is far shorter, so a longer one is a success."""
-
 _OF_AN_ERROR = frozenset({
     "error", "message", "errormessage", "msg", "code", "errorcode", "status", "statuscode", "type",
     "errortype", "name", "kind", "detail", "details", "data", "success", "ok", "iserror", "stack",
@@ -94,15 +90,12 @@ _OF_AN_ERROR = frozenset({
     "path", "retryable",
 })  # fmt: skip
 """Members, folded, of an object that is an error. One with others is a report that mentions one."""
-
 _NO_RESULT = "the call has no result in the transcript, so nobody knows what became of it"
 _NO_CALL = "the result has no call before it in the transcript"
-
 _SAME_ID = (
     "other calls made at the same time have the same id, or none either, so nobody can tell which "
     "result is its"
 )
-
 _NO_NAME = "the call names no tool"
 _NO_ARGUMENTS = "the call's arguments are no JSON object, so it was never a call"
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}

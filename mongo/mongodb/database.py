@@ -45,7 +45,6 @@ _READ_ONLY = frozenset((10107, 13435, 13436, 10058, 166))  # not the primary; Il
 _AWAY = frozenset(
     (6, 7, 24, 50, 64, 89, 91, 112, 133, 134, 189, 202, 262, 317, 358, 9001, 11600, 11602)
 )  # host not reachable, interrupted, stepping down, shutting down, too slow
-
 _FULL_TEXTS = ("no space left", "disk is full", "out of disk space")
 _READ_ONLY_TEXTS = ("readonly database", "read-only", "read only", "readonly mode")
 

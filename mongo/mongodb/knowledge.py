@@ -48,7 +48,6 @@ _BATCH = 500
 """Records that are copied at once."""
 _SEPARATOR = "\x03"
 _WITHOUT_BODY = {"journal.body": 0}
-
 _ORDERS: dict[str, list[tuple[str, int]]] = {
     "key": [("_id", 1)],
     "rank": [("rank", -1), ("key", 1)],

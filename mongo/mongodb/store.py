@@ -199,7 +199,6 @@ _PORT = 27017
 _GONE_S = 86_400
 """Seconds that the fence of a removed row outlives it: far longer than a process can sleep with a
 write under way."""
-
 _EXISTS = 48  # NamespaceExists
 
 

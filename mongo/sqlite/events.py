@@ -52,11 +52,9 @@ SCHEMA = (
     )
     """,
 )
-
 _COLUMNS = """
 position, kind, id, server, tool, session, principal, received, content_hash, schema_hash, data
 """
-
 _LARGE = 1024
 """Bytes from which an event is kept compressed: large results shrink to a fifth, at 30 us each."""
 _LEVEL = 1

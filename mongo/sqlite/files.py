@@ -30,7 +30,6 @@ _NO_SPACE_BYTES = 1 << 20
 """Free bytes under which a failed write counts as a full disk. SQLite's Python binding does not
 pass errno on, and some calls report ENOSPC as a plain I/O error (growing the WAL's shared memory,
 fsync on delayed allocation)."""
-
 _FULL_CODES = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
@@ -215,13 +214,11 @@ MAX_READERS = 4
 _BUSY_TIMEOUT_S = 30.0
 """How long to wait for another process that writes: a nightly run for milliseconds; a foreign
 program (a backup, a database browser) as long as it likes."""
-
 _WRITER_CACHE_KIB = 32 * 1024
 _READER_CACHE_KIB = 8 * 1024
 _CHECKPOINT_PAGES = 4096
 """Pages of 4 KiB in the write-ahead log before it is folded into the file: 16 MiB. Ids are random,
 so the same index pages come again and again, and a longer log writes each of them less often."""
-
 _LOG_LIMIT_BYTES = 64 << 20
 """What the write-ahead log shrinks back to after a burst."""
 

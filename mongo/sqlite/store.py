@@ -55,7 +55,6 @@ _KNOWLEDGE_SCHEMA = (
     "CREATE TABLE cursors (workspace TEXT PRIMARY KEY, position INTEGER, serial INTEGER)",
     "CREATE TABLE fences (name TEXT PRIMARY KEY, token INTEGER)",
 )
-
 _COLUMNS = "kind, key, data, server, tool, rank, serial"
 _ORDERS = {"key": "key", "rank": "rank DESC, key", "serial": "serial, kind, key"}
 
@@ -71,7 +70,6 @@ hours (hour) AS (
 _NAMED = """
 SELECT counters.* FROM hours CROSS JOIN counters USING (hour)
 WHERE workspace = :workspace AND hour <= :until AND """
-
 _GROUPS = {"hour": "hour", "tool": "server, tool", "what": "what"}
 
 
@@ -291,7 +289,6 @@ APPLICATION_ID = int.from_bytes(b"AftC")
 """Marks a file as ours in its header (`PRAGMA application_id`)."""
 LAYOUT = 1
 """Of all files (`PRAGMA user_version`); there are no migrations before the first release."""
-
 _SCHEMA = (
     *events.SCHEMA,
     """
@@ -301,7 +298,6 @@ _SCHEMA = (
     """,
     "CREATE TABLE metadata (name TEXT PRIMARY KEY, value TEXT)",
 )
-
 _GENERATION = "generation"
 """The fact that says which generation is current."""
 _ROOM = 1.2

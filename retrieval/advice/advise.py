@@ -103,7 +103,6 @@ def _told(violation: dict[str, JsonValue]) -> str:
 # Pseudo-trials: how often handing over is right, when the tool says so in these words.
 _ESCALATE = Trials(20, 1.5)
 _REFUSED = Trials(14, 2)
-
 _BY_CODE = 0.95
 """Confidence of a category that a code or a type gives (see `reading.category`)."""
 _NO_REFUSALS = frozenset({"user_rejected", "wrong_tool_boundary", "low_utility",

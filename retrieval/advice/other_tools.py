@@ -70,7 +70,6 @@ _FITS = Trials(2, 0)
 _FITS_NOT = 2.0
 _ALL_FAIL = 3.0
 _MISSPELT = Trials(12, 2)
-
 _DETAILS = frozenset({"suggestedsplit", "observedtaskshape", "suggestedtool", "suggestedtools",
                       "usetool", "bettertool", "alternative", "alternatives"})  # fmt: skip
 

@@ -27,7 +27,6 @@ _EPOCH_S = 1e9
 _EPOCH_MS = 1e12
 _LATEST_EPOCH_S = 7.3e9
 """The year 2201: what lies beyond is no moment that anybody waits for."""
-
 _UNIT = r"(?:milliseconds?|millis|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)"
 _AMOUNT = re.compile(rf"(\d{{1,9}}(?:\.\d{{1,9}})?)\s{{0,2}}({_UNIT})(?![a-z])", re.IGNORECASE)
 # "retry after 30", "try again in 2 hours", "wait 5s": a unit, or a word of time before the number;

@@ -8,13 +8,10 @@ from aftercall.models import MAX_AXES, MAX_AXIS_CHARS
 
 _MAX_READ = 4 * MAX_AXIS_CHARS
 """Characters read of one axis: a referral's own are shorter, and a dumped file names nothing."""
-
 _MAX_LISTED = 50 * MAX_AXES
 """Axes looked at for the first `MAX_AXES` different ones."""
-
 _FILLER = frozenset({"an", "the", "of", "for", "and", "or", "any", "some", "capability", "etc"})
 """Words that tell no two axes apart. `a` is none: `A/B testing`, `vitamin A`."""
-
 _SPELLED_APART = {
     ("e", "mail"): "email", ("wi", "fi"): "wifi", ("git", "hub"): "github",
     ("git", "lab"): "gitlab", ("java", "script"): "javascript", ("type", "script"): "typescript",
@@ -23,7 +20,6 @@ _SPELLED_APART = {
     ("web", "hook"): "webhook", ("data", "base"): "database", ("time", "zone"): "timezone",
 }  # fmt: skip
 """Words that humps or hyphens take apart in one spelling and that are written as one in another."""
-
 _IRREGULAR = {
     "analyses": "analysis", "axes": "axis", "children": "child", "indices": "index",
     "matrices": "matrix", "men": "man", "people": "person", "statuses": "status",
@@ -31,16 +27,13 @@ _IRREGULAR = {
     "cookies": "cookie", "calories": "calorie", "lens": "lens", "lenses": "lens",
     "metrics": "metric", "topics": "topic", "comics": "comic", "clinics": "clinic",
 }  # fmt: skip
-
 _NO_PLURAL = frozenset(
     ("alias", "always", "atlas", "aws", "bias", "canvas", "chaos", "devops", "dns", "gps", "https",
      "ios", "kubernetes", "macos", "news", "rss", "series", "sms", "species", "tls")
 )  # fmt: skip
 """Words whose final s is their own, beside those in ss, us, is and ics."""
-
 _SHORTEST_PLURAL = 4
 """Letters from which on a final s is taken for a plural: `gas`, `bus` and `as` are none."""
-
 _LONGEST_TIE = 4
 """Letters up to which `ies` is the plural of `ie`: `ties`, `pies`."""
 

@@ -31,41 +31,30 @@ from embeddings.protocol import Vectors
 
 SENTENCES = ("{}", "an app for {}", "This request is about {}.", "How do I do {}?")
 """An axis is put in the place of `{}`."""
-
 NEUTRAL = ("something", "anything", "this", "it", "work", "a task", "a thing", "stuff")
 """Said of nothing in particular: what the sentences themselves contribute to a vector."""
-
 THRESHOLD = -0.06
 """Average similarity, as `similarity_of` makes it, from which on two clusters are one. Chosen with
 the constants below on the development half of `bench/quality/axis_labels.json`: the whole of it,
 and draws from it of 9 to 224 axes in clusters of 1 to 8."""
-
 _NEUTRAL_AXES = 20
 """Axes that the neutral mean is worth beside those that are there."""
-
 _SMOOTHING = 8
 """Nearest neighbours that a vector moves to, each by its similarity."""
-
 _HUBS = 20
 """Nearest neighbours that say how near anything is."""
-
 _USUAL_NEARNESS = 0.3
 """Similarity of such a neighbour where there are fewer, and the least of any."""
-
 _APART = 0.5
 """Similarity that two axes lose by having been named in one referral. A tool that names two says
 that they differ; some name the same thing twice, so that it is much and not all."""
-
 Similarity = NDArray[np.float32]
 """Shape (n, n), symmetric; greater is nearer, at most about 1, of unlike axes below 0."""
-
 RENAME = 3
 """How many times as frequent as the name another member must be to become it. Frequencies of a few
 sway to twice and back by chance; after a change it takes the same again to change back."""
-
 _FARTHEST = 2.0
 """A similarity that none is above: distances are less than that."""
-
 _IDS = uuid.UUID("5f0c3c4e-1d0b-5f0a-9b1e-3c7a2f6d9e10")
 
 

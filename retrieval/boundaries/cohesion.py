@@ -26,19 +26,14 @@ from retrieval.health.record import HALF_LIFE, AxisBook, AxisSeen, KnownHealth, 
 
 _JEFFREYS = 0.5
 """Failures that each axis is assumed to have had beforehand (Jeffreys's prior)."""
-
 _MAX_SHARES = 20
 """Clusters told of one tool, and words told of one cluster."""
-
 _NAMED = 3
 """Axes that a message names."""
-
 Clean = Callable[[str], str]
 """Masks secrets in a text, and may bound it, such as `Redactor.text`."""
-
 MAX_MEMBERS = 50
 """Wordings told of one cluster, the most frequent first."""
-
 MAX_CLUSTER_TOOLS = 20
 """Tools told of one cluster, the latest first."""
 

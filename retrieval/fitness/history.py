@@ -38,7 +38,6 @@ from retrieval.memory import Memory
 
 _MAX_SHOWN = 500
 """Characters of a past scenario, a message or a reason in an answer."""
-
 _MAX_HISTORY = 500
 """Changes of a namespace that are looked through for the promotion that was found."""
 

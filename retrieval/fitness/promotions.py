@@ -23,13 +23,10 @@ from retrieval.fitness.statistics import ToolTrials
 
 LEAST_TRIALS = 10
 """Trials that either version must have before anything is said of it."""
-
 SURE = 0.95
 """Probability from which on a promotion is reported. It is looked at again and again, so more than
 1 in 20 harmless promotions would be reported at some time; a report changes nothing by itself."""
-
 _QUANTILES = 5_000
-
 Statistics = Mapping[ToolKey, ToolTrials]
 
 

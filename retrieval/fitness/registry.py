@@ -26,10 +26,8 @@ from retrieval.knowledge.documents import document_id
 
 MAX_KNOWN = 5_000
 """Tools of a workspace that a name is looked for among; the latest used."""
-
 _LEAST_NEARNESS = 60.0
 """Of 100: below it two names have little in common but their length."""
-
 _SHOWN = 80
 """Characters of the asker's own name that a message repeats."""
 

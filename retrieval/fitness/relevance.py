@@ -47,36 +47,27 @@ from retrieval.knowledge.documents import Document
 PAST_WIDTH = 0.1
 """By how much less cosine a past success counts e times less. Like the half point, from the
 training halves of MetaTool and Seal-Tools (ADR 19)."""
-
 PAST_HALF = 0.7
 """Cosine at which a single past success is evidence 0.5."""
-
 MAX_PARTS = 4
 """Sentences embedded beside the whole; of more, neighbours are put together. On Seal-Tools, whose
 scenarios ask for three things and more, 3, 4, 5 and 8 gave an nDCG@10 of 0.922, 0.925, 0.927 and
 0.928 on the training half, and each costs one more embedding."""
-
 MIN_CHARACTERS = 12
 """Below that it is no request of its own: "Thanks!", "e.g. 2."."""
-
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
-
 MAX_TEXT = 1_000
 """Characters embedded: about the 256 tokens that all-MiniLM-L6-v2 reads."""
-
 MAX_TERMS_TEXT = 4_000
 """Characters that BM25 reads. It weighs a term against the length of its document, so a schema that
 is longer than this would only bury the name."""
-
 _MAX_DESCRIPTION = 700
 _MAX_PARAMETERS = 50
 _MAX_DEPTH = 3
 _MAX_VALUES = 10
 """Of an enum."""
-
 Owner = tuple[str | None, str | None]
 """Server and name of the tool that a document is about."""
-
 MIN_CANDIDATES = 30
 """Asked of each side of the index at least."""
 

@@ -30,60 +30,45 @@ from retrieval.fitness.statistics import ToolTrials, Trial, TrialKind, merged, m
 
 BASE_EVOLVED = 1.0
 """Of a promoted version (seed 002)."""
-
 BASE_ORIGINAL = 0.9
 """Of the tool that was asked for (seed 002)."""
-
 SEMANTIC_WEIGHT = 0.8
 """Of a semantic match, times its similarity (seed 002)."""
-
 THRESHOLD = 0.2
 """Scores below it are marked. It is what an original keeps with half of its quality and a little
 more than two fresh failures in like scenarios, or a flawless semantic match of similarity 0.25."""
-
 HEALING = 0.1
 """h: the share of the debt that a success takes away, and of the quality that a failure takes away.
 
 Of debt 1, 22 successes leave 0.1. An unmarked failure takes as much as a grave mark from a flawless
 tool, and never more."""
-
 HALF_LIFE = timedelta(days=14)
 """In which half of what is held against an idle tool wears off. Chosen on the development seeds of
 `bench/quality/regret.py`: in 7 days a tool that is still bad is tried again too often."""
-
 PENALTIES: dict[Severity, float] = {"low": 0.01, "medium": 0.05, "high": 0.10}
 """What a mark takes by its severity (seed 002)."""
-
 _MANY, _EXTRA_MANY = 5, 0.05
 _MORE, _EXTRA_MORE = 10, 0.10
 """Marks from which on a further one takes more (seed 002)."""
-
 LIKE = 0.7
 """Cosine above which two scenarios are alike (seed 002)."""
-
 MAX_FAILURES = 5
 """Failures that count (seed 002)."""
-
 DEMOTION = 0.7
 """What one fresh failure in a like scenario leaves of a score (seed 002)."""
-
 WEAR = 0.2
 """The share of a failure's weight that a later success in a like scenario takes away.
 
 Twice what it heals of the quality, which is of all scenarios: chosen on the development seeds of
 `bench/quality/regret.py`, and so that a tool at the floor ranks first again within 30 successes."""
-
 PRIOR_TRIALS = 2.0
 """Trials that the prior is worth, as many as in Laplace's rule of succession."""
-
 PRIOR_MEAN = 0.8
 """The success rate of a tool of which nothing is known: most registered tools work, so that a tool
 that was never tried is worth a try. Chosen on the development seeds of `bench/quality/regret.py`,
 where the mode `lower_bound` with 0.5 hardly ever tries a new tool."""
-
 LEAST_NEARNESS = 0.5
 """Cosine up to which a scenario says nothing about another; from there on its weight rises to 1."""
-
 _SOURCES: dict[ToolSource, int] = {"evolved": 0, "original": 1, "semantic": 2}
 _WORD = re.compile(r"[^\W_]+")
 _PREFIX = ("not", "for")

@@ -61,17 +61,13 @@ from retrieval.memory import Memory
 
 MAX_NEAR = 3
 """Tools outside a namespace that are compared with its own."""
-
 MAX_JUDGED = 50
 """Tools of one question that are judged by all that is known of them; the most relevant ones."""
-
 _LEAST_SIMILARITY = THRESHOLD / SEMANTIC_WEIGHT
 """Below it a tool from outside would be marked as hardly fit whatever its record."""
-
 _PER_TOOL = 8
 """Past scenarios asked for, times the tools asked about: what is nearest over all of them counts
 most, so they are asked for together, which takes half the time of a question for each."""
-
 _MAX_SCENARIOS = 400
 
 

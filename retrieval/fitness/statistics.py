@@ -12,33 +12,26 @@ from aftercall.models import Outcome, Severity
 
 MAX_TRIALS = 64
 """Trials remembered: at the rate at which quality heals, what came before weighs below 0.002."""
-
 MAX_REFERRALS = 16
 """Referrals remembered beside them: they heal nothing, so they must not push failures out. Thrice
 the failures that can count in a scenario; a quarter of the other trials where that is more."""
-
 TrialKind = Literal["success", "referral", "failure", "low", "medium", "high"]
 """A success, a call that the tool refused as not its job (`wrong_tool_boundary`), a failure that
 nobody marked, or a marked one by its severity.
 
 A referral is an honest tool's word: it speaks against the tool in scenarios like that one, where it
 counts as a failure, and nowhere else."""
-
 _RANK: dict[TrialKind, int] = {
     "success": 0, "referral": 1, "failure": 2, "low": 3, "medium": 4, "high": 5,
 }  # fmt: skip
-
 MAX_VERSIONS = 8
 """Versions remembered; of more, those that were used last."""
-
 MAX_SCENARIOS = 32
 """Distinct scenarios of a tool that are embedded; of more, the least recent makes room.
 
 Each costs one embedding and some 2 KiB: they are most of what a tool of many uses costs."""
-
 MAX_SCENARIO_TRIALS = 16
 """Trials remembered of one scenario: thrice the failures that can count there."""
-
 MAX_NEGATIVE_TAGS = 50
 NO_VERSION = ""
 """Calls whose record names no version."""

@@ -18,48 +18,35 @@ from aftercall.models import Count, ErrorCategory, ReferralKind
 
 HALF_LIFE = timedelta(days=7)
 """In which an event's weight halves (4-rules.md)."""
-
 MAX_REFERRALS = 64
 """Latest boundary referrals remembered one by one: cohesion and recommendations read them."""
-
 MAX_LOW_UTILITY = 32
 """The same of the other kind, by itself: a flood of these must not push out the boundaries."""
-
 MAX_WEAK = 16
 MAX_CORRECTIONS = 32
 MAX_OWN_FAILURES = 64
 """Moments of the latest failures that are the implementation's own."""
-
 MAX_VIOLATIONS = 16
 MAX_METHODS = 32
 MAX_METHOD_SESSIONS = 2
 """Sessions remembered of a method: from two on its name is common knowledge."""
-
 MAX_BOOK_AXES = 2_000
 """Distinct axes remembered of a workspace; of more, the least heavy make room."""
-
 MAX_BOOK_PAIRS = 4_000
 MAX_WORDED = 16
 """Latest events of a list that keep their words: as many as anybody reads."""
-
 MAX_WORDS = 300
 """Characters kept of what a tool or a user said."""
-
 MAX_REFERRED = 40_000
 """Characters of a tool's referrals. What a hostile tool says may be longer than there is room."""
-
 _FADED_EVIDENCE = 40
 """Characters that stay of the evidence of older referrals: that there was any still counts."""
-
 _SHED = 4
 """Of referrals that are too long together the oldest quarter goes, until they fit."""
-
 _MAX_PAIRED = 8
 """Axes of one referral that are paired: 28 pairs. A referral of more names a list, no boundary."""
-
 _OVERFLOW = 2
 """A book may grow to twice its bound before it is pruned, so that pruning is rare."""
-
 OWN_FAILURES: frozenset[ErrorCategory] = frozenset({"execution", "contract_violation", "timeout"})
 """Failures that only the tool's maker can mend; they speak for a repair."""
 
@@ -215,7 +202,6 @@ class KnownHealth(BaseModel):
 
 
 EventT = TypeVar("EventT", bound=_Event)
-
 _LIMITS: dict[type[_Event], int] = {
     Weak: MAX_WEAK, OwnFailure: MAX_OWN_FAILURES, Corrected: MAX_CORRECTIONS
 }  # fmt: skip

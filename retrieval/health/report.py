@@ -29,17 +29,13 @@ from retrieval.health.signals import common_methods
 from retrieval.knowledge.rules import ToolKnowledge
 
 EventT = TypeVar("EventT")
-
 MAX_SHOWN = 20
 """Signatures, methods, and latest events of each kind in one answer."""
-
 CORRECTION_WEIGHT = 3.0
 """What a user's correction counts against a tool's own word (4-rules.md)."""
-
 WEAK_WEIGHT = 0.5
 """What a weak success counts: an empty answer is the right one often enough, so half as much as an
 answer that the tool itself says is of little use."""
-
 _PRIOR = 1.0
 """Good answers assumed beforehand, so that one bad answer is no verdict (as in Laplace's rule)."""
 

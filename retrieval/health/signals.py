@@ -29,31 +29,23 @@ from retrieval.health.record import (
 
 METHOD_PARAMETERS = ("method", "action", "operation", "op", "command")
 """Names of a parameter that says which method is called; the first that fits counts."""
-
 _IDENTIFIER = re.compile(r"[A-Za-z][\w.-]{0,63}", re.ASCII)
 """What a method's name looks like; a whole command line is none, nor is a sentence."""
-
 _MAX_ENUM = 200
-
-
 _MAX_PART = 120
 """Characters of a path, a mismatch or an expectation."""
-
 _MAX_SEGMENTS = 20
 _INDEX = re.compile(r"(?<=/)\d+(?=/|$)|(?<=\[)\d+(?=\])")
 """A place in an array: the third item breaks a contract as the fourth does."""
-
 _DECLARED = frozenset({
     "degraded", "empty", "fallback", "incomplete", "low_confidence", "low_quality", "low_utility",
     "no_data", "no_match", "no_matches", "no_parse", "no_result", "no_results", "partial",
     "partial_result", "partial_results", "partial_success", "partially_succeeded", "weak",
 })  # fmt: skip
 """A tool's own words for a weak success, without a `success_` before (seed 000 and the issue)."""
-
 _SUCCESS = ("success_", "succeeded_", "ok_", "completed_", "done_")
 _MAX_WORD = 64
 _MAX_NAME = 60
-
 _ENVELOPE = frozenset({
     "_meta", "code", "count", "cursor", "duration", "duration_ms", "elapsed_ms", "error", "errors",
     "has_more", "hasmore", "is_error", "iserror", "limit", "message", "meta", "metadata", "next",
@@ -62,10 +54,8 @@ _ENVELOPE = frozenset({
     "total_results", "totalcount", "truncated", "type", "warnings",
 })  # fmt: skip
 """Members that say how an answer came about, whatever it holds; matched in lower case."""
-
 _EMPTY_JSON = frozenset({"[]", "{}", '""'})
 """What a tool that answers in text says for an empty answer."""
-
 _MAX_DEPTH = 4
 
 

@@ -40,13 +40,10 @@ from retrieval.index.protocol import (
 MIN_NEW_POINTS = 20_000
 """New points that a scan may take in: 2 ms if it had to see them all. Most points are scenarios of
 tools, which are asked for by id or by tool and never scanned."""
-
 NEW_SHARE = 0.25
 """And against those compacted before, so that the work stays in proportion to what is written."""
-
 NICENESS = 10
 """The compacting process yields the cores to the service."""
-
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 

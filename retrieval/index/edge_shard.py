@@ -60,19 +60,15 @@ Fusion = Literal["dbsf", "rrf"]
 `dbsf`: each side's scores scaled by their mean and three standard deviations, then added
 (distribution-based score fusion). `rrf`: reciprocal rank fusion, blind to how far ranks lie apart.
 """
-
 KEYWORDS = (WORKSPACE, KIND, TOOL, SERVER)
 """Payload fields with an index. A version is only asked for along with its tool, which leaves at
 most some dozens of documents to look at, so it needs none."""
-
 WRITE_AHEAD_LOG = "wal"
 CHUNK = 32
 """Points an operation: 0.7 ms with the GIL held."""
-
 POINTS_PER_FLUSH = 10_000
 """Points after which the log (20 MB by then) is folded into the segments. Rare, since a flush waits
 for the disk with the GIL held; replaying so many after a crash takes 0.4 s."""
-
 RRF_K = 60
 """Cormack, Clarke and Buettcher, "Reciprocal Rank Fusion" (SIGIR 2009)."""
 
@@ -271,7 +267,6 @@ SHARD_PREFIX = "shard-"
 MIN_FREE_BYTES = 128 * 1024 * 1024
 """Free space an update needs. The library's files grow by up to 32 MiB each, memory-mapped: were
 the disk full, writing would kill the process."""
-
 LOCK_PATIENCE_SECONDS = 2.0
 """A service that was killed a moment ago may not be gone yet."""
 

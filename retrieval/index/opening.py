@@ -28,22 +28,15 @@ from retrieval.index.protocol import (
 
 INDEX_FACT = "index"
 """The store's fact of which index holds; absent for the first."""
-
 FIRST_INDEX = "vectors"
-
 _NAME = re.compile(rf"{FIRST_INDEX}(-g[1-9][0-9]{{0,8}})?")
-
 _CLIENT = ("qdrant_client", "grpc")
-
 SEARCH_WITHIN_S = 1.5
 """A search takes milliseconds. What is not answered by then will not be in time."""
-
 _LOOK_AGAIN_S = 1.0
 """After one that was not answered the others are refused at once, but for one in so long, which
 looks whether it is over."""
-
 T = TypeVar("T")
-
 log = logging.getLogger(__name__)
 
 

@@ -17,27 +17,20 @@ from numpy.typing import NDArray
 Kind = Literal["success", "reflection", "tool", "scenario", "evolution"]
 """What a document is about: a shape of successful calls, a pattern of failures, a registered tool,
 what a tool was used for, or why a tool was evolved."""
-
 SEED_WORKSPACE = "@seed"
 """Where the shipped corpus lives. No tenant: every workspace may read it, none is written to it."""
-
 UNIT_TOLERANCE = 1e-3
 """Half precision keeps a vector's length to that."""
-
 MIN_PREFETCH = 50
 """Candidates a side gives to the fusion at least: DBSF takes mean and deviation over them."""
-
 AVERAGE_TERMS = 40.0
 """Terms of a usual document, for BM25's length normalisation."""
-
 DENSE, TERMS = "dense", "terms"
 """The names of a document's vectors."""
-
 WORKSPACE, KIND, TOOL, SERVER = "workspace", "kind", "tool_name", "server_name"
 VERSION = "version"
 OF_A_HIT = [WORKSPACE, TOOL, SERVER, VERSION]
 """Fields of the payload that a hit repeats."""
-
 T = TypeVar("T")
 
 

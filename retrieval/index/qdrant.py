@@ -61,17 +61,13 @@ from retrieval.index.protocol import (
 
 LOCAL = "local:"
 """What an address begins with that names a folder of the client's own store."""
-
 FORMAT = 1
 """Of the collection: payload, BM25's settings, precision."""
-
 OLDEST_SERVER = (1, 19)
 """The first with an IDF per question (`params.idf`). An older one ignores what it does not know, so
 it would rank by other words than the embedded index, without a word."""
-
 QUANTILE = 0.99
 """Share of a vector's components within int8's range; Qdrant's own example value."""
-
 GRPC_OPTIONS = {
     # Tried again soon after an outage; gRPC's own pause grows to two minutes.
     "grpc.initial_reconnect_backoff_ms": 200,
@@ -80,10 +76,8 @@ GRPC_OPTIONS = {
     "grpc.keepalive_time_ms": 20_000,
     "grpc.keepalive_timeout_ms": 5_000,
 }
-
 _REBUILD = "if this persists, `aftercall rebuild` makes the vectors anew"
 _ADDRESS = "write AFTERCALL_QDRANT_URL as in http://qdrant:6333"
-
 _AWAY = {
     grpc.StatusCode.UNAVAILABLE,
     grpc.StatusCode.DEADLINE_EXCEEDED,
@@ -92,7 +86,6 @@ _AWAY = {
     grpc.StatusCode.CANCELLED,
 }
 """Not answering, not in time, or asking for patience."""
-
 _CURES = {
     grpc.StatusCode.UNAUTHENTICATED: "check AFTERCALL_QDRANT_API_KEY, which must be able to write",
     grpc.StatusCode.PERMISSION_DENIED: "AFTERCALL_QDRANT_API_KEY must be a key that may write",
@@ -100,7 +93,6 @@ _CURES = {
         "the collection is gone; `aftercall rebuild` makes the vectors anew from the log"
     ),
 }
-
 _local_clients: dict[str, tuple[AsyncQdrantClient, set["Connection"]]] = {}
 """Of this process, by folder, with their users; given up with the last one."""
 
@@ -363,18 +355,14 @@ async def _create(
 
 POINTS_PER_CALL = 64
 """A point takes 50 µs to encode, on the event loop, and 1.8 KiB on the wire (384 dimensions)."""
-
 IDS_PER_CALL = 1_000
 OVERSAMPLING = 2.0
 """Candidates by int8, as a multiple of those asked for, of which the cosine is then taken."""
-
 NEAREST = models.SearchParams(
     quantization=models.QuantizationSearchParams(rescore=True, oversampling=OVERSAMPLING)
 )
-
 EXACT = models.SearchParams(exact=True)
 """For scores of candidates that are found already."""
-
 log = logging.getLogger(__name__)
 
 

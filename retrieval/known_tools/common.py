@@ -24,10 +24,8 @@ from retrieval.values import number
 
 _SETTLED = 5
 """Successes from which on a parameter that half of the calls have is one, and no key of a map."""
-
 _MAX_SHOWN = 16
 """Parameters that are told one by one; required ones come first."""
-
 _MAX_ALLOWED = 8
 _MAX_NAME = 64
 _MAX_VALUE = 30

@@ -31,7 +31,6 @@ from retrieval.known_tools.text import estimate_tokens, markdown_text
 
 _MAX_COSTS = 8_192
 """Parts whose estimate is kept, those of some hundred tools: agents ask for the same ones often."""
-
 _cost = lru_cache(_MAX_COSTS)(estimate_tokens)
 
 

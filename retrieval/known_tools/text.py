@@ -9,38 +9,28 @@ from xml.sax.saxutils import escape
 
 Clean = Callable[[str], str]
 """Masks secrets in a text, such as `Redactor.text`."""
-
 _READ = 2_000
 """Characters that are looked at of any text, so that none keeps the others waiting."""
-
 _BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Characters that are letters or marks by their category and show nothing."""
-
 _MASK = re.compile(r"<(?:v|n|url|email|id|date|path|hex)>")
 _BARE = re.compile(r"[A-Za-z_$][\w$.-]{0,63}", re.ASCII)
 _MARKDOWN = re.compile(r"[\\`*_\[\]#|~!$]")
-
 COMMON_WORDS = frozenset(
     files("retrieval.known_tools").joinpath("common_words.txt").read_text(encoding="utf-8").split()
 )
 """Words of our own sentences and of tools' parameters that are one token in MiniLM's vocabulary
 (`bench/known_tools.py` checks each) and, being this common, in the others'."""
-
 _TYPOGRAPHIC = frozenset("\u2026\u2013\u2014\u2018\u2019\u201c\u201d\u2022\u2192\u00b0\u00a3\u20ac")
 """The ellipsis, dashes, quotation marks, the bullet, an arrow, and signs of degree and money."""
-
 _UNSPOKEN = re.compile(r"[bcdfghjklmnpqrstvwxz]{4}", re.IGNORECASE)
-
 _LONG = 20
 """Letters; longer parts are no words of any language that vocabularies know."""
-
 _EACH = 2
 """Letters; parts as short as that may be rare pairs, and the common ones are in the list."""
-
 _PIECES = re.compile(
     r"(?P<word>[A-Za-z0-9]+)|(?P<other>[^\sA-Za-z0-9])|(?P<space>\n| (?=[0-9 ])|[^\S\n ])"
 )
-
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]")
 
 

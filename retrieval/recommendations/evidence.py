@@ -23,29 +23,23 @@ from retrieval.health.record import Corrected, KnownHealth, OwnFailure, Referred
 MAX_QUOTES = 5
 MAX_QUOTE = 300
 """Characters of one quotation; a sentence or two, with what is around them in the log."""
-
 MAX_PHRASE = 80
 """Characters of a name or a few words inside a message."""
-
 MAX_MESSAGE = 1_000
 MAX_REASON = 2_000
 """As many as the wire takes of a reason."""
-
 MAX_SPLITS = 5
 MAX_PARTS = 10
 MAX_AXES_SHOWN = 10
 MAX_OTHER_TOOLS = 5
 MAX_EXECUTIONS = 10
 _IDS = uuid.UUID("7d0b7a4e-5f3c-5b7e-8a55-0f6a1c2d9b31")
-
 Matter = Literal["repair", "tighten_contract", "boundaries", "review_promotion"]
 """What a recommendation is about. `split` and `recompose` are one matter, `boundaries`: the tool
 does several jobs. Which of the two is suggested changes as other tools come and go; what a builder
 did about it stays."""
-
 TOOL_MATTERS: tuple[Matter, ...] = ("repair", "tighten_contract", "boundaries")
 """Those of one tool; the other is one of a namespace."""
-
 MATTERS: dict[RecommendationKind, Matter] = {
     "repair": "repair",
     "tighten_contract": "tighten_contract",
@@ -53,7 +47,6 @@ MATTERS: dict[RecommendationKind, Matter] = {
     "recompose": "boundaries",
     "review_promotion": "review_promotion",
 }
-
 EventT = TypeVar("EventT", OwnFailure, Referred, Weak, Corrected)
 
 

@@ -54,7 +54,6 @@ _WHAT = {
     "timeout": "timeout",
 }
 """What the failures are called, in the singular."""
-
 _HINTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"the result is an empty list$"), "`min_items: 1`"),
     (re.compile(r"the result is an empty (?:text|object)$"), "`non_empty: true`"),
@@ -64,13 +63,10 @@ _HINTS: tuple[tuple[re.Pattern[str], str], ...] = (
      "a `json_schema` with an `enum` of the statuses that are a real success"),
 )  # fmt: skip
 """In this order: what is empty is seen more surely than what a status means."""
-
 _ANY = "`min_items`, `non_empty` or `required`"
 _NAMES_INSIDE = re.compile(r"[\w./-]+")
-
 _IS_WRITTEN_AS_A_NAME = re.compile(r"\w[_./-]\w|\d")
 """`http_client` inside a sentence is a name. `search` is a word: by itself only it means a tool."""
-
 MIN_CALLS_SINCE = 5
 """Calls of the promoted version since a matter was done, before it can be back: half of what
 `fitness.promoted` asks of a version that was never spoken of."""

@@ -13,7 +13,6 @@ MAX_AGENTS: Final = 500
 MAX_PATTERNS: Final = 1_000
 """Patterns that are looked through for an agent's name, those met most in the window."""
 _CHARTED: Final = 10
-
 _COUNTS: Final = (
     h.Column("calls", "Calls", "number", of=w.calls),
     h.Column("successes", "Successes", "number"),

@@ -18,7 +18,6 @@ MAX_MAPPED: Final = 24
 _MAX_BESIDE: Final = 3
 _MAX_WARNED: Final = 50
 _MAX_RECOMMENDATIONS: Final = 500
-
 _REFERRAL: Final = """{
   "outcome": "failure",
   "error": {

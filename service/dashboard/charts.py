@@ -16,7 +16,6 @@ from service.dashboard import words as w
 Point = tuple[float, float]
 Series = Mapping[str, Sequence[float | None]]
 """Values by name over the same x; None leaves a gap."""
-
 _MARKS: Final = (
     h.tag("circle", r="2.5"),
     h.tag("rect", x="-2.5", y="-2.5", width=5, height=5),
@@ -24,7 +23,6 @@ _MARKS: Final = (
     h.tag("path", d="M0-3.5 3.5 0 0 3.5-3.5 0Z"),
 )
 """Series differ by marks and dashes as well as by colour."""
-
 _DASHES: Final = (None, "6 4", "2 3")
 _MOST_LABELS: Final = 8
 _MOST_STEPS: Final = 6

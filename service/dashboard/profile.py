@@ -30,7 +30,6 @@ _MOST: Final = 0.9
 """From such a share on, a form of texts is said to be theirs."""
 _NO_FORM: Final = frozenset({"empty", "word", "words"})
 """Forms that say no more than that it is a text."""
-
 _COLUMNS: Final = (
     h.Column("name", "Parameter"),
     h.Column("required", "Required", remark="By its schema; or probably, as far as is seen."),
@@ -42,7 +41,6 @@ _COLUMNS: Final = (
     h.Column("values", "Common values"),
     h.Column("refused", "Refused values", "number", "How many; they are not shown."),
 )
-
 Written = Callable[[JsonValue], str]
 """A value of one parameter as its row writes it: plain, bounded, without secrets."""
 

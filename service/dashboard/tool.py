@@ -46,7 +46,6 @@ _MAX_MARKS: Final = 20
 _MAX_CANDIDATES: Final = 20
 _MAX_QUOTES: Final = 3
 UNNAMED: Final = "calls that name no version"
-
 _ASKS: Final = {
     "repair": "Repair the implementation",
     "tighten_contract": "Tighten the contract",

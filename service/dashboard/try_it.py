@@ -62,11 +62,9 @@ _FIELDS: Final = (
     _Field("parameters", "parameters", "Parameters, a JSON object", rows=5),
     _Field("context", "context", "What the agent was trying to do (optional)", rows=2),
 )
-
 _PASTE: Final = _Field(
     _PASTED, "", "A recorded execution, a failed call, or a body of POST /suggest, as JSON", rows=8
 )
-
 _SOURCES: Final = {
     "schema": "the tool's schema",
     "error": "the error's own words",
@@ -77,7 +75,6 @@ _SOURCES: Final = {
     "parameters": "the call's own parameters",
     "seed": "the shipped corpus",
 }
-
 _MAX_TOOLS: Final = 500
 _MAX_PATTERNS: Final = 1_000
 _MAX_EXAMPLES: Final = 3

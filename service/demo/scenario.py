@@ -328,13 +328,10 @@ def _said(each: BoundaryCall) -> str:
 
 Ending = Literal["fine", "repaired", "by itself", "failed"]
 """Right at once; mended by Aftercall; mended by the agent after reading the error; not mended."""
-
-
 _SHOWN: dict[Ending, str] = {
     "fine": "[green]ok[/]", "repaired": "[bold green]repaired[/]",
     "by itself": "[yellow]by itself[/]", "failed": "[red]failed[/]",
 }  # fmt: skip
-
 _NEXT = """
 Nothing above was canned: errors came from the tools, corrections from /suggest.
 Next:

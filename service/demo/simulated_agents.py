@@ -66,7 +66,6 @@ _SEVERITIES: tuple[Severity, ...] = ("low", "medium", "medium", "high")
 Ending = Literal["at once", "suggested", "by itself", "elsewhere", "not mended"]
 """How a task ended: right at once; mended by a suggestion, as the rules of retries allow; by the
 agent's own skill; done by another tool after a referral; or not at all."""
-
 Answer: TypeAlias = SuggestResponse | None
 """What the service said; None when it was not there to say anything."""
 

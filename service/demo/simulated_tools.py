@@ -25,14 +25,12 @@ from aftercall.models import ExecutionError, ToolAnnotations, ToolSpec
 
 PHASES = 30
 """Days in which the tools' stories are told; a shorter or longer history stretches them."""
-
 FaultKind = Literal[
     "unknown_parameter", "missing_parameter", "wrong_type", "out_of_range", "not_a_choice",
     "wrong_form", "hidden_rule", "not_found", "conflict", "timeout", "rate_limited", "unavailable",
     "permission", "wrong_tool", "little_use",
 ]  # fmt: skip
 """Why a call failed: the hidden truth, never sent. `hidden_rule`: one that no schema tells."""
-
 PASSING: frozenset[FaultKind] = frozenset({"timeout", "rate_limited", "unavailable"})
 """Failures that the same call may not meet again."""
 HOPELESS: frozenset[FaultKind] = frozenset({"permission", "wrong_tool", "little_use"})
@@ -42,7 +40,6 @@ SlipKind = Literal["name", "missing", "type", "range", "choice", "form", "invent
 _SERVERS = ("web", "library", "words", "calendar", "tickets", "commerce", "metrics", "files")
 _MAYBE = 0.4
 """Share of calls with a parameter whose name ends with `?`."""
-
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,),
     "array": (list,),

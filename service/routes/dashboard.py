@@ -72,10 +72,8 @@ PAGES: Final = (
     Page("/suggestions", suggestions, "Suggestions"),
     Page("/try", try_it, "Try it"),
 )
-
 THEMES: Final = {"auto": "Auto", "light": "Light", "dark": "Dark"}
 THEME_COOKIE: Final = "aftercall_theme"
-
 HEADERS: Final = {
     "content-security-policy": (
         "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -89,11 +87,9 @@ HEADERS: Final = {
 }
 """Of every answer: nothing is loaded from elsewhere, no script stands in a page, and nobody may
 frame one. Lengths of bars are styles that stand in the page."""
-
 _LIVE_S: Final = 0.5
 _MAX_NAME: Final = 120
 """Characters of an unknown workspace or window that a page repeats."""
-
 _ICON: Final = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect "
     "width='32' height='32' rx='7' fill='%231f5f8b'/%3E%3Cpath d='M7 22 13 14 18 18 25 9' "

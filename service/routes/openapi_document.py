@@ -164,7 +164,6 @@ pre{background:#f3f5f7;padding:.8rem;overflow:auto;border-radius:6px}
 table{border-collapse:collapse}td,th{text-align:left;vertical-align:top;padding:.2rem .8rem .2rem 0}
 @media (prefers-color-scheme:dark){body{background:#16181b;color:#e4e7ea}pre{background:#22262a}}
 """
-
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
 
 

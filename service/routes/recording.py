@@ -78,18 +78,15 @@ _JSON = "application/json"
 _BATCH = 512
 """Executions that become durable at a time: as many as exporters send at once, so that these cost
 one commit. They are read on a thread; between two batches other requests have their turn."""
-
 _BATCH_VALUES = 20_000
 """Values of parameters in a batch, of which the last execution may bring more by itself. Masking
 them takes a microsecond each, on the event loop; a kilobyte in gzip can be thousands."""
-
 _INLINE_BYTES = 16 * 1024
 """Bodies up to this size, some ten spans, are read on the event loop: a millisecond."""
 _MAX_JSON_CONTAINERS = 500_000
 _MAX_JSON_MEMBERS = 2_000_000
 """Brackets and commas in a JSON body. An object of two bytes takes 64 to 240 in memory, a number of
 four 32; 10,000 spans of twenty attributes have fewer."""
-
 _MAX_REASONS = 5
 _MAX_REASON = 300
 

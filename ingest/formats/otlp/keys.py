@@ -67,7 +67,6 @@ EXCEPTION_STACK: Final = "exception.stacktrace"
 SERVICE_NAME: Final = "service.name"
 RECORDED_AS: Final = "aftercall.execution_id"
 """On spans of calls that the SDK has recorded itself."""
-
 OF_SPANS: Final = frozenset({
     OPERATION, TOOL_NAME, TOOL_CALL_ID, TOOL_ARGUMENTS, TOOL_RESULT, AGENT_NAME, CONVERSATION,
     PYDANTIC_AI_ARGUMENTS, PYDANTIC_AI_RESULT, GOOGLE_ADK_ARGUMENTS, GOOGLE_ADK_RESULT,
@@ -76,22 +75,18 @@ OF_SPANS: Final = frozenset({
     OI_JSON_SCHEMA, OI_INPUT, OI_OUTPUT, OI_OUTPUT_TYPE, OI_SESSION, OI_AGENT, ERROR_TYPE,
     RECORDED_AS,
 })  # fmt: skip
-
 CONTENT: Final = frozenset({
     TOOL_ARGUMENTS, TOOL_RESULT, PYDANTIC_AI_ARGUMENTS, PYDANTIC_AI_RESULT, GOOGLE_ADK_ARGUMENTS,
     GOOGLE_ADK_RESULT, OI_INPUT, OI_OUTPUT, OI_SCHEMA, OI_JSON_SCHEMA,
 })  # fmt: skip
 """Of `OF_SPANS`, what may be large: decoded only where the span is a call of a tool."""
-
 OF_EVENTS: Final = frozenset({
     EXCEPTION_TYPE, EXCEPTION_MESSAGE, EXCEPTION_STACK, STRANDS_INPUT, STRANDS_OUTPUT,
 })  # fmt: skip
-
 EVENTS: Final = frozenset({EXCEPTION_EVENT, STRANDS_INPUT_EVENT, STRANDS_OUTPUT_EVENT})
 OF_RESOURCES: Final = frozenset({SERVICE_NAME})
 MARKS: Final = frozenset({OPERATION, TOOL_NAME, MCP_METHOD, SPAN_KIND})
 """A span with none of these is no call of a tool in any convention."""
-
 _TOKEN = re.compile(
     r"""(?P<text>'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")"""
     r"""|(?P<word>True|False|None)\b"""
@@ -100,7 +95,6 @@ _TOKEN = re.compile(
     r"""|\s+""",
     re.ASCII | re.DOTALL,
 )
-
 _ESCAPE = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|.)", re.ASCII | re.DOTALL)
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}

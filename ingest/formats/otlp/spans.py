@@ -27,7 +27,6 @@ from ingest.formats.otlp.keys import Unusable
 MAX_SPANS: Final = 120_000
 """Spans of one request. Exporters send 512, collectors 8,192; what is known of each span while a
 request is read takes some 500 bytes."""
-
 ERROR_STATUS: Final = 2
 OK_STATUS: Final = 1
 SERVER_KIND: Final = 2
