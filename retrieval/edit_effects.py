@@ -6,24 +6,12 @@ from typing import Any
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
-from retrieval.edits import (
-    NO_SOURCES,
-    Add,
-    Edit,
-    EditDoesNotApplyError,
-    Flatten,
-    Nest,
-    Remove,
-    Rename,
-    Site,
-    ValueEdit,
-    ValueSources,
-)
+from retrieval import edits as e
 from retrieval.parameters import EVERY, MAX_ELEMENTS, Path
 
 
 def apply_edits(
-    parameters: JsonObject, edits: Sequence[Edit], value_sources: ValueSources = NO_SOURCES
+    parameters: JsonObject, edits: Sequence[e.Edit], value_sources: e.ValueSources = e.NO_SOURCES
 ) -> JsonObject:
     """A changed copy of the parameters; values that stay are shared with the original.
 
@@ -39,17 +27,17 @@ def apply_edits(
         # From the end, so that what is taken out of an array moves nothing still to be seen.
         for path in reversed(list(_concrete(changed, edit.path))):
             try:
-                _apply(changed, edit, Site(path, parameters, value_sources))
+                _apply(changed, edit, e.Site(path, parameters, value_sources))
                 done = True
-            except EditDoesNotApplyError:
+            except e.EditDoesNotApplyError:
                 if EVERY not in edit.inside:
                     raise
         if not done:
-            raise EditDoesNotApplyError("nothing there is what the edit is about")
+            raise e.EditDoesNotApplyError("nothing there is what the edit is about")
     return changed
 
 
-def _apply(parameters: JsonObject, edit: Edit, site: Site) -> None:
+def _apply(parameters: JsonObject, edit: e.Edit, site: e.Site) -> None:
     """Make one edit, in place but for the containers on the way, which are copied."""
     holder: Any = parameters
     for way in site.path[:-1]:
@@ -57,32 +45,32 @@ def _apply(parameters: JsonObject, edit: Edit, site: Site) -> None:
         holder = holder[way]
     step = site.path[-1]
     is_there = isinstance(holder, list) or step in holder
-    if isinstance(edit, Nest | Flatten):
+    if isinstance(edit, e.Nest | e.Flatten):
         if isinstance(holder, list):
-            raise EditDoesNotApplyError(f"{step} has no name")
-        moved = edit.nested(holder) if isinstance(edit, Nest) else edit.flattened(holder)
+            raise e.EditDoesNotApplyError(f"{step} has no name")
+        moved = edit.nested(holder) if isinstance(edit, e.Nest) else edit.flattened(holder)
         holder.clear()
         holder.update(moved)
         return
-    if isinstance(edit, Rename | Add):
-        target = edit.to if isinstance(edit, Rename) else step
+    if isinstance(edit, e.Rename | e.Add):
+        target = edit.to if isinstance(edit, e.Rename) else step
         if isinstance(holder, list) or target in holder:
-            raise EditDoesNotApplyError(f"{target} is there already, or has no name")
-        if isinstance(edit, Add):
+            raise e.EditDoesNotApplyError(f"{target} is there already, or has no name")
+        if isinstance(edit, e.Add):
             holder[step] = deepcopy(edit.value)
             return
-    if not is_there and not (isinstance(edit, ValueEdit) and edit.supplies):
-        raise EditDoesNotApplyError(f"{step} is not there")
+    if not is_there and not (isinstance(edit, e.ValueEdit) and edit.supplies):
+        raise e.EditDoesNotApplyError(f"{step} is not there")
     match edit:
-        case Rename():
+        case e.Rename():
             holder[edit.to] = holder.pop(step)
-        case Remove():
+        case e.Remove():
             del holder[step]
-        case ValueEdit():
+        case e.ValueEdit():
             before = holder[step] if is_there else None
             after = edit.change(before, site)
             if edit.supplies and is_there and same_json(after, before):
-                raise EditDoesNotApplyError(f"{step} has that value already")
+                raise e.EditDoesNotApplyError(f"{step} has that value already")
             holder[step] = deepcopy(after)
 
 
@@ -99,17 +87,17 @@ def _concrete(value: JsonValue, path: Path, so_far: Path = ()) -> Iterator[Path]
     if isinstance(value, dict):
         key = str(step)
         if rest and key not in value:
-            raise EditDoesNotApplyError(f"{key} is not there")
+            raise e.EditDoesNotApplyError(f"{key} is not there")
         yield from _concrete(value.get(key), rest, (*so_far, key))
     elif isinstance(value, list):
         for index in _indexes(value, step):
             try:
                 yield from _concrete(value[index], rest, (*so_far, index))
-            except EditDoesNotApplyError:
+            except e.EditDoesNotApplyError:
                 if step != EVERY:
                     raise
     else:
-        raise EditDoesNotApplyError("what it is inside of has no members")
+        raise e.EditDoesNotApplyError("what it is inside of has no members")
 
 
 def _indexes(value: Sequence[JsonValue], step: str | int) -> Sequence[int]:
@@ -117,7 +105,7 @@ def _indexes(value: Sequence[JsonValue], step: str | int) -> Sequence[int]:
         return range(len(value))
     if isinstance(step, int) and -len(value) <= step < len(value):
         return [step % len(value)]
-    raise EditDoesNotApplyError(f"there is no element {step}")
+    raise e.EditDoesNotApplyError(f"there is no element {step}")
 
 
 def changed_names(before: JsonObject, after: JsonObject) -> list[str]:

@@ -15,29 +15,8 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
+from retrieval import edits as ed
 from retrieval.edit_effects import apply_edits
-from retrieval.edits import (
-    Add,
-    Balance,
-    Cast,
-    Clamp,
-    Edit,
-    EditDoesNotApplyError,
-    Flatten,
-    FromContext,
-    FromError,
-    Nest,
-    Reformat,
-    Remove,
-    Rename,
-    Replace,
-    Respell,
-    Site,
-    Snap,
-    Unwrap,
-    ValueSources,
-    touches,
-)
 from retrieval.parameters import EVERY, MAX_ELEMENTS, Path, value_at
 from retrieval.reading.faults import Fault, FaultKind
 from retrieval.reading.reader import ErrorReading
@@ -72,8 +51,8 @@ def called_for(reading: ErrorReading) -> frozenset[str] | None:
 
 
 def only_the_repair(
-    edits: list[Edit], failed: JsonObject, reading: ErrorReading
-) -> list[Edit] | None:
+    edits: list[ed.Edit], failed: JsonObject, reading: ErrorReading
+) -> list[ed.Edit] | None:
     """Those of the edits that mended what the error is about; None when that was another wish."""
     if not any(fault.path for fault in reading.faults):
         return _small_repair(edits, failed, reading)
@@ -81,45 +60,45 @@ def only_the_repair(
     beside = [edit for edit in edits if not _is_called_for(edit, reading)]
     if any(_is_another_thing(edit, reading) for edit in touching):
         return None
-    if any(isinstance(edit, Replace) for edit in beside) and any(
-        isinstance(edit, Add | Replace | FromContext) for edit in touching
+    if any(isinstance(edit, ed.Replace) for edit in beside) and any(
+        isinstance(edit, ed.Add | ed.Replace | ed.FromContext) for edit in touching
     ):
         return None  # the value went with a new intent: it was right for that one
     return touching or None
 
 
 def _small_repair(
-    edits: list[Edit], failed: JsonObject, reading: ErrorReading
-) -> list[Edit] | None:
+    edits: list[ed.Edit], failed: JsonObject, reading: ErrorReading
+) -> list[ed.Edit] | None:
     """Where the error names no place: what it calls for, or else a small change in form."""
-    stated: list[Edit] = [e for e in edits if isinstance(e, FromError | Balance)]
+    stated: list[ed.Edit] = [e for e in edits if isinstance(e, ed.FromError | ed.Balance)]
     if stated:
         others = [edit for edit in edits if edit not in stated]
-        return None if any(isinstance(edit, Replace | Add) for edit in others) else stated
-    if any(isinstance(edit, Replace) for edit in edits):
+        return None if any(isinstance(edit, ed.Replace | ed.Add) for edit in others) else stated
+    if any(isinstance(edit, ed.Replace) for edit in edits):
         return None  # nothing says that this value was wrong
     untouched = len(failed) - len({edit.name for edit in edits} & failed.keys())
     small = len(edits) <= 2 and (untouched >= len(edits) or len(failed) <= 1)
     return edits if small and not any(_is_another_thing(e, reading) for e in edits) else None
 
 
-def _is_called_for(edit: Edit, reading: ErrorReading) -> bool:
+def _is_called_for(edit: ed.Edit, reading: ErrorReading) -> bool:
     """Whether an edit is of a place that the error is about, or puts what it states."""
-    if isinstance(edit, FromError | Balance):
+    if isinstance(edit, ed.FromError | ed.Balance):
         return True
     return any(_is_about(edit, fault) for fault in reading.faults if fault.path)
 
 
-def _is_about(edit: Edit, fault: Fault) -> bool:
+def _is_about(edit: ed.Edit, fault: Fault) -> bool:
     # A rename takes its source from a name that the error need not mention.
-    return touches(edit, Remove(name=str(fault.path[0]), inside=fault.path[1:]))
+    return ed.touches(edit, ed.Remove(name=str(fault.path[0]), inside=fault.path[1:]))
 
 
-def _is_another_thing(edit: Edit, reading: ErrorReading) -> bool:
+def _is_another_thing(edit: ed.Edit, reading: ErrorReading) -> bool:
     """Whether a value gave way to that of another wish."""
-    if isinstance(edit, Add):
+    if isinstance(edit, ed.Add):
         return isinstance(edit.value, dict | list) and bool(edit.value)
-    if not isinstance(edit, Replace):
+    if not isinstance(edit, ed.Replace):
         return False
     kinds = {fault.kind for fault in reading.faults if fault.path and _is_about(edit, fault)}
     if _is_content(edit.before) or _is_content(edit.value):
@@ -141,16 +120,17 @@ _MAX_EDITS = 20
 """A repair of more edits is another call."""
 _MAX_DEPTH = 8
 _Candidate: TypeAlias = (
-    Balance | FromError | Snap | Clamp | Cast | Unwrap | Reformat | Respell | FromContext
+    ed.Balance | ed.FromError | ed.Snap | ed.Clamp | ed.Cast | ed.Unwrap | ed.Reformat | ed.Respell
+    | ed.FromContext
 )  # fmt: skip
 # Candidates that are the same for every change; tried where they could explain it.
 _BALANCE, _FROM_ERROR, _SNAP, _CLAMP = (
-    Balance(name=""), FromError(name=""), Snap(name=""), Clamp(name=""),
+    ed.Balance(name=""), ed.FromError(name=""), ed.Snap(name=""), ed.Clamp(name=""),
 )  # fmt: skip
-_UNWRAP, _REFORMAT = Unwrap(name=""), Reformat(name="")
-_RESPELLS = tuple(Respell(name="", style=style) for style in get_args(Style))
+_UNWRAP, _REFORMAT = ed.Unwrap(name=""), ed.Reformat(name="")
+_RESPELLS = tuple(ed.Respell(name="", style=style) for style in get_args(Style))
 _REFORMATS = tuple(
-    Reformat(name="", to=form)
+    ed.Reformat(name="", to=form)
     for form in (
         "YYYY-MM-DD", "YYYY/MM/DD", "DD/MM/YYYY", "MM/DD/YYYY", "YYYYMMDD", "HH:MM", "HH:MM:SS",
     )
@@ -163,8 +143,8 @@ def infer_edits(
     failed: JsonObject,
     mended: JsonObject,
     reading: ErrorReading,
-    value_sources: ValueSources | None = None,
-) -> list[Edit] | None:
+    value_sources: ed.ValueSources | None = None,
+) -> list[ed.Edit] | None:
     """The edits that a repair made; None when it is no repair but another call.
 
     What changed beside the faults that the error names is the caller's own new intent and no part
@@ -174,7 +154,7 @@ def infer_edits(
     if not may_be_repair(failed, mended, reading):
         return None
     search = _Search(
-        failed, value_sources or ValueSources(faults=reading.faults), called_for(reading)
+        failed, value_sources or ed.ValueSources(faults=reading.faults), called_for(reading)
     )
     edits = list(islice(search.of_objects(failed, mended, ()), _MAX_EDITS + 1))
     if not edits or len(edits) > _MAX_EDITS:
@@ -182,7 +162,9 @@ def infer_edits(
     return only_the_repair(edits, failed, reading)
 
 
-def all_edits(failed: JsonObject, mended: JsonObject, value_sources: ValueSources) -> list[Edit]:
+def all_edits(
+    failed: JsonObject, mended: JsonObject, value_sources: ed.ValueSources
+) -> list[ed.Edit]:
     """Everything that two calls differ in, as edits, whatever its reason; none when it is too much.
 
     What of it was the repair is for other repairs of the same error to say.
@@ -194,39 +176,39 @@ def all_edits(failed: JsonObject, mended: JsonObject, value_sources: ValueSource
 @dataclass(frozen=True, slots=True)
 class _Search:
     failed: JsonObject
-    value_sources: ValueSources
+    value_sources: ed.ValueSources
     called_for: frozenset[str] | None
     """Top-level parameters whose change is to be explained; None for all of them."""
 
-    def of_objects(self, before: JsonObject, after: JsonObject, path: Path) -> Iterator[Edit]:
+    def of_objects(self, before: JsonObject, after: JsonObject, path: Path) -> Iterator[ed.Edit]:
         """The edits that turn one object into the other; `path` leads to it."""
         while moved := next(_moved_levels(before, after), None):
             yield moved.under(path)
-            before = moved.nested(before) if isinstance(moved, Nest) else moved.flattened(before)
+            before = moved.nested(before) if isinstance(moved, ed.Nest) else moved.flattened(before)
         gone = [name for name in before if name not in after]
         new = [name for name in after if name not in before]
         for source in tuple(gone):
             if target := _moved_to(before[source], new, after):
-                yield Rename(name=source, to=target).under(path)
+                yield ed.Rename(name=source, to=target).under(path)
                 if not same_json(before[source], after[target]):
-                    yield Cast(name=target, to=type_of(after[target])).under(path)
+                    yield ed.Cast(name=target, to=type_of(after[target])).under(path)
                 gone.remove(source)
                 new.remove(target)
         for name in before:
             if name in after:
                 yield from self._of_values(before[name], after[name], (*path, name))
         for name in gone:
-            yield Remove(name=name).under(path)
+            yield ed.Remove(name=name).under(path)
         for name in new:
             yield self._supply(after[name], (*path, name))
 
-    def _of_values(self, before: JsonValue, after: JsonValue, path: Path) -> Iterator[Edit]:
+    def _of_values(self, before: JsonValue, after: JsonValue, path: Path) -> Iterator[ed.Edit]:
         if same_json(before, after):
             return
         # A mask is equal for many values: it explains nothing and is explained by nothing.
         masked = is_redacted(before) or is_redacted(after)
         if self.called_for is not None and path[0] not in self.called_for:
-            yield Replace(name="", before=before, value=after).at(
+            yield ed.Replace(name="", before=before, value=after).at(
                 path
             )  # another wish, whatever it is
         elif not masked and (edit := self._explained(before, after, path)):
@@ -241,13 +223,13 @@ class _Search:
         ):
             yield from self._of_elements(before, after, path)
         else:
-            yield Replace(name="", before=before, value=after).at(path)
+            yield ed.Replace(name="", before=before, value=after).at(path)
 
     def _of_elements(
         self, before: list[JsonValue], after: list[JsonValue], path: Path
-    ) -> Iterator[Edit]:
+    ) -> Iterator[ed.Edit]:
         """Edits of every element where these do it, else of the single ones."""
-        single: list[Edit] = []
+        single: list[ed.Edit] = []
         for index, (old, new) in enumerate(zip(before, after, strict=True)):
             found = self._of_values(old, new, (*path, index))
             single.extend(islice(found, _MAX_EDITS + 1 - len(single)))
@@ -263,23 +245,23 @@ class _Search:
         else:
             yield from single
 
-    def _give(self, edits: list[Edit], wanted: JsonValue, path: Path) -> bool:
+    def _give(self, edits: list[ed.Edit], wanted: JsonValue, path: Path) -> bool:
         try:
             made = apply_edits(self.failed, edits, self.value_sources)
-        except EditDoesNotApplyError:
+        except ed.EditDoesNotApplyError:
             return False
         return same_json(value_at(made, path), wanted)
 
-    def _explained(self, before: JsonValue, after: JsonValue, path: Path) -> Edit | None:
-        site = Site(path, self.failed, self.value_sources)
+    def _explained(self, before: JsonValue, after: JsonValue, path: Path) -> ed.Edit | None:
+        site = ed.Site(path, self.failed, self.value_sources)
         for edit in self._changes(before, after, path):
             try:
                 made = edit.change(before, site)
-            except EditDoesNotApplyError:
+            except ed.EditDoesNotApplyError:
                 continue
             if same_json(made, after):
-                there: Edit = edit.at(path)
-                return _at_the_end(there, self.failed) if isinstance(there, Balance) else there
+                there: ed.Edit = edit.at(path)
+                return _at_the_end(there, self.failed) if isinstance(there, ed.Balance) else there
         return None
 
     def _changes(self, before: JsonValue, after: JsonValue, path: Path) -> Iterator[_Candidate]:
@@ -296,7 +278,7 @@ class _Search:
         if number:
             yield _CLAMP
         if type_of(before) != type_of(after):
-            yield Cast(name="", to=type_of(after))
+            yield ed.Cast(name="", to=type_of(after))
         if isinstance(before, list):
             yield _UNWRAP
         if isinstance(before, str) and isinstance(after, str):
@@ -304,24 +286,24 @@ class _Search:
         if plain:
             yield from self._sources(after)
 
-    def _supply(self, value: JsonValue, path: Path) -> Edit:
-        site = Site(path, self.failed, self.value_sources)
+    def _supply(self, value: JsonValue, path: Path) -> ed.Edit:
+        site = ed.Site(path, self.failed, self.value_sources)
         plain = not isinstance(value, dict | list)
-        candidates: list[FromError | FromContext] = [_FROM_ERROR, *self._sources(value)]
+        candidates: list[ed.FromError | ed.FromContext] = [_FROM_ERROR, *self._sources(value)]
         for edit in candidates if plain else ():
             try:
                 if same_json(edit.change(None, site), value):
-                    there: Edit = edit.at(path)
+                    there: ed.Edit = edit.at(path)
                     return there
-            except EditDoesNotApplyError:
+            except ed.EditDoesNotApplyError:
                 continue
-        return Add(name="", value=value).at(path)
+        return ed.Add(name="", value=value).at(path)
 
-    def _sources(self, value: JsonValue) -> Iterator[FromContext]:
+    def _sources(self, value: JsonValue) -> Iterator[ed.FromContext]:
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             stated = stated_in(self.value_sources.context or "")
             forms = dict.fromkeys(each.form for each in stated if each.text == str(value))
-            yield from (FromContext(name="", form=form) for form in forms if form != "word")
+            yield from (ed.FromContext(name="", form=form) for form in forms if form != "word")
 
 
 def _rewritings(before: str, after: str) -> Iterator[_Candidate]:
@@ -334,7 +316,7 @@ def _rewritings(before: str, after: str) -> Iterator[_Candidate]:
         yield from _RESPELLS
 
 
-def _moved_levels(before: JsonObject, after: JsonObject) -> Iterator[Nest | Flatten]:
+def _moved_levels(before: JsonObject, after: JsonObject) -> Iterator[ed.Nest | ed.Flatten]:
     """Parameters that were put under a name of their own, and members that were taken out of one.
 
     At least two of them stand there with the values that they had.
@@ -347,20 +329,20 @@ def _moved_levels(before: JsonObject, after: JsonObject) -> Iterator[Nest | Flat
         inner = value[0] if isinstance(value, list) and listed else value
         fields = [each for each in gone if isinstance(inner, dict) and _same(before, inner, each)]
         if len(fields) > 1:
-            yield Nest(name=name, fields=tuple(fields), listed=listed)
+            yield ed.Nest(name=name, fields=tuple(fields), listed=listed)
     for name in gone:
         inner = before[name]
         inner = inner[0] if isinstance(inner, list) and len(inner) == 1 else inner
         fields = [each for each in new if isinstance(inner, dict) and _same(after, inner, each)]
         if len(fields) > 1 and isinstance(inner, dict) and inner.keys().isdisjoint(before):
-            yield Flatten(name=name, fields=tuple(fields))
+            yield ed.Flatten(name=name, fields=tuple(fields))
 
 
 def _same(one: JsonObject, other: JsonObject, name: str) -> bool:
     return name in one and name in other and same_json(one[name], other[name])
 
 
-def _at_the_end(edit: Balance, call: JsonObject) -> Balance:
+def _at_the_end(edit: ed.Balance, call: JsonObject) -> ed.Balance:
     """The last element as such: another call may have more of them."""
     for position in range(len(edit.path) - 1, 0, -1):
         step, container = edit.path[position], value_at(call, edit.path[:position])

@@ -13,38 +13,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from aftercall.models import (
-    Action,
-    ActionCount,
-    AgentStatistics,
-    AgentTool,
-    AgentUsage,
-    AnswerCounts,
-    CallCounts,
-    CategoryAbstentions,
-    CategoryUsage,
-    ConfidenceStatistics,
-    DurationQuantiles,
-    ErrorCategory,
-    FailurePoint,
-    Latency,
-    LatencyPoint,
-    PatternFailures,
-    PatternHistory,
-    PatternStatistics,
-    ReflectionStatistics,
-    RepairTimes,
-    ToolName,
-    ToolStatistics,
-    ToolStatisticsList,
-    ToolUsage,
-    Totals,
-    Trend,
-    TrendPoint,
-    Usage,
-    UsageWindow,
-    WindowTotals,
-)
+from aftercall import models as m
 from mongo.contents import hour_of
 from mongo.protocol import CounterDimension
 from mongo.records import CounterSum, Cursor, ToolKey
@@ -63,7 +32,7 @@ MAX_REPAIRS = 2_000
 MAX_OUTCOMES = 2_000
 """The latest outcomes that are looked at."""
 _DAY = 24
-_DAYS: Mapping[UsageWindow, int] = {"24h": 1, "7d": 7, "30d": 30}
+_DAYS: Mapping[m.UsageWindow, int] = {"24h": 1, "7d": 7, "30d": 30}
 _CALLS = (
     what.SUCCESS, what.FAILURE, what.RETRY_SUCCESS, what.RETRY_FAILURE, what.FOLLOWED_SUCCESS,
     what.FOLLOWED_FAILURE,
@@ -85,7 +54,7 @@ class _Span:
 
     context: Context
     workspace: str
-    window: UsageWindow
+    window: m.UsageWindow
     first: int
     last: int
     step: int
@@ -198,7 +167,7 @@ class _Span:
 
     async def by_tool(
         self, limit: int, *, with_durations: bool = True
-    ) -> tuple[list[ToolUsage], CallCounts]:
+    ) -> tuple[list[m.ToolUsage], m.CallCounts]:
         calls = await self.by_key(*_CALLS)
         durations = await self.by_key(_DURATIONS) if with_durations else {}
         ranked = sorted(
@@ -209,7 +178,7 @@ class _Span:
         )  # fmt: skip
         registry = await self.context.memory.registry(self.workspace)
         shown = [
-            ToolUsage(
+            m.ToolUsage(
                 tool=_name(tool, registry),
                 duration_ms=_quantiles(durations.get(tool, Counter())),
                 **_fields(calls[tool]),
@@ -230,7 +199,7 @@ class _Span:
         return found
 
 
-def _span(context: Context, workspace: str, window: UsageWindow) -> _Span:
+def _span(context: Context, workspace: str, window: m.UsageWindow) -> _Span:
     last = hour_of(context.clock())
     if window == "24h":
         return _Span(context, workspace, window, last - _DAY, last, 1)
@@ -238,22 +207,22 @@ def _span(context: Context, workspace: str, window: UsageWindow) -> _Span:
     return _Span(context, workspace, window, first, last, _DAY)
 
 
-async def totals(context: Context, workspace: str, *, with_durations: bool = True) -> Totals:
+async def totals(context: Context, workspace: str, *, with_durations: bool = True) -> m.Totals:
     """All calls within each window; durations are most of the work."""
     windows = []
     for window in _DAYS:
         span = _span(context, workspace, window)
         windows.append(
-            WindowTotals(
+            m.WindowTotals(
                 **await span.about(),
                 totals=await span.all_calls(with_durations=with_durations),
                 before=_counts(await span.before.calls()) if span.before else None,
             )
         )
-    return Totals(windows=windows)
+    return m.Totals(windows=windows)
 
 
-async def usage(context: Context, workspace: str, window: UsageWindow, limit: int) -> Usage:
+async def usage(context: Context, workspace: str, window: m.UsageWindow, limit: int) -> m.Usage:
     """Calls by tool, agent and kind of failure; at most `limit` tools and agents."""
     span = _span(context, workspace, window)
     about = await span.about()
@@ -263,17 +232,17 @@ async def usage(context: Context, workspace: str, window: UsageWindow, limit: in
     shown = [name for name in ranked if name != what.OTHER][:limit]
     categories = await span.by_name(prefix=what.CATEGORY)
     categories.pop(what.OTHER, None)
-    return Usage(
+    return m.Usage(
         **about,
         computed_at=about["until"],
         totals=await span.all_calls(),
         by_tool=by_tool,
         by_agent=[
-            AgentUsage(agent=name, successes=agents[name][0], failures=agents[name][1])
+            m.AgentUsage(agent=name, successes=agents[name][0], failures=agents[name][1])
             for name in shown
         ],
         by_category=[
-            CategoryUsage.model_validate({"category": name, "failures": number})
+            m.CategoryUsage.model_validate({"category": name, "failures": number})
             for name, number in _most(categories)
         ],
         other_tools=other_tools,
@@ -282,59 +251,59 @@ async def usage(context: Context, workspace: str, window: UsageWindow, limit: in
 
 
 async def called(
-    context: Context, workspace: str, window: UsageWindow, limit: int
-) -> list[ToolUsage]:
+    context: Context, workspace: str, window: m.UsageWindow, limit: int
+) -> list[m.ToolUsage]:
     """As `usage` tells tools, without their durations."""
     found, _ = await _span(context, workspace, window).by_tool(limit, with_durations=False)
     return found
 
 
 async def trend(
-    context: Context, workspace: str, window: UsageWindow, tool: ToolKey | None = None
-) -> Trend:
+    context: Context, workspace: str, window: m.UsageWindow, tool: ToolKey | None = None
+) -> m.Trend:
     """Calls hour by hour or day by day, of one tool or all."""
     span = _span(context, workspace, window)
-    return Trend(
+    return m.Trend(
         **await span.about(),
         step=span.unit,
         tool=await _named(context, tool),
         points=[
-            TrendPoint(at=at, **_fields(point)) for at, point in await span.points(_CALLS, tool)
+            m.TrendPoint(at=at, **_fields(point)) for at, point in await span.points(_CALLS, tool)
         ],
     )
 
 
 async def latency(
-    context: Context, workspace: str, window: UsageWindow, tool: ToolKey | None = None
-) -> Latency:
+    context: Context, workspace: str, window: m.UsageWindow, tool: ToolKey | None = None
+) -> m.Latency:
     """How long calls took, hour by hour or day by day, of one tool or all."""
     span = _span(context, workspace, window)
     about, points = await span.about(), await span.points((_DURATIONS,), tool)
-    return Latency(
+    return m.Latency(
         **about,
         step=span.unit,
         tool=await _named(context, tool),
         overall=_quantiles(sum((point for _, point in points), Counter())),
         points=[
-            LatencyPoint(at=at, calls=point.total(), duration_ms=_quantiles(point))
+            m.LatencyPoint(at=at, calls=point.total(), duration_ms=_quantiles(point))
             for at, point in points
         ],
     )
 
 
 async def tools(
-    context: Context, workspace: str, window: UsageWindow, limit: int
-) -> ToolStatisticsList:
+    context: Context, workspace: str, window: m.UsageWindow, limit: int
+) -> m.ToolStatisticsList:
     """Tools that were called in a window, at most `limit`, and how good they are now."""
     span = _span(context, workspace, window)
     about = await span.about()
     by_tool, others = await span.by_tool(limit)
     keys = [ToolKey(workspace, e.tool.server_name, e.tool.tool_name) for e in by_tool]
     known = await tool_qualities(context, workspace, keys)
-    return ToolStatisticsList(
+    return m.ToolStatisticsList(
         **about,
         tools=[
-            ToolStatistics(**dict(each), **known[key]._asdict())
+            m.ToolStatistics(**dict(each), **known[key]._asdict())
             for each, key in zip(by_tool, keys, strict=True)
         ],
         other_tools=others,
@@ -342,8 +311,8 @@ async def tools(
 
 
 async def agent(
-    context: Context, workspace: str, agent: str, window: UsageWindow
-) -> AgentStatistics:
+    context: Context, workspace: str, agent: str, window: m.UsageWindow
+) -> m.AgentStatistics:
     """The calls of one agent; those of a known one that has none in the window are none."""
     span = _span(context, workspace, window)
     about = await span.about()
@@ -355,18 +324,22 @@ async def agent(
     tools = {tool: (each[names[0]], each[names[1]]) for tool, each in sums.items()}
     heaviest = sorted(tools, key=lambda tool: (-tools[tool][1], -sum(tools[tool]), str(tool)))
     registry = await context.memory.registry(workspace)
-    return AgentStatistics(
+    return m.AgentStatistics(
         **about,
         agent=agent,
-        usage=AgentUsage(agent=agent, **dict(_pairs(tools.values()))),
+        usage=m.AgentUsage(agent=agent, **dict(_pairs(tools.values()))),
         tools=[
-            AgentTool(tool=_name(tool, registry), successes=tools[tool][0], failures=tools[tool][1])
+            m.AgentTool(
+                tool=_name(tool, registry), successes=tools[tool][0], failures=tools[tool][1]
+            )
             for tool in heaviest[:MAX_TOOLS_OF_AGENT]
         ],
     )
 
 
-async def reflection(context: Context, workspace: str, window: UsageWindow) -> ReflectionStatistics:
+async def reflection(
+    context: Context, workspace: str, window: m.UsageWindow
+) -> m.ReflectionStatistics:
     """What asking about failures did.
 
     Which retry belongs to which first attempt is not counted: `tasks` takes each success for
@@ -375,17 +348,17 @@ async def reflection(context: Context, workspace: str, window: UsageWindow) -> R
     span = _span(context, workspace, window)
     about, calls = await span.about(), await span.calls()
     counted = _fields(calls)
-    first = CallCounts(
+    first = m.CallCounts(
         successes=calls[what.SUCCESS] - calls[what.RETRY_SUCCESS],
         failures=calls[what.FAILURE] - calls[what.RETRY_FAILURE],
     )
     began = first.successes + first.failures
     done = min(calls[what.SUCCESS], began)
     by_suggestion, by_agents = await _repair_times(context, workspace, about)
-    return ReflectionStatistics(
+    return m.ReflectionStatistics(
         **about,
         first_attempts=first,
-        tasks=CallCounts(successes=done, failures=began - done),
+        tasks=m.CallCounts(successes=done, failures=began - done),
         retries=counted["retries"],
         suggested=counted["suggested"],
         answers=_answers(await span.by_name(prefix=what.ANSWER)),
@@ -395,8 +368,8 @@ async def reflection(context: Context, workspace: str, window: UsageWindow) -> R
 
 
 async def patterns(
-    context: Context, workspace: str, window: UsageWindow, limit: int
-) -> PatternStatistics:
+    context: Context, workspace: str, window: m.UsageWindow, limit: int
+) -> m.PatternStatistics:
     """Patterns that were met in a window, at most `limit`; none before the first nightly job.
 
     They are those of the latest run: a failure that says something new is among the others.
@@ -410,7 +383,7 @@ async def patterns(
     failures, earlier = await met(span), await met(before) if before else None
     most = await stored_patterns(context, workspace, [name for name, _ in _most(failures)][:limit])
     found = [
-        PatternFailures(
+        m.PatternFailures(
             pattern=each,
             failures=failures[each.pattern_id],
             before=None if earlier is None else earlier.get(each.pattern_id, 0),
@@ -419,12 +392,12 @@ async def patterns(
     ]
     total = (await span.calls())[what.FAILURE]
     other = max(0, total - sum(each.failures for each in found))
-    return PatternStatistics(**about, patterns=found, other_failures=other)
+    return m.PatternStatistics(**about, patterns=found, other_failures=other)
 
 
 async def pattern(
-    context: Context, workspace: str, pattern_id: str, window: UsageWindow
-) -> PatternHistory:
+    context: Context, workspace: str, pattern_id: str, window: m.UsageWindow
+) -> m.PatternHistory:
     """How often a pattern was met, day by day."""
     stored = await stored_patterns(context, workspace, [pattern_id])
     if not stored:
@@ -433,34 +406,34 @@ async def pattern(
     span = _span(context, workspace, window)
     about = await span.about()
     points = await span.points([f"{what.SIGNATURE}{mark.hex()}" for mark in stored[0].marks()])
-    return PatternHistory(
+    return m.PatternHistory(
         **about,
         pattern=answered,
-        points=[FailurePoint(at=at, failures=point.total()) for at, point in points],
+        points=[m.FailurePoint(at=at, failures=point.total()) for at, point in points],
     )
 
 
-async def confidence(context: Context, workspace: str) -> ConfidenceStatistics:
+async def confidence(context: Context, workspace: str) -> m.ConfidenceStatistics:
     """What suggestions promised and what came of it, of the latest outcomes."""
     rows = await context.store.knowledge.scan(workspace, JUDGED.name, MAX_OUTCOMES, by="rank")
     judged = [each for row in rows if (each := JUDGED.decode(row)).estimate is not None]
     return reliability([Promise(e.confidence, e.outcome == "success") for e in judged])
 
 
-def _answers(sums: Counter[str]) -> AnswerCounts:
-    actions = {f"action:{each}": each for each in get_args(Action)}
-    kinds = {f"{what.ABSTAINED}:{each}": each for each in get_args(ErrorCategory)}
-    return AnswerCounts(
+def _answers(sums: Counter[str]) -> m.AnswerCounts:
+    actions = {f"action:{each}": each for each in get_args(m.Action)}
+    kinds = {f"{what.ABSTAINED}:{each}": each for each in get_args(m.ErrorCategory)}
+    return m.AnswerCounts(
         asked=sums[what.ASKED],
         abstained=sums[what.ABSTAINED],
         confident=sums[what.SURE],
         by_action=[
-            ActionCount(action=actions[name], answers=number)
+            m.ActionCount(action=actions[name], answers=number)
             for name, number in _most(sums)
             if name in actions
         ],
         abstentions=[
-            CategoryAbstentions(category=kinds[name], answers=number)
+            m.CategoryAbstentions(category=kinds[name], answers=number)
             for name, number in _most(sums)
             if name in kinds
         ],
@@ -469,7 +442,7 @@ def _answers(sums: Counter[str]) -> AnswerCounts:
 
 async def _repair_times(
     context: Context, workspace: str, about: Mapping[str, Any]
-) -> tuple[RepairTimes, RepairTimes]:
+) -> tuple[m.RepairTimes, m.RepairTimes]:
     """Of the failures that were mended in a window: those by a suggestion, and the others."""
     rows = await context.store.knowledge.scan(workspace, REPAIR.name, MAX_REPAIRS, by="rank")
     waited: dict[bool, list[float]] = {True: [], False: []}
@@ -481,7 +454,7 @@ async def _repair_times(
     return _times(waited[True]), _times(waited[False])
 
 
-async def _named(context: Context, tool: ToolKey | None) -> ToolName | None:
+async def _named(context: Context, tool: ToolKey | None) -> m.ToolName | None:
     return None if tool is None else _name(tool, await context.memory.registry(tool.workspace))
 
 
@@ -489,15 +462,15 @@ def _moment(hour: int) -> datetime:
     return _EPOCH + timedelta(hours=hour)
 
 
-def _pairs(pairs: Iterable[tuple[int, int]]) -> CallCounts:
+def _pairs(pairs: Iterable[tuple[int, int]]) -> m.CallCounts:
     worked, failed = map(sum, zip((0, 0), *pairs, strict=True))
-    return CallCounts(successes=worked, failures=failed)
+    return m.CallCounts(successes=worked, failures=failed)
 
 
 def _counts(
     calls: Counter[str], worked: str = what.SUCCESS, failed: str = what.FAILURE
-) -> CallCounts:
-    return CallCounts(successes=calls[worked], failures=calls[failed])
+) -> m.CallCounts:
+    return m.CallCounts(successes=calls[worked], failures=calls[failed])
 
 
 def _fields(calls: Counter[str]) -> dict[str, Any]:
@@ -512,22 +485,24 @@ def _most(sums: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(sums.items(), key=lambda each: (-each[1], each[0]))
 
 
-def _quantiles(durations: Mapping[str, int]) -> DurationQuantiles | None:
+def _quantiles(durations: Mapping[str, int]) -> m.DurationQuantiles | None:
     if not durations:
         return None
     buckets = {int(name.removeprefix(what.DURATION)): each for name, each in durations.items()}
     p50, p95, p99 = (round(what.quantile(buckets, share) or 0.0, 3) for share in (0.5, 0.95, 0.99))
-    return DurationQuantiles(p50=p50, p95=p95, p99=p99)
+    return m.DurationQuantiles(p50=p50, p95=p95, p99=p99)
 
 
-def _name(tool: ToolKey, registry: Registry) -> ToolName:
+def _name(tool: ToolKey, registry: Registry) -> m.ToolName:
     stored = registry.named(tool)
     return named(tool, stored.tool.tool_id if stored else None)
 
 
-def _times(waited_ms: Iterable[float]) -> RepairTimes:
+def _times(waited_ms: Iterable[float]) -> m.RepairTimes:
     found = list(waited_ms)
     if not found:
-        return RepairTimes()
+        return m.RepairTimes()
     p50, p95 = np.percentile(found, [50, 95])
-    return RepairTimes(repairs=len(found), p50_ms=round(float(p50), 3), p95_ms=round(float(p95), 3))
+    return m.RepairTimes(
+        repairs=len(found), p50_ms=round(float(p50), 3), p95_ms=round(float(p95), 3)
+    )

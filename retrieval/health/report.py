@@ -7,20 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TypeVar
 
-from aftercall.models import (
-    CategoryCount,
-    Cohesion,
-    CorrectionSeen,
-    ErrorCategory,
-    MethodHealth,
-    ReferralSeen,
-    RepairHealth,
-    SignatureCount,
-    ToolHealth,
-    ToolName,
-    Utility,
-    WeakSuccess,
-)
+from aftercall import models as m
 from aftercall.redaction import Redactor
 from retrieval.boundaries.cohesion import shown_cohesion
 from retrieval.fitness.history import shown_text
@@ -43,13 +30,13 @@ _PRIOR = 1.0
 def health_report(
     known: KnownHealth,
     *,
-    tool: ToolName,
+    tool: m.ToolName,
     knowledge: ToolKnowledge | None,
-    cohesion: Cohesion,
+    cohesion: m.Cohesion,
     stated_methods: frozenset[str],
     redactor: Redactor,
     now: datetime,
-) -> ToolHealth:
+) -> m.ToolHealth:
     """The health of a tool at this moment, without recommendations."""
 
     def clean(text: str) -> str:
@@ -58,13 +45,13 @@ def health_report(
     methods = list(common_methods(known, stated_methods).items())
     all_known = knowledge.signatures.values() if knowledge else ()
     signatures = [each for each in all_known if each.count]  # others only have outcomes yet
-    return ToolHealth(
+    return m.ToolHealth(
         tool=tool,
         successes=known.successes.shown(now),
         failures=known.failures.shown(now),
         categories=_categories(known.categories, now),
         signatures=[
-            SignatureCount(
+            m.SignatureCount(
                 signature=clean(each.signature),
                 category=each.category,
                 count=each.count,
@@ -73,7 +60,7 @@ def health_report(
             for each in sorted(signatures, key=lambda each: (-each.count, each.signature))
         ][:MAX_SHOWN],
         methods=[
-            MethodHealth(
+            m.MethodHealth(
                 method=name,
                 successes=each.successes.shown(now),
                 failures=each.failures.shown(now),
@@ -81,20 +68,20 @@ def health_report(
             )
             for name, each in methods[:MAX_SHOWN]
         ],
-        repairs=RepairHealth(
+        repairs=m.RepairHealth(
             attempts=known.repair_attempts.count, succeeded=known.repair_successes.count
         ),
-        utility=Utility(
+        utility=m.Utility(
             low_utility=_low_utility(known).shown(now),
             weak_successes=known.weak.shown(now),
             corrections=known.corrections.shown(now),
             score=utility_of(known, now=now),
             recent_weak=[
-                WeakSuccess(execution_id=each.execution_id, at=each.at, why=clean(each.why))
+                m.WeakSuccess(execution_id=each.execution_id, at=each.at, why=clean(each.why))
                 for each in _latest(known.recent_weak)
             ],
             recent_corrections=[
-                CorrectionSeen(
+                m.CorrectionSeen(
                     correction_id=each.correction_id,
                     execution_id=each.execution_id,
                     at=each.at,
@@ -106,7 +93,7 @@ def health_report(
         ),
         cohesion=shown_cohesion(cohesion, clean),
         recent_referrals=[
-            ReferralSeen(
+            m.ReferralSeen(
                 execution_id=each.execution_id,
                 at=each.at,
                 kind=each.kind,
@@ -149,10 +136,10 @@ def _low_utility(known: KnownHealth) -> Tally:
     return known.categories.get("low_utility") or Tally()
 
 
-def _categories(tallies: Mapping[ErrorCategory, Tally], now: datetime) -> list[CategoryCount]:
+def _categories(tallies: Mapping[m.ErrorCategory, Tally], now: datetime) -> list[m.CategoryCount]:
     """Most first."""
     counts = [
-        CategoryCount(category=category, **tally.shown(now).model_dump())
+        m.CategoryCount(category=category, **tally.shown(now).model_dump())
         for category, tally in tallies.items()
     ]
     return sorted(counts, key=lambda each: (-each.count, each.category))

@@ -34,25 +34,7 @@ import qdrant_edge as qdrant
 from pydantic import BaseModel, ConfigDict
 
 from aftercall.files import sync_folder
-from retrieval.index.protocol import (
-    DENSE,
-    KIND,
-    OF_A_HIT,
-    SERVER,
-    TERMS,
-    TOOL,
-    WORKSPACE,
-    Hit,
-    IndexInUseError,
-    IndexPoint,
-    IndexQuery,
-    TermEncoder,
-    VectorIndexError,
-    batches,
-    payload_of,
-    to_hits,
-    to_unfused,
-)
+from retrieval.index import protocol as p
 
 Fusion = Literal["dbsf", "rrf"]
 """How dense and sparse scores become one.
@@ -60,7 +42,7 @@ Fusion = Literal["dbsf", "rrf"]
 `dbsf`: each side's scores scaled by their mean and three standard deviations, then added
 (distribution-based score fusion). `rrf`: reciprocal rank fusion, blind to how far ranks lie apart.
 """
-KEYWORDS = (WORKSPACE, KIND, TOOL, SERVER)
+KEYWORDS = (p.WORKSPACE, p.KIND, p.TOOL, p.SERVER)
 """Payload fields with an index. A version is only asked for along with its tool, which leaves at
 most some dozens of documents to look at, so it needs none."""
 WRITE_AHEAD_LOG = "wal"
@@ -80,7 +62,7 @@ class Shard:
         self._shard = shard
         self._folder = folder
         self._unflushed = 0
-        self._terms = TermEncoder()
+        self._terms = p.TermEncoder()
 
     @classmethod
     def create(cls, folder: Path, *, dimension: int) -> "Shard":
@@ -100,9 +82,9 @@ class Shard:
         with _translated("open the vector index"):
             return cls(qdrant.EdgeShard.load(str(folder)), folder)
 
-    def upsert(self, points: Sequence[IndexPoint]) -> None:
+    def upsert(self, points: Sequence[p.IndexPoint]) -> None:
         """Insert or replace; durable when it returns."""
-        for chunk in batches(points, CHUNK):
+        for chunk in p.batches(points, CHUNK):
             with _translated("add to the vector index"):
                 made = [self._to_point(point) for point in chunk]
                 self._shard.update(qdrant.UpdateOperation.upsert_points(made))
@@ -110,12 +92,12 @@ class Shard:
 
     def delete(self, document_ids: Sequence[str]) -> None:
         """Remove; durable when it returns. Unknown ids do nothing."""
-        for chunk in batches(document_ids, CHUNK):
+        for chunk in p.batches(document_ids, CHUNK):
             with _translated("delete from the vector index"):
                 self._shard.update(qdrant.UpdateOperation.delete_points([*chunk]))
         self._make_durable(len(document_ids))
 
-    def search(self, queries: Sequence[IndexQuery], fusion: Fusion) -> list[list[Hit]]:
+    def search(self, queries: Sequence[p.IndexQuery], fusion: Fusion) -> list[list[p.Hit]]:
         """Answers in the order of the questions, each best first, ties by document id."""
         with _translated("search the vector index"):
             requests = [self._to_requests(query, fusion) for query in queries]
@@ -125,9 +107,9 @@ class Shard:
             for query, several in zip(queries, requests, strict=True):
                 found = [next(answers) for _ in several]
                 if query.fused:
-                    hits.append(to_hits(found[0], query, is_fused=bool(several[0].prefetches)))
+                    hits.append(p.to_hits(found[0], query, is_fused=bool(several[0].prefetches)))
                 else:
-                    hits.append(to_unfused(*found))
+                    hits.append(p.to_unfused(*found))
             return hits
 
     def count(self) -> int:
@@ -137,7 +119,7 @@ class Shard:
 
     def catch_up(self, source: "Shard", document_ids: Sequence[str]) -> None:
         """Make these documents what they are in another shard, absent ones included."""
-        for chunk in batches(document_ids, CHUNK):
+        for chunk in p.batches(document_ids, CHUNK):
             with _translated("bring the vector index up to date"):
                 shard = source._shard  # noqa: SLF001
                 records = shard.retrieve(chunk, with_payload=True, with_vector=True)
@@ -175,27 +157,27 @@ class Shard:
                 with suppress(FileNotFoundError):
                     sync_folder(path)
         except OSError as error:
-            raise VectorIndexError(f"cannot write the vector index to disk: {error}") from error
+            raise p.VectorIndexError(f"cannot write the vector index to disk: {error}") from error
 
-    def _to_point(self, point: IndexPoint) -> Any:
-        vectors: dict[str, Any] = {DENSE: point.vector.tolist()}
+    def _to_point(self, point: p.IndexPoint) -> Any:
+        vectors: dict[str, Any] = {p.DENSE: point.vector.tolist()}
         if (terms := self._terms.document(point.terms)) is not None:
-            vectors[TERMS] = terms
-        return qdrant.Point(point.document_id, vectors, payload_of(point))
+            vectors[p.TERMS] = terms
+        return qdrant.Point(point.document_id, vectors, p.payload_of(point))
 
-    def _to_requests(self, query: IndexQuery, fusion: Fusion) -> list[Any]:
+    def _to_requests(self, query: p.IndexQuery, fusion: Fusion) -> list[Any]:
         """One request, or two where both sides' scores are asked for: cosines, then BM25's."""
         only, count = _filter(query), query.candidates
-        dense = qdrant.Query.Nearest(query.vector.tolist(), DENSE)
+        dense = qdrant.Query.Nearest(query.vector.tolist(), p.DENSE)
         answer: dict[str, Any] = {
-            "with_payload": OF_A_HIT,
-            "with_vector": [DENSE] if query.fused else False,
+            "with_payload": p.OF_A_HIT,
+            "with_vector": [p.DENSE] if query.fused else False,
             "score_threshold": None if query.fused else query.least_similarity,
         }
         terms = self._terms.query(query.terms)
         if terms is None:
             return [qdrant.QueryRequest(query=dense, filter=only, limit=query.limit, **answer)]
-        sparse = qdrant.Query.Nearest(terms, TERMS)
+        sparse = qdrant.Query.Nearest(terms, p.TERMS)
         corpus = query.idf_corpus()
         idf = qdrant.SearchParams(idf=None if corpus is None else qdrant.IdfParams(_filter(corpus)))
         sides = [
@@ -215,14 +197,14 @@ class Shard:
 def _config(dimension: int) -> Any:
     return qdrant.EdgeConfig(
         vectors={
-            DENSE: qdrant.EdgeVectorParams(
+            p.DENSE: qdrant.EdgeVectorParams(
                 size=dimension,
                 distance=qdrant.Distance.Cosine,
                 # half the memory and disk; the cosine of unit vectors changes by some 1e-5
                 datatype=qdrant.VectorStorageDatatype.Float16,
             )
         },
-        sparse_vectors={TERMS: qdrant.EdgeSparseVectorParams(modifier=qdrant.Modifier.Idf)},
+        sparse_vectors={p.TERMS: qdrant.EdgeSparseVectorParams(modifier=qdrant.Modifier.Idf)},
         hnsw_config=qdrant.HnswIndexConfig(
             m=16,  # both are the library's defaults
             ef_construct=100,
@@ -236,7 +218,7 @@ def _config(dimension: int) -> Any:
     )
 
 
-def _filter(query: IndexQuery) -> Any:
+def _filter(query: p.IndexQuery) -> Any:
     must: list[Any] = [
         qdrant.FieldCondition(
             field, qdrant.MatchValue(values[0]) if len(values) == 1 else qdrant.MatchAny(values)
@@ -256,7 +238,7 @@ def _translated(what: str) -> Iterator[None]:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a panic in Rust is no Exception
-        raise VectorIndexError(
+        raise p.VectorIndexError(
             f"cannot {what}: {error}; if this persists, `aftercall rebuild` makes it anew"
         ) from error
 
@@ -310,7 +292,7 @@ class IndexFolder:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            raise VectorIndexError(
+            raise p.VectorIndexError(
                 f"{self.path / RECORD} is damaged, or of another version of aftercall ({error}); "
                 f"`aftercall rebuild` makes the vectors in {self.path} anew"
             ) from error
@@ -328,7 +310,7 @@ class IndexFolder:
             temporary.replace(self.path / RECORD)
             sync_folder(self.path)
         except OSError as error:
-            raise VectorIndexError(f"cannot write {self.path / RECORD}: {error}") from error
+            raise p.VectorIndexError(f"cannot write {self.path / RECORD}: {error}") from error
 
     def new_shard(self) -> Path:
         """A path for another shard, not there yet."""
@@ -344,7 +326,7 @@ class IndexFolder:
         """Raises `VectorIndexError` when the disk is nearly full."""
         free, needed = shutil.disk_usage(self.path).free, MIN_FREE_BYTES + further_bytes
         if free < needed:
-            raise VectorIndexError(
+            raise p.VectorIndexError(
                 f"only {free >> 20} MiB are free on the disk of {self.path}, {needed >> 20} are "
                 "needed to add vectors: make space, and it goes on where it stopped"
             )
@@ -394,16 +376,16 @@ def _acquire(path: Path) -> IO[str]:
         except (BlockingIOError, FileNotFoundError, FileExistsError) as error:
             is_held = isinstance(error, BlockingIOError)
             if path.is_file() or (not is_held and time.monotonic() > deadline):
-                raise VectorIndexError(f"cannot use {path} for vectors: {error}") from error
+                raise p.VectorIndexError(f"cannot use {path} for vectors: {error}") from error
             if time.monotonic() > deadline:
-                raise IndexInUseError(
+                raise p.IndexInUseError(
                     f"another process has the vectors in {path} open: stop it first, "
                     "or give this one another --data-dir"
                 ) from error
             if is_held:
                 time.sleep(0.05)
         except OSError as error:
-            raise VectorIndexError(f"cannot use {path} for vectors: {error}") from error
+            raise p.VectorIndexError(f"cannot use {path} for vectors: {error}") from error
 
 
 def copy_sparse(source: Path, target: Path) -> None:

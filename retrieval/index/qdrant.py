@@ -32,32 +32,8 @@ import grpc
 from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
 
+from retrieval.index import protocol as p
 from retrieval.index.opening import QdrantPlace
-from retrieval.index.protocol import (
-    DENSE,
-    KIND,
-    OF_A_HIT,
-    SERVER,
-    TERMS,
-    TOOL,
-    VERSION,
-    WORKSPACE,
-    Hit,
-    IndexInUseError,
-    IndexPoint,
-    IndexQuery,
-    TermEncoder,
-    VectorIndexError,
-    VectorIndexUnavailableError,
-    batches,
-    check_id,
-    check_model,
-    check_point,
-    check_vector,
-    payload_of,
-    to_hits,
-    to_unfused,
-)
 
 LOCAL = "local:"
 """What an address begins with that names a folder of the client's own store."""
@@ -109,7 +85,7 @@ class Connection:
         self._closed = False
         self._folder: str | None = None
         if place.url == LOCAL:
-            raise VectorIndexError("the address of Qdrant names no folder: write local:DIR")
+            raise p.VectorIndexError("the address of Qdrant names no folder: write local:DIR")
         if place.url.startswith(LOCAL):
             self._folder = str(Path(place.url.removeprefix(LOCAL)).absolute())
             self.where = f"{LOCAL}{self._folder}"
@@ -119,7 +95,7 @@ class Connection:
         self.where = f"{_host(place.url)}:{place.grpc_port}"
         key = place.api_key
         if key and not (key.isascii() and key.isprintable()):
-            raise VectorIndexError(
+            raise p.VectorIndexError(
                 "the API key of Qdrant has characters that no header takes: look for a line break "
                 "in AFTERCALL_QDRANT_API_KEY"
             )
@@ -146,16 +122,16 @@ class Connection:
     def doing(self, what: str) -> Iterator[AsyncQdrantClient]:
         """The client, and whatever it raises as `VectorIndexError`."""
         if self._closed:
-            raise VectorIndexError("this index is closed; open another")
+            raise p.VectorIndexError("this index is closed; open another")
         try:
             yield self._client
         except asyncio.CancelledError:
             # gRPC cancels the calls of a channel that is closed, which nobody asked for
             task = asyncio.current_task()
             if self._closed and task is not None and not task.cancelling():
-                raise VectorIndexError("this index is closed; open another") from None
+                raise p.VectorIndexError("this index is closed; open another") from None
             raise
-        except VectorIndexError:
+        except p.VectorIndexError:
             raise
         except Exception as error:
             raise translate(error, what=what, where=self.where) from error
@@ -182,7 +158,7 @@ class Connection:
                 client = AsyncQdrantClient(path=folder, force_disable_check_same_thread=True)
             except Exception as error:
                 if "already accessed" in str(error):
-                    raise IndexInUseError(
+                    raise p.IndexInUseError(
                         f"another process has the vectors in {self.where} open: stop it first; "
                         "only a Qdrant server serves several"
                     ) from error
@@ -201,32 +177,32 @@ def _host(url: str) -> str:
     except ValueError:
         host = None
     if host is None or parts.scheme not in ("http", "https"):
-        raise VectorIndexError(f"the address of Qdrant is none: {_ADDRESS}")
+        raise p.VectorIndexError(f"the address of Qdrant is none: {_ADDRESS}")
     if parts.username is not None or parts.password is not None:
-        raise VectorIndexError(
+        raise p.VectorIndexError(
             f"the address of Qdrant holds credentials, which it takes as a key: {_ADDRESS} and the "
             "key as AFTERCALL_QDRANT_API_KEY"
         )
     return f"[{host}]" if ":" in host else host
 
 
-def translate(error: Exception, *, what: str, where: str) -> VectorIndexError:
+def translate(error: Exception, *, what: str, where: str) -> p.VectorIndexError:
     """The error to raise for one of the client's; `where` is without credentials."""
     failed = f"cannot {what} at {where}"
     if isinstance(error, ResourceExhaustedResponse):
-        return VectorIndexUnavailableError(
+        return p.VectorIndexUnavailableError(
             f"{failed}: Qdrant asks to wait {error.retry_after_s} s ({error}); try again then"
         )
     if not isinstance(error, grpc.aio.AioRpcError):
-        return VectorIndexError(f"{failed}: {error}; {_REBUILD}")
+        return p.VectorIndexError(f"{failed}: {error}; {_REBUILD}")
     code = error.code()
     said = f"{failed}: {code.name}: {error.details() or 'no details'}"
     if code in _AWAY:
-        return VectorIndexUnavailableError(
+        return p.VectorIndexUnavailableError(
             f"{said}: Qdrant does not answer; see that it runs and that AFTERCALL_QDRANT_URL and "
             "AFTERCALL_QDRANT_GRPC_PORT are right; it is tried again"
         )
-    return VectorIndexError(f"{said}; {_CURES.get(code, f'see the log of Qdrant; {_REBUILD}')}")
+    return p.VectorIndexError(f"{said}; {_CURES.get(code, f'see the log of Qdrant; {_REBUILD}')}")
 
 
 def collection_config(place: QdrantPlace, *, dimension: int, fingerprint: str) -> dict[str, Any]:
@@ -239,14 +215,14 @@ def collection_config(place: QdrantPlace, *, dimension: int, fingerprint: str) -
     """
     return {
         "vectors_config": {
-            DENSE: models.VectorParams(
+            p.DENSE: models.VectorParams(
                 size=dimension,
                 distance=models.Distance.COSINE,
                 datatype=models.Datatype.FLOAT16,
                 memory=models.Memory.COLD,
             )
         },
-        "sparse_vectors_config": {TERMS: models.SparseVectorParams(modifier=models.Modifier.IDF)},
+        "sparse_vectors_config": {p.TERMS: models.SparseVectorParams(modifier=models.Modifier.IDF)},
         "quantization_config": models.ScalarQuantization(
             scalar=models.ScalarQuantizationConfig(
                 type=models.ScalarType.INT8, quantile=QUANTILE, memory=models.Memory.PINNED
@@ -266,11 +242,11 @@ def payload_indexes() -> dict[str, models.KeywordIndexParams]:
 
     What leaves some dozens of documents, a server's name or a version, needs no links of its own.
     """
-    links = {WORKSPACE: True, KIND: True, TOOL: True, SERVER: False, VERSION: False}
+    links = {p.WORKSPACE: True, p.KIND: True, p.TOOL: True, p.SERVER: False, p.VERSION: False}
     return {
         field: models.KeywordIndexParams(
             type=models.KeywordIndexType.KEYWORD,
-            is_tenant=True if field == WORKSPACE else None,
+            is_tenant=True if field == p.WORKSPACE else None,
             enable_hnsw=linked,
         )
         for field, linked in links.items()
@@ -293,7 +269,7 @@ async def ensure_collection(
     with connection.doing("reach Qdrant") as client:
         version = (await client.info()).version
     if not connection.is_local and is_too_old(version):
-        raise VectorIndexError(
+        raise p.VectorIndexError(
             f"Qdrant at {connection.where} is {version}, {OLDEST_SERVER[0]}.{OLDEST_SERVER[1]} or "
             "newer is needed: update it, one minor version after the other"
         )
@@ -318,9 +294,9 @@ def check_metadata(metadata: dict[str, Any] | None, model: tuple[str, int], *, w
         case {"format": int(number), "fingerprint": str(made_by), "dimension": int(dimension)} if (
             number == FORMAT
         ):
-            check_model((made_by, dimension), model, where=where)
+            p.check_model((made_by, dimension), model, where=where)
         case _:
-            raise VectorIndexError(
+            raise p.VectorIndexError(
                 f"the collection {where} is not one that this version of Aftercall makes: choose "
                 "another AFTERCALL_QDRANT_PREFIX, or delete the collection and `aftercall rebuild`"
                 " makes the vectors anew"
@@ -341,11 +317,13 @@ async def _read(connection: Connection, name: str) -> models.CollectionInfo | No
 async def _create(
     connection: Connection, name: str, config: dict[str, Any]
 ) -> models.CollectionInfo:
-    failure = VectorIndexError(f"the collection {name} at {connection.where} was deleted meanwhile")
+    failure = p.VectorIndexError(
+        f"the collection {name} at {connection.where} was deleted meanwhile"
+    )
     try:
         with connection.doing(f"make the collection {name}") as client:
             await client.create_collection(name, **config)
-    except VectorIndexError as error:
+    except p.VectorIndexError as error:
         failure = error
     made = await _read(connection, name)  # also one that another process made at the same time
     if made is None:
@@ -371,28 +349,28 @@ class RequestMaker:
 
     def __init__(self, *, shards: int) -> None:
         self._shards = shards
-        self._terms = TermEncoder()
+        self._terms = p.TermEncoder()
 
-    def point(self, point: IndexPoint) -> models.PointStruct:
+    def point(self, point: p.IndexPoint) -> models.PointStruct:
         """A document as it is stored."""
-        vectors: dict[str, list[float] | models.SparseVector] = {DENSE: point.vector.tolist()}
+        vectors: dict[str, list[float] | models.SparseVector] = {p.DENSE: point.vector.tolist()}
         if (terms := self._terms.document(point.terms)) is not None:
-            vectors[TERMS] = models.SparseVector(indices=terms.indices, values=terms.values)
-        return models.PointStruct(id=point.document_id, vector=vectors, payload=payload_of(point))
+            vectors[p.TERMS] = models.SparseVector(indices=terms.indices, values=terms.values)
+        return models.PointStruct(id=point.document_id, vector=vectors, payload=p.payload_of(point))
 
-    def requests(self, query: IndexQuery) -> list[models.QueryRequest]:
+    def requests(self, query: p.IndexQuery) -> list[models.QueryRequest]:
         """One request, or two where both sides' scores are asked for: cosines, then BM25's."""
         only, count = _filter(query), query.candidates
-        dense: dict[str, Any] = {"query": query.vector.tolist(), "using": DENSE}
+        dense: dict[str, Any] = {"query": query.vector.tolist(), "using": p.DENSE}
         answer: dict[str, Any] = {
-            "limit": query.limit, "with_payload": OF_A_HIT, "with_vector": [DENSE]
+            "limit": query.limit, "with_payload": p.OF_A_HIT, "with_vector": [p.DENSE]
         }  # fmt: skip
         encoded = self._terms.query(query.terms)
         if encoded is None:
             return [models.QueryRequest(**dense, filter=only, params=NEAREST, **answer)]
         terms: dict[str, Any] = {
             "query": models.SparseVector(indices=encoded.indices, values=encoded.values),
-            "using": TERMS,
+            "using": p.TERMS,
         }
         corpus = query.idf_corpus()
         terms["params"] = corpus and models.SearchParams(
@@ -415,23 +393,23 @@ class RequestMaker:
                 params=EXACT,
                 limit=limit,
                 score_threshold=query.least_similarity,
-                with_payload=OF_A_HIT,
+                with_payload=p.OF_A_HIT,
             ),
             models.QueryRequest(**terms, prefetch=sides, limit=limit, with_payload=False),
         ]
 
     def hits(
         self,
-        query: IndexQuery,
+        query: p.IndexQuery,
         requests: Sequence[models.QueryRequest],
         answers: Sequence[Sequence[models.ScoredPoint]],
-    ) -> list[Hit]:
+    ) -> list[p.Hit]:
         """What the requests of a question brought, best first, ties by document id."""
         if len(answers) == 1:
             is_fused = isinstance(requests[0].query, models.FusionQuery)
-            hits = to_hits(answers[0], query, is_fused=is_fused)
+            hits = p.to_hits(answers[0], query, is_fused=is_fused)
             return hits if query.fused else [replace(hit, score=0.0) for hit in hits]
-        hits = to_unfused(*answers)
+        hits = p.to_unfused(*answers)
         if self._shards == 1:
             return hits
         by_terms = sorted(answers[1], key=lambda row: (-row.score, str(row.id)))
@@ -440,7 +418,7 @@ class RequestMaker:
         return [hit for hit in hits if hit.document_id in kept]
 
 
-def _filter(query: IndexQuery) -> models.Filter:
+def _filter(query: p.IndexQuery) -> models.Filter:
     must: list[models.Condition] = [
         models.FieldCondition(key=field, match=models.MatchAny(any=values))
         for field, values in query.conditions().items()
@@ -493,12 +471,12 @@ class QdrantIndex:
         """`qdrant`, or `qdrant-local` for the client's own store."""
         return "qdrant-local" if self._connection.is_local else "qdrant"
 
-    async def upsert(self, points: Sequence[IndexPoint]) -> None:
+    async def upsert(self, points: Sequence[p.IndexPoint]) -> None:
         """See `VectorIndex.upsert`. One call a batch, in order."""
         for point in points:
-            check_point(point, self._dimension)
+            p.check_point(point, self._dimension)
         last = {point.document_id: point for point in points}  # as one after the other would do
-        for batch in batches(list(last.values()), POINTS_PER_CALL):
+        for batch in p.batches(list(last.values()), POINTS_PER_CALL):
             with self._connection.doing("add to the vectors") as client:
                 done = await client.upsert(
                     self._collection,
@@ -512,8 +490,8 @@ class QdrantIndex:
     async def delete(self, document_ids: Sequence[str]) -> None:
         """See `VectorIndex.delete`."""
         for document_id in document_ids:
-            check_id(document_id)
-        for batch in batches(document_ids, IDS_PER_CALL):
+            p.check_id(document_id)
+        for batch in p.batches(document_ids, IDS_PER_CALL):
             with self._connection.doing("delete from the vectors") as client:
                 done = await client.delete(
                     self._collection,
@@ -523,12 +501,12 @@ class QdrantIndex:
                 )
             self._require_completed(done)
 
-    async def search(self, queries: Sequence[IndexQuery]) -> list[list[Hit]]:
+    async def search(self, queries: Sequence[p.IndexQuery]) -> list[list[p.Hit]]:
         """See `VectorIndex.search`. One call for all of them."""
         for query in queries:
-            check_vector(query.vector, self._dimension)
+            p.check_vector(query.vector, self._dimension)
             for document_id in query.document_ids or ():
-                check_id(document_id)
+                p.check_id(document_id)
         with self._connection.doing("search the vectors") as client:
             asked = [
                 [] if query.finds_nothing else self._maker.requests(query) for query in queries
@@ -554,12 +532,12 @@ class QdrantIndex:
 
     def _require_completed(self, done: models.UpdateResult) -> None:
         if done.status in (models.UpdateStatus.WAIT_TIMEOUT, models.UpdateStatus.ACKNOWLEDGED):
-            raise VectorIndexUnavailableError(
+            raise p.VectorIndexUnavailableError(
                 f"Qdrant at {self._connection.where} has taken a write but not done it in time; "
                 "the write is sent again, which changes nothing if it is done by then"
             )
         if done.status != models.UpdateStatus.COMPLETED:
-            raise VectorIndexError(
+            raise p.VectorIndexError(
                 f"Qdrant at {self._connection.where} said {done.status} to a write; {_REBUILD}"
             )
 

@@ -5,19 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
-from aftercall.models import (
-    BestTool,
-    EvolutionList,
-    EvolutionRequest,
-    FailureMark,
-    FindRequest,
-    FoundTools,
-    MarkedFailure,
-    NamespaceList,
-    RankingMode,
-    ToolFailures,
-    WireModel,
-)
+from aftercall import models as m
 from aftercall.models.tools import Scenario
 from service import tools
 from service.bodies import JsonRoute
@@ -28,18 +16,18 @@ router = APIRouter(tags=["choosing a tool"], route_class=JsonRoute)
 _FAILURES = "/tools/{toolId:name}/failures"
 
 
-class _BestQuery(WireModel):
+class _BestQuery(m.WireModel):
     scenario: Scenario = Field(description="What is to be done, in words.")
     use_rag: bool = Field(
         default=True,
         description="Look for semantic matches and past failures too; else the promoted version "
         "and the original are compared by base and quality.",
     )
-    mode: RankingMode = Field(default="fitness", description="How candidates are ranked.")
+    mode: m.RankingMode = Field(default="fitness", description="How candidates are ranked.")
     limit: int = Field(default=10, ge=1, le=50, description="Candidates shown at most.")
 
 
-class _FailuresQuery(WireModel):
+class _FailuresQuery(m.WireModel):
     scenario: Scenario | None = Field(
         default=None, description="Failures in scenarios like this one come first."
     )
@@ -47,7 +35,9 @@ class _FailuresQuery(WireModel):
 
 
 @router.post("/tools/find", summary="Tools for a scenario, best first")
-async def find_tools(question: FindRequest, request: Request, space: CurrentSpace) -> FoundTools:
+async def find_tools(
+    question: m.FindRequest, request: Request, space: CurrentSpace
+) -> m.FoundTools:
     """Of all namespaces; empty when no tool fits. With tags, tools that have at least one."""
     found = await space.context.chooser.find(space.workspace, question)
     count(request, candidates=len(found.candidates))
@@ -55,13 +45,13 @@ async def find_tools(question: FindRequest, request: Request, space: CurrentSpac
 
 
 @router.post("/evolutions/find", summary="How tools were evolved for scenarios like one")
-async def find_evolutions(question: EvolutionRequest, space: CurrentSpace) -> EvolutionList:
+async def find_evolutions(question: m.EvolutionRequest, space: CurrentSpace) -> m.EvolutionList:
     """Promotions of the past and present, nearest first, by namespace, reason and mutation."""
     return await space.context.history.evolutions(space.workspace, question)
 
 
 @router.get("/namespaces", summary="All namespaces, by name")
-async def list_namespaces(space: CurrentSpace) -> NamespaceList:
+async def list_namespaces(space: CurrentSpace) -> m.NamespaceList:
     """A tool without a namespace serves the one that is called like its id."""
     return await space.context.chooser.namespaces(space.workspace)
 
@@ -71,7 +61,7 @@ async def list_namespaces(space: CurrentSpace) -> NamespaceList:
 )
 async def best_tool(
     namespace: Namespace, query: Annotated[_BestQuery, Query()], space: CurrentSpace
-) -> BestTool:
+) -> m.BestTool:
     """With every factor of its score, all candidates, and what was left out and why.
 
     The score is base x quality x failure demotion; `belowThreshold` marks one that is hardly fit.
@@ -87,7 +77,9 @@ async def best_tool(
 
 
 @router.post(_FAILURES, summary="Mark a failure of a tool", status_code=202)
-async def mark_failure(tool_id: ToolId, mark: FailureMark, space: CurrentSpace) -> MarkedFailure:
+async def mark_failure(
+    tool_id: ToolId, mark: m.FailureMark, space: CurrentSpace
+) -> m.MarkedFailure:
     """It is durable now, and counts against the tool, the more in scenarios like this one.
 
     The same `markId` twice counts once. Recorded executions count without being marked; with
@@ -100,7 +92,7 @@ async def mark_failure(tool_id: ToolId, mark: FailureMark, space: CurrentSpace) 
 @router.get(_FAILURES, summary="Failures of a tool")
 async def tool_failures(
     tool_id: ToolId, query: Annotated[_FailuresQuery, Query()], space: CurrentSpace
-) -> ToolFailures:
+) -> m.ToolFailures:
     """Marked or recorded, of all versions: nearest to the scenario first, without one the latest.
 
     Without a scenario every `similarity` is 0, and `weight` says how far time has worn it off.
