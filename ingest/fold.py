@@ -11,7 +11,7 @@ import logging
 from collections import Counter as Tally
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -47,7 +47,9 @@ from mongo.contents import (
     StoredTool,
     SuggestionOutcome,
     ToolChange,
+    as_named,
     execution_of,
+    named,
     thread_of,
 )
 from mongo.protocol import EventLog, Knowledge
@@ -133,7 +135,7 @@ async def load(
     workspace = cache.workspace
     named, followed = _named(batch)
     for event in await log_.find(workspace, "execution", named):
-        batch.earlier[event.id] = execution_of(event)
+        batch.earlier[event.id] = _execution(event)
     for event in await log_.find(workspace, "suggestion", followed):
         batch.issued[event.id] = event, decoded(IssuedSuggestion, event.data)
     await _load_sessions(cache, batch, log_)
@@ -170,7 +172,8 @@ def _learn(cache: WorkspaceCache, batch: Batch, event: Event, learned: Learned) 
         case IssuedSuggestion():
             _learn_issued(cache, content, event, learned)
         case SuggestionOutcome():
-            _count_outcome(cache, content, event.position)
+            agent = named(event.principal, content.agent or UNNAMED_AGENT)
+            _count_outcome(cache, replace(content, agent=agent), event.position)
         case FailureRecord():
             called = content.called or _called(batch, event, content.execution_id)
             trials.learn_mark(cache, content, called, event.position)
@@ -360,7 +363,7 @@ def _count_followed(
 def _failed_by(batch: Batch, stored: StoredExecution) -> Execution | None:
     """The failure that a call says it repairs, where that was recorded lately, before it."""
     found = batch.earlier.get(stored.execution.repair_of or "")
-    if found is None or found.position > stored.position:
+    if found is None or found.position > stored.position or found.principal != stored.principal:
         return None
     return found.execution if found.received_at >= stored.received_at - LOOKBACK else None
 
@@ -427,7 +430,7 @@ def _contents(events: Iterable[Event]) -> dict[int, Any]:
     for event in events:
         try:
             if event.kind == "execution":
-                found[event.position] = execution_of(event)
+                found[event.position] = _execution(event)
             elif event.kind in _CONTENTS:
                 found[event.position] = decoded(_CONTENTS[event.kind], event.data)
             else:
@@ -435,6 +438,12 @@ def _contents(events: Iterable[Event]) -> dict[int, Any]:
         except ValueError:
             log.exception("the %s %s cannot be read", event.kind, event.id)
     return found
+
+
+def _execution(event: Event) -> StoredExecution:
+    """An execution whose agent and session nobody else's evidence is taken for."""
+    stored = execution_of(event)
+    return replace(stored, execution=as_named(stored.execution, event.principal))
 
 
 def _readings(contents: Iterable[Any]) -> dict[str, ErrorReading]:
@@ -503,7 +512,7 @@ async def _load_sessions(cache: WorkspaceCache, batch: Batch, log_: EventLog) ->
     for session in unknown:
         cache.sessions[session] = deque(maxlen=SESSION_CALLS)
     for event in reversed(found):
-        cache.sessions[str(event.session)].append(_slim(execution_of(event)))
+        cache.sessions[str(event.session)].append(_slim(_execution(event)))
 
 
 def _slim(stored: StoredExecution) -> StoredExecution:
@@ -511,9 +520,7 @@ def _slim(stored: StoredExecution) -> StoredExecution:
     result = stored.execution.result
     kept = extract(result) if stored.execution.session_id is not None else None
     execution = stored.execution.model_copy(update={"result": kept})
-    return StoredExecution(
-        stored.position, stored.workspace, execution, stored.schema_hash, stored.received_at
-    )
+    return replace(stored, execution=execution, stands_for=1)
 
 
 def _wanted(workspace: str, batch: Batch) -> Iterator[tuple[RowKind[Any], str]]:

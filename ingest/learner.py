@@ -9,7 +9,14 @@ from aftercall.models import ErrorCategory, Execution, Outcome
 from embeddings.text import MAX_TEXT, call_text, failure_text, name_words
 from ingest.mining import Passed, Repair
 from ingest.workspace import WorkspaceCache
-from mongo.contents import IssuedSuggestion, StoredExecution, StoredPromotion, StoredTool, hour_of
+from mongo.contents import (
+    IssuedSuggestion,
+    StoredExecution,
+    StoredPromotion,
+    StoredTool,
+    hour_of,
+    plain,
+)
 from mongo.records import Counter, Event
 from retrieval import counters as what
 from retrieval.edit_effects import apply_edits
@@ -55,6 +62,7 @@ from retrieval.knowledge.rules import (
 from retrieval.memory import AGENTS, SIGNATURES, Names, RowKind, tool_row
 from retrieval.parameters import first, place_of
 from retrieval.patterns import MAX_EXAMPLES, mark_of
+from retrieval.principals import marked, remember_mark
 from retrieval.reading.faults import FaultKind
 from retrieval.reading.reader import ErrorReading
 from retrieval.values import same_value
@@ -92,7 +100,7 @@ def learn_failure(
     known.first_seen = _earlier(known.first_seen, execution.timestamp)
     known.last_seen = _later(known.last_seen, execution.timestamp)
     known.faults = skeleton_of(reading)
-    remember(known.agents, execution.agent)
+    remember(known.agents, plain(execution.agent))
 
 
 def _learn_failed_parameters(
@@ -132,7 +140,7 @@ def learn_recoveries(repair: Repair, *knowledge: ToolKnowledge) -> None:
             failed_at=repair.failed.timestamp,
             worked_at=repair.mended.timestamp,
             session=session_of(repair.mended),
-            agent=hashlib.sha256(repair.mended.agent.encode()).hexdigest()[:8],
+            agent=agent_mark(repair.mended.agent),
         )
 
 
@@ -180,7 +188,7 @@ def learn_passed(knowledge: ToolKnowledge, found: Passed, reading: ErrorReading)
         return
     known = knowledge.signature_to_update(reading.signature, reading.category)
     session = session_of(found.worked)
-    remember(known.passed, session, MAX_HEARD)
+    remember_mark(known.passed, session, MAX_HEARD)
     for each in {each.tool_name: each for each in found.between}.values():
         if each.tool_name not in known.first_calls and len(known.first_calls) >= MAX_FIRST_CALLS:
             least = min(known.first_calls.values(), key=lambda first: len(first.sessions))
@@ -347,7 +355,7 @@ def session_of(execution: Execution) -> str:
     Without a session, the agent's day stands for one: its calls of a day are one experience.
     """
     session = execution.session_id or f"{execution.agent}\x1f{execution.timestamp:%Y-%m-%d}"
-    return hashlib.sha256(session.encode()).hexdigest()[:12]
+    return marked(session, lambda name: hashlib.sha256(name.encode()).hexdigest()[:12])
 
 
 def _document(workspace: str, kind: Kind, execution: Execution, what: str, text: str) -> Document:
@@ -358,7 +366,7 @@ def _document(workspace: str, kind: Kind, execution: Execution, what: str, text:
         tool_name=execution.tool_name,
         text=text,
         count=1,
-        agents=[execution.agent],
+        agents=[plain(execution.agent)],
         execution_ids=[execution.execution_id],
         last_seen=execution.timestamp,
     )
@@ -383,7 +391,7 @@ def counts_of_execution(
 ) -> Mapping[Counter, int]:
     """What one execution counts as, as often as it stands for; `reading` is of its error."""
     execution, tool = stored.execution, stored.tool_key
-    agent = _told_apart(cache, AGENTS, "", execution.agent, what.MAX_AGENTS)
+    agent = _told_apart(cache, AGENTS, "", plain(execution.agent), what.MAX_AGENTS)
     worked = reading is None
     names = [
         what.SUCCESS if worked else what.FAILURE,

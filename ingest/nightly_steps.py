@@ -27,6 +27,7 @@ from ingest.axes import AxisClusterer
 from ingest.indexer import BATCH, learn_batch
 from ingest.nightly import NightlyJob, Step
 from ingest.workspace import WorkspaceCache
+from mongo.contents import BETWEEN
 from mongo.records import Removal, Row, ToolKey, decoded, encoded
 from retrieval.classifier import (
     MAX_LABELS,
@@ -402,7 +403,7 @@ def _line(question: Question) -> bytes:
         "current": current.model_dump(mode="json"),
         "estimates": [each.estimate for each in judged],
         "rights": [each.outcome == "success" for each in judged],
-        "agents": [each.agent for each in judged],
+        "agents": [each.agent and each.agent.partition(BETWEEN)[0] for each in judged],
     }
     return json.dumps(columns).encode() + b"\n"
 

@@ -28,7 +28,7 @@ from aftercall.outcomes import referral_of
 from embeddings.text import MAX_TEXT
 from ingest.learner import session_of
 from ingest.workspace import WorkspaceCache
-from mongo.contents import Called, CorrectionRecord, FailureRecord, StoredExecution
+from mongo.contents import Called, CorrectionRecord, FailureRecord, StoredExecution, plain
 from mongo.records import ToolKey
 from retrieval.boundaries.axes import normalised_axes
 from retrieval.fitness.statistics import (
@@ -102,7 +102,7 @@ def learn_trial(
         trial=trial,
         at=at,
         message=execution.error.message if execution.error else None,
-        agent=execution.agent,
+        agent=plain(execution.agent),
         execution_id=execution.execution_id,
     )
     _learn_scenario(cache, use, known.scenarios, stored.position)

@@ -6,6 +6,7 @@ call when it came, an outcome what its suggestion was.
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TypeVar
 from uuid import uuid4
 
 from aftercall.json_values import JsonObject
@@ -21,6 +22,7 @@ from aftercall.models import (
     Suggestion,
     Tool,
 )
+from aftercall.models.calls import Call
 from mongo.records import OWNER, Event, StateRow, ToolKey, decoded, encoded
 
 
@@ -75,12 +77,38 @@ def execution_event(
         id=execution.execution_id,
         data=encoded(_Recorded(execution, stands_for), sparse=True),
         tool=ToolKey(workspace, execution.server_name, execution.tool_name),
-        session=thread_of(execution),
+        session=thread_of(as_named(execution, principal)),
         principal=principal,
         content_hash=content_hash,
         schema_hash=schema_hash,
         input_schema=input_schema,
     )
+
+
+BETWEEN = "\x1e"
+"""Between a principal and the name of its agent or session; no name holds it."""
+
+
+def named(principal: str, name: str) -> str:
+    """The name of an agent or a session as learning knows it: those of a key are told apart."""
+    name = name.replace(BETWEEN, " ")
+    return name if principal == OWNER else f"{principal}{BETWEEN}{name}"
+
+
+def plain(name: str) -> str:
+    """The name that was `named`."""
+    return name.rpartition(BETWEEN)[2]
+
+
+C = TypeVar("C", bound=Call)
+
+
+def as_named(call: C, principal: str) -> C:
+    """A call whose agent and session are told apart from those of other principals."""
+    names = {"agent": named(principal, call.agent)}
+    if call.session_id is not None:
+        names["session_id"] = named(principal, call.session_id)
+    return call.model_copy(update=names)
 
 
 def thread_of(execution: Execution) -> str:
@@ -222,16 +250,33 @@ def correction_event(correction: CorrectionRecord, principal: str = OWNER) -> Ev
 
 @dataclass(frozen=True, slots=True)
 class StoredTool:
-    """A registered tool of a workspace. `position` is that of the event that put it."""
+    """A registered tool of a workspace. `position` is that of the event that put it.
+
+    `principals` put it so, the latest last: for others it only advises.
+    """
 
     workspace: str
     tool: Tool
     position: int = field(default=0, compare=False)
+    principals: tuple[str, ...] = (OWNER,)
+
+    def binds(self, principal: str) -> bool:
+        """Whether a principal has registered it."""
+        return principal in self.principals
 
     @property
     def tool_key(self) -> ToolKey:
         """The tool as executions name it."""
         return ToolKey(self.workspace, self.tool.server_name, self.tool.name)
+
+
+_MAX_PRINCIPALS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Registration:
+    tool: Tool
+    principals: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,13 +307,23 @@ def tool_command(
         schema_hash=after.schema_hash if after else None,
         input_schema=after.input_schema if after and after.schema_hash else None,
     )
-    data = None if after is None else encoded(after)
+    same = before is not None and after is not None and is_same_tool(after, before.tool)
+    others = (each for each in (before.principals if before and same else ()) if each != principal)
+    by = (*list(others)[1 - _MAX_PRINCIPALS :], principal)
+    data = None if after is None else encoded(_Registration(after, by))
     return event, StateRow("tool", tool_id, data, expected=before.position if before else 0)
+
+
+def is_same_tool(one: Tool, other: Tool) -> bool:
+    """Whether two say the same, whenever they were put. By their JSON: to Python, `1 == True`."""
+    at = {"updated_at": other.updated_at}
+    return one.model_copy(update=at).model_dump_json() == other.model_dump_json()
 
 
 def tool_of(workspace: str, row: StateRow) -> StoredTool:
     """The registered tool that a state row holds."""
-    return StoredTool(workspace, decoded(Tool, row.data or b""), row.position)
+    known = decoded(_Registration, row.data or b"")
+    return StoredTool(workspace, known.tool, row.position, known.principals)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 
 from aftercall import json_patch
 from aftercall.change_classes import (
-    QUORUM,
     alters_qualifier,
     may_be_followed,
     qualifiers_of,
@@ -58,12 +57,14 @@ from retrieval.edits import (
 )
 from retrieval.knowledge.documents import shape_of
 from retrieval.parameters import Path
+from retrieval.principals import SURE
 from retrieval.proposals.case import PLAIN, Advice, CallContext, Case, NoAdvice
 from retrieval.proposals.change_class import class_of
 from retrieval.proposals.compose import Proposal
 from retrieval.proposals.experience import rule_trials
 from retrieval.reading.category import refusal_of
 from retrieval.texts import Style
+from retrieval.trust import Strangers, principals_for
 from retrieval.values import number
 
 _MAX_VALUE = 80
@@ -194,7 +195,6 @@ class Question:
     shapes: Mapping[str, int] = field(default_factory=dict)
     call_context: CallContext = PLAIN
     calibration: Calibration = field(default_factory=shipped)
-    quorum: int = QUORUM
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +210,10 @@ class RankedSuggestion:
     estimate: float | None = None
     alike: bool = False
     """Whether several sessions mended such a call so."""
+    principals: int = 0
+    """Whose repairs count for its meaning (`change_classes.may_be_followed`)."""
+    is_strange: bool = False
+    """Whether it rests on what one other principal alone says: it is advice, and not sure."""
 
     def noted(self, note: str | None) -> "RankedSuggestion":
         """The same with a note behind its lesson."""
@@ -233,7 +237,7 @@ def answer(question: Question, *, limit: int) -> Answer:
     advice = advise(case, question.error, question.call_context)
     ranked = _advised_or_ranked(question, advice)
     kept = [each for each in ranked if each.suggestion.confidence >= MIN_CONFIDENCE][:limit]
-    gated = [_gated(question, each.suggestion) for each in kept]
+    gated = [_gated(question, each) for each in kept]
     kept = [replace(each, suggestion=told) for each, (told, _) in zip(kept, gated, strict=True)]
     return Answer(
         SuggestResponse(
@@ -252,9 +256,9 @@ def answer(question: Question, *, limit: int) -> Answer:
     )
 
 
-def _gated(question: Question, suggestion: Suggestion) -> tuple[Suggestion, RetryAdvice]:
+def _gated(question: Question, ranked: RankedSuggestion) -> tuple[Suggestion, RetryAdvice]:
     """A suggestion with whether it may be followed without asking, and why."""
-    case, about = question.case, question.annotations
+    case, about, suggestion = question.case, question.annotations, ranked.suggestion
     if suggestion.action not in ("change_parameters", "retry_unchanged"):
         advice = retry_advice(case.reading, about, hands_over=True)
     elif suggestion.change_class is None or case.reading.category in NEVER_RETRIED:
@@ -267,9 +271,11 @@ def _gated(question: Question, suggestion: Suggestion) -> tuple[Suggestion, Retr
             about,
             rejected=case.reading.rejected_before_run,
             call=case.parameters,
-            principals=min(1, suggestion.evidence.repairs),
-            quorum=question.quorum,
+            principals=ranked.principals,
+            quorum=case.quorum,
         )
+        if safe and ranked.is_strange:
+            safe, reason = False, "nobody but one other caller says so"
         if (
             safe
             and not reads_only(tool, about, case.parameters)
@@ -333,24 +339,34 @@ def _advised_or_ranked(
     return sorted([advised, *learned], key=_order)
 
 
-def _order(ranked: RankedSuggestion) -> tuple[bool, float]:
-    """What several sessions mended alike comes first, as long as it is likely to be right."""
+def _order(ranked: RankedSuggestion) -> tuple[int, float]:
+    """What several sessions mended alike comes first, as long as it is likely to be right.
+
+    What rests on one other principal comes behind all that is likely without it.
+    """
     confidence = ranked.suggestion.confidence
-    return not (ranked.alike and confidence >= _LIKELY), -confidence
+    is_likely = confidence >= _LIKELY and not ranked.is_strange
+    return (0 if ranked.alike else 1) if is_likely else 2, -confidence
 
 
 def _ranked(question: Question) -> list[RankedSuggestion]:
-    case = question.case
-    ranked = [
-        RankedSuggestion(
-            _suggestion(case, judged.proposal, judged.estimate, question.shapes),
-            edit_key(_edits(judged.proposal)),
-            judged.estimate.shipped,
-            any(option.share for option in judged.proposal.options),
-        )
-        for judged in judge(case, question.calibration)
-        if judged.estimate.probability >= MIN_CONFIDENCE
-    ]
+    case, ranked = question.case, []
+    strangers = Strangers(case, question.error.message, question.calibration)
+    for judged in judge(case, question.calibration):
+        proposal, estimate = judged.proposal, judged.estimate
+        is_strange = strangers.taught(proposal)
+        if is_strange and estimate.probability > SURE:
+            estimate = estimate.times(SURE / estimate.probability)
+        if estimate.probability >= MIN_CONFIDENCE:
+            made = RankedSuggestion(
+                _suggestion(case, proposal, estimate, question.shapes),
+                edit_key(_edits(proposal)),
+                estimate.shipped,
+                any(option.share for option in proposal.options),
+                principals_for(case, proposal),
+                is_strange,
+            )
+            ranked.append(made)
     return sorted(ranked, key=_order)
 
 

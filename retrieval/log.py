@@ -13,7 +13,8 @@ from mongo.contents import (
     execution_of,
 )
 from mongo.protocol import EventLog, Store
-from mongo.records import ToolKey, decoded
+from mongo.records import Event, ToolKey, decoded
+from retrieval.knowledge.links import SessionCall, extract, session_call
 from retrieval.memory import (
     DOCUMENT,
     REPAIR,
@@ -116,3 +117,13 @@ async def repairs(store: Store, tool: ToolKey, limit: int) -> list[MendedFailure
     rows = await store.knowledge.scan(tool.workspace, REPAIR.name, limit, by="rank", tool=tool)
     found = [REPAIR.decode(row) for row in rows]
     return [each for each in found if not each.followed_suggestion]
+
+
+def session_calls(earlier: Sequence[Event]) -> tuple[SessionCall, ...]:
+    """The successes of a session, each with its plain values by place."""
+    calls = (execution_of(each).execution for each in earlier)
+    return tuple(
+        session_call(each.tool_name, each.parameters, extract(each.result))
+        for each in calls
+        if each.outcome == "success"
+    )

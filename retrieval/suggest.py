@@ -17,7 +17,7 @@ import numpy as np
 
 from aftercall.change_classes import QUORUM, reads_only
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonObject, JsonValue, content_hash
+from aftercall.json_values import JsonValue, content_hash
 from aftercall.models import (
     FailedCall,
     Suggestion,
@@ -30,7 +30,12 @@ from aftercall.redaction import Redactor
 from aftercall.stages import stage
 from embeddings.protocol import Embedder, EmbeddingError
 from embeddings.text import question_text, terms_text
-from mongo.contents import IssuedSuggestion, StoredTool, execution_of, suggestion_event
+from mongo.contents import (
+    IssuedSuggestion,
+    StoredTool,
+    as_named,
+    suggestion_event,
+)
 from mongo.errors import StoreError
 from mongo.protocol import EventLog
 from mongo.records import OWNER, Event, ToolKey
@@ -42,7 +47,7 @@ from retrieval.counters import ABSTAINED, ASKED, SURE, SURE_ABOVE
 from retrieval.health.record import Referred
 from retrieval.index.protocol import SEED_WORKSPACE, Hit, IndexQuery, VectorIndex, VectorIndexError
 from retrieval.knowledge.documents import CommonMistakes, Document, SeedEntry, shape_of
-from retrieval.knowledge.links import MAX_CALLS, Links, SessionCall, extract, session_call
+from retrieval.knowledge.links import MAX_CALLS, Links
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import (
     TRANSIENT,
@@ -55,10 +60,19 @@ from retrieval.knowledge.rules import (
     skeleton_of,
     workspace_wide,
 )
+from retrieval.log import session_calls
 from retrieval.memory import Memory
-from retrieval.parameters import ToolView, view_of_schema
-from retrieval.proposals.case import CallContext, Candidate, Case, SimilarCall, StatedFirst
+from retrieval.proposals.case import (
+    CallContext,
+    Candidate,
+    Case,
+    SimilarCall,
+    StatedFirst,
+    profile_for,
+    view_of,
+)
 from retrieval.reading.reader import ErrorReading, read_error
+from retrieval.trust import registered_schema, trusted_hints
 
 NEAR_SUCCESSES = 20
 """Like successes asked for over all tools: some of the tools come up several times."""
@@ -165,7 +179,7 @@ async def _stated_first(tool: ToolKey, call: FailedCall, memory: Memory) -> Stat
         return None
     key = ToolKey(tool.workspace, tool.server_name, name)
     schema = stored.tool.input_schema if (stored := await memory.tool(key)) else None
-    view = _view(schema, _profile(await memory.knowledge(key), None)[0])
+    view = view_of(schema, profile_for(await memory.knowledge(key), None, "")[0])
     known = view.parameters.values() if view is not None else ()
     return StatedFirst(name, frozenset(each.name for each in known if each.required))
 
@@ -250,26 +264,31 @@ class Suggester:
     ) -> SuggestResponse:
         """Suggestions for a failed call, best first, or an abstention with its reason."""
         tool = ToolKey(workspace, request.execution.server_name, request.execution.tool_name)
-        found = await self._answered(workspace, request)
+        found = await self._answered(workspace, request, principal)
         self._remember(tool, found, principal)
         return found.response
 
-    async def preview(self, workspace: str, request: SuggestRequest) -> SuggestResponse:
+    async def preview(
+        self, workspace: str, request: SuggestRequest, *, principal: str = OWNER
+    ) -> SuggestResponse:
         """The same answer for somebody who looks; nothing is remembered of it.
 
         So an outcome cannot be reported for its suggestions.
         """
-        return (await self._answered(workspace, request)).response
+        return (await self._answered(workspace, request, principal)).response
 
-    async def gather(self, workspace: str, request: SuggestRequest) -> Question:
+    async def gather(
+        self, workspace: str, request: SuggestRequest, principal: str = OWNER
+    ) -> Question:
         """Gather all that a failed call is answered from; nothing is remembered of it."""
-        call = self._redactor.call(request.execution)
+        call = as_named(self._redactor.call(request.execution), principal)
         tool = ToolKey(workspace, call.server_name, call.tool_name)
         reading = await self._classified(workspace, read_error(call.error, call.parameters), call)
         with stage("suggest.read_tool"):
             knowledge = await self._memory.knowledge(tool)
             registered = await self._memory.tool(tool)
-        annotations = _trusted(request, registered)
+        binds = self._quorum == 1 or (registered is not None and registered.binds(principal))
+        annotations = trusted_hints(request.annotations, registered, binds=binds)
         (hits, near_seeds, anywhere), earlier = await asyncio.gather(
             self._near(tool, call, reading), self._session(workspace, call)
         )
@@ -287,10 +306,14 @@ class Suggester:
         seeds = self._seeds.find(reading, call.tool_name, near_seeds)
         reading = _informed(reading, seeds)
         case = replace(
-            _case(call, reading, knowledge, registered, annotations, hits, documents, seeds),
+            _case(
+                call, reading, knowledge, registered, annotations, hits, documents, seeds,
+                binds=binds,
+            ),
+            quorum=self._quorum,
             any_tool=await self._memory.knowledge(workspace_wide(workspace)),
-            session=cache(lambda: _session_calls(earlier)),
-        )
+            session=cache(lambda: session_calls(earlier)),
+        )  # fmt: skip
         with stage("suggest.read_context"):
             call_context = await _call_context(
                 tool, call, reading, knowledge=knowledge, registered=registered,
@@ -303,9 +326,7 @@ class Suggester:
             if document.example is not None
         }
         calibration = await self._memory.calibration(workspace)
-        return Question(
-            case, call.error, annotations, shapes, call_context, calibration, self._quorum
-        )
+        return Question(case, call.error, annotations, shapes, call_context, calibration)
 
     def issued(self, workspace: str, suggestion_id: str) -> IssuedSuggestion | None:
         """A suggestion that was answered a moment ago and is not in the log yet."""
@@ -321,9 +342,9 @@ class Suggester:
         if self._saving:
             await self._saving
 
-    async def _answered(self, workspace: str, request: SuggestRequest) -> Answer:
+    async def _answered(self, workspace: str, request: SuggestRequest, principal: str) -> Answer:
         started = time.perf_counter()
-        question = await self.gather(workspace, request)
+        question = await self.gather(workspace, request, principal)
         with stage("suggest.answer") as noted:
             found = answer(question, limit=request.limit)
             found = self._without_secrets(request.execution.tool_name, found)
@@ -516,13 +537,6 @@ def _informed(reading: ErrorReading, seeds: tuple[SeedEntry, ...]) -> ErrorReadi
     return replace(reading, category=seeds[0].category, confidence=_SEED_CATEGORY)
 
 
-def _trusted(request: SuggestRequest, registered: StoredTool | None) -> ToolAnnotations:
-    """The caller's word on annotations counts; the registered ones only when it says nothing."""
-    if request.annotations is not None:
-        return request.annotations
-    return registered.tool.annotations if registered else ToolAnnotations()
-
-
 def _case(
     call: FailedCall,
     reading: ErrorReading,
@@ -532,16 +546,20 @@ def _case(
     hits: list[Hit],
     documents: dict[str, Document],
     seeds: tuple[SeedEntry, ...],
+    *,
+    binds: bool,
 ) -> Case:
-    schema = call.input_schema or (registered.tool.input_schema if registered else None)
+    """`binds` says whether the asker registered the tool itself."""
+    writes = not reads_only(call.tool_name, annotations)
+    schema = call.input_schema or registered_schema(registered, binds=binds, writes=writes)
+    is_foreign = not call.input_schema and schema is not None and not binds
     schema_hash = None if schema is None else content_hash(schema)
-    profile, is_current = _profile(knowledge, schema_hash)
-    profile = profile.seen_by(call.agent) if profile else None
+    profile, is_current = profile_for(knowledge, schema_hash, call.agent)
     return Case(
         parameters=call.parameters,
         parameters_known=call.parameters_known,
         reading=reading,
-        view=_view(schema, profile),
+        view=view_of(schema, profile),
         profile=profile,
         profile_is_current=is_current,
         signature=knowledge.signature(reading.signature) if knowledge else None,
@@ -554,40 +572,11 @@ def _case(
         agent=call.agent,
         seeds=seeds,
         links=knowledge.links if knowledge else Links(),
-        writes=not reads_only(call.tool_name, annotations),
+        writes=writes,
+        is_foreign_schema=is_foreign,
         schema=schema,
         schema_hash=schema_hash,
     )
-
-
-def _session_calls(earlier: Sequence[Event]) -> tuple[SessionCall, ...]:
-    calls = (execution_of(each).execution for each in earlier)
-    return tuple(
-        session_call(each.tool_name, each.parameters, extract(each.result))
-        for each in calls
-        if each.outcome == "success"
-    )
-
-
-def _profile(
-    knowledge: ToolKnowledge | None, schema_hash: str | None
-) -> tuple[ToolProfile | None, bool]:
-    """The profile to go by, and whether it is of the live schema.
-
-    That of the live schema; else that of calls without one; else the last one.
-    """
-    if knowledge is None:
-        return None, True
-    if schema_hash is not None and (exact := knowledge.profile(schema_hash)):
-        return exact, True
-    newest = next(reversed(knowledge.profiles.values()), None)
-    return knowledge.profile(None) or newest, schema_hash is None
-
-
-def _view(schema: JsonObject | None, profile: ToolProfile | None) -> ToolView | None:
-    if schema is not None:
-        return view_of_schema(schema)
-    return profile.view() if profile and profile.successes else None
 
 
 def _similar(hits: list[Hit], documents: dict[str, Document]) -> list[SimilarCall]:

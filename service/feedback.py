@@ -20,6 +20,7 @@ from mongo.contents import (
     SuggestionOutcome,
     correction_event,
     execution_of,
+    named,
     outcome_event,
 )
 from mongo.records import ToolKey, decoded
@@ -177,8 +178,9 @@ async def _corrected(
         # The wire model has seen to it that one of both is named.
         execution_id = correction.execution_id or ""
         return execution_id, await _call(context, workspace, execution_id)
+    session = named(context.caller.principal, correction.session_id)
     events = await context.store.events.latest(
-        workspace, "execution", _LOOKED_AT, sessions=[correction.session_id]
+        workspace, "execution", _LOOKED_AT, sessions=[session]
     )
     calls = [each for each in map(execution_of, events) if _is_of_its_tool(each, correction)]
     if not calls:

@@ -15,6 +15,7 @@ from mongo.contents import (
     FailureRecord,
     StoredExecution,
     StoredTool,
+    is_same_tool,
     mark_event,
     tool_command,
     tool_of,
@@ -69,7 +70,8 @@ async def put_tool(context: Context, workspace: str, tool_id: str, spec: ToolSpe
             schema_hash=None if schema is None else content_hash(schema),
             updated_at=datetime.now(UTC),
         )
-        if before is not None and await _is_as_before(context, before, tool):
+        binds = before is not None and before.binds(context.caller.principal)
+        if before is not None and binds and await _is_as_before(context, before, tool):
             return before.tool
         await _change(context, workspace, tool_id, before, tool)
     return tool
@@ -115,9 +117,7 @@ async def _change(
 
 async def _is_as_before(context: Context, before: StoredTool, tool: Tool) -> bool:
     """Whether nothing would change, not even which tool executions of that name mean."""
-    at = {"updated_at": before.tool.updated_at}
-    # By their JSON: to Python, `1 == True`.
-    if tool.model_copy(update=at).model_dump_json() != before.tool.model_dump_json():
+    if not is_same_tool(tool, before.tool):
         return False
     named = await context.memory.tool(before.tool_key)
     return named is not None and named.tool.tool_id == tool.tool_id

@@ -8,6 +8,7 @@ The *latest* keeps those keys that were seen last, by the clock of the execution
 
 import hashlib
 from bisect import insort
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -25,6 +26,7 @@ from retrieval.parameters import (
     place_of,
     value_at,
 )
+from retrieval.principals import loudest, marked, principal_of
 from retrieval.reading.faults import Fault
 from retrieval.texts import Shape, is_number
 
@@ -38,20 +40,27 @@ def token(text: str, digits: int = 8) -> str:
     return hashlib.blake2b(text.encode(), digest_size=digits // 2).hexdigest()
 
 
+def agent_token(agent: str) -> str:
+    """The token of an agent, which begins with its principal's (`retrieval.principals`)."""
+    return marked(agent, lambda name: token(name, AGENT_DIGITS))
+
+
 def _milliseconds(moment: datetime | None) -> int:
     """Milliseconds since 1970 in UTC; 0 for a moment that is not known."""
     return 0 if moment is None else round(moment.timestamp() * 1000)
 
 
 def _has_place(sample: dict[str, V], key: str, limit: int) -> bool:
-    """Whether a key, a `token`, is among the smallest; then there is room for it."""
+    """Whether a key, a `token`, is among the smallest; then there is room for it.
+
+    Of several principals the one with the most keys gives the room.
+    """
     if key in sample or len(sample) < limit:
         return True
-    largest = max(sample)
-    if key > largest:
-        return False
-    del sample[largest]
-    return True
+    whose = loudest([*sample, key])
+    largest = max(each for each in (*sample, key) if principal_of(each) == whose)
+    sample.pop(largest, None)
+    return key != largest
 
 
 def _count_in_sample(sample: dict[str, int], key: str, limit: int) -> None:
@@ -98,7 +107,13 @@ class FairWeights:
         others = calls - sum(agents.values())
         if len(agents) + (others > 0) <= 1:
             return cls({}, 1.0)
-        of_agent = {agent: min(1.0, MAX_WEIGHT_OF_AGENT / made) for agent, made in agents.items()}
+        whose = {agent: principal_of(agent) for agent in agents}
+        if len(set(whose.values())) < 2:  # of several each is one, however many its agents
+            whose = {agent: agent for agent in agents}
+        made_by = Counter[str]()
+        for agent, made in agents.items():
+            made_by[whose[agent]] += made
+        of_agent = {each: min(1.0, MAX_WEIGHT_OF_AGENT / made_by[whose[each]]) for each in agents}
         return cls(of_agent, min(1.0, MAX_WEIGHT_OF_AGENT / others) if others else 0.0)
 
     def weight(self, calls: int, agents: Mapping[str, int]) -> float:
@@ -286,11 +301,11 @@ class ParameterProfile(Shape):
         So the work of finding them is shared by several calls.
         """
         if len(self.values) > room + room // 8:
-            # Agents and sessions come first, so that a flood from one of them never drives out
-            # what several use; then uses, then recency.
-            def priority(key: str) -> tuple[int, int, int, int, str]:
-                known = self.values[key]
-                return len(known.agents), len(known.sessions), known.count, known.last_seen, key
+            # First who uses it, so that a flood of one drives out nothing that several use.
+            def priority(key: str) -> tuple[int, int, int, int, int, str]:
+                known, agents = self.values[key], self.values[key].agents
+                shared = len(set(map(principal_of, agents))), len(agents), len(known.sessions)
+                return *shared, known.count, known.last_seen, key
 
             for key in sorted(self.values, key=priority)[:-room]:
                 del self.values[key]
@@ -387,7 +402,7 @@ class ToolProfile:
             agent: any text that tells agents apart; the default is one unnamed agent.
             at: when it was called; the default is longer ago than any other call.
         """
-        now, session, agent = _milliseconds(at), token(session), token(agent, AGENT_DIGITS)
+        now, session, agent = _milliseconds(at), token(session), agent_token(agent)
         self.successes += 1
         self.last_success = max(self.last_success, now)
         self._count_agent(agent)
@@ -444,7 +459,7 @@ class ToolProfile:
 
         Where it and one other use the tool, the other is alone as far as the asker is concerned.
         """
-        if len(self.agents) != 2 or token(agent, AGENT_DIGITS) not in self.agents:
+        if len(self.agents) != 2 or agent_token(agent) not in self.agents:
             return self
         return replace(
             self,
@@ -552,10 +567,12 @@ class ToolProfile:
     def _replace_weakest(
         self, places: dict[str, ParameterProfile], place: str, *, succeeded: bool
     ) -> ParameterProfile | None:
-        def priority(name: str) -> tuple[int, int, int, int, str]:
+        def priority(name: str) -> tuple[int, int, int, int, int, str]:
             known = places[name]
-            agents = min(len(known.agents), 2)  # agents first, as for values
-            return agents, known.successes, known.failures, known.last_seen, name
+            # Principals and agents first, as for values.
+            principals = min(len(set(map(principal_of, known.agents))), 2)
+            agents = min(len(known.agents), 2)
+            return principals, agents, known.successes, known.failures, known.last_seen, name
 
         weakest = min(places, key=priority)
         if places[weakest].successes and not succeeded:

@@ -39,6 +39,7 @@ from retrieval.edits import (
     touches,
 )
 from retrieval.parameters import EVERY, Path, value_at
+from retrieval.principals import capped, drop_loudest, others
 from retrieval.values import same_value, type_of
 
 MAX_EXAMPLES = 24
@@ -76,14 +77,18 @@ class RepairExample(BaseModel):
 
 
 def add_example(examples: list[RepairExample], new: RepairExample) -> None:
-    """Add an example in place; one of each session, the latest few of each agent and in all."""
+    """Add an example in place; one of each session, the latest few of each agent and in all.
+
+    Of several principals the one with the most makes room.
+    """
     if len(canonical_json(new.failed)) + len(canonical_json(new.mended)) > MAX_SIZE:
         return
     kept = [each for each in examples if each.session != new.session]
     own = [each for each in kept if each.agent == new.agent]
     dropped = {each.session for each in own[: max(0, len(own) + 1 - MAX_OF_ONE_AGENT)]}
     kept = [each for each in kept if each.session not in dropped]
-    examples[:] = [*kept, new][-MAX_EXAMPLES:]
+    examples[:] = [*kept, new]
+    drop_loudest(examples, MAX_EXAMPLES, lambda each: each.agent)
 
 
 class FirstCall(BaseModel):
@@ -267,11 +272,12 @@ def _repair(
     examples: Sequence[RepairExample],
 ) -> LearnedRepair:
     of = [examples[at] for at in sorted(mended)]
+    for_it, against = ({examples[at].session for at in some} for some in (mended, otherwise))
     return LearnedRepair(
         tuple(each.edit for each in together),
-        sessions=len({each.session for each in of}),
+        sessions=capped(for_it, against),
         agents=len({each.agent for each in of}),
-        otherwise=len({examples[at].session for at in otherwise}),
+        otherwise=capped(against, for_it),
         is_general=any(each.is_general for each in together),
         mended=tuple(of),
     )
@@ -282,7 +288,7 @@ def _is_open(change: CommonChange, examples: Sequence[RepairExample], agent: str
     agents = {examples[at].agent for at in change.mended}
     if not carries_value(change.edit) or agent in agents:
         return True
-    return len(agents) >= MIN_AGENTS
+    return others(agents, agent) >= MIN_AGENTS
 
 
 def carries_value(edit: Edit) -> bool:

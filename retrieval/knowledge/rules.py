@@ -19,9 +19,9 @@ Of recoveries from transient failures each session counts with its latest only, 
 latest few sessions, so that no flood of one moves the rest.
 """
 
-import hashlib
 from bisect import bisect_right
 from datetime import datetime, timedelta
+from hashlib import sha256
 from math import ceil
 from typing import NamedTuple
 
@@ -44,6 +44,7 @@ from retrieval.knowledge.repairs import (
     common_repairs,
 )
 from retrieval.parameters import place_of
+from retrieval.principals import drop_loudest, make_room, marked, principal_of, remember_mark
 from retrieval.reading.faults import FaultKind
 from retrieval.reading.reader import ErrorReading
 
@@ -118,7 +119,9 @@ def _bounded(recoveries: list[Recovery]) -> list[Recovery]:
         if key not in latest and per_agent.get(each.agent, 0) < MAX_PER_AGENT:
             latest[key] = each
             per_agent[each.agent] = per_agent.get(each.agent, 0) + 1
-    return list(latest.values())[:MAX_RECOVERIES]
+    kept = list(latest.values())[::-1]
+    drop_loudest(kept, MAX_RECOVERIES, lambda each: each.agent)
+    return kept[::-1]
 
 
 MAX_RUNS = 200
@@ -211,7 +214,7 @@ def repeats_of(
 
 def session_mark(session_id: str | None, agent: str) -> str:
     """A short mark of a session; without one, the agent stands for it."""
-    return hashlib.sha256((session_id or f"\x1f{agent}").encode()).hexdigest()[:8]
+    return sha256((session_id or f"\x1f{agent}").encode()).hexdigest()[:8]
 
 
 def _key(parameters: JsonObject) -> str:
@@ -315,35 +318,52 @@ class RuleEvidence(BaseModel):
     def mended_otherwise(self, agent: str) -> None:
         """An agent mended such a failure by something else."""
         key = agent_mark(agent)
-        if key not in self.otherwise and len(self.otherwise) >= MAX_AGENTS_HEARD:
-            del self.otherwise[min(self.otherwise, key=lambda each: self.otherwise[each])]
+        make_room(self.otherwise, key, MAX_AGENTS_HEARD, lambda each: self.otherwise[each])
         self.otherwise[key] = self.otherwise.get(key, 0) + 1
 
     def doubts(self) -> float:
         """Repairs that speak against it, as those in `weight` speak for it.
 
-        Of an agent whose repairs are capped, in the same proportion; of no agent above the cap.
+        Of an agent whose repairs are capped, in the same proportion; of no agent above the cap, and
+        of no principal where there are several.
         """
-        return sum(
-            min(MOST_OF_ONE_AGENT, count * min(1.0, MOST_OF_ONE_AGENT / max(1, self._mended(key))))
-            for key, count in self.otherwise.items()
-        )
+        said: dict[str, float] = {}
+        for key, count in self.otherwise.items():
+            share = min(1.0, MOST_OF_ONE_AGENT / max(1, self._mended(key)))
+            whose = self._capped_as(key)
+            said[whose] = said.get(whose, 0.0) + min(MOST_OF_ONE_AGENT, count * share)
+        return sum(min(MOST_OF_ONE_AGENT, each) for each in said.values())
+
+    def _capped_as(self, key: str) -> str:
+        """As whose an agent's word is capped: its own, or its principal's where there are more."""
+        several = len({principal_of(each) for each in (*self.by_agent, *self.otherwise)}) > 1
+        return principal_of(key) if several else key
 
     def _mended(self, key: str) -> int:
         return self.by_agent[key].mended if key in self.by_agent else 0
 
+    def reporters(self) -> frozenset[str]:
+        """The principals that reported a success."""
+        heard = self.by_agent.items()
+        return frozenset(principal_of(mark) for mark, each in heard if each.successes > 0)
+
     def weight(self) -> EvidenceWeight:
-        """What all reports come to."""
-        repairs = successes = failures = doubt = 0.0
+        """What all reports come to; agents of one principal are as one where there are several."""
+        said: dict[str, list[tuple[float, float, float, float]]] = {}
         worked = sorted(each.worked_at for each in self.by_agent.values())
-        for heard in self.by_agent.values():
-            repairs += heard.repairs
-            successes += heard.successes
+        for key, heard in self.by_agent.items():
             since = len(worked) - bisect_right(worked, heard.failed_at)
             doubts = heard.failed_at > heard.worked_at
             kept = _KEPT ** (since if doubts else max(0, since - 1))  # its own is no other's word
-            failures += heard.failures * kept
-            doubt += kept if doubts else 0.0
+            word = heard.repairs, heard.successes, heard.failures * kept, doubts * kept
+            said.setdefault(self._capped_as(key), []).append(word)
+        repairs = successes = failures = doubt = 0.0
+        for words in said.values():
+            right, ran, wrong, doubted = zip(*words, strict=True)
+            repairs += min(MOST_OF_ONE_AGENT, sum(right))
+            successes += min(MOST_OF_ONE_AGENT, sum(ran))
+            failures += max(wrong)
+            doubt += max(doubted)
         kept = _KEPT**doubt
         return EvidenceWeight(
             min(repairs, MOST_REPAIRS) * kept, min(successes, MOST_SUCCESSES) * kept, failures
@@ -351,15 +371,16 @@ class RuleEvidence(BaseModel):
 
     def _heard(self, agent: str) -> AgentEvidence:
         key = agent_mark(agent)
-        if key not in self.by_agent and len(self.by_agent) >= MAX_AGENTS_HEARD:
-            del self.by_agent[min(self.by_agent, key=lambda each: self.by_agent[each].heard_at)]
+        make_room(self.by_agent, key, MAX_AGENTS_HEARD, lambda each: self.by_agent[each].heard_at)
         self.reports += 1
         return self.by_agent.setdefault(key, AgentEvidence())
 
 
 def agent_mark(agent: str) -> str:
-    """A short mark of an agent's name; empty where it has none."""
-    return hashlib.sha256(agent.encode()).hexdigest()[:12] if agent else UNNAMED_AGENT
+    """A short mark of an agent's name, empty where it has none (see `retrieval.principals`)."""
+    return marked(
+        agent, lambda name: sha256(name.encode()).hexdigest()[:12] if name else UNNAMED_AGENT
+    )
 
 
 MAX_PROFILES = 4
@@ -394,7 +415,7 @@ class RepairRule(BaseModel):
     def repaired(self, agent: str, session: str, weight: float = 1.0) -> None:
         """Count a mined repair; `weight` (0 to 1) is how sure it is that it was one."""
         self.repairs += 1
-        remember(self.sessions, session)
+        remember_mark(self.sessions, session, MAX_NAMES)
         self.evidence.repaired(agent, session, weight)
 
     def reported(self, agent: str, outcome: Outcome) -> None:
@@ -409,7 +430,11 @@ class RepairRule(BaseModel):
 
     def agents(self) -> int:
         """How many agents mended a failure so, as far as they are remembered."""
-        return sum(each.repairs > 0 for each in self.evidence.by_agent.values())
+        return len(self.menders())
+
+    def menders(self) -> list[str]:
+        """The marks of these."""
+        return [mark for mark, each in self.evidence.by_agent.items() if each.repairs > 0]
 
 
 class SignatureKnowledge(BaseModel):
@@ -455,7 +480,7 @@ class SignatureKnowledge(BaseModel):
                 last_seen=max(each.at for each in repair.mended),
             )
             for each in repair.mended:
-                remember(rule.sessions, each.session)
+                remember_mark(rule.sessions, each.session, MAX_NAMES)
                 rule.evidence.repaired(each.agent, each.session)
             learned[edit_key(repair.edits)] = rule, repair.share
         others = ((rule, None) for key, rule in self.rules.items() if key not in learned)
@@ -551,7 +576,7 @@ def skeleton_of(reading: ErrorReading) -> dict[str, FaultKind]:
 
 def signature_id(text: str) -> str:
     """A short stable key of a signature: 16 hexadecimal digits of its SHA-256."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return sha256(text.encode()).hexdigest()[:16]
 
 
 def remember(names: list[str], name: str, limit: int = MAX_NAMES) -> None:

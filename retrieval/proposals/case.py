@@ -10,13 +10,14 @@ that leaves the parameters as they are.
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
+from aftercall.change_classes import QUORUM
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Action, EvidenceSource, Tool
 from retrieval.edits import Edit, ValueSources, edit_key
@@ -24,11 +25,15 @@ from retrieval.health.record import Referred
 from retrieval.knowledge.documents import SeedEntry
 from retrieval.knowledge.links import Links, SessionCall
 from retrieval.knowledge.profile import ParameterProfile, ToolProfile
-from retrieval.knowledge.rules import RecoveryTimes, Repeats, SignatureKnowledge, ToolKnowledge
-from retrieval.parameters import (
-    ParameterView,
-    ToolView,
+from retrieval.knowledge.rules import (
+    RecoveryTimes,
+    Repeats,
+    SignatureKnowledge,
+    ToolKnowledge,
+    agent_mark,
 )
+from retrieval.parameters import ParameterView, ToolView, view_of_schema
+from retrieval.principals import principal_of
 from retrieval.proposals.faults import faults_of
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
@@ -73,6 +78,9 @@ class Case:
     writes: bool = True
     schema: JsonObject | None = None
     parameters_known: bool = True
+    is_foreign_schema: bool = False
+    """Whether another principal registered the schema: then it only advises."""
+    quorum: int = QUORUM
     faults: tuple[Fault, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,6 +91,20 @@ class Case:
         faults = faults_of(self.parameters, self.reading, self.view, self.profile, self.schema)
         object.__setattr__(self, "faults", faults)
 
+    def distrusts(self, principals: Collection[str]) -> bool:
+        """Whether too few principals say something, and the one who asks is none of them."""
+        own = principal_of(agent_mark(self.agent))
+        return 0 < len(principals) < self.quorum and own not in principals
+
+    def without_others(self, *, profile: bool) -> "Case":
+        """The case without what others taught or registered; the profile may be trusted."""
+        kept = self.profile if profile else None
+        schema = None if self.is_foreign_schema else self.schema
+        return replace(
+            self, schema=schema, view=view_of(schema, kept), profile=kept, signature=None,
+            like_signatures=(), elsewhere=lambda: None, any_tool=None, similar=(), links=None,
+        )  # fmt: skip
+
     def parameter(self, name: str | None) -> ParameterView | None:
         """What is known of a parameter."""
         return self.view.parameters.get(name) if self.view and name is not None else None
@@ -90,6 +112,28 @@ class Case:
     def seen(self, name: str | None) -> ParameterProfile | None:
         """What successes and failures showed of a parameter."""
         return self.profile.parameters.get(name) if self.profile and name is not None else None
+
+
+def profile_for(
+    knowledge: ToolKnowledge | None, schema_hash: str | None, agent: str
+) -> tuple[ToolProfile | None, bool]:
+    """The profile to go by for an agent that asks, and whether it is of the live schema.
+
+    That of the live schema; else that of calls without one; else the last one.
+    """
+    if knowledge is None:
+        return None, True
+    if schema_hash is not None and (exact := knowledge.profile(schema_hash)):
+        return exact.seen_by(agent), True
+    found = knowledge.profile(None) or next(reversed(knowledge.profiles.values()), None)
+    return found.seen_by(agent) if found else None, schema_hash is None
+
+
+def view_of(schema: JsonObject | None, profile: ToolProfile | None) -> ToolView | None:
+    """What is known of a tool's parameters: by its schema, or else by its successes."""
+    if schema is not None:
+        return view_of_schema(schema)
+    return profile.view() if profile and profile.successes else None
 
 
 def value_sources_of(case: Case) -> ValueSources:
@@ -149,6 +193,10 @@ class Option:
     """Of the sessions that met such a call, those that mended it so: `10 of 10`."""
     covers: frozenset[int] = field(default_factory=frozenset)
     """Indexes of the faults it mends."""
+    menders: frozenset[str] = frozenset()
+    """Principals whose own repairs did the same (`retrieval.principals`)."""
+    reporters: frozenset[str] = frozenset()
+    """Principals that reported that it worked."""
 
     @property
     def key(self) -> str:
@@ -184,6 +232,8 @@ class Option:
             lesson=first.lesson or second.lesson,
             share=first.share or second.share,
             covers=first.covers | second.covers,
+            menders=first.menders | second.menders,
+            reporters=first.reporters | second.reporters,
         )
 
 

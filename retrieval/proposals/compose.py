@@ -391,7 +391,11 @@ _HEALING = 2.0
 def _after_reports(case: Case, proposals: list[Proposal]) -> list[Proposal]:
     """The proposals with what others did: what was reported of the same change, and was learned."""
     reported = reports(case)
-    learned = [each for each in proposals if any(option.share for option in each.options)]
+    learned = [
+        each
+        for each in proposals
+        if any(option.share and not case.distrusts(option.menders) for option in each.options)
+    ]
     return [_told(each, reported.get(each.key, Reports()), learned) for each in proposals]
 
 
@@ -409,6 +413,7 @@ def _told(proposal: Proposal, report: Reports, learned: Sequence[Proposal]) -> P
         failed=max(first.failed, report.weight),
         failures=max(first.failures, report.failures),
         successes=max(first.successes, report.successes),
+        reporters=first.reporters | report.reporters,
     )
     doubt = report.weight * _HEALING / (_HEALING + report.worked)
     return replace(proposal, options=(told, *rest), doubt=doubt)

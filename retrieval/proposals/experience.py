@@ -20,7 +20,7 @@ from retrieval.edits import (
     ValueSources,
     touches,
 )
-from retrieval.knowledge.profile import AGENT_DIGITS, COMMON_SESSIONS, token
+from retrieval.knowledge.profile import COMMON_SESSIONS, agent_token
 from retrieval.knowledge.repairs import learned_repairs
 from retrieval.knowledge.rules import (
     NO_SCHEMA,
@@ -38,6 +38,7 @@ from retrieval.parameters import (
     place_of,
     value_at,
 )
+from retrieval.principals import others, principal_of
 from retrieval.proposals.case import Case, Option, Trials, value_sources_of
 from retrieval.proposals.session import session_texts
 from retrieval.reading.faults import Fault
@@ -115,6 +116,7 @@ def learned_options(
             execution_ids=repair.execution_ids,
             share=repair.share,
             covers=_touched(case, repair.edits) | said,
+            menders=frozenset(principal_of(each.agent) for each in repair.mended),
         )
 
 
@@ -127,6 +129,8 @@ class Reports:
     weight: float = 0.0
     worked: float = 0.0
     """The successes as they weigh now."""
+    reporters: frozenset[str] = frozenset()
+    """The principals of these."""
 
 
 def reports(case: Case) -> dict[str, Reports]:
@@ -151,6 +155,7 @@ def reports(case: Case) -> dict[str, Reports]:
             known.successes + rule.successes,
             known.weight + rule.weight().failures,
             known.worked + rule.weight().successes,
+            known.reporters | rule.evidence.reporters(),
         )
     return found
 
@@ -216,6 +221,8 @@ def _option(
         failed=rule.weight().failures,
         execution_ids=tuple(rule.execution_ids[-3:]),
         covers=_touched(case, edits),
+        menders=frozenset(map(principal_of, rule.menders())),
+        reporters=rule.evidence.reporters(),
     )
 
 
@@ -237,8 +244,10 @@ def _sessions(case: Case, rule: RepairRule) -> int:
     The asker is no other: what it did with the tool itself makes nobody's value common.
     """
     agents = case.profile.agents.keys() if case.profile is not None else set()
-    shared = len(agents - {token(case.agent, AGENT_DIGITS)}) > 1
-    return 1 if shared and rule.agents() < 2 else len(rule.sessions)
+    shared = len(agents - {agent_token(case.agent)}) > 1
+    asker, menders = agent_mark(case.agent), rule.menders()
+    alone = others(menders, asker) + (asker in menders) < 2
+    return 1 if shared and alone else len(rule.sessions)
 
 
 def _trials(case: Case, rule: RepairRule) -> Trials:

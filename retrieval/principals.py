@@ -1,0 +1,101 @@
+"""Who says so: whose the marks of agents and sessions are, and what one principal can weigh.
+
+A principal is a key, however many agents and sessions it names (4-rules.md, Trust). A mark of an
+agent or a session that came with a key begins with the mark of that key and a point; without keys
+all is the owner's, and marks have no such part.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from hashlib import sha256
+from typing import TypeVar
+
+from mongo.contents import BETWEEN
+from mongo.records import OWNER
+
+MOST_OF_ONE = 4
+"""Repairs, successes or sessions of one principal that count, where several say something."""
+SURE = 0.80
+"""Above it a suggestion may be followed (4-rules.md): what one stranger taught never is."""
+T = TypeVar("T")
+
+
+def key_mark(principal: str) -> str:
+    """The short mark of a principal; empty for the owner."""
+    return "" if principal == OWNER else sha256(principal.encode()).hexdigest()[:8]
+
+
+def marked(text: str, digest: Callable[[str], str]) -> str:
+    """The mark of an agent or session, of a text that `mongo.contents.named` has made."""
+    principal, found, name = text.partition(BETWEEN)
+    return f"{key_mark(principal)}.{digest(name)}" if found else digest(text)
+
+
+def principal_of(mark: str) -> str:
+    """Whose a mark is: the mark of a key, or nothing for the owner."""
+    return mark.partition(".")[0] if "." in mark else ""
+
+
+def others(marks: Iterable[str], asker: str) -> int:
+    """How many others some marks are to the one who asks (a mark as well).
+
+    Agents of its own principal are told apart; all those of another one count as one.
+    """
+    own = principal_of(asker)
+    told = (
+        (whose, mark if whose == own else "") for mark in marks for whose in [principal_of(mark)]
+    )
+    return len(set(told) - {(own, asker)})
+
+
+def loudest(marks: Collection[str]) -> str:
+    """The principal with the most marks: of a full table, one of its marks makes room."""
+    counts = Counter(map(principal_of, marks))
+    return max(counts, key=lambda each: (counts[each], each))
+
+
+def capped(marks: Iterable[str], beside: Iterable[str] = ()) -> int:
+    """How many marks count: `MOST_OF_ONE` of a principal, where there are others, also `beside`."""
+    counts = Counter(map(principal_of, marks))
+    if len(counts.keys() | set(map(principal_of, beside))) < 2:
+        return sum(counts.values())
+    return sum(min(MOST_OF_ONE, count) for count in counts.values())
+
+
+def heard(said: Sequence[T], whose: Callable[[T], Hashable], own: Hashable) -> list[T]:
+    """What the one who asks hears: all of its own, of each other at most as much as of all but it.
+
+    So nobody hears what one stranger alone says. The order stays; of each the last ones are heard.
+    """
+    counts = Counter(map(whose, said))
+    if counts.keys() <= {own}:
+        return list(said)
+    room = {of: count if of == own else len(said) - count for of, count in counts.items()}
+    kept: list[T] = []
+    for each in reversed(said):
+        room[whose(each)] -= 1
+        if room[whose(each)] >= 0:
+            kept.append(each)
+    return kept[::-1]
+
+
+def remember_mark(marks: list[str], mark: str, limit: int) -> None:
+    """Add a mark to a bounded list: the oldest of the principal with the most makes room."""
+    if mark not in marks:
+        marks.append(mark)
+        drop_loudest(marks, limit, str)
+
+
+def drop_loudest(items: list[T], limit: int, mark: Callable[[T], str]) -> None:
+    """Shorten a list in place: the first of the principal with the most goes, until it fits."""
+    while len(items) > limit:
+        whose = loudest([mark(each) for each in items])
+        del items[next(at for at, each in enumerate(items) if principal_of(mark(each)) == whose)]
+
+
+def make_room(table: dict[str, T], key: str, limit: int, rank: Callable[[str], int]) -> None:
+    """Of a full table the lowest goes: of the principal that has the most in it."""
+    if key not in table and len(table) >= limit:
+        whose = loudest([*table, key])
+        of_one = [each for each in table if principal_of(each) == whose]
+        del table[min(of_one or table, key=rank)]

@@ -1,0 +1,125 @@
+"""What may be relied on of what others say: their repairs, their calls, their registrations. Pure.
+
+What one other principal alone taught or registered is advice: it is never sure, comes behind what
+is likely without it, and is not followed (4-rules.md, Trust).
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from aftercall.json_values import JsonObject
+from aftercall.models import ToolAnnotations
+from mongo.contents import StoredTool
+from retrieval.confidence import Calibration, judge
+from retrieval.knowledge.profile import ParameterProfile, ToolProfile
+from retrieval.knowledge.repairs import carries_value
+from retrieval.knowledge.rules import agent_mark
+from retrieval.principals import SURE, principal_of
+from retrieval.proposals.case import Case
+from retrieval.proposals.change_class import class_of
+from retrieval.proposals.compose import Proposal
+
+
+class Strangers:
+    """Says which proposals for one case rest on what one other principal alone says."""
+
+    def __init__(self, case: Case, message: str, calibration: Calibration) -> None:
+        """`message` is that of the error: what it says is nobody else's word."""
+        self._case = case
+        self._message = message
+        self._calibration = calibration
+        self._alone: dict[bool, dict[str, float]] = {}
+
+    def taught(self, proposal: Proposal) -> bool:
+        """Whether it would not be sure without what a stranger says."""
+        case = self._case
+        of_profile = self._know(proposal)
+        speakers = (option.menders | option.reporters for option in proposal.options)
+        if not of_profile and not any(map(case.distrusts, speakers)):
+            return False
+        return self._without(profile=not of_profile).get(proposal.key, 0.0) <= SURE
+
+    def _know(self, proposal: Proposal) -> bool:
+        """Whether what is known of the tool, or of a name that is new in the call, is a stranger's.
+
+        A schema of the caller's own leaves no such question open.
+        """
+        case, profile = self._case, self._case.profile
+        if case.schema is not None and not case.is_foreign_schema:
+            return False
+        if case.is_foreign_schema or (profile and case.distrusts(_users(profile))):
+            return True
+        new = proposal.parameters.keys() - case.parameters.keys()
+        seen = (case.seen(name) for name in new if name not in self._message)
+        return any(case.distrusts(_users(each)) for each in seen if each is not None)
+
+    def _without(self, *, profile: bool) -> dict[str, float]:
+        """How likely each proposal would be without what others say, by its key."""
+        if profile not in self._alone:
+            found = judge(self._case.without_others(profile=profile), self._calibration)
+            self._alone[profile] = {e.proposal.key: e.estimate.probability for e in found}
+        return self._alone[profile]
+
+
+def _users(seen: ToolProfile | ParameterProfile) -> set[str]:
+    return set(map(principal_of, seen.agents))
+
+
+def principals_for(case: Case, proposal: Proposal) -> int:
+    """How many principals' own repairs made each of the changes that mean something else.
+
+    What one taught about names and structure is enough for its own agents, where it has a key.
+    """
+    options = proposal.options
+    if proposal.reshaped is not None:
+        options = options[1:] or options
+    else:
+        alone = ((each, replace(proposal, options=(each,))) for each in options)
+        options = tuple(each for each, one in alone if class_of(case, one) == "semantic") or options
+    menders = frozenset.intersection(*(each.menders for each in options))
+    own = principal_of(agent_mark(case.agent))
+    edits = (edit for option in proposal.options for edit in option.edits)
+    if own and own in menders and not any(map(carries_value, edits)):
+        return case.quorum
+    return len(menders)
+
+
+def trusted_hints(
+    stated: ToolAnnotations | None, registered: StoredTool | None, *, binds: bool
+) -> ToolAnnotations:
+    """The caller's word on a tool counts; what is registered only when it says nothing.
+
+    Of what another principal registered (not `binds`) only that the tool destroys.
+    """
+    if stated is not None:
+        return stated
+    known = registered.tool.annotations if registered else ToolAnnotations()
+    return known if binds else ToolAnnotations(destructive_hint=known.destructive_hint or None)
+
+
+_VALUES = frozenset(("enum", "const", "default", "examples"))
+
+
+def registered_schema(
+    registered: StoredTool | None, *, binds: bool, writes: bool
+) -> JsonObject | None:
+    """The registered schema; for others' writes without the values that it states."""
+    schema = registered.tool.input_schema if registered else None
+    if schema is None or binds or not writes:
+        return schema
+    found: JsonObject = _without_values(schema)
+    return found
+
+
+def _without_values(part: Any) -> Any:
+    if isinstance(part, list):
+        return [_without_values(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        key: {name: _without_values(each) for name, each in value.items()}
+        if key == "properties" and isinstance(value, dict)
+        else _without_values(value)
+        for key, value in part.items()
+        if key not in _VALUES
+    }
