@@ -87,6 +87,8 @@ class Indexer:
         self._embedder = embedder
         self._on_axes = on_axes
         self._own = knowledge
+        self._indexed = self._knowledge.generation
+        """Whose vectors the index holds; that of a generation just switched to is opened first."""
         self._batch = batch
         self._leases = WorkspaceLeases(
             store, lease_s, lambda: self._knowledge.generation, is_shared=is_shared
@@ -117,6 +119,7 @@ class Indexer:
 
     async def switched(self) -> None:
         """Another generation is current, and the index has its vectors."""
+        self._indexed = self._knowledge.generation
         self._caches.clear()
         await self._leases.give_back()
         self._learning.wake()
@@ -207,6 +210,8 @@ class Indexer:
         """
         knowledge = self._knowledge
         done = 0
+        if knowledge.generation != self._indexed:
+            return done
         for workspace in await knowledge.cursors():
             rows = await knowledge.scan(workspace, VECTOR.name, EMBED_BATCH, by="rank")
             if rows:
