@@ -1,25 +1,7 @@
 # The service, the worker and the nightly run: one image, `docker build -t aftercall:0.1.0 .`
-# Three stages: torch exports the model in the first and stays there, pip fills a virtual
-# environment in the second, the last one copies both.
+# Two stages: pip fills a virtual environment, the model's graph included, and the last one copies it.
 
 ARG PYTHON=3.11.15-slim-trixie
-
-
-FROM python:${PYTHON} AS model
-ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
-WORKDIR /src
-COPY constraints.txt pyproject.toml README.md ./
-COPY sdk sdk
-COPY embeddings embeddings
-COPY mongo mongo
-COPY retrieval retrieval
-COPY ingest ingest
-COPY service service
-RUN pip install -c constraints.txt ./sdk '.[model]'
-# Checks the weights' hash, and the export against torch, before anything is kept.
-RUN python -c "import asyncio, pathlib; from embeddings.model_cache import bundled_model; \
-    print(asyncio.run(bundled_model(pathlib.Path('/models'), print)))" \
-    && rm -f /models/.*.lock
 
 
 FROM python:${PYTHON} AS packages
@@ -33,7 +15,7 @@ COPY mongo mongo
 COPY retrieval retrieval
 COPY ingest ingest
 COPY service service
-# Without the extra `model`: neither torch nor onnx, which only the export needs.
+# Without the extras of other models: neither torch nor onnx.
 RUN pip --python /opt/aftercall install -c constraints.txt ./sdk '.[servers]'
 
 
@@ -47,7 +29,6 @@ RUN groupadd --gid 10001 aftercall \
        --shell /usr/sbin/nologin aftercall \
     && install -d -o 10001 -g 10001 -m 0700 /var/lib/aftercall
 COPY --from=packages /opt/aftercall /opt/aftercall
-COPY --from=model /models /opt/models
 # Two arenas: glibc's many keep what the threads of a burst have freed.
 ENV PATH=/opt/aftercall/bin:$PATH \
     PYTHONUNBUFFERED=1 \
@@ -57,7 +38,6 @@ ENV PATH=/opt/aftercall/bin:$PATH \
     AFTERCALL_SERVER_HOST=0.0.0.0 \
     AFTERCALL_SERVER_PORT=8799 \
     AFTERCALL_DATA_DIR=/var/lib/aftercall \
-    AFTERCALL_EMBEDDING_CACHE_DIR=/opt/models \
     AFTERCALL_LOG_FORMAT=json
 USER 10001:10001
 WORKDIR /var/lib/aftercall

@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+DEMO   := $(VENV)/.demo
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test prove check generate serve bench bench-quality clean
@@ -12,14 +13,21 @@ help: ## show this list
 
 install: $(STAMP) ## create .venv and install everything into it
 
-$(STAMP): pyproject.toml sdk/pyproject.toml constraints.txt
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Aftercall needs Python 3.11 or later; this is %d.%d. Try: make PYTHON=python3.12" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
-	@echo "Installing into $(VENV) (a few minutes the first time: it brings torch to export the model once) ..."
 	@$(PYTHON) -m venv $(VENV)
+
+$(STAMP): pyproject.toml sdk/pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing into $(VENV) what the tests need (a minute or two the first time) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e './sdk[gateway]' -e '.[dev]'
+	@touch $@ $(DEMO)
+
+$(DEMO): pyproject.toml sdk/pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing into $(VENV) (a minute or less the first time) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e './sdk[gateway]' -e '.[demo]'
 	@touch $@
 
-demo: $(STAMP) ## watch failed calls of real tools get their corrections
+demo: $(DEMO) ## watch failed calls of real tools get their corrections
 	@$(BIN)/aftercall demo
 
 test: $(STAMP) ## format check, lint, types, import layers and tests
@@ -42,7 +50,7 @@ check: $(STAMP) ## the same without the tests that start real servers
 generate: $(STAMP) ## write the SDK's synchronous modules from the asynchronous ones
 	@$(BIN)/python sdk/generate_sync.py
 
-serve: $(STAMP) ## run the service on http://127.0.0.1:8799
+serve: $(DEMO) ## run the service on http://127.0.0.1:8799
 	@$(BIN)/aftercall serve
 
 bench: $(STAMP) ## measure speed and size; writes docs/figures/

@@ -26,12 +26,13 @@ import psutil
 from numpy.typing import NDArray
 
 from embeddings.embedders import OnnxEmbedder, SentenceTransformersEmbedder
-from embeddings.models import bundled_model, bundled_source, default_cache_dir
 from embeddings.protocol import Embedder
 from retrieval.index.edge import CompactingProcess, EdgeIndex
 from retrieval.index.edge_shard import Shard
 from retrieval.index.protocol import IndexPoint, IndexQuery
 
+PEER = "sentence-transformers/all-MiniLM-L6-v2"
+"""From the hub, or from its cache on this machine."""
 SHORT_TEXT = "rag_query with topK: {0}; query: opening hours failed: topK must be <= {1}"
 """About 25 tokens; the numbers make every text another."""
 
@@ -86,11 +87,10 @@ class UpsertRow:
 
 async def measure_embedders(*, with_torch: bool) -> list[EmbeddingRow]:
     """One row per embedder, the single texts embedded in turns."""
-    folder = await bundled_model(default_cache_dir(), print)
-    embedders: list[Embedder] = [await OnnxEmbedder.open(folder)]
+    embedders: list[Embedder] = [await OnnxEmbedder.open()]
     resident = [await _used_mib(embedders[0])]
     if with_torch:
-        embedders.append(await SentenceTransformersEmbedder.open(str(bundled_source())))
+        embedders.append(await SentenceTransformersEmbedder.open(PEER))
         resident.append(await _used_mib(embedders[1]))
     times: list[list[float]] = [[] for _ in embedders]
     for number in range(REPETITIONS):

@@ -39,7 +39,7 @@ from aftercall.models import Execution, Promotion, Tool
 from bench.service import Service, percentiles, say, serving
 from embeddings.cache import open_embedder
 from embeddings.embedders import DEFAULT_THREADS, OnnxModel
-from embeddings.models import bundled_model, default_cache_dir
+from embeddings.models import bundled_model
 from embeddings.protocol import Embedder
 from embeddings.text import terms_text
 from ingest.indexer import Indexer
@@ -200,9 +200,7 @@ def questions(count: int, groups: int) -> list[tuple[int, str]]:
 async def fill(data: Path, tool_count: int, failure_count: int) -> dict[str, Any]:
     """Make the store and the vectors; what is in them."""
     store = await open_sqlite_store(data)
-    embedder = await open_embedder(
-        "all-MiniLM-L6-v2", cache_dir=default_cache_dir(), cache_size=0, threads=DEFAULT_THREADS
-    )
+    embedder = await open_embedder("all-MiniLM-L6-v2", cache_size=0, threads=DEFAULT_THREADS)
     index = await EdgeIndex.open(
         data / FIRST_INDEX, dimension=embedder.dimension, fingerprint=embedder.fingerprint
     )
@@ -310,9 +308,7 @@ class Floor:
 
 def measure_floor() -> None:
     """The process of `Floor`."""
-    model = OnnxModel(
-        asyncio.run(bundled_model(default_cache_dir(), None)), threads=DEFAULT_THREADS
-    )
+    model = OnnxModel(bundled_model(), threads=DEFAULT_THREADS)
     for line in sys.stdin:
         text = json.loads(line)
         started = time.perf_counter()

@@ -32,13 +32,10 @@ def text_of(call: FailedCall) -> str:
     return question_text(call.tool_name, call.parameters, call.context, signature)
 
 
-async def measure(
-    vectors: Path, calls: list[FailedCall], cache_dir: Path
-) -> dict[str, list[float]]:
+async def measure(vectors: Path, calls: list[FailedCall]) -> dict[str, list[float]]:
     """Milliseconds of each embedding, of each query, and of both together."""
-    folder = await bundled_model(cache_dir, None)
-    model = OnnxModel(folder, threads=DEFAULT_THREADS)
-    named = await OnnxEmbedder.open(folder)
+    model = OnnxModel(bundled_model(), threads=DEFAULT_THREADS)
+    named = await OnnxEmbedder.open()
     index = await EdgeIndex.open(vectors, dimension=named.dimension, fingerprint=named.fingerprint)
     await named.close()
     times: dict[str, list[float]] = {"embedding": [], "query": [], "both": []}
@@ -68,10 +65,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--vectors", type=Path, required=True)
     parser.add_argument("--failures", type=Path, required=True)
-    parser.add_argument("--cache-dir", type=Path, required=True)
     args = parser.parse_args()
     calls = [FailedCall.model_validate(item) for item in json.loads(args.failures.read_text())]
-    print(json.dumps(asyncio.run(measure(args.vectors, calls, args.cache_dir))))
+    print(json.dumps(asyncio.run(measure(args.vectors, calls))))
 
 
 if __name__ == "__main__":

@@ -34,11 +34,7 @@ from tokenizers import Tokenizer
 
 from bench import history
 from bench.service import percentiles, say
-from embeddings.models import (
-    TOKENIZER_FILE,
-    bundled_model,  # as above
-    default_cache_dir,
-)
+from embeddings.models import BUNDLED_TOKENIZER
 from retrieval.known_tools.text import COMMON_WORDS, estimate_tokens
 from service.app import create_app
 from service.context import (
@@ -133,7 +129,7 @@ async def measure(folder: Path, tool_count: int, executions: int, questions: int
     """All figures but those of the estimate; and the answers."""
     settings = Settings(
         data=DataSettings(dir=folder / "data"),
-        embedding=EmbeddingSettings(model="hashing", cache_dir=folder / "models"),
+        embedding=EmbeddingSettings(model="hashing"),
     )
     lifecycle = Lifecycle()
     app = create_app(settings, lifecycle)
@@ -194,8 +190,7 @@ class WordPiece:
     """The bundled model's own tokenizer."""
 
     def __init__(self) -> None:
-        folder = asyncio.run(bundled_model(default_cache_dir(), None))
-        self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
+        self._tokenizer = Tokenizer.from_file(str(BUNDLED_TOKENIZER))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
 

@@ -58,7 +58,7 @@ def serving(folder: Path, labels: int) -> Iterator[tuple[Context, str]]:
     """A service with so many labels, and its address; it runs on a thread of its own."""
     settings = Settings(
         data=DataSettings(dir=folder / "data"),
-        embedding=EmbeddingSettings(model="hashing", cache_dir=folder / "models"),
+        embedding=EmbeddingSettings(model="hashing"),
         metrics=MetricsSettings(tools=labels),
     )
     lifecycle, listener, opened = Lifecycle(), bind("127.0.0.1", 0), threading.Event()

@@ -81,7 +81,7 @@ async def traced() -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(
             data=DataSettings(dir=Path(folder) / "data"),
-            embedding=EmbeddingSettings(model="hashing", cache_dir=Path(folder) / "models"),
+            embedding=EmbeddingSettings(model="hashing"),
         )
         lifecycle = Lifecycle()
         transport = httpx2.ASGITransport(app=create_app(settings, lifecycle))

@@ -33,7 +33,6 @@ from bench import history
 from bench.processes import run_watched
 from bench.service import Service, ask, load, percentiles, say, serving
 from embeddings.cache import open_embedder
-from embeddings.models import default_cache_dir
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.log import counts
 from retrieval.memory import DOCUMENT
@@ -172,9 +171,7 @@ async def _texts(data: Path) -> tuple[list[str], int]:
 
 async def _embedding_alone(texts: list[str]) -> float:
     """Texts a second, in the batches of the indexer, over a sample of them."""
-    embedder = await open_embedder(
-        "all-MiniLM-L6-v2", cache_dir=default_cache_dir(), cache_size=0, threads=2
-    )
+    embedder = await open_embedder("all-MiniLM-L6-v2", cache_size=0, threads=2)
     sample = texts[:: max(1, len(texts) // 4_000)]
     await embedder.embed(sample[:EMBED_BATCH], "document")
     started = time.perf_counter()

@@ -33,7 +33,6 @@ from urllib.parse import urlsplit
 import psutil
 
 from bench import history
-from embeddings.models import default_cache_dir
 
 ROOT = Path(__file__).parents[1]
 
@@ -211,7 +210,7 @@ def floor(
     file.write_text(json.dumps(failures))
     done = subprocess.run(
         [sys.executable, "-m", "bench.floor", "--vectors", str(vectors),
-         "--failures", str(file), "--cache-dir", str(default_cache_dir())],
+         "--failures", str(file)],
         cwd=ROOT, capture_output=True, text=True, check=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip

@@ -7,6 +7,7 @@ import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from embeddings.embedders import (
     OnnxEmbedder,
     SentenceTransformersEmbedder,
 )
-from embeddings.models import BUNDLED_NAME, Progress, bundled_model, default_cache_dir, local_model
+from embeddings.models import BUNDLED_NAME, local_model
 from embeddings.protocol import Embedder, EmbeddingError, Role, Vectors
 
 Key = bytes
@@ -122,7 +123,7 @@ def _key(text: str, role: Role) -> Key:
 
 ACCEPTED = (
     f"'{BUNDLED_NAME}' (the bundled model, on ONNX Runtime), "
-    "'onnx:FOLDER' (a sentence-transformers folder, exported to ONNX), "
+    "'onnx:FOLDER' (a BERT in a sentence-transformers folder, on ONNX Runtime), "
     "'st:NAME_OR_PATH' (any model of sentence-transformers, on torch), "
     "'hashing' (no model)"
 )
@@ -131,31 +132,25 @@ ACCEPTED = (
 async def open_embedder(
     model: str = BUNDLED_NAME,
     *,
-    cache_dir: Path | None = None,
     cache_size: int = 10_000,
     threads: int | None = None,
-    on_progress: Progress | None = None,
 ) -> CachedEmbedder:
     """The embedder of that name, with a cache of texts before it. The caller closes it.
 
     Args:
         model: `all-MiniLM-L6-v2`, `onnx:FOLDER`, `st:NAME_OR_PATH` or `hashing`.
-        cache_dir: Where exported models lie; `$XDG_CACHE_HOME/aftercall/models` when `None`.
         cache_size: How many texts' vectors are remembered.
         threads: Threads of ONNX Runtime; 2 when `None`.
-        on_progress: Told in one sentence what takes long.
     """
-    cache_dir, threads = cache_dir or default_cache_dir(), threads or DEFAULT_THREADS
+    threads = threads or DEFAULT_THREADS
     kind, _, argument = model.partition(":")
     embedder: Embedder
     if model == "hashing":
         embedder = HashingEmbedder()
     elif model == BUNDLED_NAME:
-        folder = await bundled_model(cache_dir, on_progress)
-        embedder = await OnnxEmbedder.open(folder, threads=threads)
+        embedder = await OnnxEmbedder.open(threads=threads)
     elif kind == "onnx" and argument:
-        folder = await local_model(Path(argument), cache_dir, on_progress)
-        embedder = await OnnxEmbedder.open(folder, threads=threads)
+        embedder = await OnnxEmbedder.open(partial(local_model, Path(argument)), threads=threads)
     elif kind == "st" and argument:
         embedder = await SentenceTransformersEmbedder.open(argument)
     else:

@@ -1,4 +1,4 @@
-"""The embedders: an exported model on ONNX Runtime, any sentence-transformers model, and hashing.
+"""The embedders: models on ONNX Runtime, any sentence-transformers model, and hashing.
 
 Hashing needs no model: it is for tests, and for machines where none may be installed. It sees
 spelling, not meaning: texts that share words or parts of words are near, paraphrases are not. The
@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,8 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
-from embeddings.models import (
-    ONNX_FILE,
-    TOKENIZER_FILE,
-    WEIGHTS_FILE,
-    ModelRecord,
-    fingerprint,
-    load_record,
-    sha256,
-)
+from embeddings.bert_graph import WEIGHTS_FILE
+from embeddings.models import OnnxFiles, bundled_model, fingerprint, sha256
 from embeddings.protocol import EmbeddingError, Role, ThreadedEmbedder, Vectors
 from embeddings.text import terms_text
 
@@ -83,7 +76,7 @@ class SentenceTransformersEmbedder(ThreadedEmbedder):
     """`Embedder` on sentence-transformers. Construct with `await open(name_or_path)`.
 
     Slower than ONNX Runtime and with the memory of torch; takes every model, with its prompts for
-    queries and documents. The bundled model has the fingerprint that it has on ONNX Runtime.
+    queries and documents. A folder of ours has the fingerprint that it has on ONNX Runtime.
     """
 
     def __init__(self, model: Any, *, name: str, weights_sha256: str) -> None:
@@ -111,7 +104,8 @@ def _load(name_or_path: str) -> tuple[Any, str]:
         from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - seconds, and torch
     except ImportError as error:
         raise EmbeddingError(
-            "sentence-transformers is not installed: pip install 'aftercall-service[model]'"
+            "sentence-transformers is not installed: "
+            "pip install 'aftercall-service[sentence-transformers]'"
         ) from error
     try:
         model = SentenceTransformer(name_or_path)
@@ -132,36 +126,38 @@ def _hash_of_tensors(model: Any) -> str:
     return digest.hexdigest()
 
 
-INPUT_NAMES = ("input_ids", "attention_mask")
-OUTPUT_NAME = "unit_vector"
-"""Names in the graph, given at the export. `embedding` is taken there by the model's own layers."""
 DEFAULT_THREADS = 2
 """Two cores: 2.7 ms for a short text of MiniLM, one: 4.1 ms; the service needs the others."""
 
 
 class OnnxModel:
-    """A model loaded from an exported folder; blocking, for one thread at a time."""
+    """A model on ONNX Runtime; blocking, for one thread at a time.
 
-    def __init__(self, folder: Path, *, threads: int) -> None:
-        self.record: ModelRecord = load_record(folder)
+    The vector of a text is the mean of its tokens' hidden states, scaled to unit length.
+    """
+
+    def __init__(self, files: OnnxFiles, *, threads: int) -> None:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         # Spinning threads save 0.3 ms of 2.7 while the machine is idle, and double the time when
         # another process wants the cores (6.5 ms instead of 3.2, two cores).
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        graph = files.graph if isinstance(files.graph, bytes) else str(files.graph)
         try:
             self._session = onnxruntime.InferenceSession(
-                str(folder / ONNX_FILE), options, providers=["CPUExecutionProvider"]
+                graph, options, providers=["CPUExecutionProvider"]
             )
-            self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
+            self._tokenizer = Tokenizer.from_file(str(files.tokenizer))
         except Exception as error:  # both libraries raise bare exceptions of their own making
             raise EmbeddingError(
-                f"the model in {folder} does not load ({error}); delete the folder and start again"
+                f"the model {files.name} does not load ({error}); install it again"
             ) from error
+        self._inputs = [each.name for each in self._session.get_inputs()]
+        self.dimension = int(self._session.get_outputs()[0].shape[-1])
         # The file asks for padding to 128 tokens; we pad to the longest of the batch.
         self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(self.record.max_length)
+        self._tokenizer.enable_truncation(files.max_length)
 
     # This family embeds both roles alike.
     def encode(self, texts: list[str], role: Role = "document") -> Vectors:  # noqa: ARG002
@@ -173,24 +169,33 @@ class OnnxModel:
         for row, encoding in enumerate(encodings):
             ids[row, : len(encoding.ids)] = encoding.ids
             mask[row, : len(encoding.ids)] = 1
-        feed = dict(zip(INPUT_NAMES, (ids, mask), strict=True))
-        (vectors,) = self._session.run([OUTPUT_NAME], feed)
-        return np.asarray(vectors, dtype=np.float32)
+        given = {
+            "input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)
+        }  # fmt: skip
+        (hidden,) = self._session.run(None, {name: given[name] for name in self._inputs})
+        total = np.einsum("ijk,ij->ik", hidden, mask.astype(np.float32))
+        return np.asarray(total / np.linalg.norm(total, axis=1, keepdims=True), dtype=np.float32)
 
 
 class OnnxEmbedder(ThreadedEmbedder):
-    """`Embedder` on ONNX Runtime. Construct with `await OnnxEmbedder.open(folder)`."""
+    """`Embedder` on ONNX Runtime. Construct with `await OnnxEmbedder.open(...)`."""
 
-    def __init__(self, model: OnnxModel) -> None:
-        record = model.record
+    def __init__(self, files: OnnxFiles, model: OnnxModel) -> None:
         super().__init__(
             model.encode,
-            name=record.name,
-            fingerprint=fingerprint(record.name, record.weights_sha256),
-            dimension=record.dimension,
+            name=files.name,
+            fingerprint=files.fingerprint,
+            dimension=model.dimension,
         )
 
     @classmethod
-    async def open(cls, folder: Path, *, threads: int = DEFAULT_THREADS) -> "OnnxEmbedder":
-        """Load an exported folder off the event loop; MiniLM takes some 0.3 s."""
-        return cls(await asyncio.to_thread(OnnxModel, folder, threads=threads))
+    async def open(
+        cls, find: Callable[[], OnnxFiles] = bundled_model, *, threads: int = DEFAULT_THREADS
+    ) -> "OnnxEmbedder":
+        """Find a model's files and load them, off the event loop; MiniLM takes some 0.3 s."""
+
+        def load() -> tuple[OnnxFiles, OnnxModel]:
+            files = find()
+            return files, OnnxModel(files, threads=threads)
+
+        return cls(*await asyncio.to_thread(load))

@@ -16,7 +16,6 @@ from aftercall.change_classes import QUORUM
 from aftercall.errors import ConfigurationError
 from aftercall.explain import nearest
 from aftercall.files import user_folder
-from embeddings.models import default_cache_dir
 from service.settings import Settings
 
 PREFIX = "AFTERCALL_"
@@ -24,7 +23,6 @@ QUORUM_VARIABLE = "AFTERCALL_QUORUM"
 OTHER_VARIABLES = frozenset(
     {
         "AFTERCALL_URL",
-        "AFTERCALL_MODEL_CACHE",
         "AFTERCALL_TEST_MONGO_URI",
         "AFTERCALL_TEST_QDRANT_URL",
         "AFTERCALL_TEST_QDRANT_KEY",
@@ -33,6 +31,7 @@ OTHER_VARIABLES = frozenset(
 )
 """Read by the SDK and by the tests, not by the service."""
 _MASK = "***"
+_DATA_DIR = "~/.local/share/aftercall"
 _USER_IN_URL = re.compile(r"(?<=://)[^/@]*(?=@)")
 
 
@@ -79,7 +78,6 @@ def read_settings() -> Settings:
     try:
         found = _EnvironmentSettings(
             data={"dir": default_data_dir(os.environ)},
-            embedding={"cache_dir": default_cache_dir()},
             gate={"quorum": os.environ.get(QUORUM_VARIABLE) or QUORUM},
         )
     except ValidationError as error:
@@ -112,10 +110,6 @@ def unknown_variables(environ: Mapping[str, str]) -> Iterator[str]:
 
 def list_settings(settings: Settings) -> Iterator[SettingLine]:
     """Every setting in order, with its value here and its default. Secrets are masked."""
-    places = {
-        "data.dir": "~/.local/share/aftercall",
-        "embedding.cache_dir": "~/.cache/aftercall/models",
-    }
     for section, field, variable in _fields():
         info = type(getattr(settings, section)).model_fields[field]
         name = f"{section}.{field}"
@@ -124,7 +118,7 @@ def list_settings(settings: Settings) -> Iterator[SettingLine]:
             name=name,
             variable=variable,
             value=_shown(getattr(getattr(settings, section), field)),
-            default=places.get(name, _shown(default)),
+            default=_DATA_DIR if name == "data.dir" else _shown(default),
             description=" ".join((info.description or "").split()),
         )
 

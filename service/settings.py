@@ -208,8 +208,6 @@ class EmbeddingSettings(Section):
     model: str = Field("all-MiniLM-L6-v2", min_length=1)
     """Model name or path; `hashing` needs no model. To change it on existing data, run `aftercall
     rebuild`."""
-    cache_dir: Path
-    """Folder of the exported models."""
     cache_size: int = Field(10_000, ge=0, le=10_000_000)
     """Texts whose vectors are kept in memory."""
     threads: int = Field(2, ge=1, le=256)
@@ -286,7 +284,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     server: ServerSettings = Field(default_factory=ServerSettings)
     data: DataSettings
-    embedding: EmbeddingSettings
+    embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
     mongo: MongoSettings = Field(default_factory=MongoSettings)
     qdrant: QdrantSettings = Field(default_factory=QdrantSettings)
     indexing: IndexingSettings = Field(default_factory=IndexingSettings)

@@ -136,10 +136,8 @@ async def opened_embedder(
     on_phase("loading its embedding model")
     embedder = await open_embedder(
         settings.embedding.model,
-        cache_dir=settings.embedding.cache_dir,
         cache_size=settings.embedding.cache_size,
         threads=settings.embedding.threads,
-        on_progress=on_phase,
     )
     try:
         yield embedder

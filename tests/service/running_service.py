@@ -54,7 +54,7 @@ def hashing_settings(folder: Path, **sections: Any) -> Settings:
     """Settings for a service on `folder` whose embedder needs no model, and that keeps all."""
     settings = Settings(
         data=DataSettings(dir=folder / "data"),
-        embedding=EmbeddingSettings(model="hashing", cache_dir=folder / "models"),
+        embedding=EmbeddingSettings(model="hashing"),
         retention=RetentionSettings(days=0),
     )
     return settings.with_values(**sections)

@@ -10,7 +10,6 @@ from typing import Any
 import httpx2
 import pytest
 
-from embeddings.models import default_cache_dir
 from retrieval.memory import DOCUMENT
 from tests.mongo import mongo_server
 from tests.service.running_service import (
@@ -264,10 +263,7 @@ def test_two_rebuilds_at_once_are_one(tmp_path: Path) -> None:
 
 def test_the_model_is_changed_beside_a_service_that_goes_on_with_the_former(tmp_path: Path) -> None:
     """It answers from its former vectors and says that it is to be restarted; then it is new."""
-    other = {
-        "AFTERCALL_EMBEDDING_MODEL": "all-MiniLM-L6-v2",
-        "AFTERCALL_EMBEDDING_CACHE_DIR": str(default_cache_dir()),
-    }
+    other = {"AFTERCALL_EMBEDDING_MODEL": "all-MiniLM-L6-v2"}
     with serving(tmp_path, environ=LEASE) as service:
         record(service, history(20))
         before = answer_of(service)

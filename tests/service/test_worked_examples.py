@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from embeddings.models import default_cache_dir
 from tests.service.running_service import hashing_settings, running
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -23,7 +22,7 @@ def test_the_worked_example_prints_what_the_page_says(
     example = r"```python\n(.*?)```\n\nprints\n\n```text\n(.*?)```"
     [(source, printed)] = re.findall(example, text, re.DOTALL)
     names: dict[str, Any] = {}
-    model = {"model": "all-MiniLM-L6-v2", "cache_dir": default_cache_dir()}
+    model = {"model": "all-MiniLM-L6-v2"}
     with running(hashing_settings(tmp_path, embedding=model)) as service:
         exec(source.replace("http://127.0.0.1:8799", service.url), names)  # noqa: S102 - our own page
     assert capsys.readouterr().out.strip() == printed.strip()
