@@ -8,7 +8,7 @@ running: none needs what another one made tonight.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -184,26 +184,18 @@ async def _take(keeper: LeaseKeeper, ttl: float) -> None:
         await asyncio.sleep(min(_LOOK_S, ttl / 4))
 
 
-async def run_steps(
-    job: NightlyJob, steps: Iterable[Step], only: Collection[str] = ()
-) -> NightlyReport:
-    """Run the steps; the report is kept in the store when none was stopped by a lost lease.
-
-    Args:
-        job: what is worked on.
-        steps: in this order.
-        only: names of steps, when not all are to be run. Such a run is none of those that others
-            look for: its report is not kept.
+async def run_steps(job: NightlyJob, steps: Iterable[Step]) -> NightlyReport:
+    """Run the steps in their order; the report is kept where it is of a run that others look for.
 
     Raises:
-        NightlyLostError: another process goes on.
+        NightlyLostError: another process goes on; nothing is kept.
         StoreError: the report cannot be kept; everything was done.
     """
     started_at, started = job.clock(), time.monotonic()
-    reports = [await _run(step, job) for step in steps if not only or step.name in only]
+    reports = [await _run(step, job) for step in steps]
     seconds = round(time.monotonic() - started, 1)
     report = NightlyReport(started_at=started_at, seconds=seconds, steps=reports)
-    if not only:
+    if job.keeper is not None:
         await job.store.metadata.put(REPORT_FACT, report.model_dump_json())
     return report
 

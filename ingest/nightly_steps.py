@@ -1,4 +1,4 @@
-"""The steps of the nightly job: patterns, calibration, classifiers, axes, expiry.
+"""The steps of the nightly job: patterns, calibration, axes, expiry.
 
 All that a pattern counts is made anew from the documents; what lasts is its id, its leader and who
 belongs to it. Each tool's patterns are written at once, so a run that is killed and started again
@@ -6,22 +6,12 @@ ends with the same. Only the wordings of new documents are embedded.
 """
 
 import asyncio
-import json
 import logging
-import os
-import sys
-from asyncio.subprocess import DEVNULL, PIPE
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from heapq import heappop, heappush, heappushpop, nlargest
-from typing import TYPE_CHECKING, TypeAlias
+from heapq import heappop, heappush, nlargest
 
-import numpy as np
-
-from aftercall.errors import AftercallError
-from aftercall.models import ErrorCategory, ExecutionError
-from embeddings.protocol import Embedder, Role
 from ingest import fold
 from ingest.axes import AxisClusterer
 from ingest.indexer import BATCH, learn_batch
@@ -29,46 +19,29 @@ from ingest.nightly import NightlyJob, Step
 from ingest.workspace import WorkspaceCache
 from mongo.contents import BETWEEN
 from mongo.records import Removal, Row, ToolKey, decoded, encoded
-from retrieval.classifier import (
-    MAX_LABELS,
-    MIN_LABELS,
-    CategoryHead,
-    Label,
-    OwnHead,
-    as_shipped,
-    digest_of,
-    is_better,
-    label_of,
-    split,
-    text_of,
-)
 from retrieval.confidence import ENOUGH_OUTCOMES, Scaling
 from retrieval.index.protocol import Kind
 from retrieval.knowledge.documents import Document
 from retrieval.known_tools.common import ToolRecord
 from retrieval.memory import (
     CALIBRATION,
-    CLASSIFIER,
     CONSOLIDATED,
     DOCUMENT,
     JUDGED,
     PATTERN,
     STATISTICS,
-    JudgedSuggestion,
 )
 from retrieval.patterns import (
     MAX_FAILURES,
     ConsolidatedPattern,
     Failure,
     Lesson,
-    Vector,
     example_of_pattern,
     grouped,
     lesson_of_pattern,
     merged,
     subjects_of,
 )
-from retrieval.reading.reader import read_error
 
 log = logging.getLogger("aftercall.nightly")
 MAX_PATTERNS = 20_000
@@ -210,122 +183,10 @@ def is_of(row: Row, kind: Kind) -> bool:
     return f'"kind":"{kind}"'.encode() in row.data[:_BEGINNING]
 
 
-if TYPE_CHECKING:
-    from retrieval.fitting import LabelledMessage
-
-
-async def refit_classifiers(job: NightlyJob) -> dict[str, int]:
-    """Fit the head of every workspace whose labels have changed.
-
-    Raises:
-        NightlyLostError, StoreError, EmbeddingError: what stopped it; it can be run again.
-    """
-    done = {"labels": 0, "fitted": 0, "taken": 0}
-    for workspace in await job.knowledge.cursors():
-        labels = await _labels(job, workspace)
-        done["labels"] += len(labels)
-        job.on_progress("classifier", done["labels"])
-        if len(labels) < MIN_LABELS or len({each.category for each in labels}) < 2:
-            continue
-        await _refit(job, workspace, labels, done)
-    return done
-
-
-async def _refit(
-    job: NightlyJob, workspace: str, labels: Sequence[Label], done: dict[str, int]
-) -> None:
-    embedder = await job.embedder()
-    shipped = CategoryHead.load(embedder.name)
-    if shipped is None:
-        return  # there is nothing to go by with another model's vectors
-    known = await job.knowledge.get(workspace, CLASSIFIER, [""])
-    own = decoded(OwnHead, known[0].data) if known else OwnHead()
-    digest = digest_of(labels, shipped)
-    if own.tried == digest:
-        return
-    current = CategoryHead.of_json(own.head) if own.head is not None else shipped
-    if current.embedder != embedder.name:
-        current = shipped
-    from retrieval.fitting import labelled_messages  # noqa: PLC0415 - as in `_fit`
-
-    older, newest = split(labels)
-    messages = [each for each in labelled_messages() if each.split == "train"]
-    texts = [*(text_of(each.message) for each in messages), *(each.text for each in labels)]
-    vectors = await _embedded(embedder, texts, "query")
-    fitted = await asyncio.to_thread(_fit, messages, older, vectors, embedder.name, digest, shipped)
-    done["fitted"] += 1
-
-    def classify(head: CategoryHead, label: Label) -> ErrorCategory:
-        return head.classify(vectors[label.text], label.text).category
-
-    taken = await asyncio.to_thread(is_better, fitted, current, newest, classify)
-    if taken:
-        done["taken"] += 1
-        log.info("workspace %s reads errors with a head of %d labels", workspace, len(older))
-    head = fitted.to_json() if taken else own.head
-    await job.commit(workspace, [Row(CLASSIFIER, "", encoded(OwnHead(tried=digest, head=head)))])
-
-
-async def _labels(job: NightlyJob, workspace: str) -> list[Label]:
-    """The latest of a workspace, each text once."""
-    latest: list[Label] = []
-    async for row in job.rows(workspace, DOCUMENT.name):
-        label = label_of(decoded(Document, row.data)) if is_of(row, "reflection") else None
-        if label is None:
-            continue
-        if len(latest) < MAX_LABELS:
-            heappush(latest, label)
-        else:
-            heappushpop(latest, label)
-    return sorted({each.text: each for each in sorted(latest)}.values())
-
-
-async def _embedded(embedder: Embedder, texts: Sequence[str], role: Role) -> dict[str, Vector]:
-    distinct = list(dict.fromkeys(texts))
-    vectors: dict[str, Vector] = {}
-    for start in range(0, len(distinct), _EMBEDDED_AT_ONCE):
-        chunk = distinct[start : start + _EMBEDDED_AT_ONCE]
-        made = (await embedder.embed(chunk, role)).astype(np.float32, copy=False)
-        vectors.update(zip(chunk, made, strict=True))
-    return vectors
-
-
-def _fit(
-    messages: "Sequence[LabelledMessage]",
-    labels: Sequence[Label],
-    vectors: Mapping[str, Vector],
-    embedder: str,
-    digest: str,
-    shipped: CategoryHead,
-) -> CategoryHead:
-    from retrieval.fitting import (  # noqa: PLC0415 - scikit-learn, for this step alone
-        LabelledText,
-        fit_head,
-    )
-
-    examples = []
-    for each in messages:
-        text = text_of(each.message)
-        # The grammar was written on the first families: it is no evidence there.
-        read = read_error(ExecutionError(message=each.message), {}).category
-        read_as = read if each.is_later else "unknown"
-        examples.append(LabelledText(vectors[text], text, each.category, read_as))
-    examples += [LabelledText(vectors[each.text], each.text, each.category) for each in labels]
-    return as_shipped(fit_head(examples, embedder, digest), shipped)
-
-
 _LATEST = 20_000
 """Outcomes that calibration looks at; older ones speak of tools that have changed since."""
 _ERASED_AT_ONCE = 2_000
 """Events in one deletion: a fraction of a second in which others wait."""
-
-
-class FittingError(AftercallError):
-    """The process that fits could not be started, or ended too early; it can be tried again."""
-
-
-_FITTING_ENVIRONMENT = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
-"""Two parameters need no more threads, and the cores are for those who wait."""
 
 
 async def recalibrate(job: NightlyJob) -> dict[str, int]:
@@ -335,20 +196,23 @@ async def recalibrate(job: NightlyJob) -> dict[str, int]:
 
     Raises:
         NightlyLostError, StoreError: it cannot be read or written; it can be run again.
-        FittingError: no process can be had for the fitting; likewise.
     """
-    known, questions = dict[str, Scaling](), dict[str, Question]()
+    from retrieval.fitting import refit_scaling  # noqa: PLC0415 - scikit-learn, for this step alone
+
+    changed = 0
     for workspace in await job.knowledge.cursors():
         rows = await job.knowledge.scan(workspace, JUDGED.name, _LATEST, by="rank")
         judged = [each for row in rows if (each := JUDGED.decode(row)).estimate is not None]
-        known[workspace] = (await job.memory.calibration(workspace)).scaling
+        before = (await job.memory.calibration(workspace)).scaling
+        scaling = Scaling()
         if len(judged) >= ENOUGH_OUTCOMES:
-            questions[workspace] = known[workspace], judged
-    answers = await refitted(questions.values()) if questions else []
-    fitted = dict(zip(questions, answers, strict=True))
-    changed = 0
-    for workspace, before in known.items():
-        scaling = fitted.get(workspace, Scaling())
+            scaling = await asyncio.to_thread(
+                refit_scaling,
+                before,
+                [each.estimate or 0.0 for each in judged],
+                [each.outcome == "success" for each in judged],
+                [each.agent and each.agent.partition(BETWEEN)[0] for each in judged],
+            )
         if scaling.model_copy(update={"fitted_at": before.fitted_at}) == before:
             continue
         scaling = scaling.model_copy(update={"fitted_at": job.clock()})
@@ -359,53 +223,6 @@ async def recalibrate(job: NightlyJob) -> dict[str, int]:
             workspace, scaling.slope, scaling.shift, scaling.outcomes,
         )  # fmt: skip
     return {"workspaces": changed}
-
-
-Question: TypeAlias = tuple[Scaling, Sequence[JudgedSuggestion]]
-"""A scaling in use, and outcomes, latest first."""
-
-
-async def refitted(questions: Iterable[Question]) -> list[Scaling]:
-    """As `retrieval.fitting.refit_scaling`, one answer for each question.
-
-    In a process of its own: scikit-learn would stay in the service's memory, 80 MiB of it.
-
-    Raises:
-        FittingError: nothing was fitted.
-    """
-    lines = await asyncio.to_thread(lambda: b"".join(map(_line, questions)))
-    try:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "retrieval.fitting",
-            stdin=PIPE, stdout=PIPE, stderr=DEVNULL,
-            env={
-                **os.environ, **_FITTING_ENVIRONMENT,
-                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            },
-            start_new_session=True,  # Ctrl-C at the terminal is the service's to handle
-        )  # fmt: skip
-    except OSError as error:
-        raise FittingError(f"no process for fitting: {error}") from error
-    try:
-        answers, _ = await process.communicate(lines)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode:
-        raise FittingError(f"the process that fits ended with status {process.returncode}")
-    return [Scaling.model_validate_json(line) for line in answers.splitlines()]
-
-
-def _line(question: Question) -> bytes:
-    current, judged = question
-    columns = {
-        "current": current.model_dump(mode="json"),
-        "estimates": [each.estimate for each in judged],
-        "rights": [each.outcome == "success" for each in judged],
-        "agents": [each.agent and each.agent.partition(BETWEEN)[0] for each in judged],
-    }
-    return json.dumps(columns).encode() + b"\n"
 
 
 async def cluster_axes(job: NightlyJob) -> dict[str, int]:
@@ -459,10 +276,9 @@ async def expire(job: NightlyJob) -> dict[str, int]:
 STEPS: tuple[Step, ...] = (
     Step("patterns", consolidate),
     Step("calibration", recalibrate),
-    Step("classifier", refit_classifiers),
     Step("axes", cluster_axes),
     Step("expiry", expire),
 )
-RESULTS = ("patterns", "calibration", "classifier", "axes")
+
+RESULTS = STEPS[:-1]
 """The steps whose results a new generation needs before it is current."""
-STEP_NAMES = tuple(step.name for step in STEPS)

@@ -16,7 +16,7 @@ from embeddings.protocol import Embedder
 from ingest.indexer import Indexer
 from ingest.leases import LeaseKeeper
 from ingest.nightly import NightlyJob, run_steps
-from ingest.nightly_steps import RESULTS, STEPS
+from ingest.nightly_steps import RESULTS
 from ingest.seed import index_seed
 from mongo.errors import StoreError, StoreUnavailableError
 from mongo.protocol import Knowledge, Store
@@ -159,7 +159,7 @@ async def _learned(
             keeper=None,
             knowledge=knowledge,
         )
-        await run_steps(job, STEPS, RESULTS)
+        await run_steps(job, RESULTS)
     finally:
         await indexer.close()
     return done

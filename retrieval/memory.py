@@ -13,7 +13,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from cachetools import LRUCache
@@ -24,7 +23,6 @@ from mongo.contents import CorrectionRecord, StoredPromotion, StoredTool, tool_o
 from mongo.protocol import Knowledge, Store
 from mongo.records import Removal, Row, ToolKey, decoded
 from retrieval.boundaries.clusters import AxisClusters
-from retrieval.classifier import CategoryHead, OwnHead
 from retrieval.confidence import Calibration, Scaling, shipped
 from retrieval.fitness.registry import Registry
 from retrieval.fitness.statistics import ToolTrials
@@ -149,11 +147,9 @@ SKIPPED = RowKind("skipped", dict[str, Any])
 
 PATTERN = "pattern"
 """Made by the nightly job, by id, ranked by failures and then the latest."""
-CALIBRATION, CLASSIFIER, AXIS_CLUSTERS, CONSOLIDATED = (
-    "calibration", "classifier", "axis_clusters", "consolidated",
-)  # fmt: skip
+CALIBRATION, AXIS_CLUSTERS, CONSOLIDATED = "calibration", "axis_clusters", "consolidated"
 """Results of the nightly job for the workspace, each one row under the key ''."""
-NIGHTLY = (PATTERN, CALIBRATION, CLASSIFIER, AXIS_CLUSTERS, CONSOLIDATED)
+NIGHTLY = (PATTERN, CALIBRATION, AXIS_CLUSTERS, CONSOLIDATED)
 
 
 def tool_row(tool: ToolKey) -> str:
@@ -203,7 +199,6 @@ class Memory:
             DOCUMENT.name: _Cache(max_documents),
             AXIS_CLUSTERS: _Cache(_MAX_WORKSPACES),
             CALIBRATION: _Cache(max_tools),
-            CLASSIFIER: _Cache(_MAX_WORKSPACES),
         }
         self._tools: _Cache[list[StoredTool]] = _Cache(_MAX_WORKSPACES)
         self._registries: _Cache[Registry] = _Cache(_MAX_WORKSPACES)
@@ -247,15 +242,6 @@ class Memory:
         """How the workspace's confidence is calibrated: as shipped until it has its own."""
         scaling = await self._kept_result(workspace, CALIBRATION, Scaling)
         return shipped() if scaling is None else shipped().model_copy(update={"scaling": scaling})
-
-    async def category_head(self, workspace: str, embedder: str) -> CategoryHead | None:
-        """What tells the kind of a message that no grammar knows: its own, else the shipped one.
-
-        None when there is none for the vectors of this embedder.
-        """
-        fitted = await self._kept_result(workspace, CLASSIFIER, OwnHead)
-        own = _head(fitted.head) if fitted and fitted.head else None
-        return own if own is not None and own.embedder == embedder else CategoryHead.load(embedder)
 
     async def tool(self, tool: ToolKey) -> StoredTool | None:
         """The registered tool that executions name so: the latest put, when several share it."""
@@ -388,11 +374,6 @@ class Memory:
     async def _result(self, workspace: str, kind: str, type_: type[V]) -> V | None:
         rows = await self._knowledge.get(workspace, kind, [""])
         return await asyncio.to_thread(decoded, type_, rows[0].data) if rows else None
-
-
-@lru_cache(4)
-def _head(text: str) -> CategoryHead:
-    return CategoryHead.of_json(text)
 
 
 def with_change(

@@ -283,7 +283,7 @@ class Suggester:
         """Gather all that a failed call is answered from; nothing is remembered of it."""
         call = as_named(self._redactor.call(request.execution), principal)
         tool = ToolKey(workspace, call.server_name, call.tool_name)
-        reading = await self._classified(workspace, read_error(call.error, call.parameters), call)
+        reading = await self._classified(read_error(call.error, call.parameters), call)
         with stage("suggest.read_tool"):
             knowledge = await self._memory.knowledge(tool)
             registered = await self._memory.tool(tool)
@@ -352,9 +352,7 @@ class Suggester:
         took = {"took_ms": round((time.perf_counter() - started) * 1000, 3)}
         return replace(found, response=found.response.model_copy(update=took))
 
-    async def _classified(
-        self, workspace: str, reading: ErrorReading, call: FailedCall
-    ) -> ErrorReading:
+    async def _classified(self, reading: ErrorReading, call: FailedCall) -> ErrorReading:
         """A message that no grammar nor the corpus knows well gets the classifier's category.
 
         Only such a message costs an embedding more; the category stays as it was read where the
@@ -362,7 +360,7 @@ class Suggester:
         """
         if not reading.is_unsure:
             return reading
-        head = await self._memory.category_head(workspace, self._embedder.name)
+        head = CategoryHead.load(self._embedder.name)
         if head is None:
             return reading
         if self._seeds.find(reading, call.tool_name, ()):

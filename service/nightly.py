@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -121,15 +121,11 @@ async def _due_in_s(store: Store, every: timedelta) -> float:
 Say = Callable[[str], None]
 
 
-async def run_nightly(
-    settings: Settings, say: Say, on_progress: OnProgress, only: Collection[str] = ()
-) -> NightlyReport:
+async def run_nightly(settings: Settings, say: Say, on_progress: OnProgress) -> NightlyReport:
     """Run every step once, beside a running service or without one.
 
-    The vector index is not opened: an embedded one belongs to its service.
-
-    `only` names steps (`ingest.nightly_steps.STEP_NAMES`), when not all are to be run; `say` gets
-    what it waits for, in one line.
+    The vector index is not opened: an embedded one belongs to its service. `say` gets what it waits
+    for, in one line.
     """
     async with AsyncExitStack() as stack:
 
@@ -152,7 +148,7 @@ async def run_nightly(
             retention=timedelta(days=days) if days else None,
             on_progress=on_progress,
         )
-        return await run_steps(job, STEPS, only)
+        return await run_steps(job, STEPS)
 
 
 def _only_waiting(say: Say) -> Say:

@@ -22,10 +22,7 @@ from sklearn.model_selection import GroupKFold
 
 import retrieval.classifier
 from aftercall.models import ErrorCategory, ExecutionError
-from embeddings.cache import open_embedder
-from embeddings.protocol import Embedder
-from retrieval.classifier import HEAD, CategoryHead, shipped_head, text_of
-from retrieval.fitting import (
+from bench.quality.fitting import (
     LabelledMessage,
     LabelledText,
     Split,
@@ -33,6 +30,9 @@ from retrieval.fitting import (
     labelled_messages,
     training_digest,
 )
+from embeddings.cache import open_embedder
+from embeddings.protocol import Embedder
+from retrieval.classifier import HEAD, CategoryHead, shipped_head, text_of
 from retrieval.reading.reader import ErrorReading, read_error
 
 FOLDS = 8

@@ -23,6 +23,7 @@ from aftercall.models import SuggestRequest
 from bench.quality import kinds
 from bench.quality.brain import WORKSPACE, Brain, open_brain
 from bench.quality.datasets import MISSING, open_dataset
+from bench.quality.fitting import Labelled, fit_priors, fit_weights
 from bench.quality.methods import failed_call
 from bench.quality.scores import SURE, calibration_error
 from bench.quality.sessions import history, trials
@@ -43,7 +44,6 @@ from retrieval.edits import (
     EditDoesNotApplyError,
     names_of,
 )
-from retrieval.fitting import Labelled, fit_priors, fit_weights
 from retrieval.proposals.case import Option, value_sources_of
 from retrieval.proposals.compose import options_of
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 DONE, FAILED, BUSY = 0, 1, 75
 """Exit codes; 75 is `EX_TEMPFAIL` of sysexits.h: try again later."""
-STEPS = ("patterns", "calibration", "classifier", "axes", "expiry")
-"""As `ingest.nightly_steps.STEP_NAMES`, which takes a second to import."""
 _NICENESS = 10
 _UNIT_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _EPILOG = (
@@ -38,14 +36,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run again and again, so long after each other: 90m, 24h, 7d; at once to begin "
         "with, and whatever becomes of a run",
     )
-    parser.add_argument(
-        "--only",
-        type=steps,
-        default=(),
-        metavar="STEP[,STEP]",
-        help=f"only these steps, in their own order: {', '.join(STEPS)}; such a run is not the "
-        "night's, which is done when it is due all the same",
-    )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     # For `serve`: gives way to others, and leaves telling how far it is.
     parser.add_argument("--background", action="store_true", help=argparse.SUPPRESS)
@@ -53,16 +43,15 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-
     settings = start(args)
     if args.background and hasattr(os, "nice"):  # not on Windows
         os.nice(_NICENESS)
     import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
     if args.every is None:
-        night = _night(settings, args.only, as_json=args.json, is_quiet=args.background)
+        night = _night(settings, as_json=args.json, is_quiet=args.background)
         return asyncio.run(_once(night))
-    asyncio.run(_nights(args.every, settings, args.only, as_json=args.json))
+    asyncio.run(_nights(args.every, settings, as_json=args.json))
     return DONE
 
 
@@ -73,17 +62,6 @@ def interval_s(text: str) -> float:
     if not 1 <= seconds < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is no interval; give one such as 24h or 90m")
     return seconds
-
-
-def steps(text: str) -> tuple[str, ...]:
-    """Names of steps from `patterns` or `patterns,expiry`."""
-    names = tuple(each.strip() for each in text.split(","))
-    for name in names:
-        if name not in STEPS:
-            raise argparse.ArgumentTypeError(
-                f"{name!r} is no step of the nightly run; there are {', '.join(STEPS)}"
-            )
-    return names
 
 
 async def _once(night: Coroutine[object, object, int]) -> int:
@@ -97,9 +75,7 @@ async def _once(night: Coroutine[object, object, int]) -> int:
     return status
 
 
-async def _night(
-    settings: "Settings", only: tuple[str, ...], *, as_json: bool, is_quiet: bool = False
-) -> int:
+async def _night(settings: "Settings", *, as_json: bool, is_quiet: bool = False) -> int:
     from ingest.nightly import NightlyBusyError
     from service.lifecycle import one_line
     from service.nightly import run_nightly
@@ -107,7 +83,7 @@ async def _night(
     progress = (lambda *_: None) if is_quiet else _progress()
     try:
         with one_line(settings.data.dir):
-            report = await run_nightly(settings, say, progress, only)
+            report = await run_nightly(settings, say, progress)
     except NightlyBusyError as error:
         say(str(error))
         return BUSY
@@ -115,15 +91,13 @@ async def _night(
     return FAILED if report.failed else DONE
 
 
-async def _nights(
-    every_s: float, settings: "Settings", only: tuple[str, ...], *, as_json: bool
-) -> None:
+async def _nights(every_s: float, settings: "Settings", *, as_json: bool) -> None:
     from aftercall.errors import AftercallError
     from service.lifecycle import again_and_again, done_or_stopped, stopped_by_signals
 
     async def step() -> float:
         try:
-            await _night(settings, only, as_json=as_json)
+            await _night(settings, as_json=as_json)
         except AftercallError as error:
             say(f"{error}; it is tried again at the next time")
         return every_s

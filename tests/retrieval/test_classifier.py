@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from aftercall.json_values import JsonObject
 from aftercall.models import ErrorCategory, ExecutionError, FailedCall, SuggestRequest
+from bench.quality.fitting import labelled_messages, training_digest
 from embeddings.cache import open_embedder
 from embeddings.models import BUNDLED_NAME
 from retrieval.classifier import CategoryHead, shipped_head, terms_of, text_of
-from retrieval.fitting import labelled_messages, training_digest
 from retrieval.reading.reader import read_error
 from tests.ingest.conftest import WORKSPACE, Brain, brain
 
@@ -190,7 +190,7 @@ class CountingHead:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def of_workspace(self, _workspace: str, _embedder: str) -> "CountingHead":
+    def load(self, _embedder: str) -> "CountingHead":
         return self
 
     def classify(self, _vector: NDArray[np.float32], _text: str, _read_as: ErrorCategory) -> object:
@@ -215,7 +215,7 @@ async def test_only_what_no_grammar_reads_well_is_classified(
 ) -> None:
     """The usual question costs no second embedding; the answer carries the probability."""
     head = CountingHead()
-    monkeypatch.setattr(brain.memory, "category_head", head.of_workspace)
+    monkeypatch.setattr("retrieval.suggest.CategoryHead", head)
     call = a_call(message)
     response = await brain.suggester.suggest(WORKSPACE, SuggestRequest(execution=call))
     assert head.asked == asked

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import retrieval.proposals
+from bench.quality.fitting import Labelled, fit_priors, fit_weights
 from retrieval.confidence import (
     FEATURES,
     MIN_CONFIDENCE,
@@ -29,7 +30,7 @@ from retrieval.confidence import (
     shipped,
 )
 from retrieval.edits import Clamp, Edit, Rename, Replace, edits_of_key
-from retrieval.fitting import Labelled, fit_priors, fit_scaling, fit_weights
+from retrieval.fitting import fit_scaling
 from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.proposals.case import Option, Trials
 from retrieval.proposals.compose import Proposal

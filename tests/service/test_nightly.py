@@ -24,7 +24,7 @@ from ingest.nightly import (
     run_steps,
     take_lease,
 )
-from ingest.nightly_steps import STEP_NAMES, STEPS
+from ingest.nightly_steps import STEPS
 from mongo.protocol import Store
 from mongo.records import Commit, Row
 from mongo.sqlite.store import open_sqlite_store
@@ -85,7 +85,8 @@ def test_it_runs_beside_the_service_which_sees_what_it_made(
     status, out, err = finished("nightly", "--data-dir", data, "--json")
     assert status == 0, err
     report = NightlyReport.model_validate_json(out)
-    assert [(each.name, each.problem) for each in report.steps] == [(n, None) for n in STEP_NAMES]
+    expected = [(each.name, None) for each in STEPS]
+    assert [(each.name, each.problem) for each in report.steps] == expected
     assert "nightly: patterns" in err
 
     def patterns() -> list[Any]:
@@ -124,7 +125,10 @@ async def test_a_failed_step_does_not_keep_the_others_from_running(
         done.append("counted")
         return {"things": 7}
 
-    report = await run_steps(a_job(store), [Step("broken", broken), Step("counted", counted)])
+    keeper = await take_lease(store, ttl=60)
+    steps = [Step("broken", broken), Step("counted", counted)]
+    report = await run_steps(a_job(store, keeper), steps)
+    await keeper.close()
     assert done == ["counted"]
     assert [each.name for each in report.failed] == ["broken"]
     assert await last_report(store) == report
@@ -161,35 +165,6 @@ async def test_who_lost_the_lease_writes_nothing_and_keeps_no_report(store: Stor
     assert await store.knowledge.get("w", PATTERN, ["mine"]) == []
     assert await last_report(store) is None
     await keeper.close()
-
-
-@pytest.mark.real
-def test_only_some_steps_are_run_when_it_is_told_so(tmp_path: Path) -> None:
-    """In their own order; the night is due all the same, as its report was not kept."""
-    with running(hashing_settings(tmp_path)):
-        pass
-    only = ("--only", "expiry,patterns", "--json")
-    status, out, err = finished("nightly", *only, "--data-dir", str(tmp_path / "data"))
-    assert status == 0, err
-    report = NightlyReport.model_validate_json(out)
-    assert [each.name for each in report.steps] == ["patterns", "expiry"]
-
-    async def last() -> NightlyReport | None:
-        store = await open_sqlite_store(tmp_path / "data")
-        try:
-            return await last_report(store)
-        finally:
-            await store.close()
-
-    assert asyncio.run(last()) is None
-
-
-def test_a_step_that_is_none_is_refused_with_those_there_are(tmp_path: Path) -> None:
-    """Before anything is opened; the command names them without importing them."""
-    assert command.STEPS == STEP_NAMES
-    status, _, err = finished("nightly", "--only", "pattern", "--data-dir", str(tmp_path / "no"))
-    assert status == 2
-    assert "'pattern' is no step of the nightly run; there are patterns, calibration" in err
 
 
 @pytest.mark.real

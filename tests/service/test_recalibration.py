@@ -1,7 +1,6 @@
 """Confidence follows what became of suggestions, by itself and in its own workspace only."""
 
 import asyncio
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,6 @@ from uuid import uuid4
 import pytest
 
 from aftercall.models import SuggestRequest
-from ingest.nightly_steps import FittingError, refitted
-from retrieval.confidence import Scaling
 from retrieval.memory import JudgedSuggestion
 from service.nightly import run_nightly
 from tests.service.running_service import (
@@ -78,8 +75,8 @@ def follow(service: RunningService, outcome: str, times: int) -> None:
 
 def recalibrated(service: RunningService) -> int:
     """In how many workspaces the nightly run changes the calibration."""
-    run = run_nightly(service.context.settings, lambda _: None, lambda *_: None, ["calibration"])
-    [step] = asyncio.run(run).steps
+    run = run_nightly(service.context.settings, lambda _: None, lambda *_: None)
+    [step] = [each for each in asyncio.run(run).steps if each.name == "calibration"]
     assert step.problem is None
     return step.counts["workspaces"]
 
@@ -117,23 +114,3 @@ def test_a_confidence_comes_with_its_interval(service: RunningService) -> None:
     waits = service.client.post("/suggest", json=asked).json()["suggestions"]
     assert [each["action"] for each in waits] == ["retry_unchanged"]
     assert [each["confidenceInterval"] for each in waits] == [None]
-
-
-async def test_a_process_fits_several_workspaces() -> None:
-    """As the pure function does, one answer for each."""
-    [first] = await refitted([(Scaling(), JUDGED)])
-    assert first.outcomes == len(JUDGED)
-    assert first.score(2.0) < 2.0
-    assert await refitted([(first, JUDGED), (Scaling(), JUDGED)]) == [first, first]
-
-
-@pytest.mark.parametrize(
-    ("program", "words"), [("/nowhere/python", "no process"), ("/bin/false", "ended with status 1")]
-)
-async def test_a_process_that_does_not_fit_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, program: str, words: str
-) -> None:
-    """Of our own, for the next run to try again."""
-    monkeypatch.setattr(sys, "executable", program)
-    with pytest.raises(FittingError, match=words):
-        await refitted([(Scaling(), JUDGED)])
