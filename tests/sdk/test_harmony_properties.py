@@ -5,12 +5,12 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from aftercall.harmony import HarmonyCall, HarmonyItem, HarmonyParser, HarmonyResult, HarmonyText
 from aftercall.harmony.calls import neutralised, render_tool_result
-from aftercall.harmony.markup import MAX_RESCANS, MAX_SECTIONS, NAMES
+from aftercall.harmony.parser import NAMES
 from tests.sdk.strategies import json_values
 
 LIMIT = 60
@@ -191,42 +191,31 @@ def test_memory_is_bounded_by_the_limit(opening: str, unit: str) -> None:
 
 
 class Counting(HarmonyParser):
-    """Counts the characters that are looked at, each as often as it is."""
+    """Counts the steps; one looks at a header, a payload, or at what it takes."""
 
     def __init__(self, max_payload_bytes: int) -> None:
-        self.work = 0
+        self.steps = 0
         super().__init__(max_payload_bytes)
 
-    def _take(self, token: Any) -> None:
-        self.work += len(token.text)
-        super()._take(token)
-
-
-WORST = (MAX_RESCANS + 1) * (MAX_SECTIONS + 2)
-"""Each time that a text is scanned, it may stand in headers that come to no end."""
+    def _step(self) -> bool:
+        self.steps += 1
+        return super()._step()
 
 
 @given(
     unit=st.lists(st.sampled_from(PARTS), min_size=1, max_size=8).map("".join),
     opening=st.lists(st.sampled_from(PARTS), max_size=4).map("".join),
+    limit=st.sampled_from([500, 8192]),
 )
-def test_work_grows_with_the_input_and_no_faster(unit: str, opening: str) -> None:
-    """Of any soup, repeated: each character is looked at a bounded number of times."""
-    text = opening + unit * (6000 // len(unit))
-    parser = Counting(500)
+@example(unit='<|channel|>tool<|message|>\\"', opening="", limit=8192)
+@example(unit="a<|channel|>", opening="", limit=8192)
+def test_work_grows_with_the_input_and_no_faster(unit: str, opening: str, limit: int) -> None:
+    """Of any soup, repeated: steps are fewer than characters."""
+    text = opening + unit * (20_000 // len(unit))
+    parser = Counting(limit)
     parser.feed(text)
     parser.close()
-    assert parser.work <= WORST * len(text)
-
-
-@pytest.mark.parametrize("unit", ['<|channel|>tool<|message|>\\"', "a<|channel|>"])
-def test_what_is_nested_is_rescanned_a_bounded_number_of_times(unit: str) -> None:
-    """Payloads and headers within each other: twenty times the input, twenty times the work."""
-    for count in (500, 1000, 10_000):
-        parser = Counting(8192)
-        parser.feed(unit * count)
-        parser.close()
-        assert parser.work <= 8 * count * len(unit)
+    assert parser.steps <= len(text) + 10
 
 
 # --- what tools say

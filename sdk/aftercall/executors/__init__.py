@@ -9,12 +9,6 @@ from aftercall.executors.python import PythonExecutor
 from aftercall.outcomes import ToolFailedError
 
 __all__ = [
-    "Command",
-    "CommandExecutor",
-    "Executor",
-    "ExecutorResult",
-    "Executors",
-    "PythonExecutor",
-    "ToolFailedError",
-    "ToolRefusedError",
-]
+    "Command", "CommandExecutor", "Executor", "ExecutorResult", "Executors", "PythonExecutor",
+    "ToolFailedError", "ToolRefusedError",
+]  # fmt: skip

@@ -18,21 +18,7 @@ from aftercall.harmony.calls import (
 from aftercall.harmony.parser import MAX_PAYLOAD_BYTES, TEXT_TOOLS, HarmonyParser
 
 __all__ = [
-    "DOUBTFUL",
-    "MAX_PAYLOAD_BYTES",
-    "TEXT_TOOLS",
-    "AsyncHarmonyToolCalls",
-    "CallExecutor",
-    "Dispatcher",
-    "HarmonyCall",
-    "HarmonyItem",
-    "HarmonyParser",
-    "HarmonyResult",
-    "HarmonyText",
-    "HarmonyToolCalls",
-    "NoOpExecutor",
-    "Ran",
-    "neutralised",
-    "outward",
-    "render_tool_result",
-]
+    "DOUBTFUL", "MAX_PAYLOAD_BYTES", "TEXT_TOOLS", "AsyncHarmonyToolCalls", "CallExecutor",
+    "Dispatcher", "HarmonyCall", "HarmonyItem", "HarmonyParser", "HarmonyResult", "HarmonyText",
+    "HarmonyToolCalls", "NoOpExecutor", "Ran", "neutralised", "outward", "render_tool_result",
+]  # fmt: skip

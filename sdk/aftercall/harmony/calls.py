@@ -13,8 +13,8 @@ from typing import Any, Literal, Protocol, TypeAlias
 from aftercall.background import within_sync
 from aftercall.executors.protocol import DEFAULT_TIMEOUT_S
 from aftercall.executors.python import ToolFunction, bound, call_function, failure_of
-from aftercall.harmony.markup import MAX_NAME_CHARS
 from aftercall.json_values import (
+    MAX_NAME_CHARS,
     JsonObject,
     JsonValue,
     bounded_json,

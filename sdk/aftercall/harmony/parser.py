@@ -8,29 +8,15 @@ data when the JSON comes to its end, and what remains in doubt is marked so.
 
 import json
 import re
-from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import NoReturn
+from dataclasses import dataclass, replace
+from typing import Literal, NoReturn
 
 from aftercall.errors import ConfigurationError
 from aftercall.events import PAYLOAD_PARSE_ERROR, PAYLOAD_TOO_LARGE
 from aftercall.harmony.calls import HarmonyCall, HarmonyItem, HarmonyResult, HarmonyText, is_json
-from aftercall.harmony.markup import (
-    ENDING,
-    HEADING,
-    MAX_HEADER_CHARS,
-    MAX_SECTIONS,
-    OPENING,
-    JsonStrings,
-    MarkerReader,
-    MessageHeader,
-    Payload,
-    Token,
-    read_header,
-    tool_name,
-)
 from aftercall.json_values import (
+    MAX_NAME_CHARS,
     JsonObject,
     JsonValue,
     bounded_text,
@@ -43,12 +29,97 @@ MAX_PAYLOAD_BYTES = 8192
 """Of UTF-8, of one payload (seed 001)."""
 TEXT_TOOLS: Mapping[str, str] = {"python": "code"}
 """The built-in tool whose payload is no JSON, and what its text is called among the arguments."""
-_SLICE = 65_536
+MAX_HEADER_CHARS = 512
+"""Markers included. A real header has some 80; what is longer is text whose marker is missing."""
+MAX_SECTIONS = 3
+"""Markers within a header; real ones have two. It bounds how often a header without an end is
+read anew."""
+PSEUDO_CHANNEL = "tool"
+"""The channel whose payload names the tool and its arguments (seed 001)."""
+_SLICE = 4096
 """Characters of a chunk that are taken at once; larger ones cost nothing but their own text."""
 PREVIEW_CHARS = 200
 """Of a payload that a call carries: what its hash is made of (seed 001)."""
 _MAX_MESSAGE_CHARS = 300
 _TOOL_FIRST = re.compile(r'\s*\{\s*"tool"\s*:\s*("(?:[^"\\]|\\.){1,256}")')
+_FUNCTIONS = "functions."
+_ROLES = frozenset({"assistant", "user", "system", "developer", "tool"})
+_CHANNELS = frozenset({"analysis", "commentary", "final", PSEUDO_CHANNEL})
+_TYPES = frozenset({"json", "code"})
+_SELVES = frozenset({"assistant", "user", "system", "developer", "all"})
+"""Recipients that are no tools."""
+NAMES = ("start", "end", "message", "channel", "constrain", "return", "call")
+_ENDING = frozenset({"start", "end", "channel", "return", "call"})
+"""Markers that end a message. `start` and `channel` do so where a model left out the `end`."""
+_HEADING = frozenset({"channel", "constrain", "message"})
+"""Markers within a header, or at its end."""
+_MARKER = re.compile(rf"<\|({'|'.join(NAMES)})\|>")
+_BEGINNINGS = frozenset(
+    f"<|{name}|>"[:length] for name in NAMES for length in range(1, len(name) + len("<||>"))
+)
+_LONGEST = max(map(len, _BEGINNINGS))
+_PIECE = re.compile(rf'\\.|"|{_MARKER.pattern}', re.DOTALL)
+"""What matters in a payload: escapes, quotes, and markers."""
+_SECTION = re.compile(r"<\|(channel|constrain)\|>")
+_WORD = re.compile(r"\S+")
+_OPENING = re.compile(r"\s*(?:t|to|to=\S*\s*)?")
+"""What a stream may begin with when the `<|start|>assistant` before it was part of the prompt.
+Any beginning of a match is a match, so that it can be asked of text that is still coming."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageHeader:
+    """A header, read. `complete` is False when its `<|message|>` never came."""
+
+    role: str = "assistant"
+    channel: str | None = None
+    recipient: str | None = None
+    complete: bool = True
+
+    @property
+    def kind(self) -> Literal["text", "call", "result"]:
+        """Only the assistant calls; only who is none of the five roles is a tool that answers."""
+        if self.role == "assistant":
+            to_tool = self.recipient is not None and self.recipient not in _SELVES
+            return "call" if to_tool or self.channel == PSEUDO_CHANNEL else "text"
+        if self.role in _ROLES - {"tool"}:
+            return "text"
+        answers = self.recipient == "assistant" or "." in self.role or self.role == "tool"
+        return "result" if answers else "text"
+
+
+def tool_name(recipient: str) -> str | None:
+    """The name of the tool behind a recipient; None when nothing is left of it."""
+    return bounded_text(recipient.strip().removeprefix(_FUNCTIONS), MAX_NAME_CHARS) or None
+
+
+def read_header(raw: str, *, complete: bool = True) -> tuple[MessageHeader, str]:
+    """The header, and the rest of `raw` from the first word on that does not belong to one.
+
+    It is `complete` when `<|message|>` came. Only then is an unknown first word a role or a
+    channel, and the rest of no interest.
+    """
+    role, channel, recipient, begin, section = "", None, None, 0, "role"
+    while True:
+        marker = _SECTION.search(raw, begin)
+        end = marker.start() if marker else len(raw)
+        for number, found in enumerate(_WORD.finditer(raw, begin, end)):
+            word = found[0]
+            if word.startswith("to="):
+                recipient = recipient or bounded_text(word[3:], MAX_HEADER_CHARS) or None
+            elif number == 0 and section == "role" and (complete or word in _ROLES):
+                role = bounded_text(word, MAX_NAME_CHARS)
+            elif number == 0 and section == "channel" and (complete or word in _CHANNELS):
+                channel = channel if channel in _CHANNELS else bounded_text(word, MAX_NAME_CHARS)
+            elif complete or (word in _TYPES and (recipient or section == "constrain")):
+                continue
+            else:
+                return MessageHeader(role or "assistant", channel, recipient, complete), raw[
+                    found.start() :
+                ]
+        if marker is None:
+            return MessageHeader(role or "assistant", channel, recipient, complete), ""
+        begin, section = marker.end(), marker[1]
 
 
 class HarmonyParser:
@@ -93,219 +164,231 @@ class HarmonyParser:
 
     def feed(self, chunk: str) -> list[HarmonyItem]:
         """What `chunk` completes, and the text in it."""
-        if "<" not in chunk and not self._markers.held and self._message_text is not None:
+        if "<" not in chunk and not self._held and self._state is HarmonyParser._in_text:
             # The way that nearly all chunks go.
-            role, channel = self._message_text
-            return [HarmonyText(channel, chunk, role, self._message)] if chunk else []
+            return [self._text(chunk)] if chunk else []
         for at in range(0, len(chunk), _SLICE):
-            self._take_all(self._markers.feed(chunk[at : at + _SLICE]))
+            self._held += chunk[at : at + _SLICE]
+            self._read(at_end=False)
         return self._made()
 
     def close(self) -> list[HarmonyItem]:
         """What the end of the stream completes. The parser is then ready for another stream."""
-        self._take_all(self._markers.end())
-        while self._end_unfinished():
-            self._drain()
+        self._read(at_end=True)
         made = self._made()
         self._begin()
         return made
 
     def _begin(self) -> None:
-        self._markers = MarkerReader()
-        self._queue: deque[Token] = deque()
+        self._held = ""
+        """What has come and is not read yet, or not to its end."""
         self._items: list[HarmonyItem] = []
-        self._pieces: list[str] = []
         self._message = -1
-        self._message_text: tuple[str, str | None] | None = None
-        self._header = ""
-        self._sections = 0
-        self._payload = Payload(MessageHeader(), is_json=True, max_bytes=self._max_bytes)
-        self._skipped: JsonStrings | None = None
+        self._header = MessageHeader()
         self._doubtful = False
         # A plain function: a bound method would make each parser a cycle for the collector.
-        self._state: Callable[[HarmonyParser, Token], None] = HarmonyParser._in_opening
+        self._state: Callable[[HarmonyParser, int], bool] = HarmonyParser._in_opening
 
-    def _take_all(self, tokens: list[Token]) -> None:
-        for token in tokens:
-            self._take(token)
-            self._drain()
+    def _read(self, *, at_end: bool) -> None:
+        self._at_end = at_end
+        while self._step():
+            pass
 
-    def _drain(self) -> None:
-        while self._queue:
-            self._take(self._queue.popleft())
+    def _step(self) -> bool:
+        """One step of the state; False when it needs more text."""
+        end = len(self._held)
+        if not self._at_end:
+            # The end of what came may begin a marker, which is still to come.
+            begin = self._held.rfind("<", max(0, end - _LONGEST))
+            end = begin if begin >= 0 and self._held[begin:] in _BEGINNINGS else end
+        return self._state(self, end)
 
-    def _take(self, token: Token) -> None:
-        self._state(self, token)
-
-    def _again(self, *tokens: Token) -> None:
-        self._queue.extendleft(token for token in reversed(tokens) if token.text)
+    def _made(self) -> list[HarmonyItem]:
+        made, self._items = self._items, []
+        return made
 
     # --- outside of messages
 
-    def _in_opening(self, token: Token) -> None:
-        held = self._header
-        if not token.marker:
-            both = held + token.text
-            if len(both) <= MAX_HEADER_CHARS and OPENING.fullmatch(both):
-                self._header = both
-                return
-        elif token.marker in HEADING and held.strip()[:3] in {"", "to="}:
-            self._state = HarmonyParser._in_header
-            self._again(token)
-            return
-        self._header = ""
+    def _in_opening(self, end: int) -> bool:
+        marker = _MARKER.search(self._held, 0, end)
+        held = self._held[: marker.start() if marker else end]
         self._state = HarmonyParser._outside
-        self._again(Token("", held), token)
+        if len(held) <= MAX_HEADER_CHARS and _OPENING.fullmatch(held):
+            if marker and marker[1] in _HEADING and held.strip()[:3] in {"", "to="}:
+                self._state = HarmonyParser._in_header
+            elif not marker and not self._at_end:
+                self._state = HarmonyParser._in_opening
+                return False
+        return True
 
-    def _outside(self, token: Token) -> None:
-        if not token.marker:
-            text = token.text.lstrip()
-            if text:
-                self._begin_content(MessageHeader())
-                self._again(token._replace(text=text))
-        elif token.marker == "start" or token.marker in HEADING:
-            self._header, self._sections = "", 0
+    def _outside(self, end: int) -> bool:
+        marker = _MARKER.search(self._held, 0, end)
+        begin = marker.start() if marker else end
+        if text := self._held[:begin].lstrip():
+            self._begin_content(MessageHeader(), begin - len(text))
+            return True
+        if marker and marker[1] not in _HEADING:
+            begin = marker.end()
+        self._held = self._held[begin:]
+        if marker and (marker[1] == "start" or marker[1] in _HEADING):
             self._state = HarmonyParser._in_header
-            if token.marker != "start":
-                self._again(token)
+        return marker is not None
 
     # --- headers
 
-    def _in_header(self, token: Token) -> None:
-        if token.marker == "message":
-            header, _ = read_header(self._header)
-            self._begin_content(header)
-            return
-        self._sections += bool(token.marker)
-        room = MAX_HEADER_CHARS - len(self._header)
-        if (not token.marker or token.marker in HEADING) and self._sections <= MAX_SECTIONS:
-            if len(token.text) <= room:
-                self._header += token.text
-                return
-            if not token.marker:
-                self._header += token.text[:room]
-                token = token._replace(text=token.text[room:])
-        self._end_header(token)
+    def _in_header(self, end: int) -> bool:
+        for sections, marker in enumerate(_MARKER.finditer(self._held, 0, end)):
+            if marker.start() > MAX_HEADER_CHARS:
+                break
+            if marker[1] == "message":
+                header, _ = read_header(self._held[: marker.start()])
+                self._begin_content(header, marker.end())
+                return True
+            is_over = sections >= MAX_SECTIONS or marker.end() > MAX_HEADER_CHARS
+            if is_over or marker[1] not in _HEADING:
+                self._end_header(marker.start())
+                return True
+        if end <= MAX_HEADER_CHARS and not self._at_end:
+            return False
+        self._end_header(min(end, MAX_HEADER_CHARS))
+        return True
 
-    def _end_header(self, token: Token | None) -> None:
+    def _end_header(self, end: int) -> None:
         """`<|message|>` did not come: what is no header is content."""
-        header, rest = read_header(self._header, complete=False)
+        header, rest = read_header(self._held[:end], complete=False)
         if rest or header.kind != "text":
-            self._begin_content(header)
+            self._begin_content(header, end - len(rest))
         else:
+            self._held = self._held[end:]
             self._state = HarmonyParser._outside
-        again = MarkerReader()
-        tokens = [*again.feed(rest), *again.end()]
-        self._again(*tokens, *([token] if token else []))
 
     # --- text
 
-    def _begin_content(self, header: MessageHeader) -> None:
+    def _begin_content(self, header: MessageHeader, begin: int) -> None:
+        self._held = self._held[begin:]
         self._message += 1
+        self._header = header
         if header.kind == "text":
-            self._message_text = header.role, header.channel
             self._state = HarmonyParser._in_text
             return
-        is_json: bool | None = None
-        if header.kind == "call":
-            is_json = header.recipient not in TEXT_TOOLS
-        self._payload = Payload(header, is_json=is_json, max_bytes=self._max_bytes)
         self._state = HarmonyParser._in_payload
+        # Of a result, its first character will tell.
+        self._is_json = header.recipient not in TEXT_TOOLS if header.kind == "call" else None
+        self._in_string = False
+        self._looked_at = 0
+        self._first: int | None = None  # marker within a string
 
-    def _in_text(self, token: Token) -> None:
-        is_end = token.marker in ENDING
-        if token.marker == "channel":
-            # In anybody else's text it would let a user speak as the assistant.
-            is_end = self._message_text is not None and self._message_text[0] == "assistant"
-        if not is_end:
-            self._pieces.append(token.text)
-            return
-        self._flush()
-        self._message_text = None
-        self._state = HarmonyParser._outside
-        self._again(token)
+    def _in_text(self, end: int) -> bool:
+        ended = False
+        for marker in _MARKER.finditer(self._held, 0, end):
+            # In anybody else's text a channel would let a user speak as the assistant.
+            ends = marker[1] != "channel" or self._header.role == "assistant"
+            if ended := marker[1] in _ENDING and ends:
+                end = marker.start()
+                self._state = HarmonyParser._outside
+                break
+        if end:
+            self._items.append(self._text(self._held[:end]))
+        self._held = self._held[end:]
+        return ended
+
+    def _text(self, text: str) -> HarmonyText:
+        return HarmonyText(self._header.channel, text, self._header.role, self._message)
 
     # --- payloads of calls and results
 
-    def _in_payload(self, token: Token) -> None:
-        if self._payload.is_end(token):
-            self._end_payload(token)
-            return
-        beyond = self._payload.add(token)
-        if beyond is None:
-            return
-        if self._payload.first is not None:
-            self._cut(beyond)
-            return
-        problem = (
-            f"the payload is larger than {self._max_bytes} bytes; send less, or in several calls"
+    def _in_payload(self, end: int) -> bool:
+        held = self._held
+        room = _fitting(held[:end], self._max_bytes)
+        if self._is_json is None and (begins := held[:end].lstrip()[:1]):
+            self._is_json = begins in '{["'
+        for piece in _PIECE.finditer(held, self._looked_at, end):
+            if piece.start() > room:
+                break
+            self._looked_at = piece.end()
+            if piece[0] == '"':
+                self._in_string = not self._in_string
+            if piece[1] is None:
+                continue
+            if not (self._is_json and self._in_string):
+                ends = bool(self._is_json) or piece[1] in _ENDING
+            else:
+                ends = self._doubtful and piece[1] in _ENDING
+            if ends:
+                return self._end_payload(piece.start())
+            if piece.end() > room:
+                room = piece.start()
+                break
+            if self._is_json and piece[1] in _ENDING and self._first is None:
+                self._first = piece.start()
+        if room < end:
+            return self._overflow(room)
+        if self._at_end:
+            # Without a marker after it, an empty payload is one that is still to come.
+            self._header = replace(self._header, complete=False)
+            return self._end_payload(end)
+        # The last character may be a backslash, whose own is still to come.
+        self._looked_at = max(self._looked_at, end - 1)
+        return False
+
+    def _overflow(self, room: int) -> bool:
+        if self._first is not None:
+            return self._cut(self._first)
+        self._tell(
+            self._held[:room],
+            f"the payload is larger than {self._max_bytes} bytes; send less, or in several calls",
+            PAYLOAD_TOO_LARGE,
         )
-        self._tell(self._payload.text(), problem, PAYLOAD_TOO_LARGE)
-        self._skipped = self._payload.skipping()
         self._state = HarmonyParser._skipping
-        self._again(beyond)
+        self._held = self._held[room:]
+        return True
 
-    def _end_payload(self, token: Token | None) -> None:
-        text = self._payload.text()
-        if self._payload.first is not None and not is_json(text):
-            self._cut(token)
-            return
-        if (
-            token is None
-        ):  # without a marker after it, an empty payload is one that is still to come
-            self._payload.header = replace(self._payload.header, complete=False)
-        self._tell(text)
+    def _end_payload(self, end: int) -> bool:
+        if self._first is not None and not is_json(self._held[:end]):
+            return self._cut(self._first)
+        self._tell(self._held[:end])
+        self._held = self._held[end:]
         self._state = HarmonyParser._outside
-        self._again(*([token] if token else []))
+        return True
 
-    def _cut(self, then: Token | None) -> None:
+    def _cut(self, first: int) -> bool:
         """The payload ends at the first marker in a string, which it never came out of."""
-        self._tell(self._payload.text(cut=True), "the payload breaks off inside a string")
+        self._tell(self._held[:first], "the payload breaks off inside a string")
         self._doubtful = True
+        self._held = self._held[first:]
         self._state = HarmonyParser._outside
-        self._again(*self._payload.after_cut(), *([then] if then else []))
+        return True
 
     def _tell(
         self, text: str, problem: str | None = None, error_type: str = PAYLOAD_PARSE_ERROR
     ) -> None:
-        header, doubtful = self._payload.header, self._doubtful
-        self._items.append(read_message(header, text, doubtful, problem, error_type))
+        item = read_message(self._header, text, self._doubtful, problem, error_type)
+        self._items.append(item)
 
-    def _skipping(self, token: Token) -> None:
-        if token.marker not in ENDING:
-            if self._skipped:
-                self._skipped.read(token.text)
-            return
-        # What follows may still be text of the string that it stands in.
-        self._doubtful |= bool(self._skipped and self._skipped.inside)
-        self._state = HarmonyParser._outside
-        self._again(token)
+    def _skipping(self, end: int) -> bool:
+        done = 0
+        for piece in _PIECE.finditer(self._held, 0, end):
+            if piece[1] in _ENDING:
+                # What follows may still be text of the string that it stands in.
+                self._doubtful |= bool(self._is_json) and self._in_string
+                self._held = self._held[piece.start() :]
+                self._state = HarmonyParser._outside
+                return True
+            done = piece.end()
+            if piece[0] == '"':
+                self._in_string = not self._in_string
+        self._held = self._held[max(done, end - 1) :]
+        return False
 
-    # --- what has been made
 
-    def _end_unfinished(self) -> bool:
-        if self._state is HarmonyParser._in_opening and self._header:
-            held, self._header = self._header, ""
-            self._state = HarmonyParser._outside
-            self._again(Token("", held))
-        elif self._state is HarmonyParser._in_header:
-            self._end_header(None)
-        elif self._state is HarmonyParser._in_payload:
-            self._end_payload(None)
-        else:
-            return False
-        return True
-
-    def _flush(self) -> None:
-        if self._pieces and self._message_text is not None:
-            role, channel = self._message_text
-            self._items.append(HarmonyText(channel, "".join(self._pieces), role, self._message))
-        self._pieces.clear()
-
-    def _made(self) -> list[HarmonyItem]:
-        self._flush()
-        made, self._items = self._items, []
-        return made
+def _fitting(text: str, size: int) -> int:
+    """How many characters at its beginning have at most `size` bytes of UTF-8."""
+    encoded = text[: size + 1].encode("utf-8", "surrogatepass")
+    if len(encoded) <= size:
+        return len(text)
+    while encoded[size] & 0xC0 == 0x80:  # inside a character
+        size -= 1
+    return len(encoded[:size].decode("utf-8", "surrogatepass"))
 
 
 class _PayloadError(ValueError):
