@@ -63,7 +63,6 @@ def test_a_deliverable_is_read_in_any_style() -> None:
         ({"type": "string", "json_schema": {"type": "array"}}, "and json_schema about a array"),
         ({"non_empty": 1}, "non_empty must be true or an array of keys"),
         ({"required": [1]}, "required must be an array of keys"),
-        ({"required": ["x"] * 300}, "may name 200 keys"),
         ({"fields": ["titles"]}, "fields must be an object of deliverables"),
         ({"fields": {"a": {"fields": {"b": 3}}}}, "fields.a: fields.b: must be an object"),
         ({"items": {"items": {"min_itms": 1}}}, "items: items: unknown constraint"),
@@ -79,16 +78,12 @@ def test_a_mistake_is_refused_with_its_place_and_cure(content: Any, told: str) -
     assert told in str(caught.value)
 
 
-def test_a_deliverable_is_bounded_in_depth_and_size() -> None:
-    """Whoever writes the configuration cannot make every call slow by accident."""
+def test_a_deliverable_that_is_nested_too_deeply_is_refused() -> None:
     deep: dict[str, Any] = {}
     for _ in range(100_000):
         deep = {"items": deep}
-    wide = {"fields": {f"a{i}": {"fields": {f"b{j}": {} for j in range(50)}} for i in range(20)}}
-    with pytest.raises(ConfigurationError, match="deeper than 20 levels"):
+    with pytest.raises(ConfigurationError, match="nested too deeply"):
         Deliverable.from_dict(deep)
-    with pytest.raises(ConfigurationError, match="more than 500 parts"):
-        Deliverable.from_dict(wide)
 
 
 @pytest.mark.parametrize(

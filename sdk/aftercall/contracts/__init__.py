@@ -346,6 +346,8 @@ class DeliverableReader(ResultReader[ResultT]):
         self._inner = inner
         self._deliverable = deliverable
         self._delivered = delivered or _value_of
+        for name in ("read_exception", "read_status", "is_outcome"):
+            setattr(self, name, getattr(inner, name))
 
     def read_failure(self, result: ResultT) -> ExecutionError | None:
         """The failure in the result, or its violation."""
@@ -355,20 +357,8 @@ class DeliverableReader(ResultReader[ResultT]):
         _, violations = held_against(self._delivered(result), self._deliverable)
         return violation_error(violations) if violations else None
 
-    def read_exception(self, error: Exception) -> ExecutionError:
-        """As the inner reader."""
-        return self._inner.read_exception(error)
-
-    def read_status(self, result: ResultT) -> str | None:
-        """As the inner reader."""
-        return self._inner.read_status(result)
-
-    def is_outcome(self, result: ResultT) -> bool:
-        """As the inner reader."""
-        return self._inner.is_outcome(result)
-
     def summarise(self, result: ResultT) -> JsonValue:
-        """As the inner reader: what the tool said, in its own shape."""
+        """What the tool returned, in its own shape."""
         return self._inner.summarise(result)
 
 

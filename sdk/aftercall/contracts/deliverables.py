@@ -10,21 +10,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
 from aftercall.contracts.values import JSON_TYPES, JsonType, check_schema, folded
 from aftercall.errors import ConfigurationError
+from aftercall.explain import nearest
 from aftercall.json_values import JsonObject
 
-MAX_DEPTH = 20
-"""Deepest nesting of a deliverable: what tools return is rarely 5 levels deep."""
-MAX_PARTS = 500
-"""Deliverables within one, so that checking a result stays a matter of its own size."""
-MAX_NAMES = 200
-"""Keys in `required` or `non_empty`, and `fields` of one object."""
-MAX_NAME_CHARS = 256
 MAX_ACCEPTANCE_CHARS = 4_000
 
 _IMPLIED_TYPE = {
@@ -96,7 +89,6 @@ class Deliverable:
         _check_values(self)
         _check_types(self)
         _check_bounds(self)
-        _check_size(self)
         if self.json_schema is not None:
             # Now, so that a mistake shows where it was written and not in some later call.
             check_schema(self.json_schema)
@@ -112,7 +104,10 @@ class Deliverable:
             ConfigurationError: names the place and the constraint at fault, the nearest name for
                 an unknown one, and the cure.
         """
-        return _read(content, place, MAX_DEPTH)
+        try:
+            return _read(content, place)
+        except RecursionError as error:
+            raise ConfigurationError(f"{place}: is nested too deeply; flatten it") from error
 
     @cached_property
     def given(self) -> dict[str, Any]:
@@ -180,13 +175,11 @@ class Deliverable:
 _BY_STYLE = {folded(each.name): each.name for each in fields(Deliverable)}
 
 
-def _read(content: object, place: str, depth: int) -> Deliverable:
+def _read(content: object, place: str) -> Deliverable:
     if isinstance(content, Deliverable):
         return content
     if not isinstance(content, Mapping):
         raise ConfigurationError(f"{place}: must be an object of constraints, such as min_items")
-    if depth <= 0:
-        raise ConfigurationError(f"{place}: is nested deeper than {MAX_DEPTH} levels; flatten it")
     if _is_short_form(content):
         content = {"fields": content}
     given: dict[str, Any] = {}
@@ -200,11 +193,10 @@ def _read(content: object, place: str, depth: int) -> Deliverable:
     given = {name: value for name, value in given.items() if value is not None}
     if isinstance(given.get("fields"), Mapping):
         given["fields"] = {
-            key: _read(part, f"{place}: fields.{str(key)[:MAX_NAME_CHARS]}", depth - 1)
-            for key, part in given["fields"].items()
+            key: _read(part, f"{place}: fields.{key}") for key, part in given["fields"].items()
         }
     if "items" in given:
-        given["items"] = _read(given["items"], f"{place}: items", depth - 1)
+        given["items"] = _read(given["items"], f"{place}: items")
     try:
         return Deliverable(**given)
     except ConfigurationError as error:
@@ -223,18 +215,15 @@ def _is_short_form(content: Mapping[Any, Any]) -> bool:
 
 
 def _nearest(key: str) -> str | None:
-    style = folded(key[:MAX_NAME_CHARS])
-    if style in _ELSEWHERE:
-        return _ELSEWHERE[style]
-    close = get_close_matches(style, _BY_STYLE, n=1, cutoff=0.75)
-    return _BY_STYLE[close[0]] if close else None
+    style = folded(key[:100])
+    return _ELSEWHERE.get(style) or nearest(key[:100], _BY_STYLE.values())
 
 
 def _unknown(key: object) -> str:
     if not isinstance(key, str):
         return f"a constraint's name must be a text, not {type(key).__name__}"
-    nearest = _nearest(key)
-    cure = f"did you mean {nearest!r}?" if nearest else f"there are {', '.join(_BY_STYLE.values())}"
+    meant = _nearest(key)
+    cure = f"did you mean {meant!r}?" if meant else f"there are {', '.join(_BY_STYLE.values())}"
     return f"unknown constraint {key[:80]!r}; {cure} (a key of the result belongs under 'fields')"
 
 
@@ -250,15 +239,7 @@ def _names(constraint: str, value: object) -> tuple[str, ...]:
     if not isinstance(names, list | tuple) or not all(isinstance(n, str) and n for n in names):
         either = "true or " if constraint == "non_empty" else ""
         raise ConfigurationError(f"{constraint} must be {either}an array of keys")
-    _check_names(constraint, names)
     return tuple(dict.fromkeys(names))
-
-
-def _check_names(constraint: str, names: Sequence[str]) -> None:
-    if len(names) > MAX_NAMES or any(len(name) > MAX_NAME_CHARS for name in names):
-        raise ConfigurationError(
-            f"{constraint} may name {MAX_NAMES} keys of {MAX_NAME_CHARS} characters at most"
-        )
 
 
 def _are_parts(value: object) -> bool:
@@ -320,16 +301,3 @@ def _check_bounds(wanted: Deliverable) -> None:
                 f"{low_name} is {low:g} and {high_name} is {high:g}, which nothing can meet; "
                 "exchange or change them"
             )
-
-
-def _check_size(wanted: Deliverable) -> None:
-    _check_names("fields", list(wanted.fields))
-    parts, level = 0, [wanted]
-    for _ in range(MAX_DEPTH + 1):
-        parts += len(level)
-        if parts > MAX_PARTS:
-            raise ConfigurationError(f"it has more than {MAX_PARTS} parts; ask for less")
-        level = [part for each in level for part in (*each.fields.values(), each.items) if part]
-        if not level:
-            return
-    raise ConfigurationError(f"it is nested deeper than {MAX_DEPTH} levels; flatten it")
