@@ -35,12 +35,11 @@ changes nothing.
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import islice
 from types import MappingProxyType
-from typing import Any, Generic, Protocol, TypeVar, get_args, overload
+from typing import Any, Generic, TypeVar, get_args, overload
 
 from aftercall.errors import AftercallError
 from aftercall.json_values import (
@@ -76,8 +75,6 @@ _MAX_READ_STATUS_CHARS = 100
 _MAX_TEXT = 100_000
 """Characters of a text that may be the JSON of a typed error; one is far shorter."""
 _MAX_KEYS = 1_000
-_MAX_LOOKED_AT = 10_000
-"""Values that are looked at in one field: bounds the work on junk, far above real referrals."""
 _MAX_READ = 20_000
 """Characters of one text that are read; of more the rest is cut off anyway."""
 
@@ -95,6 +92,7 @@ _OF_AN_ERROR = frozenset({
     "status", "outcome", "errortype", "error", "message", "errormessage", "code", "errorcode",
     "details", "metadata", "stack",
 })  # fmt: skip
+_HELD = ("details", "metadata")
 _WRITTEN_WITHIN = frozenset({"type", "message", "code", "stack", "details"})
 """The keys that `Outcome.to_dict` writes."""
 
@@ -122,29 +120,16 @@ def _bare(kind: type[ToolFailedError], args: tuple[Any, ...]) -> ToolFailedError
     return kind.__new__(kind, *args)
 
 
-class _MakesError(Protocol):
-    def __call__(
-        self,
-        error_type: str,
-        message: str = "",
-        *,
-        details: Mapping[str, object] | None = None,
-        **metadata: object,
-    ) -> "Outcome[Any]": ...
-
-
 class _Error:
     """`Outcome.error(...)` makes an outcome; the `error` of one is its error (seed 000's names)."""
 
     @overload
-    def __get__(self, outcome: None, owner: type) -> _MakesError: ...
+    def __get__(self, outcome: None, owner: type) -> "Callable[..., Outcome[Any]]": ...
 
     @overload
     def __get__(self, outcome: "Outcome[Any]", owner: type) -> ExecutionError | None: ...
 
-    def __get__(
-        self, outcome: "Outcome[Any] | None", owner: type
-    ) -> "_MakesError | ExecutionError | None":
+    def __get__(self, outcome: "Outcome[Any] | None", owner: type) -> object:
         return _failed if outcome is None else outcome.failure
 
 
@@ -349,34 +334,26 @@ def _read(value: Mapping[object, object], *, has_failed: bool) -> ExecutionError
     if not any(str(outer.get(key)).strip().lower() == "error" for key in ("status", "outcome")):
         return None
     error = value.get("error", outer.get("error"))
-    within = dict(islice(error.items(), _MAX_KEYS)) if isinstance(error, Mapping) else {}
+    within: Mapping[object, object] = error if isinstance(error, Mapping) else {}
     inner = {_folded(key): item for key, item in within.items()}
     kind = outer.get("errortype") or inner.get("type") or inner.get("errortype")
     if not isinstance(kind, str) or not kind.strip():
         return None
-    is_as_written = (
-        value.keys() == {"outcome", "error"}
-        and {"type"} <= within.keys()
-        and (isinstance(error, Mapping) and _WRITTEN_WITHIN.issuperset(error))
+    is_as_written = value.keys() == {"outcome", "error"} and (
+        {"type"} <= within.keys() <= _WRITTEN_WITHIN
     )
     is_error = _OF_AN_ERROR.issuperset(outer) if has_failed else is_as_written
     if canonical_type(kind) not in _SHARED.values() and not is_error:
         return None
-    # All that has no place of its own in an error, and what `details` and `metadata` hold.
-    holders = ((value, _OF_AN_ERROR), (within, _OF_AN_ERROR | {"type"}))
-    details = {
-        key: item
-        for holder, own in holders
-        for key, item in holder.items()
-        if isinstance(key, str) and _folded(key) not in own
-    }
-    for place in (outer, inner):
-        for name in ("metadata", "details"):
-            held = place.get(name)
-            if isinstance(held, Mapping):
-                details |= {str(key): item for key, item in islice(held.items(), _MAX_KEYS)}
-            elif held is not None:
-                details[name] = held
+    # What `details` and `metadata` hold, and all that has no place of its own in an error.
+    details: dict[str, object] = {}
+    for place, own in ((value, _OF_AN_ERROR), (within, _OF_AN_ERROR | {"type"})):
+        for key, item in place.items():
+            name = _folded(key)
+            if name in _HELD and isinstance(item, Mapping):
+                details |= {str(each): held for each, held in item.items()}
+            elif isinstance(key, str) and item is not None and (name not in own or name in _HELD):
+                details[key] = item
     text = None if isinstance(error, Mapping) else error
     texts = (outer.get("message"), outer.get("errormessage"), inner.get("message"), text)
     codes = [place.get(name) for place in (outer, inner) for name in ("code", "errorcode")]
@@ -456,7 +433,7 @@ def referral_of(error: ExecutionError) -> Referral | None:
 def referral_in(details: Mapping[str, object]) -> Referral:
     """The referral metadata in details, whatever their form."""
     given: dict[str, list[object]] = {name: [] for name in _FIELDS.values()}
-    for key, value in islice(details.items(), _MAX_KEYS):
+    for key, value in details.items():
         if (field := _FIELDS.get(_folded(key))) is not None:
             given[field].append(value)
     found = {name: values[0] if len(values) == 1 else values for name, values in given.items()}
@@ -482,8 +459,7 @@ def normalised_details(details: Mapping[str, object]) -> JsonObject:
 
     Keys that say the same (`boundaryAxes` and `boundary_axes`) become one.
     """
-    members = islice(details.items(), _MAX_KEYS)
-    others = {key: value for key, value in members if _folded(key) not in _FIELDS}
+    others = {key: value for key, value in details.items() if _folded(key) not in _FIELDS}
     return {**referral_details(referral_in(details)), **_bounded(others)}
 
 
@@ -505,8 +481,7 @@ def _texts_in(value: object, max_chars: int) -> list[str]:
     """All texts in a value, each clean, on one line and of at most `max_chars` characters."""
     if isinstance(value, str):
         value = _parts(str.__str__(value)[:_MAX_READ])
-    leaves = islice(_leaves(value, depth=5), _MAX_LOOKED_AT)
-    return [text for each in leaves if (text := _text_in(each, max_chars))]
+    return [text for each in _leaves(value, 5) if (text := _text_in(each, max_chars))]
 
 
 def _text_in(value: object, max_chars: int) -> str:
@@ -535,16 +510,12 @@ def _one_line(text: str, max_chars: int) -> str:
 
 
 def _leaves(value: object, depth: int) -> Iterator[object]:
-    """What is no container, in order; None for a container, so that empty ones count as work."""
-    yield None
-    if depth <= 0:
-        return
     if not isinstance(value, list | tuple | set | frozenset):
         yield value
-        return
-    items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
-    for item in items[:_MAX_LOOKED_AT]:
-        yield from _leaves(item, depth - 1)
+    elif depth > 0:
+        items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
+        for item in items:
+            yield from _leaves(item, depth - 1)
 
 
 def _parts(text: str) -> list[str]:

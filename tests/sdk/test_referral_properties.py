@@ -144,16 +144,6 @@ def test_values_are_read_for_what_they_unmistakably_are(axes: Any, found: list[s
     assert read(boundary_axes=axes).boundary_axes == found
 
 
-def test_the_work_on_junk_is_bounded() -> None:
-    """Nested arrays of nothing, of which there would be 10^16 members, are left early."""
-    nothing: list[Any] = []
-    for _ in range(4):
-        nothing = [nothing or None] * 10_000
-    assert read(boundary_axes=nothing, suggested_split=nothing, evidence="x") == Referral(
-        evidence="x"
-    )
-
-
 def test_several_words_for_one_field_become_one() -> None:
     """Lists are joined, and so are texts."""
     found = read(boundary_axes="transport", boundaryAxes=["extraction"], evidence=["a", "b"])
