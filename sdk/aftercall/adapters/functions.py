@@ -15,11 +15,10 @@ left out as well, and so is what `unrecorded` names.
 """
 
 import inspect
-import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, cached_property, wraps
+from functools import cached_property, wraps
 from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar, Unpack, cast, get_type_hints
 
 from pydantic import TypeAdapter
@@ -38,7 +37,6 @@ from aftercall.models.calls import SuggestResponse, ToolAnnotations
 from aftercall.reflection import CallObserver, ExecutionSink, ReflectionPolicy, ResultReader
 from aftercall.reflection.results import OutcomeReader
 
-_logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 R = TypeVar("R")
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -134,18 +132,7 @@ def reflecting(
                 with call.attempted(parameters) as (given, named):
                     return function(*given, **named)
 
-            reflected = reflector.call(attempt, call.tool, **call.facts)
-            if not reflected.attempts:
-                warn_once()
-            return reflected.value()
-
-        @cache
-        def warn_once() -> None:
-            _logger.warning(
-                "calls of %s are not recorded: what it returns is still to be awaited or gone "
-                "through; decorate the `async` function itself, or one that returns a list",
-                tool_name,
-            )
+            return reflector.call(attempt, call.tool, **call.facts).value()
 
         if _is_coroutine_function(function):
             return cast("Callable[P, R]", awaited)

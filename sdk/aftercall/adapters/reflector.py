@@ -7,15 +7,14 @@ traceback tells the one from the other.
 """
 
 import inspect
-import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import CodeType
-from typing import Any, Required, TypeAlias, TypedDict, cast
+from typing import Any, Required, TypeAlias, TypedDict, Unpack, cast
 
 from aftercall.background import in_thread
-from aftercall.errors import ConfigurationError, ServiceTimeoutError
+from aftercall.errors import ConfigurationError
 from aftercall.json_values import JsonObject, bounded_text, make_json_value
 from aftercall.models.base import WireModel
 from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, ToolAnnotations
@@ -33,16 +32,11 @@ from aftercall.reflection import (
 
 AnySuggester: TypeAlias = Suggester | AsyncSuggester
 """A `Client` or an `AsyncClient`."""
-MAX_QUESTIONS = 64
-"""Questions of coroutines that a `Client` is asked at once; answers take milliseconds, and where a
-service hangs each question holds a thread until the client gives it up."""
-
 META_KEY = "aftercall"
 """Under this key of a result's metadata stands what Aftercall did."""
 _MAX_FIRST_ERROR_CHARS = 500
 _MAX_CAUSES = 5
 """Frameworks wrap what a function raised once or twice; causes may be a ring."""
-_places = threading.Semaphore(MAX_QUESTIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,22 +104,13 @@ class ReflectionOptions(TypedDict, total=False):
 class Reflector:
     """Calls tools with reflection. Arguments are those of `ReflectionOptions`."""
 
-    def __init__(
-        self,
-        *,
-        client: AnySuggester,
-        recorder: ExecutionSink,
-        server_name: str | None = None,
-        policy: ReflectionPolicy | None = None,
-        rates: FailureRates | None = None,
-        observers: Sequence[CallObserver] = (),
-    ) -> None:
-        self.client = client
-        self.recorder = recorder
-        self.server_name = server_name
-        self.policy = policy or ReflectionPolicy()
-        self.rates = rates or FailureRates()
-        self.observers = observers
+    def __init__(self, **options: Unpack[ReflectionOptions]) -> None:
+        self.client = options["client"]
+        self.recorder = options["recorder"]
+        self.server_name = options.get("server_name")
+        self.policy = options.get("policy") or ReflectionPolicy()
+        self.rates = options.get("rates") or FailureRates()
+        self.observers = options.get("observers", ())
 
     async def call_async(
         self, call: Callable[[JsonObject], Awaitable[Any]], tool: "ToolSource", **facts: Any
@@ -173,16 +158,7 @@ class AsyncAsking:
         ask = partial(tool.asked, self._client, execution, **options)
         if _is_async(self._client):
             return cast("SuggestResponse", await ask())
-        if not _places.acquire(blocking=False):
-            raise ServiceTimeoutError(f"{MAX_QUESTIONS} questions wait for their answers already")
-
-        def ask_and_leave() -> SuggestResponse:
-            try:
-                return cast("SuggestResponse", ask())
-            finally:
-                _places.release()
-
-        return await in_thread(ask_and_leave)
+        return cast("SuggestResponse", await in_thread(ask))
 
 
 class Asking:
