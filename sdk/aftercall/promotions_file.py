@@ -14,17 +14,17 @@ import os
 import stat
 import unicodedata
 from collections.abc import Callable, Mapping
-from datetime import UTC
 from pathlib import Path, PureWindowsPath
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from aftercall.errors import ConfigurationError
+from aftercall.explain import explain
 from aftercall.files import locked, replace_file
-from aftercall.models.base import Name
-from aftercall.models.tools import Promotion, Tool
-from aftercall.redaction import snake_case
+from aftercall.json_values import InvalidJsonValueError, unique_members
+from aftercall.models.base import Name, Text, Timestamp
+from aftercall.models.tools import Promotion, Tool, Version
 
 PROMOTIONS_FILE = ".tool_promotions.json"
 """Its name, in the folder that the evolved files are relative to (seed 002)."""
@@ -32,11 +32,6 @@ MAX_PROMOTIONS_CHARS = 8 * 1024 * 1024
 """Most characters of a file: as much as one request to the service may carry."""
 _MAX_BYTES = 4 * MAX_PROMOTIONS_CHARS
 """Most bytes that so many characters can have in UTF-8."""
-
-KEYS = (
-    "evolved_version", "evolved_file", "original_version", "reason", "mutation", "promoted_at",
-)  # fmt: skip
-"""The keys of an entry, in the seed's order."""
 
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
 
@@ -80,10 +75,19 @@ def parse_promotions(text: str) -> dict[str, Promotion]:
     if not isinstance(root, _Members):
         raise PromotionsFileError("the file must be an object, in braces")
     found: dict[str, Promotion] = {}
-    for name, entry in root:
+    for name, members in root:
         if name in found:
             raise PromotionsFileError(f"the key {_quoted(name)} stands here a second time", name)
-        found[name] = _entry(name, entry)
+        if not isinstance(members, _Members):
+            raise PromotionsFileError("the entry must be an object, in braces", name)
+        try:
+            _NAME.validate_python(name)
+            entry = _Entry.model_validate(unique_members(members))
+        except ValidationError as error:
+            raise PromotionsFileError(_problem(error), name) from error
+        except InvalidJsonValueError as error:
+            raise PromotionsFileError(str(error), name) from error
+        found[name] = Promotion.model_validate(dict(entry))
     return found
 
 
@@ -94,7 +98,14 @@ def render_promotions(promotions: Mapping[str, Promotion]) -> str:
         ConfigurationError: a promotion has no `promoted_at`, or an `evolved_file` that
             `parse_promotions` would refuse.
     """
-    entries = {name: _rendered(name, promotion) for name, promotion in promotions.items()}
+    entries = {}
+    for name, promotion in promotions.items():
+        try:
+            entry = _Entry.model_validate(dict(promotion))
+        except ValidationError as error:
+            raise ConfigurationError(f"entry {_quoted(name)}: {_problem(error)}") from error
+        moment = entry.promoted_at.replace(microsecond=0, tzinfo=None).isoformat()
+        entries[name] = dict(entry) | {"promoted_at": f"{moment}Z"}
     return json.dumps(entries, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -102,65 +113,16 @@ class _Members(list[tuple[str, Any]]):
     """The members of an object, those that stand there twice too."""
 
 
-def _entry(name: str, entry: object) -> Promotion:
-    try:
-        _NAME.validate_python(name)
-    except ValidationError as error:
-        raise PromotionsFileError(f"the name of a namespace {_fault_text(error)}", name) from error
-    if not isinstance(entry, _Members):
-        raise PromotionsFileError("the entry must be an object, in braces", name)
-    fields: dict[str, Any] = {}
-    for key, value in entry:
-        if key not in KEYS:
-            problem = f"the key {_quoted(key)} is unknown; known: {', '.join(KEYS)}"
-            raise PromotionsFileError(problem, name)
-        if key in fields:
-            raise PromotionsFileError(f"the key {_quoted(key)} stands here a second time", name)
-        if not isinstance(value, str) and not (key == "evolved_file" and value is None):
-            raise PromotionsFileError(f"{key} must be text in double quotes", name)
-        fields[key] = value
-    if missing := [key for key in KEYS if key not in fields]:
-        problem = f"without {', '.join(missing)}; each entry has all six keys"
-        raise PromotionsFileError(problem, name)
-    try:
-        promotion = Promotion.model_validate(fields)
-        _check_file(promotion)
-    except ValidationError as error:
-        key = snake_case(str(error.errors()[0]["loc"][0]))  # as the file writes it
-        raise PromotionsFileError(f"{key} {_fault_text(error)}", name) from error
-    except UnsafePathError as error:
-        raise PromotionsFileError(str(error), name) from error
-    return promotion
-
-
-def _check_file(promotion: Promotion) -> None:
-    if promotion.evolved_file is not None:
-        try:
-            check_relative_path(promotion.evolved_file)
-        except UnsafePathError as error:
-            raise UnsafePathError(f"evolved_file: {error}") from error
-
-
-def _rendered(name: str, promotion: Promotion) -> dict[str, Any]:
-    if promotion.promoted_at is None:
-        raise ConfigurationError(f"entry {_quoted(name)}: promoted_at is not known; set it")
-    try:
-        _check_file(promotion)
-    except UnsafePathError as error:
-        raise ConfigurationError(f"entry {_quoted(name)}: {error}") from error
-    fields: dict[str, Any] = {key: getattr(promotion, key) for key in KEYS}
-    moment = promotion.promoted_at.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat()
-    return fields | {"promoted_at": moment + "Z"}
+def _problem(error: ValidationError) -> str:
+    explained = explain(error, _Entry)
+    # Without a field it is the entry's own name.
+    is_named = bool(error.errors(include_url=False)[0]["loc"])
+    return explained if is_named else f"the name of a namespace {explained}"
 
 
 def _quoted(text: str) -> str:
     """Quoted on one line, at most some 80 characters of it: it may hold anything."""
     return repr(text if len(text) <= 80 else text[:79] + "…")
-
-
-def _fault_text(error: ValidationError) -> str:
-    message: str = error.errors(include_url=False)[0]["msg"]
-    return message.removeprefix("Value error, ")
 
 
 def read_promotions(path: Path, *, missing_ok: bool = False) -> dict[str, Promotion]:
@@ -325,3 +287,15 @@ def resolve_file(root: Path, relative: str) -> Path:
     except OSError as error:
         raise MissingFileError(f"{str(path)[:300]!r} cannot be looked at: {error}") from error
     raise MissingFileError(f"there is no file {str(path)[:300]!r}")
+
+
+class _Entry(BaseModel):
+    """An entry as it stands in the file, keys in the seed's order."""
+
+    model_config = ConfigDict(extra="forbid")
+    evolved_version: Version
+    evolved_file: Annotated[Text, AfterValidator(check_relative_path)] | None
+    original_version: Version
+    reason: Text
+    mutation: Text
+    promoted_at: Timestamp

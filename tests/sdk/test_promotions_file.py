@@ -81,17 +81,17 @@ def test_what_is_rendered_is_read_back(found: dict[str, Promotion]) -> None:
 
 
 FAULTS = {
-    "a version that is none": ('"1.2.0"', '"new"', "evolved_version 'new' is no version"),
-    "no time": ('"2024-01-16T14:22:10Z"', '"soon"', "promoted_at must be an RFC 3339"),
+    "a version that is none": ('"1.2.0"', '"new"', "evolved_version: 'new' is no version"),
+    "no time": ('"2024-01-16T14:22:10Z"', '"soon"', "promoted_at: must be an RFC 3339"),
     "a time without a zone": ("14:22:10Z", "14:22:10", "promoted_at"),
-    "an unknown key": ('"reason": "Evolved to fix: inc', '"reasons": "E', "'reasons' is unk"),
-    "a key in camel case": ('"evolved_version": "1.2', '"evolvedVersion": "1.2', "is unknown"),
-    "a missing key": ('    "original_version": "1.1.0",\n', "", "without original_version"),
+    "an unknown key": ('"reason": "Evolved to fix: inc', '"reasons": "E', "did you mean `reason`"),
+    "a key in camel case": ('"evolved_version": "1.2', '"evolvedVersion": "1.2', "unknown field"),
+    "a missing key": ('    "original_version": "1.1.0",\n', "", "original_version: is missing"),
     "a key that stands twice": (
-        '"mutation": "preserve', '"reason": "", "mutation": "preserve', "a second time",
+        '"mutation": "preserve', '"reason": "", "mutation": "preserve', "stands twice",
     ),
-    "a number": ('"1.2.0"', "1.2", "evolved_version must be text in double quotes"),
-    "null": ('"1.2.0"', "null", "evolved_version must be text"),
+    "a number": ('"1.2.0"', "1.2", "evolved_version: should be a valid string"),
+    "null": ('"1.2.0"', "null", "evolved_version: should be a valid string"),
     "a way out": ('"tools/executable/tr', '"tools/../../tr', "holds `..`"),
     "an absolute path": ('"tools/executable/tr', '"/etc/tr', "is absolute"),
     "a drive": ('"tools/executable/tr', '"C:/tr', "is absolute"),
