@@ -17,7 +17,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import cast
 from uuid import uuid4
 
 from pydantic import TypeAdapter
@@ -27,7 +26,6 @@ from aftercall.errors import AftercallError, ConfigurationError
 from aftercall.evolution import (
     Checks,
     EvolutionResult,
-    EvolutionService,
     Evolver,
     EvolvingTool,
     PastFailure,
@@ -59,7 +57,6 @@ from aftercall.reflection.reflected_call import ExecutionSink
 from aftercall.reflection.results import read_exception
 from aftercall.toolbox.resolver import (
     AWAY,
-    LinkedService,
     Resolver,
     ServiceLink,
     entry_for,
@@ -130,7 +127,7 @@ class AsyncToolbox:
             )
         self.executors = executors
         self.link = ServiceLink(client, timeout_s=service_timeout_s)
-        self.resolver = Resolver(self.link, tools or {}, self._promotions)
+        self.resolver = Resolver(self.link.service, tools or {}, self._promotions)
         self._recorder = recorder
         self._agent = agent
         self._session_id = session_id or None
@@ -147,7 +144,7 @@ class AsyncToolbox:
             AftercallError: the service did not take it; in this program it is defined all the same.
         """
         self.resolver.add(tool_id, spec)
-        return await self.link.ask(lambda client: client.put_tool(tool_id, spec))
+        return await self.link.service.put_tool(tool_id, spec)
 
     async def get_tool(
         self,
@@ -285,20 +282,16 @@ class AsyncToolbox:
             NotFoundError: the service has no such tool.
             ServiceUnreachableError: the service is away, and the mark is not kept.
         """
-        mark_id = str(uuid4())
         if version is None and execution_id is None:
             version = self.resolver.version_here(tool_id)
-        return await self.link.ask(
-            lambda client: client.mark_failure(
-                tool_id,
-                scenario,
-                error_message,
-                severity=severity,
-                version=version,
-                execution_id=execution_id,
-                negative_tags=negative_tags,
-                mark_id=mark_id,
-            )
+        return await self.link.service.mark_failure(
+            tool_id,
+            scenario,
+            error_message,
+            severity=severity,
+            version=version,
+            execution_id=execution_id,
+            negative_tags=negative_tags,
         )
 
     async def resilient_tool_call(
@@ -433,7 +426,7 @@ class AsyncToolbox:
             mutation_hint=mutation_hint,
             scenario=scenario,
             failures=failures,
-            service=self.link.client and cast("EvolutionService", LinkedService(self.link)),
+            service=self.link.client and self.link.service,
             redactor=self.link.redactor,
         )
 
@@ -524,7 +517,7 @@ class AsyncToolbox:
         if entry_for(tool, promotions) is not None:
             return tool.namespace or tool.tool_id
         try:
-            tools = await self.link.ask(lambda client: client.list_tools())
+            tools = await self.link.service.list_tools()
         except AftercallError:
             tools = self.resolver.known()
         is_shared = any(

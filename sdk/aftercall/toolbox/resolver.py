@@ -11,9 +11,10 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from aftercall.client import AsyncClient, Client
 from aftercall.errors import (
@@ -59,6 +60,8 @@ class ServiceLink:
                 "nothing else uses"
             )
         self.client = client
+        self.service = cast("AsyncClient", _Linked(self))
+        """The methods of the client, each in bounded time."""
         self._timeout_s = timeout_s
         self._paused_until = float("-inf")  # time.monotonic()
         self._problem = ""
@@ -86,15 +89,12 @@ class ServiceLink:
             raise ServiceTimeoutError(self._problem) from error
 
 
-class LinkedService:
-    """The methods of `AsyncClient`, asked through a link."""
-
-    def __init__(self, link: ServiceLink) -> None:
-        self._link = link
+@dataclass(frozen=True, slots=True)
+class _Linked:
+    link: ServiceLink
 
     def __getattr__(self, method: str) -> Callable[..., Awaitable[Any]]:
-        """The client's method of this name, in bounded time."""
-        return lambda *args, **options: self._link.ask(
+        return lambda *args, **options: self.link.ask(
             lambda client: getattr(client, method)(*args, **options)
         )
 
@@ -106,9 +106,9 @@ class Resolver:
     """
 
     def __init__(
-        self, link: ServiceLink, tools: Mapping[str, ToolSpec], promotions_file: Path | None
+        self, service: AsyncClient, tools: Mapping[str, ToolSpec], promotions_file: Path | None
     ) -> None:
-        self._link = link
+        self._service = service
         self._own = {tool_id: as_tool(tool_id, spec) for tool_id, spec in tools.items()}
         # What the service named, for when it is away: originals (False) by id, what it had in force
         # (True) under an id or a namespace.
@@ -163,17 +163,13 @@ class Resolver:
 
     async def best(self, namespace: str, scenario: str, *, use_rag: bool) -> BestTool:
         """The fittest of a namespace, and all that were compared."""
-        best = await self._link.ask(
-            lambda client: client.best_tool(namespace, scenario, use_rag=use_rag)
-        )
+        best = await self._service.best_tool(namespace, scenario, use_rag=use_rag)
         ranked = await self._ranked(best.candidates)
         return best.model_copy(update={"tool": await self._here(best.tool), "candidates": ranked})
 
     async def find(self, scenario: str, tags: Sequence[str] | None, limit: int) -> FoundTools:
         """Tools for a scenario, best first."""
-        found = await self._link.ask(
-            lambda client: client.find_tools(scenario, tags=tags, limit=limit)
-        )
+        found = await self._service.find_tools(scenario, tags=tags, limit=limit)
         return found.model_copy(update={"candidates": await self._ranked(found.candidates)})
 
     async def _ranked(self, ranked: Sequence[RankedTool]) -> list[RankedTool]:
@@ -228,9 +224,7 @@ class Resolver:
 
     async def _asked(self, tool_id: str, *, use_evolved: bool) -> Tool:
         try:
-            tool = await self._link.ask(
-                lambda client: client.get_tool(tool_id, use_evolved=use_evolved)
-            )
+            tool = await self._service.get_tool(tool_id, use_evolved=use_evolved)
         except AWAY as error:
             known = self._own.get(tool_id) or self._seen.get((tool_id, False))
             if use_evolved:
