@@ -1,9 +1,10 @@
 """Intake: what comes in is checked, redacted and durable before it is acknowledged."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from aftercall.background import aside
 from aftercall.json_values import content_hash
 from aftercall.models import Execution, RecordReceipt, Rejection
 from aftercall.redaction import Redactor
@@ -11,11 +12,15 @@ from aftercall.stages import stage
 from ingest.sampling import SuccessSampler
 from mongo.contents import execution_event
 from mongo.protocol import EventLog
-from mongo.records import OWNER, Appended
+from mongo.records import OWNER, Appended, Event
+from retrieval.parameters import bounded, is_large
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_CLOCK_SKEW = timedelta(hours=24)
 """A recorder's clock may be this far ahead; more is a mistake that would spoil every statistic."""
+
+_FEW = 20
+"""Executions that are masked where they are; more of them beside the event loop."""
 
 
 class ExecutionConflictError(ValueError):
@@ -65,6 +70,7 @@ class Intake:
         rejected = [record for record in records if isinstance(record, Rejection)]
         accepted: list[Execution] = []
         kept: list[_Kept] = []
+        verdicts: list[Appended] = []
         left_out = 0
         for index, record in enumerate(records):
             if isinstance(record, Rejection):
@@ -76,11 +82,14 @@ class Intake:
                 continue
             stands_for = self.sampler.stands_for(workspace, record)
             if stands_for:
-                kept.append(_Kept(index, self.redactor.call(record), stands_for))
+                kept.append(_Kept(index, record, stands_for))
             else:
                 left_out += 1
                 accepted.append(record)
-        verdicts = await self._append(workspace, kept, principal) if kept else []
+        if kept:
+            is_much = len(kept) > _FEW or any(is_large(each.execution) for each in kept)
+            kept, events = await aside(self._events, workspace, kept, principal, when=is_much)
+            verdicts = await self._append(workspace, kept, events)
         for each, verdict in zip(kept, verdicts, strict=True):
             if verdict == "conflict":
                 message = _conflict(each.execution.execution_id)
@@ -111,11 +120,12 @@ class Intake:
             raise ExecutionConflictError(receipt.rejected[0].message)
         return receipt
 
-    async def _append(
-        self, workspace: str, kept: "Sequence[_Kept]", principal: str
-    ) -> list[Appended]:
-        stored: Sequence[Appended] = ()
-        events = [
+    def _events(
+        self, workspace: str, records: "Sequence[_Kept]", principal: str
+    ) -> "tuple[list[_Kept], list[Event]]":
+        masked = self.redactor.call
+        kept = [replace(each, execution=masked(bounded(each.execution))) for each in records]
+        return kept, [
             execution_event(
                 workspace,
                 each.execution.model_copy(update={"input_schema": None}),
@@ -128,6 +138,11 @@ class Intake:
             )
             for each in kept
         ]  # fmt: skip
+
+    async def _append(
+        self, workspace: str, kept: "Sequence[_Kept]", events: Sequence[Event]
+    ) -> list[Appended]:
+        stored: Sequence[Appended] = ()
         try:
             with stage("intake.append") as noted:
                 stored = await self.log.append(workspace, events)
@@ -152,7 +167,7 @@ class Intake:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """An execution that is to be stored, redacted, with its place in the request."""
+    """An execution that is to be stored, with its place in the request."""
 
     index: int
     execution: Execution

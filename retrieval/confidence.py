@@ -42,6 +42,11 @@ from retrieval.values import is_marked, is_placeholder, is_portion
 
 _MAX_PARAMETERS = 100_000
 """Characters of parameters that are held against a schema."""
+_MAX_STEPS = 5_000_000
+"""Parts of a schema times characters: at most some 25 ms, whatever the schema says."""
+_MAX_EXPLAINED = 100_000
+"""The same where errors are told one by one, each with those of all alternatives: ten times slower
+and more."""
 _MAX_ERRORS = 50
 _MAX_PARTS = 5_000
 _PATTERNS = jsonschema_rs.RegexOptions(size_limit=100_000)
@@ -52,7 +57,7 @@ class Verifier:
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        self._validator = None if case.schema is None else _validator_of(case.schema)
+        self._check = None if case.schema is None else _check_of(case.schema)
 
     def accepts(self, proposal: Proposal) -> bool:
         """Whether it is not known to fail, and fits the schema and the error.
@@ -65,14 +70,26 @@ class Verifier:
             return False
         if any(_contradicts(fault, case.parameters, parameters) for fault in case.faults):
             return False
-        return self._validator is None or _fits_schema(self._validator, parameters)
+        return self._check is None or _fits_schema(self._check, parameters)
 
 
-def _fits_schema(validator: jsonschema_rs.Validator, parameters: JsonObject) -> bool:
+class _Check(NamedTuple):
+    validator: jsonschema_rs.Validator
+    parts: int
+
+
+def _fits_schema(check: _Check, parameters: JsonObject) -> bool:
     """Whether nothing is wrong but with masked values, which the caller has in full."""
-    if len(canonical_json(parameters)) > _MAX_PARAMETERS:
+    characters = len(canonical_json(parameters))
+    if characters > _MAX_PARAMETERS or check.parts * characters > _MAX_STEPS:
         return True
-    for seen, error in enumerate(validator.iter_errors(parameters)):
+    if check.validator.is_valid(parameters):
+        return True
+    if not is_redacted(parameters):
+        return False
+    if check.parts * characters > _MAX_EXPLAINED:
+        return True
+    for seen, error in enumerate(check.validator.iter_errors(parameters)):
         top = error.instance_path[0] if error.instance_path else None
         value = parameters.get(top) if isinstance(top, str) else None
         if value is None or not is_redacted(value):
@@ -106,18 +123,21 @@ def _is_beyond(fault: Fault, value: float) -> bool:
     return too_small or (fault.maximum is not None and value > fault.maximum)
 
 
-def _validator_of(schema: JsonObject) -> jsonschema_rs.Validator | None:
+def _check_of(schema: JsonObject) -> _Check | None:
     canonical = canonical_json(schema)
-    return _validator(canonical) if len(canonical) <= MAX_SCHEMA else None
+    return _check(canonical) if len(canonical) <= MAX_SCHEMA else None
 
 
 @lru_cache(maxsize=512)
-def _validator(canonical: str) -> jsonschema_rs.Validator | None:
+def _check(canonical: str) -> _Check | None:
     """The schema's validator; None when it is no valid schema, or may take long."""
     schema = json.loads(canonical)
     try:
-        _count(schema, schema, {})
-        return jsonschema_rs.validator_for(schema, retriever=_refused, pattern_options=_PATTERNS)
+        parts = _count(schema, schema, {})
+        return _Check(
+            jsonschema_rs.validator_for(schema, retriever=_refused, pattern_options=_PATTERNS),
+            parts,
+        )
     except (ValueError, RecursionError):  # what the library raises for schemas are ValueErrors
         return None
 

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
-from typing import Literal
+from typing import Literal, TypeVar
 
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonObject, JsonValue, canonical_json
+from aftercall.json_values import JsonObject, JsonValue, canonical_json, exceeds
+from aftercall.models import Call, ExecutionError, FailedCall
 from retrieval import WORDS
 
 JsonType = Literal["string", "integer", "number", "boolean", "array", "object", "null"]
@@ -35,6 +36,50 @@ MAX_KEYS = 40
 """Keys of one object; one with more is a map from ids, not a record of named fields."""
 MAX_NODES = 200
 """Values inside the parameters of one call that a profile looks at, so that none is slow."""
+
+
+MAX_VALUES = 10_000
+MAX_CHARS = 256 * 1024
+"""Values and characters of text in the parameters of a call, or in a schema, beyond which these are
+not looked at, so that nobody keeps the others waiting."""
+MAX_MESSAGE = 64 * 1024
+"""Characters that are kept of a message, a stack, a context."""
+_LARGE = (500, 16 * 1024)
+CallT = TypeVar("CallT", bound=Call)
+
+
+def bounded(call: CallT) -> CallT:
+    """A call as it is kept: its texts cut, without a schema that is too large to be looked at."""
+    changes: dict[str, object] = {}
+    if exceeds(call.input_schema, MAX_VALUES, MAX_CHARS):
+        changes["input_schema"] = None
+    if call.context is not None:
+        changes["context"] = call.context[:MAX_MESSAGE]
+    error: ExecutionError | None = getattr(call, "error", None)
+    if error is not None:
+        texts = {"message": error.message, "code": error.code, "stack": error.stack}
+        cut = {name: text and text[:MAX_MESSAGE] for name, text in texts.items()}
+        changes["error"] = error.model_copy(update=cut)
+    return call.model_copy(update=changes)
+
+
+def considered(call: FailedCall) -> FailedCall:
+    """What is looked at of a call that failed: as kept, without parameters that are too large."""
+    changes: dict[str, object] = {"result": None}
+    if exceeds(call.parameters, MAX_VALUES, MAX_CHARS):
+        changes |= {"parameters": {}, "parameters_known": False}
+    if exceeds(call.error.details, MAX_VALUES, MAX_CHARS):
+        changes["error"] = call.error.model_copy(update={"details": {}})
+    return bounded(call.model_copy(update=changes))
+
+
+def is_large(call: Call) -> bool:
+    """Whether masking a call takes longer than a few milliseconds, so that it is done aside."""
+    parts: list[JsonValue] = [call.parameters, call.result, call.input_schema, call.context]
+    error: ExecutionError | None = getattr(call, "error", None)
+    if error is not None:
+        parts += [error.message, error.stack, error.details]
+    return exceeds(parts, *_LARGE)
 
 
 def value_at(parameters: JsonObject, path: Path) -> JsonValue:

@@ -1,7 +1,10 @@
 """Similar executions: `POST /similar`."""
 
+from typing import cast
+
 import numpy as np
 
+from aftercall.json_values import JsonObject, bounded_json
 from aftercall.models import SimilarExecution, SimilarRequest, SimilarResponse
 from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
@@ -10,6 +13,7 @@ from mongo.protocol import EventLog
 from retrieval.index.protocol import IndexQuery, Kind, VectorIndex
 from retrieval.log import executions
 from retrieval.memory import Memory
+from retrieval.parameters import MAX_MESSAGE
 
 
 async def find_similar(
@@ -30,8 +34,9 @@ async def find_similar(
         EmbeddingError: when the model cannot run.
         VectorIndexError: when the index cannot answer.
     """
-    parameters = redactor.parameters(request.tool_name, request.parameters)
-    context = None if request.context is None else redactor.text(request.context)
+    looked_at = bounded_json(request.parameters, max_chars=MAX_MESSAGE)
+    parameters = redactor.parameters(request.tool_name, cast("JsonObject", looked_at))
+    context = None if request.context is None else redactor.text(request.context[:MAX_MESSAGE])
     text = call_text(request.tool_name, parameters, context)
     vector = (await embedder.embed([text], "query"))[0].astype(np.float32, copy=False)
     kind: Kind = "success" if request.outcome == "success" else "reflection"

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from aftercall.background import aside
 from aftercall.change_classes import QUORUM, reads_only
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue, content_hash
@@ -62,6 +63,7 @@ from retrieval.knowledge.rules import (
 )
 from retrieval.log import session_calls
 from retrieval.memory import Memory
+from retrieval.parameters import considered, is_large
 from retrieval.proposals.case import (
     CallContext,
     Candidate,
@@ -281,7 +283,9 @@ class Suggester:
         self, workspace: str, request: SuggestRequest, principal: str = OWNER
     ) -> Question:
         """Gather all that a failed call is answered from; nothing is remembered of it."""
-        call = as_named(self._redactor.call(request.execution), principal)
+        asked = considered(request.execution)
+        masked = await aside(self._redactor.call, asked, when=is_large(asked))
+        call = as_named(masked, principal)
         tool = ToolKey(workspace, call.server_name, call.tool_name)
         reading = await self._classified(read_error(call.error, call.parameters), call)
         with stage("suggest.read_tool"):

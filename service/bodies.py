@@ -8,21 +8,22 @@ object counts with its last value, as in most parsers.
 FastAPI reads and validates bodies; `JsonRoute` gives it these bytes and these values.
 """
 
-import asyncio
 import json
 import re
 import zlib
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
 from uuid import uuid4
 
 from fastapi import Depends, Request, Response
 from fastapi.routing import APIRoute
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect
 
-from aftercall.explain import explain
+from aftercall.background import aside
+from aftercall.explain import explain, explain_request
 from aftercall.json_values import MAX_DEPTH
 from aftercall.models import MAX_BATCH, Execution, Rejection
 from service.errors import (
@@ -129,7 +130,9 @@ under load."""
 
 
 class JsonRequest(Request):
-    """A request whose body is JSON, for FastAPI."""
+    """A request whose body is JSON, for FastAPI; a large one becomes `model` beside the loop."""
+
+    model: Any = None
 
     async def body(self) -> bytes:
         """The body of a request that carries JSON.
@@ -156,16 +159,28 @@ class JsonRequest(Request):
         return body
 
     async def json(self) -> Any:
-        """The value of the body, which FastAPI has asked for before."""
-        value = await parsed(await whole_body(self), parse_json)
-        if isinstance(value, TooDeep):
-            raise InvalidProblemError(f"the body {value.message}")
-        return value
+        """The value of the body, which FastAPI has asked for before, or already its model."""
+        body = await whole_body(self)
+        model = self.model if len(body) > _INLINE_BYTES else None
+        return await parsed(body, partial(_value, model=model))
 
 
 async def parsed(body: bytes, how: Callable[[bytes], ResultT]) -> ResultT:
     """What `how` makes of a body, off the event loop when that is large."""
-    return how(body) if len(body) <= _INLINE_BYTES else await asyncio.to_thread(how, body)
+    return await aside(how, body, when=len(body) > _INLINE_BYTES)
+
+
+def _value(body: bytes, *, model: Any) -> Any:
+    value = parse_json(body)
+    if isinstance(value, TooDeep):
+        raise InvalidProblemError(f"the body {value.message}")
+    if model is None:
+        return value  # for FastAPI to validate
+    try:
+        return TypeAdapter(model).validate_python(value)
+    except ValidationError as error:
+        faults = [each | {"loc": ("body", *each["loc"])} for each in error.errors()]
+        raise InvalidProblemError(explain_request(faults, model)) from None
 
 
 class JsonRoute(APIRoute):
@@ -176,7 +191,9 @@ class JsonRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def handle_json(request: Request) -> Response:
-            return await handle(JsonRequest(request.scope, request.receive))
+            json_request = JsonRequest(request.scope, request.receive)
+            json_request.model = self.body_field and self.body_field.field_info.annotation
+            return await handle(json_request)
 
         return handle_json
 
@@ -235,7 +252,8 @@ def _record(index: int, value: object) -> Execution | Rejection:
 
 
 async def _read_records(request: Request) -> Records:
-    return await parsed(await read_body(request), parse_records)
+    body = await read_body(request)
+    return await parsed(body, parse_records)
 
 
 RecordsBody = Annotated[Records, Depends(_read_records)]

@@ -14,8 +14,7 @@ from datetime import timedelta
 from ingest.axes import AxisClusterer
 from ingest.indexer import Indexer
 from mongo.errors import StoreError
-from retrieval.index.opening import EdgePlace
-from retrieval.index.protocol import IndexModelMismatchError, VectorIndexError
+from retrieval.index.protocol import EdgePlace, IndexModelMismatchError, VectorIndexError
 from service.lifecycle import beside
 from service.logs import log_event
 from service.settings import Settings

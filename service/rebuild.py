@@ -11,8 +11,8 @@ from ingest.rebuild import rebuild as rebuild_knowledge
 from ingest.seed import load_seed
 from mongo.errors import StoreInUseError
 from mongo.protocol import Store
-from retrieval.index.opening import INDEX_FACT, EdgePlace, destroy_index, next_index_name
-from retrieval.index.protocol import VectorIndex
+from retrieval.index.opening import INDEX_FACT, destroy_index, next_index_name
+from retrieval.index.protocol import EdgePlace, VectorIndex
 from service.archive import refuse_half_imported
 from service.cli.options import seldom
 from service.lifecycle import COMMAND_PATIENCE_S, when_it_answers

@@ -19,6 +19,7 @@ from aftercall.process import http_server
 from aftercall.stages import measured_by
 from retrieval.log import counts
 from service.app import create_app
+from service.connections import KEEP_ALIVE_S, bounded_protocol
 from service.context import Context, Lifecycle, open_context
 from service.learning import open_learning
 from service.lifecycle import (
@@ -69,9 +70,6 @@ def traced(settings: Settings) -> Iterator[Callable[[ASGIApp], ASGIApp]]:
 
 
 logger = logging.getLogger(__name__)
-_KEEP_ALIVE_S = 65
-"""Idle connections are kept a little longer than the minute that clients and proxies commonly keep
-them, so that it is the client that closes and no request meets a closing connection."""
 
 
 async def serve(
@@ -87,12 +85,13 @@ async def serve(
     with traced(settings) as with_spans:
         server = http_server(
             with_spans(create_app(settings, lifecycle)),
+            http=bounded_protocol(settings.limits),
             ws="none",
             lifespan="off",
             access_log=False,
             log_config=None,
             server_header=False,
-            timeout_keep_alive=_KEEP_ALIVE_S,
+            timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=max(1, round(settings.server.shutdown_s)),
         )
         with stopped_by_signals() as stopping:

@@ -250,6 +250,11 @@ class LimitSettings(Section):
     """Largest body after unpacking, where packed ones are taken (`/v1/traces`)."""
     body_timeout_s: float = Field(30.0, gt=0, le=3600)
     """Seconds in which a request body has to arrive."""
+    head_timeout_s: float = Field(10.0, gt=0, le=3600)
+    """Seconds in which the head of a request has to arrive, also the first one of a connection."""
+    connections: int = Field(1000, ge=10, le=1_000_000)
+    """Connections that are open at a time; further ones are answered 503. Fewer, where the process
+    may not open as many files."""
 
 
 class MetricsSettings(Section):

@@ -21,16 +21,20 @@ from mongo.sqlite.store import open_sqlite_store
 from retrieval.index.opening import (
     INDEX_FACT,
     CurrentIndex,
-    EdgePlace,
-    IndexPlace,
     Patience,
-    QdrantPlace,
     destroy_index,
     index_name,
     list_indexes,
     open_index,
 )
-from retrieval.index.protocol import IndexInUseError, VectorIndex, VectorIndexError
+from retrieval.index.protocol import (
+    EdgePlace,
+    IndexInUseError,
+    IndexPlace,
+    QdrantPlace,
+    VectorIndex,
+    VectorIndexError,
+)
 from retrieval.knowledge.documents import CommonMistakes
 from retrieval.log import counts
 from retrieval.memory import Memory

@@ -8,7 +8,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from aftercall.json_values import content_hash
+from aftercall.background import aside
+from aftercall.json_values import content_hash, exceeds
 from aftercall.models import FailureMark, MarkedFailure, Tool, ToolSpec
 from mongo.contents import (
     Called,
@@ -33,6 +34,7 @@ from retrieval.fitness.registry import (
 from retrieval.fitness.score import quality_of, trials_of
 from retrieval.fitness.statistics import NO_VERSION
 from retrieval.log import executions
+from retrieval.parameters import MAX_CHARS, MAX_VALUES
 from service.context import Context
 
 _MAX_MESSAGE = 10_000
@@ -52,9 +54,15 @@ async def put_tool(context: Context, workspace: str, tool_id: str, spec: ToolSpe
     """Register a tool or replace it; one that is there as it is stays, with its time.
 
     Raises:
+        InvalidChangeError: it is larger than what is looked at.
         RefusedError: `evolvedFrom` leads back to the tool.
     """
-    spec = context.redactor.tool(spec)
+    if exceeds([spec.input_schema, spec.implementation, spec.description], MAX_VALUES, MAX_CHARS):
+        raise InvalidChangeError(
+            "inputSchema, implementation and description hold more than "
+            f"{MAX_VALUES:,} values or {MAX_CHARS:,} characters; shorten lists of values"
+        )
+    spec = await aside(context.redactor.tool, spec)
     async with context.changing:
         registry = await context.memory.registry(workspace)
         circle = find_cycle(tool_id, spec.evolved_from, registry)

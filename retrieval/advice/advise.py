@@ -30,6 +30,7 @@ from retrieval.confidence import lower_bound
 from retrieval.edits import edit_key
 from retrieval.knowledge.documents import SeedEntry
 from retrieval.knowledge.rules import TRANSIENT
+from retrieval.parameters import MAX_CHARS, MAX_VALUES
 from retrieval.proposals.case import Advice, CallContext, Case, NoAdvice, Trials, quoted
 from retrieval.reading.category import Refusal, is_unknown_tool, refusal_of
 from retrieval.reading.faults import Fault
@@ -347,7 +348,7 @@ _NOTHING = (
 )
 _UNSEEN = (
     "the parameters of the call are not known, so no change of them can be told; ask again with "
-    "them"
+    f"them, of at most {MAX_VALUES:,} values and {MAX_CHARS:,} characters"
 )
 _OF_VALUES = frozenset({"not_found", "not_allowed", "invalid", "bad_format"})
 

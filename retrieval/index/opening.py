@@ -18,7 +18,9 @@ from typing import Any, TypeVar
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.edge_shard import remove_folder
 from retrieval.index.protocol import (
+    EdgePlace,
     Hit,
+    IndexPlace,
     IndexPoint,
     IndexQuery,
     VectorIndex,
@@ -38,32 +40,6 @@ _LOOK_AGAIN_S = 1.0
 looks whether it is over."""
 T = TypeVar("T")
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class EdgePlace:
-    """Embedded indexes, each in a folder of this one, for one process."""
-
-    folder: Path
-
-
-@dataclass(frozen=True, slots=True)
-class QdrantPlace:
-    """Collections on a Qdrant server; shown without key and address, which may hold a password."""
-
-    url: str = field(repr=False)
-    """`http://host:port`, `https://...` for TLS, or `local:DIR` for the client's own slow store."""
-    api_key: str | None = field(default=None, repr=False)
-    grpc_port: int = 6334
-    prefix: str = "aftercall"
-    """What the collections' names begin with, before a hyphen."""
-    shards: int = 1
-    replicas: int = 1
-    write_consistency: int = 1
-    timeout_s: float = 20.0
-
-
-IndexPlace = EdgePlace | QdrantPlace
 
 
 def index_name(fact: str | None) -> str:

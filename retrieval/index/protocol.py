@@ -7,7 +7,8 @@ and fields, BM25's term frequencies, and how rows become hits.
 
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -32,6 +33,32 @@ VERSION = "version"
 OF_A_HIT = [WORKSPACE, TOOL, SERVER, VERSION]
 """Fields of the payload that a hit repeats."""
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class EdgePlace:
+    """Embedded indexes, each in a folder of this one, for one process."""
+
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class QdrantPlace:
+    """Collections on a Qdrant server; shown without key and address, which may hold a password."""
+
+    url: str = field(repr=False)
+    """`http://host:port`, `https://...` for TLS, or `local:DIR` for the client's own slow store."""
+    api_key: str | None = field(default=None, repr=False)
+    grpc_port: int = 6334
+    prefix: str = "aftercall"
+    """What the collections' names begin with, before a hyphen."""
+    shards: int = 1
+    replicas: int = 1
+    write_consistency: int = 1
+    timeout_s: float = 20.0
+
+
+IndexPlace = EdgePlace | QdrantPlace
 
 
 class VectorIndexError(Exception):

@@ -33,7 +33,6 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
 
 from retrieval.index import protocol as p
-from retrieval.index.opening import QdrantPlace
 
 LOCAL = "local:"
 """What an address begins with that names a folder of the client's own store."""
@@ -81,7 +80,7 @@ class Connection:
         VectorIndexError: when the address, the key or the folder will not do.
     """
 
-    def __init__(self, place: QdrantPlace) -> None:
+    def __init__(self, place: p.QdrantPlace) -> None:
         self._closed = False
         self._folder: str | None = None
         if place.url == LOCAL:
@@ -205,7 +204,7 @@ def translate(error: Exception, *, what: str, where: str) -> p.VectorIndexError:
     return p.VectorIndexError(f"{said}; {_CURES.get(code, f'see the log of Qdrant; {_REBUILD}')}")
 
 
-def collection_config(place: QdrantPlace, *, dimension: int, fingerprint: str) -> dict[str, Any]:
+def collection_config(place: p.QdrantPlace, *, dimension: int, fingerprint: str) -> dict[str, Any]:
     """The arguments of `create_collection`, but for the name.
 
     The vectors lie on disk in half precision (the cosine of unit vectors changes by some 2e-5), one
@@ -254,7 +253,7 @@ def payload_indexes() -> dict[str, models.KeywordIndexParams]:
 
 
 async def ensure_collection(
-    connection: Connection, name: str, place: QdrantPlace, *, dimension: int, fingerprint: str
+    connection: Connection, name: str, place: p.QdrantPlace, *, dimension: int, fingerprint: str
 ) -> int:
     """Make the collection if there is none, and what is missing of a half-made one.
 
@@ -446,7 +445,7 @@ class QdrantIndex:
 
     @classmethod
     async def open(
-        cls, place: QdrantPlace, name: str, *, dimension: int, fingerprint: str
+        cls, place: p.QdrantPlace, name: str, *, dimension: int, fingerprint: str
     ) -> "QdrantIndex":
         """Open the index in a collection, or make it. The caller closes it.
 
@@ -542,7 +541,7 @@ class QdrantIndex:
             )
 
 
-async def delete_collection(place: QdrantPlace, name: str) -> None:
+async def delete_collection(place: p.QdrantPlace, name: str) -> None:
     """As `opening.destroy_index`."""
     collection = f"{place.prefix}-{name}"
     async with aclosing(Connection(place)) as connection:
@@ -551,7 +550,7 @@ async def delete_collection(place: QdrantPlace, name: str) -> None:
                 await client.delete_collection(collection)
 
 
-async def list_names(place: QdrantPlace) -> list[str]:
+async def list_names(place: p.QdrantPlace) -> list[str]:
     """What follows the prefix in the names of all collections that have it."""
     prefix = f"{place.prefix}-"
     async with aclosing(Connection(place)) as connection:

@@ -18,7 +18,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -38,6 +38,20 @@ def in_thread(call: Callable[[], T]) -> "asyncio.Future[T]":
     Must be called in a running loop.
     """
     return asyncio.wrap_future(_started(call))
+
+
+_LARGE = ThreadPoolExecutor(2, thread_name_prefix="aftercall-large")
+
+
+async def aside(call: Callable[..., T], *given: Any, when: bool = True) -> T:
+    """What `call` returns: made in one of two threads beside the loop `when` that takes long.
+
+    Two, so that the loop waits for no more than those, however much is asked.
+    """
+    if not when:
+        return call(*given)
+    run = contextvars.copy_context().run
+    return await asyncio.get_running_loop().run_in_executor(_LARGE, run, call, *given)
 
 
 def _started(call: Callable[[], T]) -> "Future[T]":

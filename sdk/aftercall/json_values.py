@@ -198,7 +198,26 @@ def canonical_json(value: JsonValue) -> str:
 
     `1` and `1.0` differ: a tool may tell them apart.
     """
-    return _CANONICAL.encode(value)
+    # The encoder in C lets no other thread run meanwhile; this one does, and is slower.
+    is_large = exceeds(value, 2_000, sys.maxsize)
+    return "".join(_CANONICAL.iterencode(value)) if is_large else _CANONICAL.encode(value)
+
+
+def exceeds(value: JsonValue, values: int, chars: int) -> bool:
+    """Whether a value holds more values than that, or more characters of text; stops there."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, str):
+            chars -= len(each)
+        elif isinstance(each, dict | list):
+            values -= len(each)
+            if values >= 0:
+                chars -= sum(map(len, each)) if isinstance(each, dict) else 0
+                waiting.extend(each.values() if isinstance(each, dict) else each)
+        if values < 0 or chars < 0:
+            return True
+    return False
 
 
 def content_hash(value: JsonValue) -> str:

@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse
 from aftercall.json_values import MAX_INTEGER
 from aftercall.models import ErrorResponse
 
-_ALWAYS = {"403", "500"}
+_ALWAYS = {"403", "414", "431", "500"}
 _OF_BODIES = {"400", "408", "413", "415", "422"}
 _WITHOUT_STORES = {"/healthz", "/metrics"}
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from fastapi import APIRouter, Request, Response
 
+from aftercall.background import aside
 from aftercall.json_values import JsonValue
 from aftercall.models import Execution, RecordReceipt
 from ingest.formats.calls import Unreadable
@@ -23,6 +24,7 @@ from ingest.formats.otlp.reading import (
 from ingest.formats.otlp.spans import OtlpError, Place, TooManySpansError, where
 from retrieval.log import execution
 from retrieval.log import executions as stored_executions
+from retrieval.parameters import is_large
 from service.bodies import RecordsBody, TooDeep, gunzip, parse_json, unsupported, whole_body
 from service.context import Context
 from service.errors import (
@@ -70,7 +72,7 @@ async def read_execution(execution_id: ExecutionId, space: CurrentSpace) -> Exec
     found = await execution(space.context.store.events, space.workspace, execution_id)
     if found is None:
         raise NotFoundProblemError("there is no execution of that id")
-    return space.context.redactor.call(found)
+    return await aside(space.context.redactor.call, found, when=is_large(found))
 
 
 ResultT = TypeVar("ResultT")

@@ -17,14 +17,14 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 import httpx2
-import uvicorn
 
 from aftercall.models import Execution
-from aftercall.process import bind, url_of
+from aftercall.process import bind, http_server, url_of
 from mongo.records import Commit, Row, ToolKey, encoded
 from retrieval.health.record import KnownHealth
 from retrieval.memory import HEALTH, TROUBLE, USED, tool_row
 from service.app import create_app
+from service.connections import bounded_protocol
 from service.context import Context, Lifecycle, open_context
 from service.server import loop_factory
 from service.settings import DataSettings, EmbeddingSettings, RetentionSettings, Settings
@@ -164,11 +164,9 @@ def running(settings: Settings, port: int = 0) -> Iterator[RunningService]:
     """Open the services of `settings` and serve them until the block ends."""
     listener = bind("127.0.0.1", port)
     lifecycle = Lifecycle()
-    server = uvicorn.Server(
-        uvicorn.Config(
-            create_app(settings, lifecycle), ws="none", lifespan="off",
-            access_log=False, log_config=None,
-        )
+    server = http_server(
+        create_app(settings, lifecycle), http=bounded_protocol(settings.limits), ws="none",
+        lifespan="off", access_log=False, log_config=None,
     )  # fmt: skip
     loops: list[asyncio.AbstractEventLoop] = []
     faults: list[BaseException] = []

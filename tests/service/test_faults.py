@@ -80,7 +80,7 @@ def test_the_unexpected_is_a_500_whose_id_is_in_the_log_without_its_text(
 ) -> None:
     """The caller learns nothing of the internals, the log nothing of the call."""
 
-    async def broken(*_: object) -> None:
+    async def broken(*_: object, **__: object) -> None:
         raise RuntimeError("topK of the secret query was 50")
 
     monkeypatch.setattr(type(own_service.context.suggester), "suggest", broken)

@@ -2,7 +2,7 @@
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import (
@@ -12,6 +12,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     PlainValidator,
     Strict,
     StringConstraints,
@@ -104,10 +105,12 @@ Timestamp = Annotated[
 ]
 """A moment in UTC, of the years 1970 to 2199; RFC 3339 on the wire, with any zone on input."""
 
+# Without it pydantic asks a Python function for the type of each value inside.
+_AS_IT_IS = PlainSerializer(lambda value: value, return_type=Any)
 Object = Annotated[
-    JsonObject, PlainValidator(check_json_object), WithJsonSchema({"type": "object"})
+    JsonObject, PlainValidator(check_json_object), _AS_IT_IS, WithJsonSchema({"type": "object"})
 ]
 """A JSON object of plain, finite, clean values (see `aftercall.json_values`)."""
 
-Json = Annotated[JsonValue, PlainValidator(check_json_value), WithJsonSchema({})]
+Json = Annotated[JsonValue, PlainValidator(check_json_value), _AS_IT_IS, WithJsonSchema({})]
 """Any plain JSON value."""

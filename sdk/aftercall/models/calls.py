@@ -54,7 +54,10 @@ class ExecutionError(WireModel):
     type: Annotated[Name, _nothing_as("Error", Name | None)] = Field(
         default="Error", examples=["ValidationError"]
     )
-    message: Text = Field(examples=["Invalid parameter: topK must be <= 10"])
+    message: Text = Field(
+        examples=["Invalid parameter: topK must be <= 10"],
+        description="Its first 65,536 characters are kept, as of `code` and `stack`.",
+    )
     code: Annotated[
         Text | None,
         BeforeValidator(_code_as_text),
@@ -102,7 +105,10 @@ class Call(WireModel):
         description="False, with no parameters, when the reporter of the call did not see them: "
         "the call counts, and nothing is learned of parameters from it.",
     )
-    context: Text | None = Field(default=None, description="What the agent was trying to do.")
+    context: Text | None = Field(
+        default=None,
+        description="What the agent was trying to do; its first 65,536 characters are kept.",
+    )
     duration_ms: float = Field(default=0.0, ge=0, strict=True, examples=[245.0])
     """Milliseconds."""
     result: Json = None
@@ -114,7 +120,11 @@ class Call(WireModel):
     attempt: Annotated[int, Field(ge=1, le=1000), *WHOLE] = 1
     repair_of: Id | None = Field(default=None, description="The failed execution this one mends.")
     suggestion_id: Id | None = Field(default=None, description="The suggestion this call followed.")
-    input_schema: Object | None = Field(default=None, description="The tool's live input schema.")
+    input_schema: Object | None = Field(
+        default=None,
+        description="The tool's live input schema; one of more than 10,000 values or 262,144 "
+        "characters of text is neither looked at nor kept.",
+    )
 
     @model_validator(mode="after")
     def _unknown_parameters_are_none(self) -> Self:

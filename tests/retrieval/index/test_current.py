@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from retrieval.index.opening import CurrentIndex, EdgePlace, Patience, next_index_name, open_index
+from retrieval.index.opening import CurrentIndex, Patience, next_index_name, open_index
 from retrieval.index.protocol import (
+    EdgePlace,
     Hit,
     IndexPoint,
     IndexQuery,

@@ -9,9 +9,9 @@ import grpc
 import pytest
 from qdrant_client import models
 
-from retrieval.index.opening import QdrantPlace
 from retrieval.index.protocol import (
     IndexModelMismatchError,
+    QdrantPlace,
     VectorIndexError,
     VectorIndexUnavailableError,
 )
@@ -34,7 +34,7 @@ SECRET = "sk-very-secret"  # noqa: S105 - of no server
 
 OPEN_LOCAL = """
 import sys
-from retrieval.index.opening import QdrantPlace
+from retrieval.index.protocol import QdrantPlace
 from retrieval.index.qdrant import Connection
 
 Connection(QdrantPlace("local:" + sys.argv[1]))

@@ -14,12 +14,10 @@ import pytest
 from ingest.seed import load_seed
 from retrieval.index.opening import (
     FIRST_INDEX,
-    EdgePlace,
-    QdrantPlace,
     destroy_index,
     open_index,
 )
-from retrieval.index.protocol import Hit, IndexPoint
+from retrieval.index.protocol import EdgePlace, Hit, IndexPoint, QdrantPlace
 from tests.embeddings.tool_errors import GROUPS
 from tests.retrieval.index.documents import DIMENSION, point, question
 from tests.retrieval.index.servers import NEEDS_SERVER, server_place
