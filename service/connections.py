@@ -8,12 +8,10 @@ import logging
 import time
 from asyncio import TimerHandle, Transport
 from collections.abc import Callable
-from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from aftercall.models import ErrorBody, ErrorResponse
-from service.errors import ProblemError, UnavailableError
 from service.logs import log_event
 from service.settings import LimitSettings
 
@@ -84,7 +82,7 @@ class _BoundedProtocol(HttpToolsProtocol):
         if self._is_over or self.transport.is_closing():
             return
         if self._is_refused:
-            self._refuse(UnavailableError("busy", "too many connections; try again shortly"))
+            self._refuse(503, "busy", "too many connections; try again shortly")
             return
         is_idle = self.cycle is None or self.cycle.response_complete
         if self._late is None and is_idle:
@@ -113,41 +111,27 @@ class _BoundedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  # uvicorn's
         """What could not be parsed, or is too long to be."""
         if len(getattr(self, "url", b"")) > MAX_ADDRESS:
-            problem = ProblemError(
-                414, "address_too_long", f"the address is longer than {MAX_ADDRESS:,} bytes"
+            self._refuse(
+                414, "address_too_long", f"the address has more than {MAX_ADDRESS:,} bytes"
             )
         elif self._head_bytes > MAX_HEAD:
-            problem = ProblemError(
-                431, "head_too_large", f"the headers are longer than {MAX_HEAD:,} bytes"
-            )
+            self._refuse(431, "head_too_large", f"the headers have more than {MAX_HEAD:,} bytes")
         else:
-            problem = ProblemError(400, "malformed_http", "this is no HTTP request; see /docs")
-        self._refuse(problem)
+            self._refuse(400, "malformed_http", "this is no HTTP request; see /docs")
 
     def _too_late(self) -> None:
         if self._is_in_head:
-            self._refuse(
-                ProblemError(
-                    408,
-                    "request_timeout",
-                    f"the head did not arrive within {self.head_timeout_s:g} seconds",
-                )
-            )
+            late = f"the head did not arrive within {self.head_timeout_s:g} seconds"
+            self._refuse(408, "request_timeout", late)
         else:
             self.transport.close()
 
-    def _refuse(self, problem: ProblemError) -> None:
+    def _refuse(self, status: int, code: str, message: str) -> None:
         """Answer beside the app; close when the client has read that, or a second later."""
-        error = ErrorBody(code=problem.code, message=problem.message)
-        body = ErrorResponse(error=error).model_dump_json().encode()
-        given: dict[str, Any] = {
-            **(problem.headers or {}),
-            "content-type": "application/json",
-            "content-length": len(body),
-            "connection": "close",
-        }
-        head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
-        self.transport.write(STATUS_LINE[problem.status_code] + head.encode() + b"\r\n" + body)
+        body = ErrorResponse(error=ErrorBody(code=code, message=message)).model_dump_json().encode()
+        head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
+        head += "connection: close\r\nretry-after: 1\r\n\r\n"
+        self.transport.write(STATUS_LINE[status] + head.encode() + body)
         # To close at once, with bytes of the client unread, would take the answer from it.
         self.transport.write_eof()
         self._is_over = True
@@ -166,12 +150,8 @@ class _BoundedProtocol(HttpToolsProtocol):
         kind, now = type(self), time.monotonic()
         kind.refused += 1
         if now - kind.logged_at > _LOG_EVERY_S:
+            cure = "raise AFTERCALL_LIMITS_CONNECTIONS, or find who keeps them open"
             log_event(
-                logger,
-                "connections refused",
-                level="warning",
-                refused=kind.refused,
-                open=len(self.connections),
-                cure="raise AFTERCALL_LIMITS_CONNECTIONS, or find who keeps them open",
+                logger, "connections refused", level="warning", refused=kind.refused, cure=cure
             )
             kind.refused, kind.logged_at = 0, now

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from retrieval.index.opening import CurrentIndex, QdrantPlace
-from retrieval.index.protocol import VectorIndex
+from retrieval.index.opening import CurrentIndex
+from retrieval.index.protocol import QdrantPlace, VectorIndex
 from retrieval.index.qdrant import Connection, QdrantIndex
 from service.stores import open_named
 from tests.service.running_service import (

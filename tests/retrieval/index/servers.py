@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from retrieval.index.opening import QdrantPlace
+from retrieval.index.protocol import QdrantPlace
 
 URL = os.environ.get("AFTERCALL_TEST_QDRANT_URL")
 

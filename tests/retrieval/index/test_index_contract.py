@@ -14,14 +14,18 @@ import pytest
 from embeddings.embedders import hashed_vector
 from retrieval.index.opening import (
     FIRST_INDEX,
-    EdgePlace,
-    IndexPlace,
-    QdrantPlace,
     destroy_index,
     list_indexes,
     open_index,
 )
-from retrieval.index.protocol import IndexModelMismatchError, VectorIndex, VectorIndexError
+from retrieval.index.protocol import (
+    EdgePlace,
+    IndexModelMismatchError,
+    IndexPlace,
+    QdrantPlace,
+    VectorIndex,
+    VectorIndexError,
+)
 from tests.embeddings.tool_errors import GROUPS
 from tests.retrieval.index.documents import DIMENSION, document_id, nearly, point, question
 from tests.retrieval.index.servers import NEEDS_SERVER, server_place

@@ -6,15 +6,13 @@ import pytest
 
 from retrieval.index.opening import (
     FIRST_INDEX,
-    EdgePlace,
-    QdrantPlace,
     destroy_index,
     index_name,
     list_indexes,
     next_index_name,
     open_index,
 )
-from retrieval.index.protocol import VectorIndexError
+from retrieval.index.protocol import EdgePlace, QdrantPlace, VectorIndexError
 from tests.retrieval.index.documents import DIMENSION, point
 from tests.retrieval.index.servers import NEEDS_SERVER, server_place
 
