@@ -176,9 +176,11 @@ def _learn(cache: WorkspaceCache, batch: Batch, event: Event, learned: Learned) 
             _count_outcome(cache, replace(content, agent=agent), event.position)
         case FailureRecord():
             called = content.called or _called(batch, event, content.execution_id)
-            trials.learn_mark(cache, content, called, event.position)
+            mark = replace(content, principal=event.principal)
+            trials.learn_mark(cache, mark, called, event.position)
         case CorrectionRecord():
             called = content.called or _called(batch, event, content.execution_id)
+            content = replace(content, principal=event.principal)
             if called is None:
                 cache.made(CALL, content.execution_id).waiting.append(content)
                 cache.put(CALL, content.execution_id)

@@ -28,8 +28,15 @@ from aftercall.outcomes import referral_of
 from embeddings.text import MAX_TEXT
 from ingest.learner import session_of
 from ingest.workspace import WorkspaceCache
-from mongo.contents import Called, CorrectionRecord, FailureRecord, StoredExecution, plain
-from mongo.records import ToolKey
+from mongo.contents import (
+    BETWEEN,
+    Called,
+    CorrectionRecord,
+    FailureRecord,
+    StoredExecution,
+    plain,
+)
+from mongo.records import OWNER, ToolKey
 from retrieval.boundaries.axes import normalised_axes
 from retrieval.fitness.statistics import (
     MAX_NEGATIVE_TAGS,
@@ -58,12 +65,14 @@ from retrieval.health.record import (
     method_to_update,
     remember_event,
     remember_referral,
+    remember_user,
     short,
 )
 from retrieval.health.signals import breaches_of, count_breach, is_earlier, method_of, weakness_of
 from retrieval.knowledge.documents import MAX_EXECUTION_IDS, Document, document_id
 from retrieval.knowledge.rules import remember
 from retrieval.memory import AXES, CALL, DOCUMENT, HEALTH, STATISTICS, TROUBLE, USED, tool_row
+from retrieval.principals import key_mark
 from retrieval.reading.reader import ErrorReading
 
 _MAX_MESSAGE = 500
@@ -89,7 +98,7 @@ def learn_trial(
     version = execution.tool_version or NO_VERSION
     is_referral = reading is not None and reading.category == "wrong_tool_boundary"
     kind: TrialKind = "referral" if is_referral else execution.outcome
-    trial = trial_of(at, execution.execution_id, kind)
+    trial = trial_of(at, execution.execution_id, kind, stored.principal)
     marked = _counted(cache, tool, execution.execution_id)
     if marked is None:
         known.version_to_update(version).add(trial, at)
@@ -115,7 +124,8 @@ def learn_mark(
     """Count a marked failure, in place; `called` is the call of its tool that it names."""
     known, at = cache.made(STATISTICS, tool_row(mark.tool)), mark.marked_at
     version = mark.version or NO_VERSION
-    trial = trial_of(at, mark.execution_id or mark.mark_id, mark.severity)
+    named = mark.execution_id or mark.mark_id
+    trial = trial_of(at, named, mark.severity, mark.principal)
     before = None
     if mark.execution_id is not None:
         before = _counted(cache, mark.tool, mark.execution_id)
@@ -127,7 +137,8 @@ def learn_mark(
         before = None
     outcome = None if before is None else before.outcome
     known.version_to_update(version).add(trial, at, outcome)
-    _remember_tags(known.negative_tags, mark.negative_tags, at)
+    by = f"{key_mark(mark.principal)}{BETWEEN}" if mark.principal != OWNER else ""
+    _remember_tags(known.negative_tags, tuple(by + tag for tag in mark.negative_tags), at)
     use = _Use(
         tool=mark.tool,
         version=version,
@@ -148,7 +159,7 @@ def learn_corrected(
     tool, at = called.tool, correction.corrected_at
     known = cache.made(STATISTICS, tool_row(tool))
     own_version = called.version or NO_VERSION
-    trial = trial_of(at, correction.execution_id, "low")
+    trial = trial_of(at, correction.execution_id, "low", correction.principal)
     before = _counted(cache, tool, correction.execution_id) or Counted(own_version, called.outcome)
     known.version_to_update(before.version).add(trial, at, before.outcome)
     _count(cache, tool, correction.execution_id, Counted(before.version, "failure"))
@@ -324,6 +335,7 @@ def learn_health(
     """Count an execution, in place; whether it named boundary axes. `reading` is of its error."""
     execution, at = stored.execution, stored.execution.timestamp
     known = cache.made(HEALTH, tool_row(stored.tool_key))
+    remember_user(known, stored.principal)
     if reading is None:
         why = weakness_of(execution)
         _count_call(known, execution, None)
@@ -383,7 +395,9 @@ def learn_correction(cache: WorkspaceCache, correction: CorrectionRecord, called
         kind=correction.kind,
         text=short(correction.text),
         axes=list(axes)[:_MAX_AXES],
+        by=key_mark(correction.principal),
     )
+    remember_user(known, correction.principal)
     known.corrections.add(at)
     remember_event(known.recent_corrections, corrected)
     _in_trouble(known, at)

@@ -214,6 +214,8 @@ class FailureRecord:
     execution_id: str | None = None
     called: Called | None = None
     """The call that it is about, where that was recorded before it."""
+    principal: str = OWNER
+    """As its event says, once it is read from there."""
 
 
 def mark_event(mark: FailureRecord, principal: str = OWNER) -> Event:
@@ -234,6 +236,8 @@ class CorrectionRecord:
     agent: str | None = None
     called: Called | None = None
     """The call that it is about, where that was recorded before it."""
+    principal: str = OWNER
+    """As its event says, once it is read from there."""
 
 
 def correction_event(correction: CorrectionRecord, principal: str = OWNER) -> Event:

@@ -463,6 +463,7 @@ def _advised(case: Case, advice: Advice) -> RankedSuggestion:
     confidence = lower_bound(trials)
     if not ids:  # what rests on the error alone is no surer than its reading
         confidence = min(confidence, case.reading.confidence)
+    confidence = min(confidence, SURE) if advice.is_strange else confidence
     is_retry, is_first = advice.action == "retry_unchanged", advice.action == "call_first"
     unchanged = case.parameters if case.parameters_known else None
     suggestion = Suggestion(

@@ -1,7 +1,7 @@
 """Reading a store as what it holds: executions, marks, histories of promotions, and how much."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from aftercall.models import Execution
@@ -33,7 +33,7 @@ async def executions(log: EventLog, workspace: str, ids: Sequence[str]) -> list[
 async def marks(log: EventLog, tool: ToolKey, limit: int) -> list[FailureRecord]:
     """The latest marked failures of one tool, newest first."""
     found = await log.latest(tool.workspace, "mark", limit, tool=tool)
-    return [decoded(FailureRecord, each.data) for each in found]
+    return [replace(decoded(FailureRecord, e.data), principal=e.principal) for e in found]
 
 
 async def promotion_history(

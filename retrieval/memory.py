@@ -243,9 +243,9 @@ class Memory:
         scaling = await self._kept_result(workspace, CALIBRATION, Scaling)
         return shipped() if scaling is None else shipped().model_copy(update={"scaling": scaling})
 
-    async def tool(self, tool: ToolKey) -> StoredTool | None:
-        """The registered tool that executions name so: the latest put, when several share it."""
-        return (await self.registry(tool.workspace)).named(tool)
+    async def tool(self, tool: ToolKey, principal: str | None = None) -> StoredTool | None:
+        """The registered tool that executions name so, as `Registry.named`."""
+        return (await self.registry(tool.workspace)).named(tool, principal)
 
     async def called(self, workspace: str, limit: int) -> list[ToolKey]:
         """Tools that were called, the latest used first; not cached."""
@@ -399,7 +399,10 @@ def _decoded(kind: RowKind[V], rows: Sequence[Row]) -> dict[str, V]:
     read: dict[str, V] = {}
     for row in rows:
         time.sleep(0)
-        read[row.key] = kind.decode(row)
+        value: Any = kind.decode(row)
+        if isinstance(value, KnownHealth):
+            value = value.fair()
+        read[row.key] = value
     return read
 
 

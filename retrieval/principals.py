@@ -6,7 +6,7 @@ all is the owner's, and marks have no such part.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from hashlib import sha256
 from typing import TypeVar
 
@@ -62,15 +62,20 @@ def capped(marks: Iterable[str], beside: Iterable[str] = ()) -> int:
     return sum(min(MOST_OF_ONE, count) for count in counts.values())
 
 
-def heard(said: Sequence[T], whose: Callable[[T], Hashable], own: Hashable) -> list[T]:
+def fairly_heard(
+    said: Sequence[T], whose: Callable[[T], str], own: str | None = None, *, least: int = 0
+) -> list[T]:
     """What the one who asks hears: all of its own, of each other at most as much as of all but it.
 
-    So nobody hears what one stranger alone says. The order stays; of each the last ones are heard.
+    So nobody hears what one stranger alone says, beyond the `least`. The order stays; of each the
+    last ones are heard. `own` is the mark of the asker's principal; None for everybody's ears.
     """
     counts = Counter(map(whose, said))
     if counts.keys() <= {own}:
         return list(said)
-    room = {of: count if of == own else len(said) - count for of, count in counts.items()}
+    room = {
+        of: count if of == own else max(least, len(said) - count) for of, count in counts.items()
+    }
     kept: list[T] = []
     for each in reversed(said):
         room[whose(each)] -= 1

@@ -64,6 +64,7 @@ from retrieval.knowledge.rules import (
 from retrieval.log import session_calls
 from retrieval.memory import Memory
 from retrieval.parameters import considered, is_large
+from retrieval.principals import key_mark, principal_of
 from retrieval.proposals.case import (
     CallContext,
     Candidate,
@@ -104,11 +105,13 @@ def _candidate(
     like: Sequence[tuple[Hit, Document]],
     known: Mapping[ToolKey, ToolKnowledge | None],
 ) -> Candidate:
+    by = set(map(key_mark, stored.principals))
     if not like:
-        return Candidate(stored.tool)
+        return Candidate(stored.tool, principals=frozenset(by))
     nearest, document = max(like, key=lambda pair: pair[0].similarity)
     knowledge = known.get(stored.tool_key)
     profiles = list(knowledge.profiles.values()) if knowledge else []
+    users = {principal_of(agent) for profile in profiles for agent in profile.agents}
     agents = {agent for _, each in like for agent in each.agents}
     return Candidate(
         stored.tool,
@@ -117,6 +120,7 @@ def _candidate(
         failures=sum(profile.failures for profile in profiles),
         sessions=max(len(agents), _sessions(profiles)),
         execution_ids=tuple(document.execution_ids[-3:]),
+        principals=frozenset(by | users),
     )
 
 
@@ -161,7 +165,7 @@ async def _call_context(
         server_name=tool.server_name,
         attempt=call.attempt,
         repeats=_repeats(call, reading, knowledge, now),
-        recoveries=await _recoveries(tool.workspace, reading, knowledge, memory),
+        recoveries=await _recoveries(tool.workspace, reading, knowledge, memory, call.agent),
         others=await _other_tools(tool.workspace, memory, hits_anywhere) if others else (),
         referrals=await _referrals(tool, reading, memory),
         may_show=may_show,
@@ -209,14 +213,18 @@ def _repeats(
 
 
 async def _recoveries(
-    workspace: str, reading: ErrorReading, knowledge: ToolKnowledge | None, memory: Memory
+    workspace: str,
+    reading: ErrorReading,
+    knowledge: ToolKnowledge | None,
+    memory: Memory,
+    agent: str,
 ) -> tuple[RecoveryTimes, ...]:
-    """The tool's own, then those of all tools of the workspace."""
+    """The tool's own, then those of all tools of the workspace, as the one who asks hears them."""
     if reading.category not in TRANSIENT:
         return ()
     everywhere = await memory.knowledge(workspace_wide(workspace))
     found = (each.recoveries.get(reading.category) for each in (knowledge, everywhere) if each)
-    return tuple(times for times in found if times)
+    return tuple(times.heard_by(agent) for times in found if times)
 
 
 _SIMILAR = 5
@@ -290,7 +298,7 @@ class Suggester:
         reading = await self._classified(read_error(call.error, call.parameters), call)
         with stage("suggest.read_tool"):
             knowledge = await self._memory.knowledge(tool)
-            registered = await self._memory.tool(tool)
+            registered = await self._memory.tool(tool, principal)
         binds = self._quorum == 1 or (registered is not None and registered.binds(principal))
         annotations = trusted_hints(request.annotations, registered, binds=binds)
         (hits, near_seeds, anywhere), earlier = await asyncio.gather(

@@ -5,9 +5,9 @@
 `make bench-quality` installs what it needs beside the project (`bfcl-eval`, matplotlib), then runs
 it.
 A dataset that is not there is named and left out. `--only` measures some parts and writes nothing,
-but for `choosing`, `regret`, `boundaries`, `memory`, `kinds` and `traps`, which have pages of their
-own in `docs/figures/`; the parts `final` (APIs that nothing was developed on) and `kinds-final`
-(kinds of mistakes likewise) are measured only when they are named.
+but for `choosing`, `regret`, `boundaries`, `memory`, `kinds`, `traps` and `attacks`, which have
+pages of their own in `docs/figures/`; the parts `final` (APIs that nothing was developed on) and
+`kinds-final` (kinds of mistakes likewise) are measured only when they are named.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from pathlib import Path
 
 from bench.quality import (
     ablation,
+    attacks,
     boundaries_report,
     choosing,
     classifier,
@@ -137,14 +138,28 @@ async def _traps(embedder: Embedder, _: Figures) -> None:
     await traps.write(embedder, FOLDER)
 
 
+async def _attacks(embedder: Embedder, _: Figures) -> None:
+    await attacks.write(embedder, FOLDER)
+
+
 STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     "bfcl": _bfcl, "learning": _learning, "github": _github, "servers": _servers, "tau": _tau,
     "refusals": _refusals, "classifier": _classifier, "final": _final,
     "choosing": _choosing, "regret": _regret, "boundaries": _boundaries, "memory": _memory,
     "kinds": _kinds, "kinds-final": _kinds_final, "traps": _traps,
+    "attacks": _attacks,
 }  # fmt: skip
 
-OF_THEIR_OWN = {"choosing", "regret", "boundaries", "memory", "kinds", "kinds-final", "traps"}
+OF_THEIR_OWN = {
+    "choosing",
+    "regret",
+    "boundaries",
+    "memory",
+    "kinds",
+    "kinds-final",
+    "traps",
+    "attacks",
+}
 ONLY_NAMED = {"final", "kinds-final"}
 """Steps that print and write pages of their own; the others are of `repair.md`."""
 

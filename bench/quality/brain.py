@@ -23,6 +23,7 @@ from ingest.intake import Intake
 from ingest.seed import index_seed, load_seed
 from mongo.protocol import Store
 from mongo.sqlite.store import open_sqlite_store
+from retrieval.fitness.search import ToolChooser
 from retrieval.index.edge import EdgeIndex
 from retrieval.memory import Memory
 from retrieval.suggest import Suggester
@@ -42,6 +43,8 @@ class Brain:
     intake: Intake
     indexer: Indexer
     suggester: Suggester
+    memory: Memory
+    chooser: ToolChooser
 
     async def learn(self, executions: Sequence[Execution]) -> None:
         """Record executions and wait until they are learned from."""
@@ -83,7 +86,9 @@ async def open_brain(embedder: Embedder) -> AsyncIterator[Brain]:
             seeds=seeds,
         )  # fmt: skip
         stack.push_async_callback(suggester.close)
-        yield Brain(store, Intake(store.events, redactor, indexer.wake), indexer, suggester)
+        intake = Intake(store.events, redactor, indexer.wake)
+        chooser = ToolChooser(memory=memory, index=index, embedder=embedder, redactor=redactor)
+        yield Brain(store, intake, indexer, suggester, memory, chooser)
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from aftercall.json_values import JsonObject
 from retrieval.knowledge.repairs import MIN_SESSIONS, FirstCall
+from retrieval.principals import principal_of
 from retrieval.proposals.case import Advice, Case, StatedFirst, Trials, quoted
 from retrieval.values import words_of
 
@@ -46,6 +47,7 @@ def learned_first_call(case: Case) -> Advice | None:
         successes=sessions,
         execution_ids=tuple(first.execution_ids),
         yields=True,
+        is_strange=case.distrusts(set(map(principal_of, first.sessions))),
     )
 
 

@@ -84,9 +84,7 @@ class _Ranked:
 
 def near_name_advice(case: Case, call_context: CallContext) -> Advice | NoAdvice:
     """For a tool that does not exist: the one on the same server with nearly that name."""
-    here = {
-        each.tool.name: each.tool for each in call_context.others if _is_here(each, call_context)
-    }
+    here = {each.tool.name: each for each in call_context.others if _is_here(each, call_context)}
     found = nearest(call_context.tool_name, list(here))
     if found is None or call_context.tool_name in here:
         return NoAdvice(
@@ -94,7 +92,7 @@ def near_name_advice(case: Case, call_context: CallContext) -> Advice | NoAdvice
             "name; list the server's tools"
         )
     name, nearness = found
-    tool = here[name]
+    tool = here[name].tool
     return Advice(
         "switch_tool",
         Trials(_MISSPELT.right * nearness, _MISSPELT.wrong),
@@ -102,6 +100,7 @@ def near_name_advice(case: Case, call_context: CallContext) -> Advice | NoAdvice
         f"{quoted(name)}.",
         tool=name,
         parameters=case.parameters if _fits(case, tool.input_schema) else None,
+        is_strange=case.distrusts(here[name].principals),
     )
 
 
@@ -152,6 +151,7 @@ def switch_advice(
         successes=best.candidate.successes,
         failures=best.candidate.failures,
         execution_ids=best.candidate.execution_ids,
+        is_strange=case.distrusts(best.candidate.principals) and not best.is_named,
     )
 
 

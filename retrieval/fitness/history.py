@@ -25,6 +25,7 @@ from retrieval.fitness.statistics import (
     MAX_TRIALS,
     NO_VERSION,
     ToolTrials,
+    Trial,
     VersionStatistics,
     merged,
     moment_of,
@@ -140,7 +141,7 @@ def _failures(
     seen: set[str] = set()
     end = now.timestamp()
     for mark in marks:
-        trial = trial_of(mark.marked_at, mark.execution_id or mark.mark_id, mark.severity)
+        trial = _trial(mark)
         if trial.key not in seen:
             seen.add(trial.key)
             yield SimilarFailure(
@@ -164,6 +165,11 @@ def _failures(
                     severity=trial.severity,
                     error_message=document.message,
                 )
+
+
+def _trial(mark: FailureRecord) -> Trial:
+    named = mark.execution_id or mark.mark_id
+    return trial_of(mark.marked_at, named, mark.severity, mark.principal)
 
 
 def shown_failure(failure: SimilarFailure, redactor: Redactor) -> SimilarFailure:
@@ -213,7 +219,7 @@ def with_marks(known: ToolTrials | None, marks: Iterable[FailureRecord]) -> Tool
     for mark in marks:
         name = mark.version or NO_VERSION
         version = versions.get(name) or VersionStatistics()
-        trial = trial_of(mark.marked_at, mark.execution_id or mark.mark_id, mark.severity)
+        trial = _trial(mark)
         trials = merged(version.trials, [trial])
         versions[name] = version.model_copy(update={"trials": trials})
     return (known or ToolTrials()).model_copy(update={"versions": versions})

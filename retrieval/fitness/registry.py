@@ -133,9 +133,18 @@ class Registry:
         in_order = sorted(self.by_id.values(), key=lambda t: (t.position, t.tool.updated_at))
         return {each.tool_key: each for each in in_order}
 
-    def named(self, tool: ToolKey) -> StoredTool | None:
-        """The tool that executions name so: the latest put, when several ids share the name."""
-        return self._by_name.get(tool)
+    @cached_property
+    def _by_principal(self) -> dict[tuple[ToolKey, str], StoredTool]:
+        in_order = sorted(self.by_id.values(), key=lambda t: (t.position, t.tool.updated_at))
+        return {(each.tool_key, by): each for each in in_order for by in each.principals}
+
+    def named(self, tool: ToolKey, principal: str | None = None) -> StoredTool | None:
+        """The tool that executions name so: the latest put, when several ids share the name.
+
+        Before others that which the principal itself has put.
+        """
+        own = None if principal is None else self._by_principal.get((tool, principal))
+        return own or self._by_name.get(tool)
 
     def nearest_tool_ids(self, tool_id: str) -> list[str]:
         """Tools that somebody may have meant by an id that is none, nearest first."""

@@ -26,7 +26,14 @@ from aftercall.models import (
 )
 from retrieval.boundaries.axes import singular
 from retrieval.fitness.registry import ToolCandidate
-from retrieval.fitness.statistics import ToolTrials, Trial, TrialKind, merged, moment_of
+from retrieval.fitness.statistics import (
+    ToolTrials,
+    Trial,
+    TrialKind,
+    heard_trials,
+    merged,
+    moment_of,
+)
 
 BASE_EVOLVED = 1.0
 """Of a promoted version (seed 002)."""
@@ -95,12 +102,15 @@ def judge(
     mode: RankingMode,
     draw: Random,
     now: datetime,
+    own: str | None = None,
 ) -> RankedTool:
     """A candidate with its score and all that the score is made of.
 
-    `similarity` is of the scenario and the tool, 0 to 1; None when nothing was searched for.
+    `similarity` is of the scenario and the tool, 0 to 1; None when nothing was searched for. `own`
+    is the asker's, as in `heard_trials`.
     """
-    trials = trials_of(candidate, statistics)
+    trials = heard_trials(trials_of(candidate, statistics), own)
+    like = [each._replace(trials=heard_trials(each.trials, own)) for each in like]
     failures = similar_failures(like, now=now)
     factors = Factors(
         base=base_of(source, similarity),

@@ -58,6 +58,7 @@ from retrieval.fitness.statistics import MAX_TRIALS, ToolTrials, Trial, merged
 from retrieval.index.protocol import Hit, IndexQuery, VectorIndex
 from retrieval.knowledge.documents import Document
 from retrieval.memory import Memory
+from retrieval.principals import key_mark
 
 MAX_NEAR = 3
 """Tools outside a namespace that are compared with its own."""
@@ -80,6 +81,8 @@ class _Question:
     tags: tuple[str, ...]
     mode: RankingMode
     now: datetime
+    own: str | None = None
+    """The mark of the asker's principal; None hears all alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +122,11 @@ class ToolChooser:
         use_rag: bool = True,
         mode: RankingMode = "fitness",
         limit: int = 10,
+        principal: str | None = None,
     ) -> BestTool:
         """The fittest tool of a namespace, with at most `limit` candidates, best first.
+
+        What other principals than the one that asks say counts as `heard_trials` tells.
 
         Raises:
             UnknownNamespaceError: no tool serves the namespace.
@@ -132,7 +138,7 @@ class ToolChooser:
         candidates = candidates_of(registry, namespace)
         if not candidates:
             raise UnknownNamespaceError(namespace, registry.nearest_names(namespace))
-        question = _Question(workspace, scenario, (), mode, self.clock())
+        question = _Question(workspace, scenario, (), mode, self.clock(), _own(principal))
         if use_rag:
             judged = await self._searched(question, registry, candidates)
         else:  # the promoted version and the originals, by base and quality
@@ -148,7 +154,9 @@ class ToolChooser:
             **dict(shown[0]), candidates=shown, excluded=excluded, threshold=THRESHOLD, mode=mode
         )
 
-    async def find(self, workspace: str, request: FindRequest) -> FoundTools:
+    async def find(
+        self, workspace: str, request: FindRequest, *, principal: str | None = None
+    ) -> FoundTools:
         """Tools of any namespace for a scenario, best first; empty when none fits.
 
         Raises:
@@ -156,7 +164,8 @@ class ToolChooser:
         """
         scenario, tags = self.redactor.text(request.scenario), tuple(request.tags)
         registry = await self.memory.registry(workspace)
-        question = _Question(workspace, scenario, tags, request.mode, self.clock())
+        own = _own(principal)
+        question = _Question(workspace, scenario, tags, request.mode, self.clock(), own)
         wanted = {tag.casefold() for tag in tags}
         ids = tuple(
             document_id
@@ -276,7 +285,7 @@ class ToolChooser:
         judged = _Judged()
         for candidate, source in candidates:
             known, tool = statistics.get(candidate.key), candidate.tool
-            negative = [*tool.negative_tags, *(known.negative_tags if known else ())]
+            negative = [*tool.negative_tags, *(known.tags(question.own) if known else ())]
             why_not = exclusion(negative, question.tags, question.scenario) if negative else None
             if why_not is not None:
                 judged.excluded.append(ExcludedTool(tool_id=tool.tool_id, reason=why_not))
@@ -291,6 +300,7 @@ class ToolChooser:
                     mode=question.mode,
                     draw=self.draw,
                     now=question.now,
+                    own=question.own,
                 )
             )
         return judged
@@ -305,6 +315,10 @@ class ToolChooser:
     def _shown_excluded(self, excluded: ExcludedTool) -> ExcludedTool:
         reason = shown_text(excluded.reason, self.redactor)
         return excluded.model_copy(update={"reason": reason})
+
+
+def _own(principal: str | None) -> str | None:
+    return None if principal is None else key_mark(principal)
 
 
 @dataclass(frozen=True, slots=True)

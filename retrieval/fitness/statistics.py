@@ -9,6 +9,9 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, Field
 
 from aftercall.models import Outcome, Severity
+from mongo.contents import BETWEEN
+from mongo.records import OWNER
+from retrieval.principals import drop_loudest, fairly_heard, key_mark
 
 MAX_TRIALS = 64
 """Trials remembered: at the rate at which quality heals, what came before weighs below 0.002."""
@@ -44,6 +47,8 @@ class Trial(NamedTuple):
     """Seconds since 1970 in UTC, exact to the microsecond."""
     key: str
     kind: TrialKind
+    by: str = ""
+    """The mark of the principal that says so (`retrieval.principals.key_mark`)."""
 
     @property
     def is_success(self) -> bool:
@@ -116,7 +121,15 @@ class ToolTrials(BaseModel):
     scenarios: dict[str, datetime] = Field(default_factory=dict)
     """Ids of its scenario documents, with their latest use."""
     negative_tags: dict[str, datetime] = Field(default_factory=dict)
-    """Tags given by marks, with their latest use."""
+    """Tags given by marks, each behind the mark of its principal, with their latest use."""
+
+    def tags(self, own: str | None = None) -> list[str]:
+        """The negative tags: of the asker's principal, or of two; all without an asker."""
+        by_tag: dict[str, set[str]] = {}
+        for said in self.negative_tags:
+            by, _, tag = said.rpartition(BETWEEN)
+            by_tag.setdefault(tag, set()).add(by)
+        return [tag for tag, by in by_tag.items() if own is None or own in by or len(by) > 1]
 
     def version_to_update(self, version: str | None) -> VersionStatistics:
         """A version's statistics, made when they are new in the place of the least recent."""
@@ -132,9 +145,30 @@ class ToolTrials(BaseModel):
         return (seen.timestamp() if seen else 0.0, version)
 
 
-def trial_of(at: datetime, call_id: str, kind: TrialKind) -> Trial:
-    """A trial of the call of an id: an execution's, or a mark's that names no execution."""
-    return Trial(round(at.timestamp(), 6), hashlib.sha256(call_id.encode()).hexdigest()[:12], kind)
+def trial_of(at: datetime, call_id: str, kind: TrialKind, principal: str = OWNER) -> Trial:
+    """A trial of the call of an id: an execution's, or a mark's that names no execution.
+
+    What one principal says of a call takes the place of nothing that another one says of it.
+    """
+    by = key_mark(principal)
+    key = hashlib.sha256(f"{by}{call_id}".encode()).hexdigest()[:12]
+    return Trial(round(at.timestamp(), 6), key, kind, by)
+
+
+def heard_trials(trials: Sequence[Trial], own: str | None) -> list[Trial]:
+    """Trials as the one who asks hears them: good and bad ones each (`retrieval.principals`).
+
+    `own` is the mark of the asker's principal; None hears all.
+    """
+    if own is None or all(each.by == own for each in trials):
+        return list(trials)
+    good, bad = ([each for each in trials if each.is_success is way] for way in (True, False))
+    kept = {*fairly_heard(good, _by, own), *fairly_heard(bad, _by, own)}
+    return [each for each in trials if each in kept]
+
+
+def _by(trial: Trial) -> str:
+    return trial.by
 
 
 def moment_of(trial: Trial) -> datetime:
@@ -177,6 +211,13 @@ def _latest(trials: list[Trial], limit: int) -> list[Trial]:
         return trials
     referrals = [each for each in trials if each.kind == "referral"]
     if not referrals:
-        return trials[-limit:]
+        return _fitting(trials, limit)
     others = [each for each in trials if each.kind != "referral"]
-    return sorted([*others[-limit:], *referrals[-max(MAX_REFERRALS, limit // 4) :]])
+    return sorted([*_fitting(others, limit), *_fitting(referrals, max(MAX_REFERRALS, limit // 4))])
+
+
+def _fitting(trials: list[Trial], limit: int) -> list[Trial]:
+    """The latest; of several principals the one with the most makes room."""
+    if len(trials) > limit and any(each.by != trials[0].by for each in trials):
+        drop_loudest(trials, limit, lambda each: f"{each.by}.")
+    return trials[-limit:]

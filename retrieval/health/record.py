@@ -6,7 +6,7 @@ arrival. The latest few keep their words; of the others there stays what questio
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import combinations
 from math import ceil
@@ -15,6 +15,7 @@ from typing import TypeVar
 from pydantic import BaseModel, Field
 
 from aftercall.models import Count, ErrorCategory, ReferralKind
+from retrieval.principals import MOST_OF_ONE, fairly_heard, key_mark, principal_of
 
 HALF_LIFE = timedelta(days=7)
 """In which an event's weight halves (4-rules.md)."""
@@ -70,6 +71,14 @@ class Tally(BaseModel):
         else:
             self.weight += decay(self.at, at)
         self.count += 1
+
+    @classmethod
+    def of(cls, events: "Iterable[_Event]") -> "Tally":
+        """Of some events."""
+        tally = cls()
+        for each in events:
+            tally.add(each.at)
+        return tally
 
     def weight_at(self, now: datetime) -> float:
         """The weight now; events of a later time count whole."""
@@ -132,6 +141,8 @@ class Corrected(_Event):
     text: str
     axes: list[str] = Field(default_factory=list)
     """Normalised, as in `Referred`."""
+    by: str = ""
+    """The mark of its principal (`retrieval.principals.key_mark`)."""
 
     def order(self) -> tuple[datetime, str]:
         """A call may be corrected several times."""
@@ -199,6 +210,44 @@ class KnownHealth(BaseModel):
     first_seen: datetime | None = None
     used_at: datetime | None = None
     troubled_at: datetime | None = None
+    users: list[str] = Field(default_factory=list)
+    """The marks of the first two principals that said something of it."""
+
+    def fair(self) -> "KnownHealth":
+        """As everybody may go by it: of several principals none outweighs the others.
+
+        Each is heard up to `MOST_OF_ONE` referrals and corrections, and as far as all others.
+        """
+        if len(self.users) < _SEVERAL:
+            return self
+        said, most = self.recent_corrections, MOST_OF_ONE
+        corrections = fairly_heard(said, lambda each: each.by, least=most)
+        referrals = [
+            each
+            for kind in ("wrong_tool_boundary", "low_utility")
+            for each in fairly_heard(
+                [each for each in self.referrals if each.kind == kind],
+                lambda each: principal_of(each.session),
+                least=most,
+            )
+        ]
+        low = [each for each in referrals if each.kind == "low_utility"]
+        told: dict[str, object] = {
+            "referrals": sorted(referrals, key=Referred.order),
+            "recent_corrections": corrections,
+            "categories": self.categories | ({"low_utility": Tally.of(low)} if low else {}),
+            "corrections": Tally.of(corrections),
+        }
+        return self.model_copy(update=told)
+
+
+_SEVERAL = 2
+
+
+def remember_user(known: KnownHealth, principal: str) -> None:
+    """Remember who says something of a tool, in place."""
+    if len(known.users) < _SEVERAL and key_mark(principal) not in known.users:
+        known.users.append(key_mark(principal))
 
 
 EventT = TypeVar("EventT", bound=_Event)

@@ -44,7 +44,14 @@ from retrieval.knowledge.repairs import (
     common_repairs,
 )
 from retrieval.parameters import place_of
-from retrieval.principals import drop_loudest, make_room, marked, principal_of, remember_mark
+from retrieval.principals import (
+    drop_loudest,
+    fairly_heard,
+    make_room,
+    marked,
+    principal_of,
+    remember_mark,
+)
 from retrieval.reading.faults import FaultKind
 from retrieval.reading.reader import ErrorReading
 
@@ -76,6 +83,12 @@ class RecoveryTimes(BaseModel):
     def observe(self, recovery: Recovery) -> None:
         """Add one recovery, in place."""
         self.recoveries = _bounded([*self.recoveries, recovery])
+
+    def heard_by(self, agent: str) -> "RecoveryTimes":
+        """Those that an agent hears, by its name (`retrieval.principals.fairly_heard`)."""
+        own = principal_of(agent_mark(agent))
+        found = fairly_heard(self.recoveries[::-1], lambda each: principal_of(each.agent), own)
+        return RecoveryTimes(recoveries=found[::-1])
 
     def quantile_s(self, share: float) -> float | None:
         """The seconds within which `share` (0 to 1) of the sessions saw it recover (nearest rank).

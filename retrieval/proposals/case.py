@@ -266,6 +266,8 @@ class Candidate:
     failures: int = 0
     sessions: int = 0
     execution_ids: tuple[str, ...] = ()
+    principals: frozenset[str] = frozenset()
+    """Who registered it, or had success with it."""
 
 
 class StatedFirst(NamedTuple):
@@ -330,6 +332,8 @@ class Advice:
     execution_ids: tuple[str, ...] = ()
     yields: bool = False
     split: tuple[str, ...] = ()
+    is_strange: bool = False
+    """Whether one other principal alone says so (`Case.distrusts`)."""
 
 
 @dataclass(frozen=True, slots=True)

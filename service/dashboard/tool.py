@@ -139,7 +139,7 @@ async def evidence_of(look: Look, health: ToolHealth) -> ToolEvidence:
         known_text = ""
     tags = [
         *(stored.tool.negative_tags if stored else ()),
-        *(record.statistics.negative_tags if record.statistics else ()),
+        *(record.statistics.tags() if record.statistics else ()),
     ]
     return ToolEvidence(
         stored=None

@@ -39,7 +39,9 @@ async def find_tools(
     question: m.FindRequest, request: Request, space: CurrentSpace
 ) -> m.FoundTools:
     """Of all namespaces; empty when no tool fits. With tags, tools that have at least one."""
-    found = await space.context.chooser.find(space.workspace, question)
+    context, workspace = space
+    principal = context.caller.principal
+    found = await context.chooser.find(workspace, question, principal=principal)
     count(request, candidates=len(found.candidates))
     return found
 
@@ -73,6 +75,7 @@ async def best_tool(
         use_rag=query.use_rag,
         mode=query.mode,
         limit=query.limit,
+        principal=space.context.caller.principal,
     )
 
 

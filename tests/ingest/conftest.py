@@ -31,6 +31,7 @@ from retrieval.knowledge.documents import CommonMistakes
 from retrieval.knowledge.rules import ToolKnowledge
 from retrieval.memory import KNOWLEDGE, Memory, tool_row
 from retrieval.suggest import Suggester
+from service.context import ANYBODY, Access
 
 WORKSPACE = "default"
 
@@ -47,6 +48,7 @@ class Brain:
     new_indexer: Callable[[], Indexer]
     embedder: Embedder
     index: VectorIndex
+    caller: Access = ANYBODY
 
     async def learn(self, *executions: Execution) -> None:
         """Record executions and wait until they are learned from."""
