@@ -22,7 +22,7 @@ from aftercall.json_values import clean_text
 from aftercall.models import ErrorBody, ErrorResponse
 from aftercall.redaction import Redactor
 from embeddings.protocol import EmbeddingError
-from ingest.formats.otlp.answers import status_protobuf
+from ingest.formats.otlp.wire import status_protobuf
 from ingest.intake import ExecutionConflictError, InvalidExecutionError
 from mongo.errors import StoreError, StoreFullError, StoreReadOnlyError
 from retrieval.fitness.registry import NoToolFitsError, UnknownNameError

@@ -14,7 +14,6 @@ from aftercall.background import aside
 from aftercall.json_values import JsonValue
 from aftercall.models import Execution, RecordReceipt
 from ingest.formats.calls import Unreadable
-from ingest.formats.otlp.answers import success_json, success_protobuf
 from ingest.formats.otlp.reading import (
     Located,
     is_same_span,
@@ -22,6 +21,7 @@ from ingest.formats.otlp.reading import (
     located_protobuf,
 )
 from ingest.formats.otlp.spans import OtlpError, Place, TooManySpansError, where
+from ingest.formats.otlp.wire import success_json, success_protobuf
 from retrieval.log import execution
 from retrieval.log import executions as stored_executions
 from retrieval.parameters import is_large

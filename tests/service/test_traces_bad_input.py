@@ -13,8 +13,8 @@ from google.rpc import code_pb2
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from ingest.formats.otlp.answers import status_protobuf, success_protobuf
 from ingest.formats.otlp.reading import located_json
+from ingest.formats.otlp.wire import status_protobuf, success_protobuf
 from service.bodies import gunzip
 from service.errors import ProblemError, TooLargeProblemError
 from service.routes.recording import next_batch
@@ -89,7 +89,7 @@ def test_a_gzip_bomb_is_refused(service: RunningService, headers: dict[str, str]
         (b'{"resourceSpans": 1}', JSON, 400, "malformed_traces", "must be a list"),
         (b'{"a":' * 5000 + b"1" + b"}" * 5000, JSON, 400, "malformed_traces", "nested deeper"),
         (bytes(2 * MIB), PROTOBUF, 413, "too_large", "send it in several requests"),
-        (b"\x0a\xff", PROTOBUF, 400, "malformed_traces", "ends too early"),
+        (b"\x0a\xff", PROTOBUF, 400, "malformed_traces", "send it whole"),
     ],
 )
 def test_what_is_no_request_is_refused_with_the_cure(

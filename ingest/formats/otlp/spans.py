@@ -4,24 +4,22 @@ In JSON ids are hexadecimal, 64-bit numbers texts, names in camelCase. Taken bes
 names of enum values, numbers as numbers, and ids in base64, which protobuf's own JSON writers send.
 Fields that are not known are ignored, as the protocol demands; null is as good as nothing.
 
-Protobuf's wire format (protobuf.dev/programming-guides/encoding) is read in place into the members
-that JSON has, and not by protobuf's own parser: that builds every message of a request at once, and
-a span of two bytes takes it some 180. 8 MiB of empty spans, a lawful body, would be 700 MiB of
-memory; here they are never more than one at a time.
+Of protobuf's messages what may be large or many stays bytes until somebody reads it (`wire`), which
+gives the members that JSON has: the official ones build every message of a request at once, 700 MiB
+of 8 MiB of empty spans, a lawful body.
 """
 
 import base64
 import binascii
 import re
-import struct
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final, TypeAlias
 
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
 from aftercall.json_values import MAX_DEPTH
-from ingest.formats.otlp import keys
+from ingest.formats.otlp import keys, wire
 from ingest.formats.otlp.keys import Unusable
 
 MAX_SPANS: Final = 120_000
@@ -192,14 +190,14 @@ def _span(value: Members, place: Place, resource: Attributes) -> Span:
 
 
 def _events(listed: object) -> Iterator[tuple[str, Attributes]]:
-    for event in listed if isinstance(listed, list | deque) else ():
+    for event in listed if isinstance(listed, list) else ():
         if isinstance(event, dict) and (name := _text(event.get("name"))) in keys.EVENTS:
             yield name, _attributes(event.get("attributes"), keys.OF_EVENTS)
 
 
 def _attributes(listed: object, wanted: Set[str]) -> Attributes:
     attributes: dict[str, object] = {}
-    for each in listed if isinstance(listed, list | deque) else ():
+    for each in listed if isinstance(listed, list) else ():
         if isinstance(each, dict):
             key = each.get("key")
             if isinstance(key, str) and key in wanted:
@@ -320,136 +318,75 @@ def _id(value: object, length: int) -> str:
     return digits if len(digits) == 2 * length and digits.strip("0") else ""
 
 
-_VARINT: Final = 0
-_FIXED64: Final = 1
-_BYTES: Final = 2
-_FIXED32: Final = 5
-_MAX_VARINT_BYTES = 10
-_MAX_ID = 64
-Field: TypeAlias = tuple[int, int, int, int]
-"""Number, wire type, and: from where to where in the body; of a varint the value and 0."""
-MAX_VALUES: Final = 100_000
-"""Values within one attribute; two bytes in the body may be an object in memory."""
-MAX_VALUES_IN_ALL: Final = 1_000_000
-"""Values within all structured attributes of a request, as many as its spans would be held with."""
-_MAX_ATTRIBUTES = 256
-"""Attributes of those names that are read: more are repetitions, of which the last counts."""
+MAX_VALUES: Final = 1_000_000
+"""Values within all structured attributes of a request; two bytes in the body may be an object in
+memory. As many as its spans would be held with."""
 _MAX_EVENTS = 64
 """Events of a span that are looked at, the last ones: the exception that ended it comes last."""
-
-
-class WireError(OtlpError):
-    """The bytes are no message, or end within one."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(
-            f"the body is no ExportTraceServiceRequest in protobuf: {problem}; "
-            "nothing was stored, send it whole"
-        )
-
-
-def _fields(data: bytes, start: int, end: int) -> Iterator[Field]:
-    """The fields of the message that lies in `data[start:end]`.
-
-    Raises:
-        WireError: when there is no message.
-    """
-    at = start
-    try:
-        while at < end:
-            tag = data[at]
-            at += 1
-            if tag > 0x7F:
-                tag, at = _varint(data, at - 1)
-            wire_type = tag & 7
-            if wire_type == _BYTES:
-                length = data[at]
-                at += 1
-                if length > 0x7F:
-                    length, at = _varint(data, at - 1)
-                stop = at + length
-            elif wire_type == _VARINT:
-                value, at = _varint(data, at)
-                if at > end or not tag >> 3:
-                    raise WireError(f"it ends within the field at byte {at}")
-                yield tag >> 3, _VARINT, value, 0
-                continue
-            elif wire_type == _FIXED64:
-                stop = at + 8
-            elif wire_type == _FIXED32:
-                stop = at + 4
-            else:
-                raise WireError(f"there is no field of wire type {wire_type} at byte {at - 1}")
-            if stop > end:
-                raise WireError(f"it ends within the field at byte {at}")
-            if not tag >> 3:
-                raise WireError(f"there is a field without a number at byte {at}")
-            yield tag >> 3, wire_type, at, stop
-            at = stop
-    except IndexError:
-        raise WireError("it ends too early") from None
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for count in range(_MAX_VARINT_BYTES):
-        byte = data[at + count]
-        value |= (byte & 0x7F) << 7 * count
-        if byte < 0x80:
-            return value & 0xFFFF_FFFF_FFFF_FFFF, at + count + 1
-    raise WireError(f"there is an endless number at byte {at}")
-
-
-@dataclass(slots=True)
-class _Budget:
-    """How many values the structured attributes of a request may still hold."""
-
-    left: int
-
-
-Reader: TypeAlias = Callable[[bytes, int, int, _Budget], object]
-Form: TypeAlias = Mapping[int, tuple[str, int, Reader, int]]
-"""Of a message, by field number: name in JSON, wire type, reader, and how many are kept; 0: one."""
 
 
 def protobuf_spans(body: bytes) -> Iterator[Span | NoSpan]:
     """The spans of an `ExportTraceServiceRequest`, or a `TracesData`, one at a time.
 
     Raises:
-        WireError: no such message. Spans before the fault may have been given.
+        OtlpError: no such message. Spans before the fault may have been given.
         TooManySpansError: at the first one too many.
     """
-    number, budget = 0, _Budget(MAX_VALUES_IN_ALL)
-    for resource_at, group in enumerate(_messages(body, 0, len(body), 1)):
-        resource = _resource(_message(body, *group, budget, _GROUP))
-        for scope_at, scope in enumerate(_messages(body, *group, 2)):
-            for span_at, found in enumerate(_messages(body, *scope, 2)):
-                number += 1
-                count_span(number)
-                members = _message(body, *found, budget, _SPAN)
-                yield _span(members, (resource_at, scope_at, span_at), resource)
+    number, budget = 0, _Budget(MAX_VALUES)
+    try:
+        for resource_at, group in enumerate(wire.Traces.FromString(body).groups):
+            parts = wire.Group.FromString(group)
+            listed = wire.Resource.FromString(parts.resource).attributes
+            resource = _attributes(_pairs(listed, keys.OF_RESOURCES, budget), keys.OF_RESOURCES)
+            for scope_at, scope in enumerate(parts.scopes):
+                for span_at, found in enumerate(wire.Scope.FromString(scope).spans):
+                    number += 1
+                    count_span(number)
+                    yield _span(_members(found, budget), (resource_at, scope_at, span_at), resource)
+    except DecodeError as error:
+        raise OtlpError(
+            f"the body is no ExportTraceServiceRequest in protobuf: {error}; nothing was stored, "
+            "send it whole"
+        ) from None
 
 
-def _messages(data: bytes, start: int, end: int, wanted: int) -> Iterator[tuple[int, int]]:
-    for number, wire_type, at, stop in _fields(data, start, end):
-        if number == wanted and wire_type == _BYTES:
-            yield at, stop
+def _members(data: bytes, budget: "_Budget") -> Members:
+    """A span's members, by their names in JSON; of attributes only those that are read."""
+    span = wire.Span.FromString(data)
+    status = wire.Status.FromString(span.status)
+    events = map(wire.Event.FromString, span.events[-_MAX_EVENTS:])
+    return {
+        **{name: getattr(span, name).hex() for name in ("traceId", "spanId", "parentSpanId")},
+        "name": _decoded(span.name),
+        "kind": span.kind,
+        "startTimeUnixNano": span.startTimeUnixNano,
+        "endTimeUnixNano": span.endTimeUnixNano,
+        "attributes": _pairs(span.attributes, keys.OF_SPANS, budget),
+        "status": {"code": status.code, "message": _decoded(status.message)},
+        "events": [
+            {
+                "name": _decoded(each.name),
+                "attributes": _pairs(each.attributes, keys.OF_EVENTS, budget),
+            }
+            for each in events
+        ],
+    }
 
 
-def _message(data: bytes, start: int, end: int, budget: _Budget, form: Form) -> Members:
-    """The members of a message, by their names in JSON; those that are not in the form are not."""
-    found: Members = {}
-    for number, wire_type, at, stop in _fields(data, start, end):
-        known = form.get(number)
-        if known is None or known[1] != wire_type:
-            continue
-        name, _, read, most = known
-        value = read(data, at, stop, budget)
-        if not most:
-            found[name] = value
-        elif value is not None:
-            found.setdefault(name, deque(maxlen=most)).append(value)
-    return found
+def _pairs(listed: Iterable[bytes], wanted: Set[str], budget: "_Budget") -> list[Members]:
+    found: dict[str, _Encoded] = {}
+    for each in listed:
+        pair = wire.Pair.FromString(each)
+        if (key := _decoded(pair.key)) in wanted:
+            found[key] = _Encoded(pair.value, budget)
+    return [{"key": key, "value": value} for key, value in found.items()]
+
+
+@dataclass(slots=True)
+class _Budget:
+    """How many values the attributes of a request may still hold."""
+
+    left: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,128 +394,42 @@ class _Encoded:
     """A value that is not decoded before somebody wants it."""
 
     data: bytes
-    start: int
-    end: int
     budget: _Budget
 
     def read(self) -> object:
         """The value, within the bounds; a plain one is always."""
-        most = min(MAX_VALUES, self.budget.left + 1)
-        left = _Budget(most)
-        value = _any_value(self.data, self.start, self.end, MAX_DEPTH, left)
-        self.budget.left -= most - max(left.left, 0) - 1
-        if left.left < 0 and most < MAX_VALUES:
-            return Unusable(f"comes after {MAX_VALUES_IN_ALL:,} values; send fewer spans at a time")
+        left = _Budget(self.budget.left)
+        value = _any_value(self.data, MAX_DEPTH, left)
+        self.budget.left = max(0, left.left)
         return value
 
 
-def _any_value(data: bytes, start: int, end: int, depth: int, left: _Budget) -> object:
+def _any_value(data: bytes, depth: int, left: _Budget) -> object:
     """An `AnyValue`; the last of its alternatives counts, as in every oneof."""
-    left.left -= 1
-    if left.left < 0:
-        return Unusable(f"holds more than {MAX_VALUES:,} values")
-    value: object = None
-    for number, wire_type, at, stop in _fields(data, start, end):
-        if wire_type == _BYTES and number in (5, 6):
-            value = _several(data, at, stop, depth - 1, left, named=number == 6)
-        elif (number, wire_type) in _PLAIN:
-            value = _PLAIN[number, wire_type](data, at, stop)
-    return value
-
-
-def _several(
-    data: bytes, start: int, end: int, depth: int, left: _Budget, *, named: bool
-) -> object:
-    """The items of a list, or the members of an object."""
-    if depth <= 0:
+    value = wire.Value.FromString(data)
+    kind = value.WhichOneof("value")
+    if kind is None:
+        return None
+    found = getattr(value, kind)
+    if kind == "string":
+        return _decoded(found)
+    if kind not in ("array", "object"):
+        return found
+    if depth <= 1:
         return _TOO_DEEP
-    items: list[object] = []
-    members: dict[str, object] = {}
-    for at, stop in _messages(data, start, end, 1):
-        pair: Members = _message(data, at, stop, left, _PAIR) if named else {"value": (at, stop)}
-        start_at, end_at = pair.get("value", (0, 0))
-        item = _any_value(data, start_at, end_at, depth, left)
+    items: list[tuple[str, object]] = []
+    for each in wire.Values.FromString(found).values:
+        left.left -= 1
+        if left.left < 0:
+            return Unusable(f"comes after {MAX_VALUES:,} values; send fewer spans at a time")
+        pair = wire.Pair.FromString(each) if kind == "object" else wire.Pair(value=each)
+        item = _any_value(pair.value, depth - 1, left)
         if isinstance(item, Unusable):
             return item
-        if named:
-            members[pair.get("key", "")] = item
-        else:
-            items.append(item)
-    return members if named else items
+        items.append((_decoded(pair.key), item))
+    return dict(items) if kind == "object" else [item for _, item in items]
 
 
-def _attribute_of(wanted: Set[str]) -> Reader:
-    """Reads attributes of these names; of all others only the name, which comes first mostly."""
-    encoded = {name.encode(): name for name in wanted}
-
-    def read(data: bytes, start: int, end: int, budget: _Budget) -> object:
-        name, value = None, None
-        for number, wire_type, at, stop in _fields(data, start, end):
-            if wire_type != _BYTES:
-                continue
-            if number == 1:
-                name = encoded.get(data[at:stop])
-                if name is None:
-                    return None
-            elif number == 2:
-                value = _Encoded(data, at, stop, budget)
-        return name and {"key": name, "value": value}
-
-    return read
-
-
-def _of_form(form: Form) -> Reader:
-    return partial(_message, form=form)
-
-
-def _text_at(data: bytes, start: int, end: int, _: object = None) -> str:
+def _decoded(text: bytes) -> str:
     """A string; what is not UTF-8 in it becomes U+FFFD, so that one byte loses no span."""
-    return data[start:end].decode("utf-8", "replace")
-
-
-def _hex_at(data: bytes, start: int, end: int, _: object) -> str:
-    return data[start : min(end, start + _MAX_ID)].hex()
-
-
-def _number_at(_: bytes, value: int, __: int, ___: object) -> int:
-    return value
-
-
-def _fixed_at(data: bytes, start: int, end: int, _: object) -> int:
-    return int.from_bytes(data[start:end], "little")
-
-
-def _place_at(_: bytes, start: int, end: int, __: object) -> tuple[int, int]:
-    return start, end
-
-
-_PLAIN: Final[Mapping[tuple[int, int], Callable[[bytes, int, int], object]]] = {
-    (1, _BYTES): _text_at,
-    (2, _VARINT): lambda _, value, __: bool(value),
-    (3, _VARINT): lambda _, value, __: value - (1 << 64) if value >> 63 else value,
-    (4, _FIXED64): lambda data, at, _: struct.unpack_from("<d", data, at)[0],
-    (7, _BYTES): lambda data, at, stop: data[at:stop],
-}
-_PAIR: Final[Form] = {1: ("key", _BYTES, _text_at, 0), 2: ("value", _BYTES, _place_at, 0)}
-_RESOURCE: Final[Form] = {
-    1: ("attributes", _BYTES, _attribute_of(keys.OF_RESOURCES), _MAX_ATTRIBUTES)
-}
-_GROUP: Final[Form] = {1: ("resource", _BYTES, _of_form(_RESOURCE), 0)}
-_STATUS: Final[Form] = {2: ("message", _BYTES, _text_at, 0), 3: ("code", _VARINT, _number_at, 0)}
-_EVENT: Final[Form] = {
-    2: ("name", _BYTES, _text_at, 0),
-    3: ("attributes", _BYTES, _attribute_of(keys.OF_EVENTS), _MAX_ATTRIBUTES),
-}
-_SPAN: Final[Form] = {
-    1: ("traceId", _BYTES, _hex_at, 0),
-    2: ("spanId", _BYTES, _hex_at, 0),
-    4: ("parentSpanId", _BYTES, _hex_at, 0),
-    5: ("name", _BYTES, _text_at, 0),
-    6: ("kind", _VARINT, _number_at, 0),
-    7: ("startTimeUnixNano", _FIXED64, _fixed_at, 0),
-    8: ("endTimeUnixNano", _FIXED64, _fixed_at, 0),
-    9: ("attributes", _BYTES, _attribute_of(keys.OF_SPANS), _MAX_ATTRIBUTES),
-    11: ("events", _BYTES, _of_form(_EVENT), _MAX_EVENTS),
-    15: ("status", _BYTES, _of_form(_STATUS), 0),
-}
-"""Field numbers of opentelemetry/proto/trace/v1."""
+    return text.decode("utf-8", "replace")

@@ -1,0 +1,93 @@
+"""OTLP's messages, as far as they are read, and what is answered to an exporter.
+
+Field numbers of opentelemetry/proto/{trace,common,resource}/v1; strings are bytes here, and what
+may be many or large is left undecoded. Answers: opentelemetry.io/docs/specs/otlp, "OTLP/HTTP
+Response", and `google.rpc.Status`.
+"""
+
+import json
+from typing import Any, Final
+
+from google.protobuf import (  # type: ignore[import-untyped]
+    descriptor_pb2,
+    descriptor_pool,
+    message_factory,
+)
+
+_TYPES: Final = {"double": 1, "int64": 3, "int32": 5, "fixed64": 6, "bool": 8, "bytes": 12}
+_MESSAGES: Final[dict[str, dict[int, tuple[str, str]]]] = {
+    "Traces": {1: ("groups", "bytes*")},
+    "Group": {1: ("resource", "bytes"), 2: ("scopes", "bytes*")},
+    "Resource": {1: ("attributes", "bytes*")},
+    "Scope": {2: ("spans", "bytes*")},
+    "Span": {
+        1: ("traceId", "bytes"), 2: ("spanId", "bytes"), 4: ("parentSpanId", "bytes"),
+        5: ("name", "bytes"), 6: ("kind", "int32"), 7: ("startTimeUnixNano", "fixed64"),
+        8: ("endTimeUnixNano", "fixed64"), 9: ("attributes", "bytes*"), 11: ("events", "bytes*"),
+        15: ("status", "bytes"),
+    },
+    "Event": {2: ("name", "bytes"), 3: ("attributes", "bytes*")},
+    "Status": {2: ("message", "bytes"), 3: ("code", "int32")},
+    "Pair": {1: ("key", "bytes"), 2: ("value", "bytes")},
+    "Value": {
+        1: ("string", "bytes|"), 2: ("bool", "bool|"), 3: ("int", "int64|"),
+        4: ("double", "double|"), 5: ("array", "bytes|"), 6: ("object", "bytes|"),
+        7: ("bytes", "bytes|"),
+    },
+    "Values": {1: ("values", "bytes*")},
+    "Success": {1: ("partial", "bytes")},
+    "Partial": {1: ("rejected", "int64"), 2: ("message", "bytes")},
+    "RpcStatus": {1: ("code", "int32"), 2: ("message", "bytes")},
+}  # fmt: skip
+"""Name and type of each field; `*` is repeated, `|` one of several."""
+
+
+def _made() -> dict[str, Any]:
+    file = descriptor_pb2.FileDescriptorProto(
+        name="aftercall.proto", package="aftercall", syntax="proto3"
+    )
+    for name, fields in _MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for number, (field, kind) in fields.items():
+            made = message.field.add(
+                name=field, number=number, type=_TYPES[kind.rstrip("*|")],
+                label=3 if kind.endswith("*") else 1,
+            )  # fmt: skip
+            if kind.endswith("|"):
+                made.oneof_index = 0
+        if any(kind.endswith("|") for _, kind in fields.values()):
+            message.oneof_decl.add(name="value")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    found: dict[str, Any] = message_factory.GetMessageClassesForFiles([file.name], pool)
+    return found
+
+
+_CLASSES: Final = {name.removeprefix("aftercall."): made for name, made in _made().items()}
+Traces, Group, Resource, Scope, Span, Event, Status, Pair, Value, Values = (
+    _CLASSES[name] for name in list(_MESSAGES)[:10]
+)
+
+
+def success_json(rejected: int, message: str) -> bytes:
+    """An `ExportTraceServiceResponse`; a message without rejected spans is a warning."""
+    if not rejected and not message:
+        return b"{}"
+    partial = {"rejectedSpans": str(rejected)} if rejected else {}  # an int64 is text in JSON
+    return json.dumps({"partialSuccess": {**partial, "errorMessage": message}}).encode()
+
+
+def success_protobuf(rejected: int, message: str) -> bytes:
+    """As `success_json`; whole success is the empty message."""
+    said = _encoded("Partial", rejected=rejected, message=message.encode("utf-8", "replace"))
+    return _encoded("Success", partial=said)
+
+
+def status_protobuf(code: int, message: str) -> bytes:
+    """A `google.rpc.Status`."""
+    return _encoded("RpcStatus", code=code, message=message.encode("utf-8", "replace"))
+
+
+def _encoded(name: str, **fields: Any) -> bytes:
+    encoded: bytes = _CLASSES[name](**fields).SerializeToString()
+    return encoded
