@@ -89,11 +89,7 @@ class FinishedCall:
 
 @runtime_checkable
 class CallSink(Protocol):
-    """Takes whole calls, each once, after its result event.
-
-    It is not told of calls that were never made (an unreadable payload, a refused one), nor of
-    those that were given up: nobody knows what the tool made of them.
-    """
+    """Takes whole calls that were made to their end, each once, after its result event."""
 
     def finished(self, call: FinishedCall) -> None:
         """Take a call over, at once. What it raises is logged by its type, and harms nothing."""
@@ -129,10 +125,8 @@ class CallbackSink:
 class LoggingSink:
     """Writes one record per event.
 
-    The line holds names, counts and durations; what the tool said is left to the record's
-    `tool_call`, a dict of all the event's fields, for handlers that keep structure. A name is a
-    tool's or a model's text, so it stands in the line as a JSON string, and cannot begin another
-    line or colour a terminal.
+    The line holds names, counts and durations; the record's `tool_call` is a dict of all the
+    event's fields. Names stand in the line as JSON strings, so that none begins another line.
 
     Args:
         logger: takes the records; `aftercall.events` when None.
@@ -171,15 +165,10 @@ def _quoted(text: str) -> str:
 class JsonLinesSink:
     """Appends one line per event, so that `ToolCallPlanned.model_validate_json(line)` reads it.
 
-    A line is one write under the file's lock, and nothing is held between two: threads, processes
-    and children of a fork may share the file, and there is nothing to close. What a process that
-    was killed left half-written stays as it is, and the next event begins on a fresh line; so a
-    reader skips what is no JSON.
-
-    The file is bounded: what would grow beyond `max_bytes` becomes `NAME.1`, in the place of an
-    older one, and a new file is begun. Events are not forced to the disk, so a machine (not a
-    process) that stops loses the last ones. Where the disk is full or the folder gone, events are
-    lost, calls are not affected, and the log says so once a minute.
+    Threads, processes and children of a fork may share the file, and there is nothing to close. A
+    reader skips what is no JSON, which a killed process may leave. What would grow beyond
+    `max_bytes` becomes `NAME.1`, in the place of an older one. Where the disk is full or the folder
+    gone, events are lost, and the log says so once a minute.
 
     Args:
         path: the file; made when missing, readable by its owner only, like its folder.
@@ -222,12 +211,9 @@ class JsonLinesSink:
 class RecorderSink:
     """Hands every finished call to a recorder, which masks its secrets.
 
-    The request is the execution's session, `seq` its order in it. A call whose payload could not
-    be read is not recorded, although its tool may be known: nothing was asked of the tool, and
-    without its arguments it would teach that calling with none fails, that adding all of them is
-    the repair, and that the tool is less reliable than it is. Events and metrics tell of it. A call
-    that was refused before it was made is not recorded for the same reason, and one that was given
-    up is not, since nobody knows how it ended.
+    The request is the execution's session, `seq` its order in it. Calls that were never made (an
+    unreadable payload, a refused one) are not recorded, for they would teach something wrong of the
+    tool, and calls that were given up are not, since nobody knows how they ended.
 
     `call_with_reflection` records by itself: this is for calls that it does not make.
     """

@@ -4,11 +4,9 @@
 `call_with_reflection`. Sinks: `LoggingSink`, `JsonLinesSink`, `CallbackSink`, and `RecorderSink`,
 which takes whole calls.
 
-No event holds an argument: a call is known by the hash of what it was called with. The seed hashes
-the first 200 characters of the canonical JSON. Here the secrets are masked before, for a hash keeps
-no secret that can be guessed: who knows the other arguments tries all PINs in a moment. Equal calls
-still have equal hashes, which is what the hash is for; calls that differ only in a secret, or only
-beyond those characters, have the same one. Arguments without secrets have exactly the seed's hash.
+No event holds an argument: a call is known by the hash of the first 200 characters of their
+canonical JSON (the seed's). Secrets are masked before, for a hash keeps no secret that can be
+guessed. Equal calls have equal hashes; calls that differ only in a secret have the same one.
 """
 
 import hashlib
@@ -121,12 +119,9 @@ class ToolCalls:
         call = calls.planned("search", {"query": "reflection"})
         call.ok(search(query="reflection"))
 
-    What sinks may rely on, within a request: planned events come in the order of `seq`, which
-    counts from 0 without a gap; a result comes after the planned event of its call, and at most
-    once; every sink gets the same order, and has taken an event before the next one is handed to
-    any of them. Between calls nothing more is promised: call 1 may be planned before call 0 ended,
-    and end first. Between requests there is no order at all. A planned event without a result is a
-    call that is still running or was left without a word.
+    Within a request planned events come in the order of `seq`, which counts from 0 without a gap; a
+    result comes after the planned event of its call, and at most once; every sink gets the same
+    order, and has taken an event before the next one is handed to any of them.
 
     Nothing here raises because of a sink: that it failed is logged, once a minute. Make one object
     per request: two of the same id would both count from 0.
@@ -378,13 +373,9 @@ class EventObserver:
         await call_with_reflection(tool, ..., observers=[observer])
 
     The request is the session; a call without one is a request of its own, its attempts numbered
-    from 0. `seq` rises within a session. Of the requests, the `max_requests` last used are known:
-    from the first that is forgotten on, a session that comes new (or again) counts from the highest
-    `seq` that was forgotten, so that no number is given twice; it still rises, but not from 0.
-
-    What a consumer sees of a call that does not end well: a cancelled one (`asyncio.timeout`,
-    Ctrl-C) has a result of error type `cancelled`; one that ended in a question to the user instead
-    of an outcome, or whose process died, has a planned event and no result.
+    from 0. Once a session was forgotten, those that come new count from the highest `seq` that was
+    forgotten, so that no number is given twice. A cancelled call (`asyncio.timeout`, Ctrl-C) has a
+    result of error type `cancelled`, one that ended in a question to the user has none.
 
     Args:
         sinks: take the events.

@@ -1,8 +1,7 @@
 """Prometheus metrics of tool calls (seed 001); they need the extra `metrics`.
 
 `tool_calls_total{tool,status}` and `tool_call_latency_ms{tool}`, under labels whose number is
-bounded: those who come first get one of their own. A label is never taken back: a series that stops
-and begins anew would spoil every rate.
+bounded: those who come first get one of their own, for good.
 """
 
 import hashlib

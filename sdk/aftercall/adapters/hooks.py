@@ -14,11 +14,10 @@ gateway makes the calls, so what a failure gets is advice.
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Unpack
+from typing import Any, TypeAlias, Unpack
 from uuid import uuid4
 
 from aftercall._generated.reflection_driver import ask_sync
@@ -42,6 +41,8 @@ MAX_OPEN = 10_000
 """Calls that may be between their two hooks; far more than one gateway process runs at once."""
 EXPIRES_AFTER_S = 600.0
 """Seconds that a call may take; ContextForge gives a tool 60 s by default."""
+Failure: TypeAlias = Exception | ExecutionError | str | None
+"""What the tool raised, or what the gateway says of it; None where the result tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +65,8 @@ class CallHooks:
     """Records calls that are seen from outside, and advises on those that failed.
 
     A call is recorded when its second hook comes. One whose second hook never comes is dropped and
-    counted, since nobody knows how it ended. A second hook without a first, after a restart of the
-    gateway, is counted, and recorded when it names the tool: as a call whose parameters are not
-    known, or they would be learned as none. It is not asked about, as there is nothing to correct.
+    counted. A second hook without a first, after a restart of the gateway, is counted, and recorded
+    when it names the tool: as a call whose parameters are not known, which is not asked about.
 
     May be shared by all requests of a process, from any thread or task. An observer that has to be
     called in one task (tracing) needs a gateway that runs both hooks of a call in one.
@@ -95,7 +95,7 @@ class CallHooks:
         self._lock = threading.Lock()
         # Oldest first: a key that comes again is put last.
         self._open: dict[str, tuple[_OpenCall, float]] = {}
-        self._counts: Counter[str] = Counter(ended=0, expired=0, replaced=0, unmatched=0)
+        self._counts = {"ended": 0, "expired": 0, "replaced": 0, "unmatched": 0}
 
     def pre(
         self,
@@ -141,12 +141,7 @@ class CallHooks:
         return key
 
     async def post(
-        self,
-        result: object = None,
-        *,
-        key: str,
-        error: Exception | ExecutionError | str | None = None,
-        name: str | None = None,
+        self, result: object = None, *, key: str, error: Failure = None, name: str | None = None
     ) -> ReflectedResult[object] | None:
         """The call has ended: it is recorded, and asked about when it failed.
 
@@ -168,12 +163,7 @@ class CallHooks:
         return job.finish(raise_on_failure=False)
 
     def post_sync(
-        self,
-        result: object = None,
-        *,
-        key: str,
-        error: Exception | ExecutionError | str | None = None,
-        name: str | None = None,
+        self, result: object = None, *, key: str, error: Failure = None, name: str | None = None
     ) -> ReflectedResult[object] | None:
         """As `post`, for gateways without an event loop.
 
@@ -206,11 +196,7 @@ class CallHooks:
             return HookStats(open=len(self._open), **self._counts)
 
     def _ended(
-        self,
-        result: object,
-        key: str,
-        error: Exception | ExecutionError | str | None,
-        name: str | None,
+        self, result: object, key: str, error: Failure, name: str | None
     ) -> "_OpenCall | None":
         with self._lock:
             found = self._open.pop(key, None)

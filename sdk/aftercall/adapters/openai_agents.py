@@ -13,11 +13,7 @@
 
 A failure never reaches the SDK's hooks: what a tool's failure function says comes to `on_tool_end`
 as if it were a result. So a failure is recorded where it is seen, in `failure` or in a reflecting
-tool, and the hooks record only what is a success for certain. Each call is recorded once, however
-the ways are combined.
-
-The SDK exports traces to OpenAI by default (see `set_tracing_disabled`); this module has no
-part in that.
+tool. Each call is recorded once, however the ways are combined.
 """
 
 import copy

@@ -9,9 +9,8 @@
 A result that breaks its deliverable is a failed call of type `contract_violation`. Without a
 deliverable a success stays a success, whatever it says of itself.
 
-What is around a call (a decorator, a callable made from another, a reader) looks at the canonical
-shape of a result: keys and containers only, never a value. Three differences are unmistakable, and
-nothing else is touched:
+What is around a call (a decorator, a reader) looks at the canonical shape of a result: keys and
+containers only, never a value. Three differences are unmistakable, and nothing else is touched:
 
 - the style of a key that the deliverable names: it asks for `movie_titles`, and there are
   `movieTitles` or `Movie-Titles`, once. Never a synonym: `films` are no `titles`;

@@ -5,13 +5,11 @@ values back. Its code is parsed, compared and never run, but for the tool's own 
 the local configuration. **They are no sandbox.** The commands run as the present user, with the
 network and every file that the user may read. What there is:
 
-- no shell reads the commands; a new temporary folder is working folder, home and `TMPDIR`, and is
-  removed afterwards;
+- a new temporary folder, which is working folder, home and `TMPDIR`, and is removed afterwards;
 - an environment of `PATH`, `LANG` and those, and of what the configuration adds; nothing inherited;
-- a deadline over all commands, after which the whole process group is killed (a child that makes a
-  session of its own escapes this), as it is after each command, whatever that left running;
-- limits by `ulimit` on processor time, memory, file size and open files, of each process;
-- output of which the end is kept.
+- a deadline over all commands, after which the whole process group is killed, as it is after each
+  (a child that makes a session of its own escapes this);
+- limits by `ulimit` on processor time, memory, file size and open files, of each process.
 
 Those who let strangers' models write tools should run the whole program in a container.
 """

@@ -73,10 +73,9 @@ class Recorder:
     after handing it over.
 
     While the service is away, executions wait on disk, masked, oldest first, and survive the
-    process; the next recorder on the folder sends them. Memory is bounded by `max_queue` executions
-    and disk by `max_spool_bytes`. Beyond the one the newest are dropped, as what was taken over is
-    kept; beyond the other the oldest, as what a tool does today says more than what it did last
-    week. Both are counted in `stats()`, and logged once a minute.
+    process; the next recorder on the folder sends them. Beyond `max_queue` executions in memory the
+    newest are dropped, beyond `max_spool_bytes` on disk the oldest; both are counted in `stats()`,
+    and logged once a minute.
 
     Forking: the child begins anew, with an empty queue and counts at zero; what the parent had
     stays the parent's. A `client` that was passed in is shared with the parent, which HTTP

@@ -10,8 +10,7 @@ The rules (document 004 of the seeds, narrowed where a retry could do harm):
 - never the same parameters twice, except for `retry_unchanged`;
 - never where a retry could repeat a side effect; each failure is judged by itself;
 - `escalate`, `switch_tool` and `call_first` are for the caller to decide, and so is everything
-  ranked below them;
-- full jitter between attempts (AWS Architecture Blog, "Exponential Backoff And Jitter", 2015).
+  ranked below them.
 """
 
 from collections import deque
