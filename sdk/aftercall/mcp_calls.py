@@ -11,10 +11,17 @@ Results are read as mappings or as models of any library.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from aftercall.json_values import MAX_NAME_CHARS, JsonValue, bounded_json, bounded_text
+from aftercall.json_values import MAX_NAME_CHARS, bounded_text
 from aftercall.models.calls import ExecutionError
-from aftercall.outcomes import MAX_MESSAGE_CHARS, error_in_result, status_in_result, unwrapped
+from aftercall.outcomes import (
+    MAX_MESSAGE_CHARS,
+    Outcome,
+    error_in_result,
+    status_in_result,
+    unwrapped,
+)
 from aftercall.reflection.results import OutcomeReader
 
 AGENT_KEY = "aftercall/agent"
@@ -50,27 +57,22 @@ def name_or_none(value: object) -> str | None:
 class McpResultReader(OutcomeReader):
     """Failures are results of MCP tools with `isError`, typed outcomes, and exceptions."""
 
-    def read_failure(self, result: object) -> ExecutionError | None:
-        """The error in a result: the typed error, or else its text as it is."""
-        if (seen := _McpResult.of(result)) is None:
-            return super().read_failure(result)
-        typed = error_in_result(seen.structured, seen.texts, is_error=seen.is_error)
-        if typed is not None or not seen.is_error:
-            return typed
-        message = bounded_text("\n".join(seen.texts), MAX_MESSAGE_CHARS)
-        return ExecutionError(type="ToolError", message=message)
+    def read(self, result: object) -> Outcome[Any] | None:
+        """The typed error in a result, or else its text as it is; or what it holds.
 
-    def read_status(self, result: object) -> str | None:
-        """The tool's own word for its success."""
-        seen = _McpResult.of(result)
-        return status_in_result(seen.structured, seen.meta) if seen else super().read_status(result)
-
-    def summarise(self, result: object) -> JsonValue:
-        """The structured content, or else the text; other blocks by their kind only."""
+        That is the structured content, or else the text, with other blocks by their kind only.
+        """
         if (seen := _McpResult.of(result)) is None:
-            return super().summarise(result)
+            return super().read(result)
+        failure = error_in_result(seen.structured, seen.texts, is_error=seen.is_error)
+        if failure is None and seen.is_error:
+            message = bounded_text("\n".join(seen.texts), MAX_MESSAGE_CHARS)
+            failure = ExecutionError(type="ToolError", message=message)
+        if failure is not None:
+            return Outcome(failure=failure)
         shown = seen.shown[0] if len(seen.shown) == 1 else seen.shown
-        return bounded_json(shown if seen.structured is None else seen.structured)
+        value = shown if seen.structured is None else seen.structured
+        return Outcome(value, status_in_result(seen.structured, seen.meta))
 
     def value_of(self, result: object) -> object:
         """What the tool returned: the structured content as it was, or else the whole text."""

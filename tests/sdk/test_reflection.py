@@ -368,14 +368,10 @@ async def test_cancelling_the_call_is_not_a_failure() -> None:
 class _Reader(ResultReader[dict[str, Any]]):
     """Reads dictionaries with an `ok` member."""
 
-    def read_failure(self, result: dict[str, Any]) -> ExecutionError | None:
-        return None if result["ok"] else ExecutionError(type="NotOk", message=result["why"])
-
-    def is_outcome(self, result: dict[str, Any]) -> bool:
-        return "question" not in result
-
-    def summarise(self, result: dict[str, Any]) -> str:
-        return str(result["text"])
+    def read(self, result: dict[str, Any]) -> Outcome[Any] | None:
+        if "question" in result:
+            return None
+        return Outcome.ok(result["text"]) if result["ok"] else Outcome.error("NotOk", result["why"])
 
 
 async def test_a_failure_told_by_a_result_is_read_and_kept() -> None:

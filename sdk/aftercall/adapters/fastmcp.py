@@ -161,7 +161,7 @@ class ReflectionMiddleware(Middleware):
             reader=reader,
         )
         shown = _present(reflected)
-        if wanted is None or not reflected.succeeded or not _READER.is_outcome(shown):
+        if wanted is None or not reflected.succeeded or not _is_outcome(shown):
             return shown
         # Linear in the result, which may be of any size: not on the event loop.
         shaped = await asyncio.to_thread(in_canonical_shape, shown, wanted)
@@ -237,9 +237,13 @@ class ToolResultReader(McpResultReader):
             return read_exception(cause, message=inner if inner and inner in shown else shown)
         return read_exception(error)
 
-    def is_outcome(self, result: object) -> bool:
-        """False for a request for input (SEP-2322) and for results of extensions (tasks)."""
-        return isinstance(result, ToolResult) and not isinstance(result, InputRequiredToolResult)
+    def read(self, result: object) -> Outcome[Any] | None:
+        """None for a request for input (SEP-2322) and for results of extensions (tasks)."""
+        return super().read(result) if _is_outcome(result) else None
+
+
+def _is_outcome(result: object) -> bool:
+    return isinstance(result, ToolResult) and not isinstance(result, InputRequiredToolResult)
 
 
 def outcome_result(outcome: Outcome[Any]) -> ToolResult:

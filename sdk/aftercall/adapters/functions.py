@@ -34,6 +34,7 @@ from aftercall.adapters.reflector import (
 from aftercall.errors import ConfigurationError
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models.calls import SuggestResponse, ToolAnnotations
+from aftercall.outcomes import Outcome
 from aftercall.reflection import CallObserver, ExecutionSink, ReflectionPolicy, ResultReader
 from aftercall.reflection.results import OutcomeReader
 
@@ -223,10 +224,9 @@ def _check(function: object) -> None:
 class _FunctionReader(OutcomeReader):
     """As for any callable; what is still to be awaited or gone through is no outcome yet."""
 
-    def is_outcome(self, result: object) -> bool:
-        return not (
-            inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result)
-        )
+    def read(self, result: object) -> Outcome[Any] | None:
+        is_open = inspect.isawaitable(result) or inspect.isgenerator(result)
+        return None if is_open or inspect.isasyncgen(result) else super().read(result)
 
 
 class _CallSignature:

@@ -28,10 +28,10 @@ from aftercall.adapters.reflector import (
     ReflectionOptions,
     Reflector,
 )
-from aftercall.json_values import bounded_text
+from aftercall.json_values import bounded_json, bounded_text
 from aftercall.mcp_calls import McpResultReader
 from aftercall.models.calls import ExecutionError, ToolAnnotations, execution_of
-from aftercall.outcomes import ToolFailedError
+from aftercall.outcomes import Outcome, ToolFailedError
 from aftercall.reflection import ReflectedResult, ResultReader
 from aftercall.reflection.async_driver import ask
 from aftercall.reflection.observers import CallFacts
@@ -217,10 +217,13 @@ class CallHooks:
         return call
 
     def _record_unseen(self, name: str, result: object, raised: Exception | None) -> None:
-        reader = self._reader
-        if raised is None and not reader.is_outcome(result):
+        outcome = (
+            self._reader.read(result)
+            if raised is None
+            else Outcome(failure=self._reader.read_exception(raised))
+        )
+        if outcome is None:
             return
-        error = reader.read_failure(result) if raised is None else reader.read_exception(raised)
         execution = execution_of(
             execution_id=str(uuid4()),
             timestamp=datetime.now(UTC),
@@ -229,9 +232,9 @@ class CallHooks:
             tool_name=name,
             parameters={},
             parameters_known=False,
-            outcome="success" if error is None else "failure",
-            error=error,
-            result=reader.summarise(result) if error is None else None,
+            outcome="success" if outcome.is_ok else "failure",
+            error=outcome.error,
+            result=bounded_json(outcome.value),
         )
         if execution is not None:
             self._reflector.recorder.record(execution)

@@ -49,7 +49,7 @@ from aftercall.adapters.reflector import (
     repair_facts,
     with_advice,
 )
-from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text
+from aftercall.json_values import JsonObject, JsonValue, bounded_text
 from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import Outcome, error_in_result
 from aftercall.reflection import ReflectedResult
@@ -249,20 +249,26 @@ class _Call(ResultReader[object]):
         call_id = self.request.tool_call["id"]
         return next((m for m in _messages(result) if m.tool_call_id == call_id), None)
 
-    def read_failure(self, result: object) -> ExecutionError | None:
+    def read(self, result: object) -> Outcome[Any] | None:
+        if isinstance(result, _Interrupted):
+            return None
         message = self.message_in(result)
         if message is None:
-            return None
-        is_error = message.status == "error"
-        artifact = message.artifact
+            return Outcome(f"<{type(result).__name__}>")
+        is_error, artifact, text = message.status == "error", message.artifact, str(message.text)
         if isinstance(artifact, Outcome):
-            return artifact.error
-        structured = artifact.get("structured_content") if isinstance(artifact, dict) else None
-        text = str(message.text)
-        typed = error_in_result(structured or artifact, [text], is_error=is_error)
-        if typed is not None or not is_error:
-            return typed
-        return self._unframed(text)
+            failure, status = artifact.error, artifact.status
+        else:
+            structured = artifact.get("structured_content") if isinstance(artifact, dict) else None
+            failure = error_in_result(structured or artifact, [text], is_error=is_error)
+            failure, status = failure or (self._unframed(text) if is_error else None), None
+        if failure is not None:
+            return Outcome(failure=failure)
+        content = message.content
+        if isinstance(content, str):
+            return Outcome(content, status)
+        shown = [_shown(block) for block in content]
+        return Outcome(shown[0] if len(shown) == 1 else shown, status)
 
     def read_exception(self, error: Exception) -> ExecutionError:
         """The exception; refused arguments are read without what the graph had injected."""
@@ -270,24 +276,6 @@ class _Call(ResultReader[object]):
             return self._unframed(str(error))
         self._has_run = not isinstance(error, ToolException)
         return read_exception(error)
-
-    def is_outcome(self, result: object) -> bool:
-        return not isinstance(result, _Interrupted)
-
-    def summarise(self, result: object) -> JsonValue:
-        message = self.message_in(result)
-        if message is None:
-            return f"<{type(result).__name__}>"
-        content = message.content
-        if isinstance(content, str):
-            return bounded_json(content)
-        shown = [_shown(block) for block in content]
-        return bounded_json(shown[0] if len(shown) == 1 else shown)
-
-    def read_status(self, result: object) -> str | None:
-        message = self.message_in(result)
-        artifact = message.artifact if message is not None else None
-        return artifact.status if isinstance(artifact, Outcome) else None
 
     def _unframed(self, text: str) -> ExecutionError:
         if refused := _REFUSED.fullmatch(text):

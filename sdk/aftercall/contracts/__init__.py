@@ -345,20 +345,18 @@ class DeliverableReader(ResultReader[ResultT]):
         self._inner = inner
         self._deliverable = deliverable
         self._delivered = delivered or _value_of
-        for name in ("read_exception", "read_status", "is_outcome"):
-            setattr(self, name, getattr(inner, name))
 
-    def read_failure(self, result: ResultT) -> ExecutionError | None:
-        """The failure in the result, or its violation."""
-        error = self._inner.read_failure(result)
-        if error is not None:
-            return error
+    def read(self, result: ResultT) -> Outcome[Any] | None:
+        """What the inner reader says, or the violation of a success."""
+        outcome = self._inner.read(result)
+        if outcome is None or not outcome.is_ok:
+            return outcome
         _, violations = held_against(self._delivered(result), self._deliverable)
-        return violation_error(violations) if violations else None
+        return Outcome(failure=violation_error(violations)) if violations else outcome
 
-    def summarise(self, result: ResultT) -> JsonValue:
-        """What the tool returned, in its own shape."""
-        return self._inner.summarise(result)
+    def read_exception(self, error: Exception) -> ExecutionError:
+        """As the inner reader."""
+        return self._inner.read_exception(error)
 
 
 def _value_of(result: object) -> object:

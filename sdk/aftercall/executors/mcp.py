@@ -99,11 +99,10 @@ class McpExecutor:
             if isinstance(error, TimeoutError) and limit.expired():
                 raise timed_out(timeout_s, "the server may work on") from error
             raise ToolFailedError(read_exception(error)) from error
-        failure = _READER.read_failure(result)
-        if failure is not None:
-            raise ToolFailedError(failure)
-        value = _READER.value_of(result)
-        return ExecutorResult(make_json_value(value), status=_READER.read_status(result))
+        outcome = _READER.read(result)
+        assert outcome is not None  # noqa: S101  # this reader knows no others
+        outcome.unwrap()
+        return ExecutorResult(make_json_value(_READER.value_of(result)), status=outcome.status)
 
     async def _connect(self, name: str, client: "Client[Any]") -> None:
         async with self._connecting:

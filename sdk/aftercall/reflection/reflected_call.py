@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 from uuid import uuid4
 
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonObject, JsonValue, bounded_text, make_json_value
+from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text, make_json_value
 from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, execution_of
 from aftercall.outcomes import Outcome, is_referral, log_line
 from aftercall.reflection.observers import (
@@ -144,17 +144,15 @@ class ReflectedCall(Generic[ResultT]):
         """The attempt returned."""
         self._last_result = result
         self._question = None
-        if not self._reader.is_outcome(result):
+        outcome = self._reader.read(result)
+        if outcome is None:
             self._is_open = True
-            return
-        reader = self._reader
-        error = reader.read_failure(result)
-        if error is None:
-            self._ended(None, reader.summarise(result), reader.read_status(result))
-            return
-        self._ended(error)
-        if len(self._attempts) == 1:
-            self._first_result = result
+        elif outcome.error is None:
+            self._ended(None, bounded_json(outcome.value), outcome.status)
+        else:
+            self._ended(outcome.error)
+            if len(self._attempts) == 1:
+                self._first_result = result
 
     def raised(self, error: Exception) -> None:
         """The attempt raised."""

@@ -8,13 +8,12 @@ to a bound, and the first line says that they are data.
 import errno
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Literal, Protocol, TypeVar, cast
+from typing import Any, Generic, Literal, Protocol, TypeVar, cast
 
 from aftercall.json_values import (
     MAX_NAME_CHARS,
     JsonObject,
     JsonValue,
-    bounded_json,
     bounded_text,
     quoted,
 )
@@ -30,25 +29,15 @@ class ResultReader(Protocol[ReadT_contra]):
     reads_in_thread: bool = False
     """Whether it may take long over a large result, so that it reads in a thread of its own."""
 
-    def read_failure(self, result: ReadT_contra) -> ExecutionError | None:
-        """The failure that a result tells of; None for a success."""
+    def read(self, result: ReadT_contra) -> Outcome[Any] | None:
+        """What a result comes to; None for what is no outcome yet, such as a question to the user.
+
+        Of a success the value is recorded, cut to a few thousand characters, with its status.
+        """
 
     def read_exception(self, error: Exception) -> ExecutionError:
         """The failure that an exception tells of."""
         return read_exception(error)
-
-    def read_status(self, result: ReadT_contra) -> str | None:
-        """The tool's own word for its success, such as `success_no_parse`, if it has one."""
-        del result
-        return None
-
-    def is_outcome(self, result: ReadT_contra) -> bool:
-        """False for what is neither success nor failure yet, such as a question to the user."""
-        del result
-        return True
-
-    def summarise(self, result: ReadT_contra) -> JsonValue:
-        """What to record of a success: small, plain JSON."""
 
 
 class OutcomeReader(ResultReader[object]):
@@ -58,17 +47,9 @@ class OutcomeReader(ResultReader[object]):
     `Outcome.coerce`). What a success says of itself is recorded, and changes nothing.
     """
 
-    def read_failure(self, result: object) -> ExecutionError | None:
-        """The typed error that was returned."""
-        return Outcome.coerce(result).error
-
-    def read_status(self, result: object) -> str | None:
-        """The status of an `Outcome`, or of a mapping."""
-        return Outcome.coerce(result).status
-
-    def summarise(self, result: object) -> JsonValue:
-        """The result, or the value of an `Outcome`, cut to a few thousand characters."""
-        return bounded_json(Outcome.coerce(result).value)
+    def read(self, result: object) -> Outcome[Any] | None:
+        """The outcome that was returned."""
+        return Outcome.coerce(result)
 
 
 def read_exception(error: Exception, *, message: str | None = None) -> ExecutionError:
