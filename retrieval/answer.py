@@ -379,7 +379,7 @@ def _suggestion(
 ) -> Suggestion:
     options = proposal.options
     edits = _edits(proposal)
-    changes = _changes(case, proposal)
+    changes = changes_of(case, proposal)
     ids = [each for option in options for each in option.execution_ids]
     sources: list[EvidenceSource] = [each for option in options for each in option.sources]
     wanted = shape_of(proposal.parameters)
@@ -421,7 +421,8 @@ def _lesson(proposal: Proposal) -> str:
     return " ".join(dict.fromkeys([*said, *learned, *map(_sentence, edits)]))
 
 
-def _changes(case: Case, proposal: Proposal) -> list[Change]:
+def changes_of(case: Case, proposal: Proposal) -> list[Change]:
+    """What a proposal changes, each with its reason."""
     reasons: dict[str, str] = {}
     for option in proposal.options:
         for edit in option.edits:

@@ -57,7 +57,7 @@ class Verifier:
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        self._check = None if case.schema is None else _check_of(case.schema)
+        self._check = None if case.schema is None else check_of(case.schema)
 
     def accepts(self, proposal: Proposal) -> bool:
         """Whether it is not known to fail, and fits the schema and the error.
@@ -70,15 +70,17 @@ class Verifier:
             return False
         if any(_contradicts(fault, case.parameters, parameters) for fault in case.faults):
             return False
-        return self._check is None or _fits_schema(self._check, parameters)
+        return self._check is None or fits_schema(self._check, parameters)
 
 
-class _Check(NamedTuple):
+class SchemaCheck(NamedTuple):
+    """A schema's validator, and how many parts the schema has."""
+
     validator: jsonschema_rs.Validator
     parts: int
 
 
-def _fits_schema(check: _Check, parameters: JsonObject) -> bool:
+def fits_schema(check: SchemaCheck, parameters: JsonObject) -> bool:
     """Whether nothing is wrong but with masked values, which the caller has in full."""
     characters = len(canonical_json(parameters))
     if characters > _MAX_PARAMETERS or check.parts * characters > _MAX_STEPS:
@@ -123,18 +125,19 @@ def _is_beyond(fault: Fault, value: float) -> bool:
     return too_small or (fault.maximum is not None and value > fault.maximum)
 
 
-def _check_of(schema: JsonObject) -> _Check | None:
+def check_of(schema: JsonObject) -> SchemaCheck | None:
+    """Checks parameters by a schema; None where it is broken, or too large to check."""
     canonical = canonical_json(schema)
     return _check(canonical) if len(canonical) <= MAX_SCHEMA else None
 
 
 @lru_cache(maxsize=512)
-def _check(canonical: str) -> _Check | None:
+def _check(canonical: str) -> SchemaCheck | None:
     """The schema's validator; None when it is no valid schema, or may take long."""
     schema = json.loads(canonical)
     try:
         parts = _count(schema, schema, {})
-        return _Check(
+        return SchemaCheck(
             jsonschema_rs.validator_for(schema, retriever=_refused, pattern_options=_PATTERNS),
             parts,
         )

@@ -20,6 +20,7 @@ from aftercall.change_classes import QUORUM, reads_only
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue, content_hash
 from aftercall.models import (
+    Call,
     FailedCall,
     Suggestion,
     SuggestRequest,
@@ -318,7 +319,7 @@ class Suggester:
         seeds = self._seeds.find(reading, call.tool_name, near_seeds)
         reading = _informed(reading, seeds)
         case = replace(
-            _case(
+            case_of(
                 call, reading, knowledge, registered, annotations, hits, documents, seeds,
                 binds=binds,
             ),
@@ -547,8 +548,8 @@ def _informed(reading: ErrorReading, seeds: tuple[SeedEntry, ...]) -> ErrorReadi
     return replace(reading, category=seeds[0].category, confidence=_SEED_CATEGORY)
 
 
-def _case(
-    call: FailedCall,
+def case_of(
+    call: Call,
     reading: ErrorReading,
     knowledge: ToolKnowledge | None,
     registered: StoredTool | None,
@@ -559,7 +560,7 @@ def _case(
     *,
     binds: bool,
 ) -> Case:
-    """`binds` says whether the asker registered the tool itself."""
+    """The case of a call; `binds` says whether the asker registered the tool itself."""
     writes = not reads_only(call.tool_name, annotations)
     schema = call.input_schema or registered_schema(registered, binds=binds, writes=writes)
     is_foreign = not call.input_schema and schema is not None and not binds

@@ -255,6 +255,9 @@ class LimitSettings(Section):
     connections: int = Field(1000, ge=10, le=1_000_000)
     """Connections that are open at a time; further ones are answered 503. Fewer, where the process
     may not open as many files."""
+    loop: int = Field(5, ge=0, le=1000)
+    """Failures of a session with one error after which `POST /check` blocks such a call; 0 never
+    does."""
 
 
 class MetricsSettings(Section):

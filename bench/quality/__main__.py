@@ -21,6 +21,7 @@ from bench.quality import (
     ablation,
     attacks,
     boundaries_report,
+    check,
     choosing,
     classifier,
     datasets,
@@ -142,12 +143,16 @@ async def _attacks(embedder: Embedder, _: Figures) -> None:
     await attacks.write(embedder, FOLDER)
 
 
+async def _check(embedder: Embedder, _: Figures) -> None:
+    await check.measure(embedder, FOLDER)
+
+
 STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     "bfcl": _bfcl, "learning": _learning, "github": _github, "servers": _servers, "tau": _tau,
     "refusals": _refusals, "classifier": _classifier, "final": _final,
     "choosing": _choosing, "regret": _regret, "boundaries": _boundaries, "memory": _memory,
     "kinds": _kinds, "kinds-final": _kinds_final, "traps": _traps,
-    "attacks": _attacks,
+    "attacks": _attacks, "check": _check,
 }  # fmt: skip
 
 OF_THEIR_OWN = {
@@ -159,6 +164,7 @@ OF_THEIR_OWN = {
     "kinds-final",
     "traps",
     "attacks",
+    "check",
 }
 ONLY_NAMED = {"final", "kinds-final"}
 """Steps that print and write pages of their own; the others are of `repair.md`."""

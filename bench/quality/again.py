@@ -87,7 +87,7 @@ async def _once(brain: Brain, trial: Trial, agent: str, session: str, *, with_sc
     first = next(iter(answer.suggestions), None)
     sent = None
     if first is not None and first.action == "change_parameters":
-        sent = apply_changes(trial.damaged, first)
+        sent = apply_changes(trial.damaged, first.changes)
     verdict = None if sent is None else await trial.judge(sent)
     recording = Recording([])
     add = partial(

@@ -175,7 +175,7 @@ async def after_failures(embedder: Embedder, chosen: Sequence[Case]) -> dict[int
                 like = [
                     each
                     for each in answer.suggestions
-                    if apply_changes(case.call(case.asked, 77), each) == meant
+                    if apply_changes(case.call(case.asked, 77), each.changes) == meant
                 ]
                 found.setdefault(count, []).append(like[0].confidence if like else 0.0)
                 if like:
@@ -201,7 +201,7 @@ async def _fail(
 async def _asked(brain: Brain, case: Case, number: int, *, named: bool) -> Answered:
     answer = await ask(brain, case)
     first = answer.suggestions[0] if answer.suggestions else None
-    sent = apply_changes(case.call(case.asked, 77), first) if first else None
+    sent = apply_changes(case.call(case.asked, 77), first.changes) if first else None
     changed = first is not None and first.action == "change_parameters"
     meant = None if case.meant is None else case.call(case.meant, 77)
     return Answered(

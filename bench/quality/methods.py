@@ -73,7 +73,7 @@ def aftercall(brain: Brain, *, with_schema: bool) -> Method:
         answer = await brain.ask(failed_call(trial, with_schema=with_schema))
         found = []
         for suggestion in answer.suggestions:
-            parameters = apply_changes(trial.damaged, suggestion)
+            parameters = apply_changes(trial.damaged, suggestion.changes)
             if suggestion.action == "change_parameters" and parameters is not None:
                 found.append(Attempt(parameters, suggestion.confidence, bool(suggestion.safe)))
         return found

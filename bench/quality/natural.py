@@ -137,7 +137,9 @@ def _judged(
 ) -> Answered:
     first = answer.suggestions[0] if answer.suggestions else None
     changes = first is not None and first.action == "change_parameters"
-    sent = apply_changes(row["parameters"], first) if first is not None and changes else None
+    sent = (
+        apply_changes(row["parameters"], first.changes) if first is not None and changes else None
+    )
     later = [each for each in session if row["seq"] < each["seq"] <= row["seq"] + _LATER]
     same = [
         at

@@ -70,7 +70,7 @@ async def replay(embedder: Embedder) -> list[Answered]:
 
 def _judged(row: Json, answer: SuggestResponse, mended: Json | None) -> Answered:
     first = answer.suggestions[0] if answer.suggestions else None
-    sent = apply_changes(row["parameters"], first) if first else None
+    sent = apply_changes(row["parameters"], first.changes) if first else None
     changed = first is not None and first.action == "change_parameters" and sent is not None
     stated = _TOTAL.search(row["error"]["message"])
     if not changed or sent is None:

@@ -20,6 +20,7 @@ latest few sessions, so that no flood of one moves the rest.
 """
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from hashlib import sha256
 from math import ceil
@@ -223,6 +224,25 @@ def repeats_of(
     own = run.sessions.get(session, 0)
     weighed = own + sum(other != session for other in run.sessions)
     return Repeats(run.count, weighed, times)
+
+
+class Loop(NamedTuple):
+    """One error that the calls of a session keep failing with."""
+
+    known: "SignatureKnowledge"
+    failures: int
+    is_same: bool
+    """Whether exactly these parameters failed so."""
+
+
+def loops_of(knowledge: "ToolKnowledge", parameters: JsonObject, session: str) -> Iterator[Loop]:
+    """The errors of a session since the tool last worked in it, but for those of the moment."""
+    own = None if is_redacted(parameters) else knowledge.runs.get(_key(parameters))
+    for key, run in knowledge.runs.items():
+        known = knowledge.signatures.get(run.signature)
+        if key.startswith(_key_within(session, "")) and known and known.category not in TRANSIENT:
+            is_same = own is not None and own.signature == run.signature
+            yield Loop(known, run.count, is_same)
 
 
 def session_mark(session_id: str | None, agent: str) -> str:

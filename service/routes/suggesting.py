@@ -3,12 +3,15 @@
 from fastapi import APIRouter, Request, Response
 
 from aftercall.models import (
+    CheckRequest,
+    CheckResponse,
     OutcomeReport,
     SimilarRequest,
     SimilarResponse,
     SuggestRequest,
     SuggestResponse,
 )
+from retrieval.check import check
 from retrieval.similar import find_similar
 from service.bodies import JsonRoute
 from service.feedback import record_outcome
@@ -31,6 +34,29 @@ async def suggest(
     response = await context.suggester.suggest(workspace, question, principal=principal)
     context.metrics.answered(response)
     count(request, suggestions=len(response.suggestions))
+    return response
+
+
+@router.post("/check", summary="What there is to say of a call before it is made")
+async def check_call(
+    question: CheckRequest, request: Request, space: CurrentSpace
+) -> CheckResponse:
+    """Nothing is embedded, stored or learned.
+
+    `repair` is said of proven lossless changes alone; `block` of a call that failed like this again
+    and again in its session.
+    """
+    context, workspace = space
+    response = await check(
+        workspace,
+        question,
+        memory=context.memory,
+        redactor=context.redactor,
+        quorum=context.settings.gate.quorum,
+        principal=context.caller.principal,
+        loop=context.settings.limits.loop,
+    )
+    count(request, changes=len(response.changes))
     return response
 
 

@@ -15,6 +15,7 @@ CONTRACT = {
     ("get", "/executions/{executionId}"),
     ("get", "/status"),
     ("post", "/suggest"),
+    ("post", "/check"),
     ("post", "/suggestions/{suggestionId}/outcome"),
     ("post", "/similar"),
     ("put", "/tools/{toolId}"),

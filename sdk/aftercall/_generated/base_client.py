@@ -134,6 +134,19 @@ class BaseClient:
         question = models.SuggestRequest(execution=clean, limit=limit, annotations=annotations)
         return self._send("POST", "/suggest", question, models.SuggestResponse)
 
+    def check(
+        self, call: models.Call, *, annotations: models.ToolAnnotations | None = None
+    ) -> models.CheckResponse:
+        """Ask about a call before it is made: by schema, profile and learned rules alone.
+
+        `annotations` as in `suggest`. Of `repair`, apply the `changes` to the call's own
+        parameters: where the redactor masked a value, `corrected_parameters` has the mask.
+        """
+        clean = call if self._redactor is None else self._redactor.call(call)
+        fields = {name: getattr(clean, name) for name in models.Call.model_fields}
+        question = models.CheckRequest(call=models.Call(**fields), annotations=annotations)
+        return self._send("POST", "/check", question, models.CheckResponse)
+
     def report_outcome(
         self, suggestion_id: str, *, outcome: models.Outcome, execution_id: str
     ) -> None:

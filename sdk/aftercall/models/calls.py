@@ -255,6 +255,14 @@ class SuggestRequest(WireModel):
     """Claims about the tool; left out, the registered ones count; {} trusts none."""
 
 
+class CheckRequest(WireModel):
+    """Question of `POST /check`: a call that is about to be made."""
+
+    call: Call
+    annotations: ToolAnnotations | None = None
+    """Claims about the tool; left out, the registered ones count; {} trusts none."""
+
+
 class Pattern(WireModel):
     """The service's reading of the error."""
 
@@ -357,6 +365,20 @@ class SuggestResponse(WireModel):
     abstained: bool
     reason: str | None = Field(default=None, description="Why there are no suggestions.")
     took_ms: float = Field(ge=0)
+
+
+class CheckResponse(WireModel):
+    """Answer of `POST /check`."""
+
+    verdict: Literal["pass", "repair", "warn", "block"]
+    changes: list[Change] = Field(default_factory=list)
+    corrected_parameters: Object | None = None
+    """With `repair` only. Masked values stay masked: apply `changes` to the call itself."""
+    confidence: Share | None = Field(default=None, description="That the repair is right.")
+    change_class: ChangeClass | None = Field(default=None, alias="class")
+    reasons: list[str] = Field(default_factory=list)
+    evidence: Evidence = Field(default_factory=Evidence)
+    took_ms: float = Field(default=0.0, ge=0)
 
 
 class OutcomeReport(WireModel):

@@ -229,7 +229,7 @@ class RetryRules:
                 self.reason = f"the advised wait of {wait_s:.1f} s is too long to hold the call"
                 return None
             return Retry(parameters, wait_s, offer, changes)
-        corrected = apply_changes(parameters, offer)
+        corrected = apply_changes(parameters, offer.changes)
         if corrected is None:
             self.reason = "the suggested change does not fit the parameters that were sent"
             return None
@@ -267,21 +267,19 @@ def _own_gate(
     return "" if safe else reason
 
 
-def apply_changes(parameters: JsonObject, suggestion: Suggestion) -> JsonObject | None:
+def apply_changes(parameters: JsonObject, changes: Sequence[Change]) -> JsonObject | None:
     """The parameters with the suggested changes; None when they do not fit.
 
     The changes are applied here rather than taking `corrected_parameters` whole: the service saw
     a redacted copy of the call, so its copy holds masks where the secrets were. A secret that is
     renamed keeps its value: the mask in the `add` is that of one `remove`.
     """
-    if not suggestion.changes:
+    if not changes:
         return None
     try:
         operations = [
-            Operation(
-                change.op, change.path, value=_unmasked(change, suggestion.changes, parameters)
-            )
-            for change in suggestion.changes
+            Operation(change.op, change.path, value=_unmasked(change, changes, parameters))
+            for change in changes
         ]
         return apply(parameters, operations)
     except JsonPatchError:

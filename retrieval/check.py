@@ -1,0 +1,255 @@
+"""Checking a call before it is made: by its schema, what is known of the tool, and learned rules.
+
+No text is embedded and nothing is searched. `repair` is said of a lossless change alone, and only
+where it is proven: the caller's own schema refuses the call and takes the repaired one, or several
+mended such a call so, none of whose failures came again, while no success ever looked like the call
+as it is. Whatever is less sure is a warning, and a call that fits passes.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from aftercall.json_values import JsonObject
+from aftercall.models import CheckRequest, CheckResponse, Evidence
+from aftercall.redaction import Redactor, is_redacted
+from mongo.contents import as_named
+from mongo.records import OWNER, ToolKey
+from retrieval.answer import changes_of, lesson_of, spoken
+from retrieval.confidence import Calibration, RankedProposal, check_of, fits_schema, judge
+from retrieval.knowledge.rules import (
+    SignatureKnowledge,
+    ToolKnowledge,
+    agent_mark,
+    loops_of,
+    session_mark,
+)
+from retrieval.memory import Memory
+from retrieval.principals import principal_of
+from retrieval.proposals.case import Case
+from retrieval.proposals.change_class import class_of
+from retrieval.reading.faults import Fault
+from retrieval.reading.reader import ErrorReading
+from retrieval.suggest import case_of
+from retrieval.trust import trusted_hints
+from retrieval.values import type_of
+
+PROVEN = 0.9
+"""Confidence from which on a lossless change is made before the call."""
+LOOP = 5
+"""Failures of a session with one error after which the like call is not made again."""
+_SEVERAL = 2
+_MAX_SIGNATURES = 20
+_MAX_NAMES = 1_000
+_MAX_REASONS = 5
+_MAYBE_OPEN = ("patternProperties", "allOf", "anyOf", "oneOf", "$ref", "unevaluatedProperties")
+_REFUSED = ErrorReading("invalid_parameters", 1.0, "", (), rejected_before_run=True)
+
+
+async def check(
+    workspace: str,
+    request: CheckRequest,
+    *,
+    memory: Memory,
+    redactor: Redactor,
+    quorum: int,
+    principal: str = OWNER,
+    loop: int = LOOP,
+) -> CheckResponse:
+    """What there is to say of a call that is about to be made; nothing is remembered of it.
+
+    Args:
+        workspace: whose knowledge counts.
+        request: the call, and the caller's word on the tool.
+        memory: what is known.
+        redactor: masks what the answer repeats.
+        quorum: principals whose repairs prove a change to those of others.
+        principal: whose call it is.
+        loop: failures of the session with one error that end in `block`; 0 never does.
+
+    Raises:
+        StoreError: what is known cannot be read.
+    """
+    started = time.perf_counter()
+    call = as_named(redactor.call(request.call), principal)
+    tool = ToolKey(workspace, call.server_name, call.tool_name)
+    knowledge, registered = await memory.knowledge(tool), await memory.tool(tool)
+    binds = quorum == 1 or (registered is not None and registered.binds(principal))
+    hints = trusted_hints(request.annotations, registered, binds=binds)
+    case = replace(
+        case_of(call, _REFUSED, knowledge, registered, hints, [], {}, (), binds=binds),
+        quorum=quorum,
+    )
+    session = session_mark(call.session_id, call.agent)
+    checked = (
+        _looping(case, knowledge, session if loop and call.session_id else None, loop)
+        or _by_schema(case, await memory.calibration(workspace))
+        or _by_rules(case, knowledge, await memory.calibration(workspace))
+        or _warned(case)
+        or CheckResponse(verdict="pass")
+    )
+    took = {"took_ms": round((time.perf_counter() - started) * 1000, 3)}
+    return checked.model_copy(update=took)
+
+
+def _warning(reasons: Sequence[str]) -> CheckResponse:
+    return CheckResponse(verdict="warn", reasons=list(reasons[:_MAX_REASONS]))
+
+
+def fits(case: Case) -> bool:
+    """Whether the schema, where one is known and can be checked, takes the call."""
+    known = None if case.schema is None else check_of(case.schema)
+    return known is None or fits_schema(known, case.parameters)
+
+
+def _looping(
+    case: Case, knowledge: ToolKnowledge | None, session: str | None, limit: int
+) -> CheckResponse | None:
+    """The session's failures with one error, where this call is one of them, or still as wrong."""
+    if knowledge is None or session is None:
+        return None
+    for loop in loops_of(knowledge, case.parameters, session):
+        if loop.failures >= limit and (loop.is_same or not fits(case)):
+            known = loop.known
+            reasons = [
+                f"this failed {loop.failures} times in this session with the same error "
+                f"({known.category}): {known.signature}"
+            ]
+            rules = [rule for rule, _ in known.told_rules() if rule.repairs]
+            if rules:
+                best = max(rules, key=lambda rule: rule.repairs)
+                reasons.append(f"what mended it elsewhere: {lesson_of(best.edits)}")
+            else:
+                reasons.append("nothing is known to mend it: ask, or take another tool")
+            return CheckResponse(
+                verdict="block",
+                reasons=reasons,
+                evidence=Evidence(failures=loop.failures, sources=["session"]),
+            )
+    return None
+
+
+def _by_schema(case: Case, calibration: Calibration) -> CheckResponse | None:
+    """What the schema refuses, repaired where that is proven."""
+    if fits(case):
+        return None
+    best = next(iter(judge(case, calibration)), None)
+    if best is not None and not case.is_foreign_schema and _is_proven(case, best):
+        return _repaired(case, best)
+    return _warning([_said(fault) for fault in case.faults] or ["the tool's schema refuses it"])
+
+
+def _by_rules(
+    case: Case, knowledge: ToolKnowledge | None, calibration: Calibration
+) -> CheckResponse | None:
+    """What several mended alike, in a call with something that no success had."""
+    odd = _never_worked(case)
+    if knowledge is None or not odd:
+        return None
+    for known in islice(reversed(knowledge.signatures.values()), _MAX_SIGNATURES):
+        if not (known.rules or known.examples):
+            continue
+        about = replace(case, reading=_reading(known, case.parameters), signature=known)
+        for best in judge(about, calibration)[:1]:
+            if best.proposal.touched & odd and _is_proven(about, best) and _is_known(about, best):
+                return _repaired(about, best)
+    return None
+
+
+def _reading(known: SignatureKnowledge, parameters: JsonObject) -> ErrorReading:
+    """The error that such a call got before, as far as this call has what was wrong in it."""
+    faults = tuple(
+        Fault(kind, (place,))
+        for place, kind in known.faults.items()
+        if (place in parameters) != (kind == "missing")
+    )
+    return ErrorReading(known.category, 1.0, known.signature, faults, rejected_before_run=True)
+
+
+def _never_worked(case: Case) -> set[str]:
+    """Names that no success of the tool had, or had with a value of such a type."""
+    if case.profile is None or case.profile.successes < _SEVERAL:
+        return set()
+    return {
+        name
+        for name, value in islice(case.parameters.items(), _MAX_NAMES)
+        if not is_redacted(value)
+        and ((seen := case.seen(name)) is None or type_of(value) not in seen.types)
+    }
+
+
+def _is_proven(case: Case, best: RankedProposal) -> bool:
+    proposal = best.proposal
+    return (
+        best.estimate.probability >= PROVEN
+        and class_of(case, proposal) == "lossless"
+        and not any(option.failures or option.failed for option in proposal.options)
+        # What is still unknown to the tool may be what was meant to change it.
+        and not (case.view is not None and case.view.unknown(proposal.parameters))
+    )
+
+
+def _is_known(case: Case, best: RankedProposal) -> bool:
+    """Whether the asker's own agents mended it so more than once, or enough others."""
+    own = principal_of(agent_mark(case.agent))
+    return all(
+        "repairs" in option.sources
+        and option.repairs >= _SEVERAL
+        and (own in option.menders or len(option.menders) >= case.quorum)
+        for option in best.proposal.options
+    )
+
+
+def _repaired(case: Case, best: RankedProposal) -> CheckResponse:
+    options = best.proposal.options
+    edits = [edit for option in options for edit in option.edits]
+    return CheckResponse(
+        verdict="repair",
+        changes=changes_of(case, best.proposal),
+        corrected_parameters=best.proposal.parameters,
+        confidence=round(best.estimate.probability, 4),
+        change_class="lossless",
+        reasons=[lesson_of(edits)],
+        evidence=Evidence(
+            repairs=sum(option.repairs for option in options),
+            successes=sum(option.successes for option in options),
+            execution_ids=list(dict.fromkeys(e for o in options for e in o.execution_ids))[:5],
+            sources=list(dict.fromkeys(each for o in options for each in o.sources)),
+        ),
+    )
+
+
+def _warned(case: Case) -> CheckResponse | None:
+    reasons = [
+        f"{spoken((name,))} is no parameter of this tool, which may pass over it in silence"
+        for name in _swallowed(case)
+    ]
+    known = case.profile if case.profile_is_current else None
+    if known is not None and known.is_known_to_fail(case.parameters):
+        reasons.append("exactly this call failed before, and has not worked since")
+    return _warning(reasons) if reasons else None
+
+
+def _swallowed(case: Case) -> Iterator[str]:
+    schema, view = case.schema, case.view
+    if schema is None or view is None or view.source != "schema" or not view.parameters:
+        return
+    if schema.get("additionalProperties") is None and not any(e in schema for e in _MAYBE_OPEN):
+        yield from view.unknown(case.parameters)
+
+
+_SAID = {
+    "missing": "is missing",
+    "unexpected": "is no parameter of this tool",
+    "not_allowed": "is none of the allowed values",
+    "bad_format": "has not the form that the schema states",
+    "out_of_range": "is out of the range that the schema states",
+}
+
+
+def _said(fault: Fault) -> str:
+    place = spoken(fault.path) if fault.path else "the call"
+    if fault.kind == "wrong_type" and fault.expected_types:
+        return f"{place} must be of type {' or '.join(fault.expected_types)}"
+    return f"{place} {_SAID.get(fault.kind, 'does not fit the schema')}"

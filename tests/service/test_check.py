@@ -1,0 +1,133 @@
+"""A call before it is made: passed, mended where that is proven, warned of, or not made again."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from aftercall import Client
+from aftercall.models import Call, CheckResponse
+from tests.service.running_service import RunningService
+from tests.service.test_mended_alike import record, session
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "maxDepth": {"type": "integer"}},
+    "required": ["path"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture
+def client(service: RunningService) -> Iterator[Client]:
+    with Client(service.url) as client:
+        yield client
+
+
+def check(client: Client, parameters: dict[str, Any], **fields: Any) -> CheckResponse:
+    """What is said of a call of a tool that nothing is known of, unless it is named."""
+    named = {"agent": "asker", "tool_name": f"list_{uuid4().hex[:8]}", "parameters": parameters}
+    return client.check(Call.model_validate(named | fields))
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, None])
+def test_a_call_that_nothing_speaks_against_passes(client: Client, schema: Any) -> None:
+    """With its schema, and without."""
+    said = check(client, {"path": "/srv", "maxDepth": 2}, input_schema=schema)
+    assert (said.verdict, said.changes, said.reasons) == ("pass", [], [])
+
+
+@pytest.mark.parametrize(
+    ("sent", "mended"),
+    [
+        ({"path": "/srv", "max_depth": 2}, {"path": "/srv", "maxDepth": 2}),
+        ({"path": "/srv", "maxDepth": "2"}, {"path": "/srv", "maxDepth": 2}),
+        ({"path": ["/srv"]}, {"path": "/srv"}),
+        ({"arguments": {"path": "/srv", "maxDepth": 2}}, {"path": "/srv", "maxDepth": 2}),
+    ],
+)
+def test_what_the_schema_refuses_is_mended_without_loss(
+    client: Client, sent: dict[str, Any], mended: dict[str, Any]
+) -> None:
+    """On a tool that may write as well, since nothing of the call is lost or changed."""
+    said = check(client, sent, input_schema=SCHEMA, tool_name="write_things")
+    assert (said.verdict, said.corrected_parameters) == ("repair", mended)
+    assert said.change_class == "lossless"
+    assert said.confidence is not None
+    assert said.confidence >= 0.9
+    assert said.reasons
+
+
+@pytest.mark.parametrize(
+    ("sent", "word"),
+    [
+        ({"maxDepth": 2}, "`path` is missing"),
+        ({"path": "/srv", "dry_run": True}, "`dry_run` is no parameter"),
+        ({"path": "/srv", "maxDepth": "deep"}, "`maxDepth` must be of type integer"),
+        ({"path": "/srv", "max_depth": 2, "keep": True}, "`keep` is no parameter"),
+    ],
+)
+def test_what_would_be_guessed_or_lost_is_a_warning(
+    client: Client, sent: dict[str, Any], word: str
+) -> None:
+    """The call is left as it is."""
+    said = check(client, sent, input_schema=SCHEMA)
+    assert (said.verdict, said.changes) == ("warn", [])
+    assert word in "; ".join(said.reasons)
+
+
+def test_names_that_a_tool_would_pass_over_are_warned_of(client: Client) -> None:
+    """Where the schema does not say that others are refused, nor that they are welcome."""
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+    said = check(client, {"path": "/srv", "recursive": True}, input_schema=schema)
+    assert said.verdict == "warn"
+    assert "`recursive` is no parameter of this tool" in said.reasons[0]
+    welcome = schema | {"additionalProperties": True}
+    assert check(client, {"path": "/", "x": 1}, input_schema=welcome).verdict == "pass"
+
+
+def test_what_was_mended_alike_is_mended_before_the_call_until_it_works_as_it_is(
+    client: Client,
+) -> None:
+    """Of a tool without a schema; a success of the former call takes the rule back at once."""
+    tool = f"search_{uuid4().hex[:8]}"
+    record(client, [
+        each
+        for number in range(4)
+        for each in session(
+            tool, number,
+            ({"text": f"words {number}", "max_results": 3}, "unexpected argument 'max_results'"),
+            ({"text": f"words {number}", "maxResults": 3}, None),
+        )
+    ])  # fmt: skip
+    sent = {"text": "mine", "max_results": 5}
+    said = check(client, sent, tool_name=tool)
+    assert (said.verdict, said.corrected_parameters) == (
+        "repair", {"text": "mine", "maxResults": 5}
+    )  # fmt: skip
+    assert said.evidence.repairs >= 4
+    record(client, session(tool, 9, (sent, None)))
+    assert check(client, sent | {"text": "other"}, tool_name=tool).verdict == "pass"
+
+
+def test_a_loop_is_stopped_before_the_call(client: Client) -> None:
+    """Five failures of a session with one error; another session, and another call, go on."""
+    tool = f"fetch_{uuid4().hex[:8]}"
+    bad = {"name": "x"}
+    record(client, session(tool, 1, *[(bad, "no such record")] * 5, session_id="looping"))
+    said = check(client, bad, tool_name=tool, agent="agent 1", session_id="looping")
+    assert said.verdict == "block"
+    assert "failed 5 times in this session" in said.reasons[0]
+    for other in ({"parameters": {"name": "y"}}, {"session_id": "another"}):
+        fields = {"tool_name": tool, "agent": "agent 1", "session_id": "looping"} | other
+        assert check(client, fields.pop("parameters", bad), **fields).verdict != "block"
+
+
+def test_failures_of_the_moment_are_no_loop(client: Client) -> None:
+    """A server that is away may be back."""
+    tool = f"fetch_{uuid4().hex[:8]}"
+    away = ({"name": "x"}, "503 service unavailable, try again later")
+    record(client, session(tool, 1, *[away] * 6, session_id="waiting"))
+    said = check(client, {"name": "x"}, tool_name=tool, agent="agent 1", session_id="waiting")
+    assert said.verdict != "block"
