@@ -10,7 +10,6 @@ import asyncio
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -81,7 +80,6 @@ class Context:
     """Of hours that are over, as long as no more is counted in them."""
     pattern_marks: LRUCache[Hashable, Mapping[str, str]]
     """Patterns of failures by their marks, of workspaces as of a consolidation: some MB each."""
-    parsers: Executor
     seed_patterns: int
     memory: Memory
     learning: Learning
@@ -136,7 +134,6 @@ async def open_context(
             quorum=settings.gate.quorum,
         )
         stack.push_async_callback(suggester.close)
-        parsers = stack.enter_context(ThreadPoolExecutor(2, thread_name_prefix="aftercall-parse"))
         if settings.indexing.here and learning.can_learn:
             indexer.start()
         await stack.enter_async_context(nightly(settings, store))
@@ -167,7 +164,6 @@ async def open_context(
             sums=TTLCache(maxsize=512, ttl=5),
             sums_of_past_hours=TTLCache(maxsize=256, ttl=3600),
             pattern_marks=LRUCache(maxsize=20),
-            parsers=parsers,
             memory=memory,
             seed_patterns=len(stores.seeds.entries),
             learning=learning,

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from aftercall.json_values import JsonObject, canonical_json
 from mongo.errors import StateConflictError
 from mongo.records import EPOCH, Appended, Event, EventKind, Head, StateKind, StateRow, ToolKey
-from mongo.sqlite.files import ReadPool
-from mongo.sqlite.writer import GroupCommitWriter
+from mongo.sqlite.files import GroupCommitWriter, ReadPool
 
 SCHEMA = (
     # `server` is '' for a tool without a server, `tool` for what is about none: NULL would not be

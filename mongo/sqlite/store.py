@@ -28,8 +28,7 @@ from mongo.records import (
 )
 from mongo.sqlite import events, files
 from mongo.sqlite.events import MAX_BYTES, SqliteEvents
-from mongo.sqlite.files import ReadPool, connect_writer
-from mongo.sqlite.writer import GroupCommitWriter
+from mongo.sqlite.files import GroupCommitWriter, ReadPool, connect_writer
 
 _KNOWLEDGE_SCHEMA = (
     # `server` and `tool` as in the log.

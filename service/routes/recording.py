@@ -1,17 +1,14 @@
 """Recording executions, and reading one back; spans of OpenTelemetry are recorded too."""
 
-import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import TypeVar
 
 from fastapi import APIRouter, Request, Response
 
 from aftercall.background import aside
-from aftercall.json_values import JsonValue
 from aftercall.models import Execution, RecordReceipt
 from ingest.formats.calls import Unreadable
 from ingest.formats.otlp.reading import (
@@ -75,14 +72,10 @@ async def read_execution(execution_id: ExecutionId, space: CurrentSpace) -> Exec
     return await aside(space.context.redactor.call, found, when=is_large(found))
 
 
-ResultT = TypeVar("ResultT")
 _JSON = "application/json"
 _BATCH = 512
 """Executions that become durable at a time: as many as exporters send at once, so that these cost
 one commit. They are read on a thread; between two batches other requests have their turn."""
-_BATCH_VALUES = 20_000
-"""Values of parameters in a batch, of which the last execution may bring more by itself. Masking
-them takes a microsecond each, on the event loop; a kilobyte in gzip can be thousands."""
 _INLINE_BYTES = 16 * 1024
 """Bodies up to this size, some ten spans, are read on the event loop: a millisecond."""
 _MAX_JSON_CONTAINERS = 500_000
@@ -136,11 +129,11 @@ async def export_traces(request: Request, space: CurrentSpace) -> Response:
     is_packed, packed = packing == "gzip", await whole_body(request)
     most = request.app.state.limits.unpacked_bytes
     begin = partial(_begin, encoding=encoding, is_packed=is_packed, most=most)
-    aside = is_packed or len(packed) > _INLINE_BYTES
+    is_large = is_packed or len(packed) > _INLINE_BYTES
     # What waits for its turn is packed yet.
-    async with request.app.state.trace_turns if aside else nullcontext():
-        located = await _work(partial(begin, packed), space.context, aside=aside)
-        outcome = await _record(located, *space, aside=aside)
+    async with request.app.state.trace_turns if is_large else nullcontext():
+        located = await aside(begin, packed, when=is_large)
+        outcome = await _record(located, *space, is_large=is_large)
     count(
         request,
         accepted=outcome.accepted,
@@ -152,40 +145,13 @@ async def export_traces(request: Request, space: CurrentSpace) -> Response:
 
 
 async def _record(
-    located: Iterator[Located], context: Context, workspace: str, *, aside: bool
+    located: Iterator[Located], context: Context, workspace: str, *, is_large: bool
 ) -> _Outcome:
     outcome = _Outcome()
-    while batch := await _work(lambda: next_batch(located), context, aside=aside):
+    batch: list[Located]
+    while batch := await aside(list, islice(located, _BATCH), when=is_large):
         await _store(batch, outcome, context, workspace)
     return outcome
-
-
-def next_batch(located: Iterator[Located]) -> list[Located]:
-    """As much as becomes durable at a time; nothing at the end."""
-    batch: list[Located] = []
-    values = 0
-    for each in islice(located, _BATCH):
-        batch.append(each)
-        if isinstance(each.read, Execution):
-            values += _values_in(each.read.parameters)
-            if values >= _BATCH_VALUES:
-                break
-    return batch
-
-
-def _values_in(value: JsonValue) -> int:
-    if isinstance(value, dict):
-        return 1 + sum(map(_values_in, value.values()))
-    if isinstance(value, list):
-        return 1 + sum(map(_values_in, value))
-    return 1
-
-
-async def _work(what: Callable[[], ResultT], context: Context, *, aside: bool) -> ResultT:
-    """Do a piece of the reading; aside, on a thread, unless it is small."""
-    if not aside:
-        return what()
-    return await asyncio.get_running_loop().run_in_executor(context.parsers, what)
 
 
 async def _store(

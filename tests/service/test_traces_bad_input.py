@@ -1,7 +1,6 @@
 """`POST /v1/traces` under bad input: bounded, told in the exporter's own encoding, nothing lost."""
 
 import gzip
-import json
 import threading
 import tracemalloc
 import zlib
@@ -13,11 +12,9 @@ from google.rpc import code_pb2
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from ingest.formats.otlp.reading import located_json
 from ingest.formats.otlp.wire import status_protobuf, success_protobuf
 from service.bodies import gunzip
 from service.errors import ProblemError, TooLargeProblemError
-from service.routes.recording import next_batch
 from tests.ingest.otlp_samples import in_protobuf, request, tool_span
 from tests.service.running_service import RunningService, hashing_settings, running
 
@@ -211,15 +208,3 @@ def test_answers_are_what_opentelemetrys_messages_read(rejected: int, message: s
     assert answer.partial_success.error_message == message
     status = Status.FromString(status_protobuf(code_pb2.UNAVAILABLE, message))
     assert (status.code, status.message) == (code_pb2.UNAVAILABLE, message)
-
-
-def test_large_calls_become_durable_a_few_at_a_time() -> None:
-    """512 calls of 100,000 values each, some kilobytes in gzip, would hold up all others."""
-    small = [tool_span(n) for n in range(1, 601)]
-    many = json.dumps({"many": [{}] * 15_000})
-    large = [tool_span(n, more={"gen_ai.tool.call.arguments": many}) for n in range(601, 606)]
-    located = located_json(request(*small, *large))
-    sizes = []
-    while batch := next_batch(located):
-        sizes.append(len(batch))
-    assert sizes == [512, 90, 2, 1]
