@@ -199,7 +199,7 @@ def canonical_json(value: JsonValue) -> str:
     `1` and `1.0` differ: a tool may tell them apart.
     """
     # The encoder in C lets no other thread run meanwhile; this one does, and is slower.
-    is_large = exceeds(value, 2_000, sys.maxsize)
+    is_large = exceeds(value, 20_000, sys.maxsize)
     return "".join(_CANONICAL.iterencode(value)) if is_large else _CANONICAL.encode(value)
 
 
