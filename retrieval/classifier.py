@@ -107,24 +107,6 @@ class CategoryHead:
             threshold=float(raw["threshold"]),
         )
 
-    def to_json(self) -> str:
-        """The text of the head's file; weights are rounded, those of terms to two decimals."""
-        return json.dumps(
-            {
-                "embedder": self.embedder,
-                "training_digest": self.training_digest,
-                "categories": self.categories,
-                "temperature": round(self.temperature, 4),
-                "threshold": round(self.threshold, 4),
-                "bias": _rounded(self.bias, 4),
-                "weights": [_rounded(row, 4) for row in self.weights],
-                "readings": {name: _rounded(row, 4) for name, row in self.readings.items()},
-                "terms": {term: _rounded(row, 2) for term, row in self.terms.items()},
-            },
-            separators=(",", ":"),
-            ensure_ascii=False,
-        )
-
     def probabilities(
         self, vector: Weights, text: str = "", read_as: ErrorCategory = "unknown"
     ) -> Weights:
@@ -157,10 +139,6 @@ class CategoryHead:
 
 def _rows(raw: dict[str, list[float]]) -> dict[str, Weights]:
     return {name: np.asarray(row, dtype=np.float32) for name, row in raw.items()}
-
-
-def _rounded(row: Weights, decimals: int) -> list[float]:
-    return [round(float(each), decimals) for each in row]
 
 
 @cache

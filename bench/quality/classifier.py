@@ -27,6 +27,7 @@ from bench.quality.fitting import (
     LabelledText,
     Split,
     fit_head,
+    json_of,
     labelled_messages,
     training_digest,
 )
@@ -234,10 +235,10 @@ async def run(*, write: bool, test_too: bool) -> None:
         await embedder.close()
     fitted = fit(train, embedder.name, digest)
     _print_fit("all families", len(train), fitted)
-    head = CategoryHead.of_json(fitted.head.to_json())  # as it is shipped, rounded
+    head = CategoryHead.of_json(json_of(fitted.head))  # as it is shipped, rounded
     if write:
         folder = Path(retrieval.classifier.__file__).parent
-        (folder / HEAD).write_text(head.to_json() + "\n", encoding="utf-8")
+        (folder / HEAD).write_text(json_of(head) + "\n", encoding="utf-8")
     if test_too:
         others = [each for each in train if each.labelled.source not in SAME_SYSTEM]
         strict = fit(others, embedder.name, digest)

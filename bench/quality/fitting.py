@@ -141,6 +141,29 @@ def fit_head(examples: Sequence[LabelledText], embedder: str, digest: str) -> Ca
     )
 
 
+def json_of(head: CategoryHead) -> str:
+    """The text of a head's file; weights are rounded, those of terms to two decimals."""
+
+    def rounded(row: NDArray[np.float32], decimals: int) -> list[float]:
+        return [round(float(each), decimals) for each in row]
+
+    return json.dumps(
+        {
+            "embedder": head.embedder,
+            "training_digest": head.training_digest,
+            "categories": head.categories,
+            "temperature": round(head.temperature, 4),
+            "threshold": round(head.threshold, 4),
+            "bias": rounded(head.bias, 4),
+            "weights": [rounded(row, 4) for row in head.weights],
+            "readings": {name: rounded(row, 4) for name, row in head.readings.items()},
+            "terms": {term: rounded(row, 2) for term, row in head.terms.items()},
+        },
+        separators=(",", ":"),
+        ensure_ascii=False,
+    )
+
+
 Split = Literal["train", "test"]
 
 

@@ -10,6 +10,7 @@ tool need none of this (0.7 ms at 50,000).
 import asyncio
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -23,7 +24,6 @@ from retrieval.index.edge_shard import (
     Fusion,
     IndexFolder,
     Shard,
-    copy_sparse,
     size_on_disk,
 )
 from retrieval.index.protocol import (
@@ -203,7 +203,7 @@ class EdgeIndex:
         self._changed = set()
         self._new_points = 0
         copy = self._folder.new_shard()
-        copy_sparse(current, copy)
+        shutil.copytree(current, copy)
         return copy
 
     def _switch_to(self, compacted: Shard, name: str) -> Shard:

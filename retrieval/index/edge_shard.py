@@ -388,28 +388,6 @@ def _acquire(path: Path) -> IO[str]:
             raise p.VectorIndexError(f"cannot use {path} for vectors: {error}") from error
 
 
-def copy_sparse(source: Path, target: Path) -> None:
-    """Copy a folder, the holes of its sparse files left out: a new log is 64 MiB of them."""
-    shutil.copytree(source, target, copy_function=_copy_file)
-
-
 def size_on_disk(folder: Path) -> int:
     """Bytes that the files of a folder occupy."""
     return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
-
-
-def _copy_file(source: str, target: str) -> str:
-    with Path(source).open("rb", 0) as reader, Path(target).open("wb", 0) as writer:
-        size = os.fstat(reader.fileno()).st_size
-        position = 0
-        while position < size:
-            try:
-                position = os.lseek(reader.fileno(), position, os.SEEK_DATA)
-            except OSError:  # ENXIO: a hole up to the end
-                break
-            end = os.lseek(reader.fileno(), position, os.SEEK_HOLE)
-            while position < end:
-                data = os.pread(reader.fileno(), min(end - position, 1 << 20), position)
-                position += os.pwrite(writer.fileno(), data, position)
-        writer.truncate(size)
-    return target

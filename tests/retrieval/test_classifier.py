@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from aftercall.json_values import JsonObject
 from aftercall.models import ErrorCategory, ExecutionError, FailedCall, SuggestRequest
-from bench.quality.fitting import labelled_messages, training_digest
+from bench.quality.fitting import json_of, labelled_messages, training_digest
 from embeddings.cache import open_embedder
 from embeddings.models import BUNDLED_NAME
 from retrieval.classifier import CategoryHead, shipped_head, terms_of, text_of
@@ -50,7 +50,7 @@ def test_a_head_is_of_one_embedder() -> None:
 def test_a_head_survives_its_file() -> None:
     """Written and read again it classifies as before."""
     head = shipped_head()
-    assert CategoryHead.of_json(head.to_json()).to_json() == head.to_json()
+    assert json_of(CategoryHead.of_json(json_of(head))) == json_of(head)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_head_survives_its_file() -> None:
 )  # fmt: skip
 def test_a_file_whose_parts_do_not_fit_is_refused(change: dict[str, object]) -> None:
     """A damaged file is an error at start, not a wrong category later."""
-    raw = json.loads(shipped_head().to_json()) | change
+    raw = json.loads(json_of(shipped_head())) | change
     with pytest.raises(ValueError, match="no head"):
         CategoryHead.of_json(json.dumps(raw))
 

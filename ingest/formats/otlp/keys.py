@@ -5,8 +5,8 @@ decoded. GenAI and MCP: github.com/open-telemetry/semantic-conventions-genai (20
 OpenInference: github.com/Arize-ai/openinference, `spec/`.
 """
 
+import ast
 import json
-import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -87,18 +87,6 @@ EVENTS: Final = frozenset({EXCEPTION_EVENT, STRANDS_INPUT_EVENT, STRANDS_OUTPUT_
 OF_RESOURCES: Final = frozenset({SERVICE_NAME})
 MARKS: Final = frozenset({OPERATION, TOOL_NAME, MCP_METHOD, SPAN_KIND})
 """A span with none of these is no call of a tool in any convention."""
-_TOKEN = re.compile(
-    r"""(?P<text>'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")"""
-    r"""|(?P<word>True|False|None)\b"""
-    r"""|(?P<number>-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"""
-    r"""|(?P<mark>[{}\[\]:,])"""
-    r"""|\s+""",
-    re.ASCII | re.DOTALL,
-)
-_ESCAPE = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|.)", re.ASCII | re.DOTALL)
-_WORDS = {"True": "true", "False": "false", "None": "null"}
-_ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
-_LAST_CODE_POINT = 0x10FFFF
 MAX_NAME: Final = 256
 """As on the wire (`aftercall.models.base.Name`)."""
 UNNAMED: Final = "input"
@@ -108,7 +96,8 @@ _MAX_PARSED_RESULT = 16 * MAX_RESULT_CHARS
 _MAX_TEXT = 4 * 1024 * 1024
 _MAX_BRACKETS = 100_000
 """Of arguments and schemas in JSON text: three bytes of it may be 72 in memory."""
-_MAX_PYTHON_TEXT = 256 * 1024
+_MAX_PYTHON_TEXT = 64 * 1024
+"""What Python compiles takes some hundred times the memory of its text."""
 _KINDS: Final = {str: "text", bytes: "bytes", bool: "a boolean", list: "a list", dict: "an object"}
 
 
@@ -126,36 +115,16 @@ class BadSpanError(Exception):
 def json_of_python(text: str) -> Any:
     """The value of which `text` is the `repr`: dicts, lists, texts, numbers, booleans and None.
 
-    LangChain hands a tool's input to its tracers as `str(dict)`. Python's own reader of literals is
-    a compiler: it warns on stderr about what it finds, and its memory follows no bound. This is one
-    pass over tokens.
+    LangChain hands a tool's input to its tracers as `str(dict)`.
 
     Raises:
         ValueError: it is none.
         RecursionError: it is nested too deep.
     """
-    parts: list[str] = []
-    at = 0
-    while at < len(text):
-        token = _TOKEN.match(text, at)
-        if token is None:
-            raise ValueError("no repr of plain values")
-        if token["text"]:
-            parts.append(json.dumps(_ESCAPE.sub(_unescaped, token["text"][1:-1])))
-        elif token["word"]:
-            parts.append(_WORDS[token["word"]])
-        else:
-            parts.append(token[0])
-        at = token.end()
-    return json.loads("".join(parts))
-
-
-def _unescaped(escape: re.Match[str]) -> str:
-    code = escape[1]
-    if len(code) == 1:
-        return _ESCAPED.get(code, code)
-    point = int(code[1:], 16)
-    return chr(point) if point <= _LAST_CODE_POINT else "�"
+    try:
+        return json.loads(json.dumps(ast.literal_eval(text)))
+    except (SyntaxError, TypeError, MemoryError) as error:
+        raise ValueError("no repr of plain values") from error
 
 
 def kind_of(value: object) -> str:

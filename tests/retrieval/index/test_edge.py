@@ -14,9 +14,7 @@ from retrieval.index.edge_shard import (
     WRITE_AHEAD_LOG,
     IndexFolder,
     Shard,
-    copy_sparse,
     remove_folder,
-    size_on_disk,
 )
 from retrieval.index.protocol import IndexInUseError, IndexModelMismatchError, VectorIndexError
 from tests.retrieval.index.documents import DIMENSION, document_id, point, question
@@ -242,21 +240,6 @@ async def test_reciprocal_rank_fusion_can_be_chosen(tmp_path):
     assert hits[0].document_id == document_id("alpha beta")
     assert 0.0 < hits[0].score < 0.05
     await index.close()
-
-
-def test_a_sparse_copy_is_equal_and_as_small(tmp_path):
-    """Holes are not copied, so a new log of 64 MiB of nothing costs nothing."""
-    source = tmp_path / "source"
-    source.mkdir()
-    with (source / "file").open("wb") as file:
-        file.write(b"head")
-        file.seek(20_000_000)
-        file.write(b"middle")
-        file.truncate(40_000_000)
-    (source / "empty").touch()
-    copy_sparse(source, tmp_path / "copy")
-    assert (tmp_path / "copy" / "file").read_bytes() == (source / "file").read_bytes()
-    assert size_on_disk(tmp_path / "copy") < 1_000_000
 
 
 def _content(folder: Path) -> dict[str, bytes]:
