@@ -60,10 +60,6 @@ class AxisClusterer:
         """Cluster all axes of a workspace from scratch, keeping ids and names.
 
         At most `MAX_BOOK_AXES`, the heaviest: what does not fit stands for itself.
-
-        Raises:
-            StoreError: when the store cannot be read or written; it can be done again.
-            EmbeddingError: when the model cannot run; likewise.
         """
         async with self._lock:
             book = await self._memory.axis_book(workspace)
@@ -87,20 +83,12 @@ class AxisClusterer:
         return found
 
     async def cluster_all(self) -> list[str]:
-        """Cluster the axes of every workspace from scratch; returns those that have any.
-
-        Raises:
-            StoreError, EmbeddingError: as `cluster`; the workspaces before it are done.
-        """
+        """Cluster the axes of every workspace from scratch; returns those that have any."""
         workspaces = await self._knowledge().cursors()
         return [each for each in workspaces if (await self.cluster(each)).clusters]
 
     async def is_due(self, workspace: str, since: datetime | None = None) -> bool:
-        """Whether an axis is not clustered, or the clusters are older than `since`.
-
-        Raises:
-            StoreError: when the store cannot be read.
-        """
+        """Whether an axis is not clustered, or the clusters are older than `since`."""
         book = await self._memory.axis_book(workspace)
         if not book.axes:
             return False

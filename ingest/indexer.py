@@ -136,9 +136,6 @@ class Indexer:
 
         What comes meanwhile is left for later, so that this ends whatever arrives; what other
         processes that live are at is left to them.
-
-        Raises:
-            StoreError, VectorIndexError, EmbeddingError: what stopped it; it can be run again.
         """
         done, heads = 0, await self._store.events.heads()
         while await self._is_behind(heads) and (learned := await self.learn_step()):
@@ -184,11 +181,7 @@ class Indexer:
         )
 
     async def learn_step(self) -> int:
-        """Learn from one batch of each workspace; how many events, 0 when there are none.
-
-        Raises:
-            StoreError: what went wrong in one of them; it can be done again.
-        """
+        """Learn from one batch of each workspace; how many events, 0 when there are none."""
         knowledge = self._knowledge
         heads, cursors = await self._store.events.heads(), await knowledge.cursors()
         done = 0
@@ -203,10 +196,6 @@ class Indexer:
         """Bring one batch of documents of each workspace into the index, or out of it.
 
         Returns how many; 0 when all have their vectors and nothing else has one.
-
-        Raises:
-            StoreError, VectorIndexError, EmbeddingError: what went wrong in one of them; it can be
-                done again.
         """
         knowledge = self._knowledge
         done = 0
@@ -284,11 +273,7 @@ async def learn_batch(
     position: int,
     lease: Lease | None = None,
 ) -> fold.Learned:
-    """Learn from events and commit it; a cache that this fails with holds no more.
-
-    Raises:
-        StoreError: what stopped it; it can be done again.
-    """
+    """Learn from events and commit it; a cache that this fails with holds no more."""
     with stage("indexer.learn") as noted:
         noted.note(records=len(events))
         batch = await fold.load(cache, events, log_=store.events, knowledge=knowledge)
@@ -342,11 +327,7 @@ class WorkspaceLeases:
         self._used_at: dict[str, float] = {}
 
     async def take(self, workspace: str) -> Lease | None:
-        """The lease of a workspace; None while another process has it.
-
-        Raises:
-            StoreError: the store cannot say; it may be tried again.
-        """
+        """The lease of a workspace; None while another process has it."""
         keeper = self._keepers.get(workspace)
         if keeper is None:
             name = f"learning:{self._generation()}:{workspace}"

@@ -115,11 +115,7 @@ class LeaseKeeper:
         return not self.is_held and self._watch.has_beaten
 
     async def try_take(self) -> bool:
-        """Take it if nobody alive has it; whether it is held now.
-
-        Raises:
-            StoreError: when the store cannot say; it may be tried again.
-        """
+        """Take it if nobody alive has it; whether it is held now."""
         if self.is_held:
             return True
         await self._stop_beating()
@@ -146,9 +142,6 @@ class LeaseKeeper:
 
         Returns:
             Whether it is held now.
-
-        Raises:
-            StoreError: when the store cannot say; it may be tried again.
         """
         started = self._clock()
         while not await self.try_take():
@@ -184,11 +177,7 @@ class LeaseKeeper:
         return self.is_held
 
     async def give_back(self) -> None:
-        """Let others have it at once; nothing when it is not held.
-
-        Raises:
-            StoreError: when the store cannot be told; others get it when the ttl has passed.
-        """
+        """Let others have it at once; nothing when it is not held."""
         await self._stop_beating()
         held, self._lease = self._lease, None
         if held is not None:

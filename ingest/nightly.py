@@ -72,33 +72,20 @@ class NightlyJob:
     _embedder: Embedder | None = field(default=None, init=False)
 
     async def embedder(self) -> Embedder:
-        """The model, opened once.
-
-        Raises:
-            EmbeddingError: it cannot be opened; steps that need none go on.
-        """
+        """The model, opened once."""
         if self._embedder is None:
             self._embedder = await self.open_model()
         return self._embedder
 
     def check(self) -> None:
-        """Go on only as the one who does it.
-
-        Raises:
-            NightlyLostError: the lease is lost.
-        """
+        """Go on only as the one who does it."""
         if self.keeper is not None and not self.keeper.is_held:
             raise NightlyLostError(_LOST)
 
     async def commit(
         self, workspace: str, put: Sequence[Row], removed: Sequence[Removal] = ()
     ) -> None:
-        """Write results, if this is still ours to do.
-
-        Raises:
-            NightlyLostError: the lease is lost; nothing was written.
-            StoreError: the store does not take it.
-        """
+        """Write results, if this is still ours to do."""
         self.check()
         lease = self.keeper.lease if self.keeper else None
         commit = Commit(workspace, put=list(put), removed=list(removed), lease=lease)
@@ -161,10 +148,6 @@ async def take_lease(store: Store, ttl: float) -> LeaseKeeper:
     """The lease of the nightly job, taken; the caller closes it.
 
     A holder that is gone is waited for as long as it takes to be sure of that, about `ttl` seconds.
-
-    Raises:
-        NightlyBusyError: another process lives and has it.
-        StoreError: the store cannot say.
     """
     keeper = LeaseKeeper(store.leases, LEASE, ttl=ttl)
     try:
@@ -201,11 +184,7 @@ async def run_steps(job: NightlyJob, steps: Iterable[Step]) -> NightlyReport:
 
 
 async def last_report(store: Store) -> NightlyReport | None:
-    """The report of the latest run; None when there was none.
-
-    Raises:
-        StoreError: the store cannot be read.
-    """
+    """The report of the latest run; None when there was none."""
     fact = await store.metadata.get(REPORT_FACT)
     return NightlyReport.model_validate_json(fact) if fact else None
 

@@ -53,11 +53,7 @@ _BEGINNING = 100
 
 
 async def consolidate(job: NightlyJob) -> dict[str, int]:
-    """Bring the patterns of every workspace up to its documents.
-
-    Raises:
-        NightlyLostError, StoreError, EmbeddingError: what stopped it; run it again.
-    """
+    """Bring the patterns of every workspace up to its documents."""
     done = {"documents": 0, "embedded": 0, "patterns": 0, "removed": 0}
     for workspace in await job.knowledge.cursors():
         await _Consolidation(job, workspace, done).run()
@@ -193,9 +189,6 @@ async def recalibrate(job: NightlyJob) -> dict[str, int]:
     """Fit each workspace's scaling of confidence anew on what became of its suggestions.
 
     A new scaling that is worse than the current one on the newest outcomes is not taken.
-
-    Raises:
-        NightlyLostError, StoreError: it cannot be read or written; it can be run again.
     """
     from retrieval.fitting import refit_scaling  # noqa: PLC0415 - scikit-learn, for this step alone
 

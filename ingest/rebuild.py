@@ -81,10 +81,6 @@ async def rebuild(
         facts: of the new generation, set in the step that switches; they say where its index is.
         lease_s: life of a lease, the same for all processes.
         on_progress: given at the beginning and after each batch.
-
-    Raises:
-        RebuildRefusedError: another one runs; nothing was changed.
-        StoreError, VectorIndexError, EmbeddingError: what stopped it; what was known holds.
     """
     started = time.monotonic()
     only_one = LeaseKeeper(store.leases, LEASE, ttl=lease_s)

@@ -64,11 +64,7 @@ class StoreCounts:
 
 
 async def counts(store: Store, workspace: str | None = None) -> StoreCounts:
-    """How much there is; cheap enough for a health page.
-
-    Raises:
-        StoreError: the store cannot say.
-    """
+    """How much there is; cheap enough for a health page."""
     # The cursors first: the log only grows, so none of them is beyond what is read after it.
     cursors, heads = await store.knowledge.cursors(), await store.events.heads()
     asked = [each for each in heads if workspace in (None, each)]

@@ -29,10 +29,6 @@ async def find_similar(
     """Executions of a tool that are near to the given call, nearest first.
 
     One execution per distinct document is the latest it stands for.
-
-    Raises:
-        EmbeddingError: when the model cannot run.
-        VectorIndexError: when the index cannot answer.
     """
     looked_at = bounded_json(request.parameters, max_chars=MAX_MESSAGE)
     parameters = redactor.parameters(request.tool_name, cast("JsonObject", looked_at))

@@ -70,11 +70,7 @@ class SettingLine(NamedTuple):
 
 
 def read_settings() -> Settings:
-    """The settings of this process: environment first, then the defaults of this machine.
-
-    Raises:
-        ConfigurationError: naming the variable and what is wrong with it.
-    """
+    """The settings of this process: environment first, then the defaults of this machine."""
     try:
         found = _EnvironmentSettings(
             data={"dir": default_data_dir(os.environ)},

@@ -162,9 +162,6 @@ async def when_it_answers(
 
     `opened` opens it, or raises, and is called again after a pause; `what` is waited for, with its
     address and without credentials. After `patience_s` seconds it is given up; None: never.
-
-    Raises:
-        StoreUnavailableError, VectorIndexUnavailableError: it was not there in time.
     """
     began = time.monotonic()
     pause, shown = _FIRST_PAUSE_S, None
@@ -227,11 +224,7 @@ class CannotOpenError(AftercallError):
 
 @contextmanager
 def one_line(data_dir: Path) -> Iterator[None]:
-    """Turn what the rooms raise into one line for the command line; nothing else is caught.
-
-    Raises:
-        CannotOpenError: in the rooms' own words, which name their cures.
-    """
+    """Turn what the rooms raise into one line for the command line; nothing else is caught."""
     try:
         yield
     except (StoreError, VectorIndexError, EmbeddingError, SeedCorpusError) as error:

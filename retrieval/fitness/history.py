@@ -63,10 +63,6 @@ class ToolHistory:
 
         Without a scenario the similarity is 0. A failure weighs 1 when it is fresh, less with time
         and with each later success in the same scenario.
-
-        Raises:
-            UnknownToolError: no tool is registered under the id.
-            StoreError, EmbeddingError, VectorIndexError: when these cannot answer.
         """
         registry = await self.memory.registry(workspace)
         stored = registry.by_id.get(tool_id)
@@ -89,11 +85,7 @@ class ToolHistory:
         return ToolFailures(failures=[shown_failure(each, self.redactor) for each in first])
 
     async def evolutions(self, workspace: str, request: EvolutionRequest) -> EvolutionList:
-        """Promotions of the past and present, nearest to the scenario first.
-
-        Raises:
-            StoreError, EmbeddingError, VectorIndexError: when these cannot answer.
-        """
+        """Promotions of the past and present, nearest to the scenario first."""
         hits = await self._nearest(workspace, "evolution", request.scenario, request.limit)
         namespaces = dict.fromkeys(hit.tool_name or "" for hit in hits)
         promoted = {
@@ -202,9 +194,6 @@ async def statistics_with_marks(
 
     `Memory.statistics` knows of a mark a moment after it was stored. One read of the store a tool,
     so not for the hot path. The counts of successes and failures are as they were learned.
-
-    Raises:
-        StoreError: when the store cannot say.
     """
     known = await memory.statistics(tools)
     return {

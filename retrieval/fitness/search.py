@@ -106,11 +106,7 @@ class ToolChooser:
     draw: Random = field(default_factory=Random)
 
     async def namespaces(self, workspace: str) -> NamespaceList:
-        """All namespaces of a workspace, by name.
-
-        Raises:
-            StoreError: when the store cannot say.
-        """
+        """All namespaces of a workspace, by name."""
         return NamespaceList(namespaces=(await self.memory.registry(workspace)).namespaces())
 
     async def best(
@@ -127,11 +123,6 @@ class ToolChooser:
         """The fittest tool of a namespace, with at most `limit` candidates, best first.
 
         What other principals than the one that asks say counts as `heard_trials` tells.
-
-        Raises:
-            UnknownNamespaceError: no tool serves the namespace.
-            NoToolFitsError: those that do are not to be offered for the scenario.
-            StoreError, EmbeddingError, VectorIndexError: when these cannot answer.
         """
         scenario = self.redactor.text(scenario)
         registry = await self.memory.registry(workspace)
@@ -157,11 +148,7 @@ class ToolChooser:
     async def find(
         self, workspace: str, request: FindRequest, *, principal: str | None = None
     ) -> FoundTools:
-        """Tools of any namespace for a scenario, best first; empty when none fits.
-
-        Raises:
-            StoreError, EmbeddingError, VectorIndexError: when these cannot answer.
-        """
+        """Tools of any namespace for a scenario, best first; empty when none fits."""
         scenario, tags = self.redactor.text(request.scenario), tuple(request.tags)
         registry = await self.memory.registry(workspace)
         own = _own(principal)
@@ -375,9 +362,6 @@ async def past_scenarios(
     """The past scenarios of these tools nearest to a scenario, of cosine 0.5 and above.
 
     `vector` is the scenario's, shape (dimension,), of unit length; `statistics` name the documents.
-
-    Raises:
-        VectorIndexError, StoreError: when these cannot answer.
     """
     ids = [each for known in statistics.values() for each in known.scenarios]
     if not ids:

@@ -80,13 +80,7 @@ class EdgeIndex:
     async def open(
         cls, folder: Path, *, dimension: int, fingerprint: str, fusion: Fusion = "dbsf"
     ) -> "EdgeIndex":
-        """Open the index in a folder, or make it there. The caller closes it.
-
-        Raises:
-            IndexInUseError: when another process has it open.
-            IndexModelMismatchError: when its vectors are of another model; nothing is changed.
-            VectorIndexError: when it is damaged, or written by another version.
-        """
+        """Open the index in a folder, or make it there. The caller closes it."""
         model = (fingerprint, dimension)
 
         def blocking() -> EdgeIndex:
@@ -235,11 +229,7 @@ class CompactingProcess:
         self._stopped = False
 
     def run(self, shard: Path) -> None:
-        """Blocks until done.
-
-        Raises:
-            VectorIndexError: when it failed or was stopped.
-        """
+        """Blocks until done."""
         with self._lock:
             if self._stopped:
                 raise VectorIndexError("the compaction was stopped")

@@ -270,23 +270,14 @@ class FolderRecord(BaseModel):
 
 
 class IndexFolder:
-    """A folder that this process holds until `close`.
-
-    Raises:
-        IndexInUseError: when another holds it.
-        VectorIndexError: when it cannot be made.
-    """
+    """A folder that this process holds until `close`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = _acquire(path)
 
     def read(self) -> FolderRecord | None:
-        """The record; `None` for a folder without an index, or with a half-made one.
-
-        Raises:
-            VectorIndexError: when it is damaged or of another version.
-        """
+        """The record; `None` for a folder without an index, or with a half-made one."""
         try:
             return FolderRecord.model_validate_json((self.path / RECORD).read_bytes())
         except FileNotFoundError:
@@ -340,9 +331,6 @@ def remove_folder(path: Path) -> None:
     """Remove an index with its folder, record first: no crash leaves one without a shard.
 
     None there is no error.
-
-    Raises:
-        IndexInUseError: when a process has it open.
     """
     if not path.is_dir():
         return

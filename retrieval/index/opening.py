@@ -43,11 +43,7 @@ log = logging.getLogger(__name__)
 
 
 def index_name(fact: str | None) -> str:
-    """The index that the fact `INDEX_FACT` names.
-
-    Raises:
-        VectorIndexError: when it is no name of an index.
-    """
+    """The index that the fact `INDEX_FACT` names."""
     name = FIRST_INDEX if fact is None else fact
     if _NAME.fullmatch(name) is None:
         raise VectorIndexError(
@@ -65,14 +61,7 @@ def next_index_name(generation: int) -> str:
 async def open_index(
     place: IndexPlace, name: str, *, dimension: int, fingerprint: str
 ) -> VectorIndex:
-    """Open an index, or make it. The caller closes it.
-
-    Raises:
-        IndexModelMismatchError: its vectors are of another model; nothing is changed.
-        IndexInUseError: another process has it open, and it is an embedded one.
-        VectorIndexUnavailableError: the server does not answer.
-        VectorIndexError: what else keeps it from being opened, with the cure.
-    """
+    """Open an index, or make it; one of another model is refused. The caller closes it."""
     index_name(name)
     if isinstance(place, EdgePlace):
         return await EdgeIndex.open(
@@ -85,12 +74,7 @@ async def open_index(
 
 
 async def destroy_index(place: IndexPlace, name: str) -> None:
-    """Remove an index for good; none there is no error.
-
-    Raises:
-        IndexInUseError: a process has it open, and it is an embedded one.
-        VectorIndexError: as `open_index`.
-    """
+    """Remove an index for good; none there is no error."""
     index_name(name)
     if isinstance(place, EdgePlace):
         await asyncio.to_thread(remove_folder, place.folder / name)
@@ -99,11 +83,7 @@ async def destroy_index(place: IndexPlace, name: str) -> None:
 
 
 async def list_indexes(place: IndexPlace) -> list[str]:
-    """The names of the indexes that are there, in order of their generations.
-
-    Raises:
-        VectorIndexError: as `open_index`.
-    """
+    """The names of the indexes that are there, in order of their generations."""
     if isinstance(place, EdgePlace):
         names = await asyncio.to_thread(_names_in, place.folder)
     else:
@@ -146,11 +126,7 @@ class Patience:
         """When the latest look began, while nothing is answered; None while all is well."""
 
     async def wait_for(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What a call returns, if it does in time; it is cancelled else.
-
-        Raises:
-            VectorIndexUnavailableError: it does not, or the last ones did not.
-        """
+        """What a call returns, if it does in time; it is cancelled else."""
         if self._looked_at is not None:
             if self._clock() - self._looked_at < self._within_s + _LOOK_AGAIN_S:
                 raise _hangs()
@@ -230,9 +206,6 @@ class CurrentIndex:
 
         Every call from now on goes to the new one. Returns when those that were under way in the
         former one are done and it is closed, which goes on even where the caller is cancelled.
-
-        Raises:
-            VectorIndexError: when this is closed; the index is closed then, too.
         """
         if self._closed:
             await index.close()

@@ -217,12 +217,7 @@ def check_model(made_by: tuple[str, int], configured: tuple[str, int], *, where:
 
 
 def check_point(point: IndexPoint, dimension: int) -> None:
-    """Refuse a point that cannot be found again.
-
-    Raises:
-        VectorIndexError: for an id that is no UUID in its usual form, a vector that is no unit, or
-            a name that is no Unicode text.
-    """
+    """Refuse a point that cannot be found again."""
     check_id(point.document_id)
     check_vector(point.vector, dimension)
     for text in (point.workspace, point.server_name, point.tool_name, point.version, point.terms):

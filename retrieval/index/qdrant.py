@@ -73,12 +73,7 @@ _local_clients: dict[str, tuple[AsyncQdrantClient, set["Connection"]]] = {}
 
 
 class Connection:
-    """A client of the Qdrant at an address; a server is not called yet.
-
-    Raises:
-        IndexInUseError: when another process has the folder open.
-        VectorIndexError: when the address, the key or the folder will not do.
-    """
+    """A client of the Qdrant at an address; a server is not called yet."""
 
     def __init__(self, place: p.QdrantPlace) -> None:
         self._closed = False
@@ -259,11 +254,6 @@ async def ensure_collection(
 
     Returns:
         The number of its shards.
-
-    Raises:
-        IndexModelMismatchError: when its vectors are of another model; nothing is changed.
-        VectorIndexError: when it is not ours, or Qdrant too old.
-        VectorIndexUnavailableError: when Qdrant does not answer.
     """
     with connection.doing("reach Qdrant") as client:
         version = (await client.info()).version
@@ -447,13 +437,7 @@ class QdrantIndex:
     async def open(
         cls, place: p.QdrantPlace, name: str, *, dimension: int, fingerprint: str
     ) -> "QdrantIndex":
-        """Open the index in a collection, or make it. The caller closes it.
-
-        Raises:
-            IndexModelMismatchError: when its vectors are of another model; nothing is changed.
-            VectorIndexError: when it is not one of ours, or the server is too old or refuses.
-            VectorIndexUnavailableError: when the server does not answer.
-        """
+        """Open the index in a collection, or make it. The caller closes it."""
         if place.api_key and place.url.startswith("http://"):
             log.warning("Qdrant's key is sent without TLS; use https outside of a private network")
         connection, collection = Connection(place), f"{place.prefix}-{name}"

@@ -39,11 +39,7 @@ class InProcessClient(AsyncClient):
         self.context = context
 
     async def run_night(self) -> "NightlyReport":
-        """Run the nightly ingest once, to its end.
-
-        Raises:
-            NightlyBusyError: another one is running.
-        """
+        """Run the nightly ingest once, to its end."""
         return await run_nightly(self.settings, lambda _: None, lambda _step, _done: None)
 
 
@@ -58,10 +54,6 @@ async def in_process(
             None.
         embedder: the embedding model; the environment's when None. `hashing` needs no model: it is
             for tests, and knows likeness of words alone.
-
-    Raises:
-        CannotOpenError: it cannot be opened, with the cure.
-        ConfigurationError: what the environment says of the model is wrong.
     """
     folder = data_dir or Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="aftercall-"))
     try:

@@ -133,11 +133,7 @@ def kind_of(value: object) -> str:
 
 
 def text_of(value: object, key: str) -> str | None:
-    """A value that has to be text; None for nothing, and for the empty text.
-
-    Raises:
-        BadSpanError: it is something else.
-    """
+    """A value that has to be text; None for nothing, and for the empty text."""
     if value is None or isinstance(value, str):
         return clean_text(value) if value else None
     if isinstance(value, Unusable):
@@ -166,9 +162,6 @@ def arguments_of(value: object, *, named: bool) -> dict[str, Any]:
         value: as the span has it.
         named: whether arguments always have names. Where not, any other text is the one argument of
             a tool that takes its input as it is; it is called `input`.
-
-    Raises:
-        BadSpanError: anything else.
     """
     if isinstance(value, bytes):
         value = _decoded(value)

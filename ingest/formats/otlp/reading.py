@@ -220,9 +220,6 @@ def call_of(span: Span) -> ToolCall | None:
     The MCP SDK's client notes errors of the protocol; a tool's own failure (`isError`) it does not
     look at, and leaves its span as if all were well. Such a span cannot tell success from failure,
     and so is no record of a call. The server's span, and FastMCP's around it, tell of both.
-
-    Raises:
-        BadSpanError: it is a call, and what it says of it is of wrong types.
     """
     is_blind = span.name.startswith(_SENDS) and span.status != ERROR_STATUS
     if keys.MARKS.isdisjoint(span.attributes) or is_blind:
@@ -310,20 +307,12 @@ def _first_text(attributes: Attributes, *names: str) -> str | None:
 
 
 def read_json(value: object) -> Iterator[Read]:
-    """What one `ExportTraceServiceRequest` (or `TracesData`) says, of parsed JSON.
-
-    Raises:
-        OtlpError: it is none, or has more than `MAX_SPANS` spans; at once, before anything is read.
-    """
+    """What one `ExportTraceServiceRequest` (or `TracesData`) says, of parsed JSON."""
     return (each.read for each in located_json(value))
 
 
 def read_protobuf(body: bytes) -> Iterator[Read]:
-    """As `read_json`, of a message in protobuf.
-
-    Raises:
-        OtlpError: as there; also when it is cut off.
-    """
+    """As `read_json`, of a message in protobuf."""
     return (each.read for each in located_protobuf(body))
 
 

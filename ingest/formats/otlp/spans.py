@@ -105,12 +105,7 @@ _NUMBERS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-
 
 
 def json_spans(value: object) -> Iterator[Span | NoSpan]:
-    """The spans of an `ExportTraceServiceRequest`, or a `TracesData`, as parsed JSON.
-
-    Raises:
-        OtlpError: no such object.
-        TooManySpansError: at the first span too many.
-    """
+    """The spans of an `ExportTraceServiceRequest`, or a `TracesData`, as parsed JSON."""
     if not isinstance(value, dict):
         raise OtlpError(
             "no OTLP traces in JSON: expected an object with `resourceSpans`, "
@@ -326,12 +321,7 @@ _MAX_EVENTS = 64
 
 
 def protobuf_spans(body: bytes) -> Iterator[Span | NoSpan]:
-    """The spans of an `ExportTraceServiceRequest`, or a `TracesData`, one at a time.
-
-    Raises:
-        OtlpError: no such message. Spans before the fault may have been given.
-        TooManySpansError: at the first one too many.
-    """
+    """The spans of an `ExportTraceServiceRequest`, or a `TracesData`, one at a time."""
     number, budget = 0, _Budget(MAX_VALUES)
     try:
         for resource_at, group in enumerate(wire.Traces.FromString(body).groups):
