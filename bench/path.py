@@ -134,6 +134,23 @@ def _question() -> dict[str, Any]:
     }  # fmt: skip
 
 
+_WHY_NOT_FEWER = """## Why not 35
+
+35 were asked. What stands between, and why it stays:
+
+- Nobody waits for the log (`mongo.records`, `mongo.sqlite.events`, `mongo.sqlite.files`,
+  `ingest.indexer`): what was answered is stored by another task, while this one goes on. The path
+  that the caller waits for is shorter by them.
+- Models, JSON values, redaction, patches and classes of change are the SDK's, which answers for the
+  same rules on the caller's side: to merge them into a room of the service would write them twice.
+- Each proposer is a topic of 150 to 550 lines (`shape`, `faults`, `experience`, `values`,
+  `change_class`, `compose`). Two of them in one module would be more than a reader can hold, and
+  more than the 600 lines that a module may have. The same holds for `edits` and `edit_effects`,
+  and for the readers of errors.
+- Index and embedder are protocol, choice and adapter each, because there are two adapters.
+- Middleware, bodies, metrics and log lines are entered once by every request.""".splitlines()
+
+
 def page(entered: dict[str, str]) -> str:
     """The list as Markdown."""
     lines = [f"{at}. `{module}`: `{name}`" for at, (module, name) in enumerate(entered.items(), 1)]
@@ -141,7 +158,7 @@ def page(entered: dict[str, str]) -> str:
         "# The path of one `/suggest`", "",
         f"A failed call of a tool that was seen before enters {len(entered)} modules of the "
         "product, in this order. Each stands with the function by which it is entered first. Made "
-        "by `python -m bench.path --write`.", "", *lines, "",
+        "by `python -m bench.path --write`.", "", *lines, "", *_WHY_NOT_FEWER, "",
     ])  # fmt: skip
 
 
