@@ -5,6 +5,7 @@ StoreError
 ├── StoreTooNewError       the store was written by a newer version
 ├── StoreDamagedError      the file is not a store, or is corrupt
 ├── StateConflictError     another command changed the same state meanwhile
+│   └── KeyChangedError        so did another with the same key
 ├── StoreFencedError       another process holds the lease, or the generation is another one
 ├── StoreFullError         no space left; nothing was written, reading goes on
 └── StoreUnavailableError  closed, or not answering; try again later
@@ -50,3 +51,10 @@ class StoreReadOnlyError(StoreUnavailableError):
 
 class StateConflictError(StoreError):
     """Another command changed the state meanwhile: check it anew. Nothing was written."""
+
+
+class KeyChangedError(StateConflictError):
+    """Another command changed the key meanwhile."""
+
+    def __init__(self, key_id: str) -> None:
+        super().__init__(f"the key {key_id} was changed meanwhile: look at it, and try again")

@@ -1,4 +1,4 @@
-"""What a store offers: the event log, what is derived from it, counters, leases and metadata.
+"""What a store offers: the event log, what is derived from it, counters, leases, metadata, keys.
 
 The log is the truth; a *generation* of knowledge is a fold over it, and can be made anew. Every
 method may be called concurrently, and raises `mongo.errors.StoreError` (a subclass that says which)
@@ -12,6 +12,8 @@ from typing import Literal, Protocol
 from aftercall.json_values import JsonObject
 from mongo.records import (
     Appended,
+    AuditEntry,
+    AuditHead,
     Commit,
     CounterSum,
     Cursor,
@@ -22,6 +24,7 @@ from mongo.records import (
     Row,
     StateKind,
     StateRow,
+    StoredKey,
     ToolKey,
 )
 
@@ -254,3 +257,43 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """Finish what was accepted and release everything; closing twice does nothing."""
+
+
+class ControlStore(Protocol):
+    """Keys and the audit; no rebuild, export or erasure touches it.
+
+    Several processes may have it open.
+    """
+
+    async def head(self) -> AuditHead:
+        """The latest entry of the audit, as it is noted apart from the entries."""
+
+    async def keys(self) -> list[StoredKey]:
+        """All keys, revoked ones too, the oldest first."""
+
+    async def append(
+        self, entry: AuditEntry, key: StoredKey | None = None, before: StoredKey | None = None
+    ) -> AuditEntry:
+        """Add an entry to the audit, and put the key that it is about; durable when this returns.
+
+        A process that is killed meanwhile may leave the entry alone, never the key alone.
+
+        Args:
+            entry: what was done; its place and its hashes are set here.
+            key: to be put.
+            before: the key in its place as it was read; None for none.
+
+        Raises:
+            KeyChangedError: another key is in its place; the key was not put.
+        """
+
+    async def used(self, moments: Mapping[str, datetime]) -> None:
+        """Note when keys were last used, by id."""
+
+    async def entries(
+        self, limit: int, *, before: int | None = None, workspace: str | None = None
+    ) -> list[AuditEntry]:
+        """The latest entries, newest first: below a position, of one workspace or of all."""
+
+    async def close(self) -> None:
+        """Release everything; closing twice does nothing."""

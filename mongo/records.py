@@ -4,8 +4,9 @@
 `decoded` do it for dataclasses and pydantic models).
 """
 
+import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -164,6 +165,63 @@ class Lease:
     """Grows while the holder lives."""
     held: bool = True
     """False when its last holder gave it back."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """A key as the control store has it; a revoked one stays, for what it reported names it."""
+
+    id: str
+    """Also the principal of all that it reports."""
+    name: str
+    workspace: str
+    scopes: tuple[str, ...]
+    secret_hash: str
+    """SHA-256 of the secret, which is random: nothing slower is needed."""
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    former_hash: str = ""
+    """Of the secret before the last rotation, which holds until `former_until`."""
+    former_until: datetime | None = None
+    rate: float | None = None
+    """Requests a second; None for as many as come."""
+    used_at: datetime | None = None
+    """Written apart from the rest, and seldom."""
+
+    def data(self) -> bytes:
+        """All but when it was used."""
+        return encoded(replace(self, used_at=None))
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """Who did what; the hash of one is in the next one, so that no change goes unseen."""
+
+    action: str
+    """Such as `key.create`."""
+    subject: str
+    """What it was done to: ids and names, no values of calls."""
+    principal: str
+    workspace: str
+    at: datetime
+    position: int = 0
+    """1 and up, without gaps over all workspaces; given by the store."""
+    previous: str = ""
+    hash: str = ""
+    """SHA-256 of all the above, as hex."""
+
+    def chained(self, head: "AuditHead") -> "AuditEntry":
+        """The entry as the next one after a head."""
+        entry = replace(self, position=head.position + 1, previous=head.hash, hash="")
+        return replace(entry, hash=hashlib.sha256(encoded(entry)).hexdigest())
+
+
+class AuditHead(NamedTuple):
+    """The latest entry, kept apart from the entries: a tail that was cut off is seen by it."""
+
+    position: int = 0
+    hash: str = ""
 
 
 def encoded(value: Any, *, sparse: bool = False) -> bytes:  # any dataclass

@@ -243,6 +243,8 @@ _INDEXES = {
     ],
     "JOURNAL": [_index("workspace", "generation", "serial")],
     "LEASES": [],
+    "KEYS": [],
+    "AUDIT": [_index("position", unique=True), _index("workspace", "-position")],
 }
 
 
@@ -283,6 +285,22 @@ async def open_mongo_store(options: MongoOptions) -> MongoStore:
     """Open the store, making what is missing in the database; the caller closes it.
 
     Raises:
+        StoreError: as `open_database`.
+    """
+    db = await open_database(options)
+    try:
+        store = MongoStore(db)
+        await store.refresh()
+    except BaseException:
+        await db.close()
+        raise
+    return store
+
+
+async def open_database(options: MongoOptions) -> Database:
+    """Open the database, making what is missing; the caller closes it.
+
+    Raises:
         StoreUnavailableError: MongoDB does not answer, or takes no writes.
         StoreTooNewError: the database was written by a newer version; it was not changed.
         StoreDamagedError: the database holds collections of our names that are not ours, or of an
@@ -302,12 +320,10 @@ async def open_mongo_store(options: MongoOptions) -> MongoStore:
         with db.call():
             await _check(db)
             await _make_collections(db)
-        store = MongoStore(db)
-        await store.refresh()
     except BaseException:
         await db.close()
         raise
-    return store
+    return db
 
 
 async def _check(db: Database) -> None:

@@ -481,7 +481,7 @@ def _open(data_dir: Path, *, is_beside: bool) -> SqliteStore:
                 f"there is no store in {data_dir}: start `aftercall serve` there first, or choose "
                 "another data folder (--data-dir)"
             )
-        writer, readers = _open_file(path, _SCHEMA, resources, synchronous="FULL")
+        writer, readers = open_file(path, _SCHEMA, resources, synchronous="FULL")
         return SqliteStore(data_dir, writer, readers, resources.pop_all(), is_beside=is_beside)
 
 
@@ -492,7 +492,7 @@ def _open_generation(data_dir: Path, number: int, *, is_new: bool) -> SqliteKnow
         if base.exists():
             _copy(base, path)
     with ExitStack() as resources:
-        writer, readers = _open_file(path, _KNOWLEDGE_SCHEMA, resources, synchronous="NORMAL")
+        writer, readers = open_file(path, _KNOWLEDGE_SCHEMA, resources, synchronous="NORMAL")
         return SqliteKnowledge(number, writer, readers, resources.pop_all())
 
 
@@ -511,9 +511,10 @@ def _copy(base: Path, path: Path) -> None:
         raise files.from_sqlite(error, path) from error
 
 
-def _open_file(
+def open_file(
     path: Path, schema: Sequence[str], resources: ExitStack, *, synchronous: str
 ) -> tuple[GroupCommitWriter, ReadPool]:
+    """A file of the store, made where there is none: who writes it, and who reads it."""
     try:
         files.make_file(path)
         _check(path)

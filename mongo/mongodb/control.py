@@ -1,0 +1,152 @@
+"""Keys and the audit in MongoDB: collections KEYS and AUDIT.
+
+Without transactions: an entry is written first, under the next position, which only one writer can
+take; then the key that it is about, then the head. A head that lags behind an entry is moved on by
+the next writer.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from pymongo import DESCENDING, UpdateOne
+from pymongo.errors import DuplicateKeyError
+
+from mongo.errors import KeyChangedError
+from mongo.mongodb.database import Database, Record, guarded, write
+from mongo.mongodb.store import MongoOptions, open_database
+from mongo.protocol import ControlStore
+from mongo.records import AuditEntry, AuditHead, StoredKey, decoded, encoded
+
+_HEAD = "head"
+"""The record of KEYS that is none: ids of keys have a prefix."""
+_KEY = "key:"
+
+
+class MongoControl:
+    """As `mongo.protocol.ControlStore`."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._keys = db.database["KEYS"]
+        self._audit = db.database["AUDIT"]
+
+    @guarded
+    async def head(self) -> AuditHead:
+        return await self._head()
+
+    @guarded
+    async def keys(self) -> list[StoredKey]:
+        cursor = self._keys.find({"_id": {"$gt": _KEY}}).sort("created_at")
+        return [
+            replace(
+                decoded(StoredKey, row["data"].encode()),
+                used_at=(used := row.get("used_at")) and datetime.fromtimestamp(used / 1e6, UTC),
+            )
+            async for row in cursor
+        ]
+
+    @guarded
+    async def append(
+        self, entry: AuditEntry, key: StoredKey | None = None, before: StoredKey | None = None
+    ) -> AuditEntry:
+        if key is not None:
+            there = await self._keys.find_one({"_id": _KEY + key.id}, {"data": 1})
+            if (there and there["data"]) != (before and before.data().decode()):
+                raise KeyChangedError(key.id)
+        entry = await self._add(entry)
+        if key is not None:
+            await self._put(key, before)
+        await self._move_head(entry)
+        return entry
+
+    async def _add(self, entry: AuditEntry) -> AuditEntry:
+        while True:
+            head = await self._head()
+            chained = entry.chained(head)
+            try:
+                await self._audit.insert_one(_record(chained))
+            except DuplicateKeyError:  # of a writer that was faster, or was killed then
+                taken = await self._audit.find_one({"_id": chained.position})
+                if taken is not None:
+                    await self._move_head(_entry(taken))
+                await asyncio.sleep(0)
+            else:
+                return chained
+
+    async def _put(self, key: StoredKey, before: StoredKey | None) -> None:
+        name = _KEY + key.id
+        if before is None:
+            created = {
+                "_id": name,
+                "data": key.data().decode(),
+                "created_at": _micros(key.created_at),
+            }
+            try:
+                await self._keys.insert_one(created)
+            except DuplicateKeyError:
+                raise KeyChangedError(key.id) from None
+            return
+        done = await self._keys.update_one(
+            {"_id": name, "data": before.data().decode()}, {"$set": {"data": key.data().decode()}}
+        )
+        if not done.matched_count:
+            raise KeyChangedError(key.id)
+
+    async def _head(self) -> AuditHead:
+        row = await self._keys.find_one({"_id": _HEAD})
+        return AuditHead(row["position"], row["hash"]) if row else AuditHead()
+
+    async def _move_head(self, entry: AuditEntry) -> None:
+        moved = {"position": entry.position, "hash": entry.hash}
+        which = {"_id": _HEAD, "position": {"$lt": entry.position}}
+        # Where it is there already the filter matches nothing, and the upsert fails by its key.
+        await write(self._keys, [UpdateOne(which, {"$set": moved}, upsert=True)])
+
+    @guarded
+    async def used(self, moments: Mapping[str, datetime]) -> None:
+        await write(
+            self._keys,
+            [
+                UpdateOne({"_id": _KEY + name}, {"$max": {"used_at": _micros(moment)}})
+                for name, moment in moments.items()
+            ],
+        )
+
+    @guarded
+    async def entries(
+        self, limit: int, *, before: int | None = None, workspace: str | None = None
+    ) -> list[AuditEntry]:
+        which: Record = {} if before is None else {"position": {"$lt": before}}
+        if workspace is not None:
+            which["workspace"] = workspace
+        cursor = self._audit.find(which).sort("position", DESCENDING).limit(limit)
+        return [_entry(row) async for row in cursor]
+
+    async def close(self) -> None:
+        await self._db.close()
+
+
+async def open_mongo_control(options: MongoOptions) -> ControlStore:
+    """Open the control store of a database, making what is missing; the caller closes it.
+
+    Raises:
+        StoreError: as `open_mongo_store`.
+    """
+    return MongoControl(await open_database(options))
+
+
+def _micros(moment: datetime) -> int:
+    return round(moment.timestamp() * 1e6)
+
+
+def _record(entry: AuditEntry) -> Record:
+    fields: Record = json.loads(encoded(entry))
+    return {"_id": entry.position, **fields}
+
+
+def _entry(row: Record) -> AuditEntry:
+    fields = {name: row[name] for name in row if name != "_id"}
+    return decoded(AuditEntry, json.dumps(fields).encode())

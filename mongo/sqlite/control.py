@@ -1,0 +1,119 @@
+"""Keys and the audit in a file of their own, which several processes may have open."""
+
+import asyncio
+import sqlite3
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mongo.errors import KeyChangedError
+from mongo.protocol import ControlStore
+from mongo.records import AuditEntry, AuditHead, StoredKey, decoded, encoded
+from mongo.sqlite import files
+from mongo.sqlite.files import GroupCommitWriter, ReadPool
+from mongo.sqlite.store import open_file
+
+_SCHEMA = (
+    "CREATE TABLE keys (id TEXT PRIMARY KEY, data BLOB NOT NULL, used_at REAL)",
+    "CREATE TABLE audit (position INTEGER PRIMARY KEY, data TEXT NOT NULL)",
+    "CREATE TABLE head (one INTEGER PRIMARY KEY, position INTEGER NOT NULL, hash TEXT NOT NULL)",
+    "INSERT INTO head VALUES (1, 0, '')",
+)
+
+
+class SqliteControl:
+    """As `mongo.protocol.ControlStore`."""
+
+    def __init__(self, writer: GroupCommitWriter, readers: ReadPool, resources: ExitStack) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._resources = resources
+
+    async def head(self) -> AuditHead:
+        return await self._readers.run(_head)
+
+    async def keys(self) -> list[StoredKey]:
+        query = "SELECT data, used_at FROM keys ORDER BY rowid"
+        return await self._readers.run(
+            lambda c: [
+                replace(
+                    decoded(StoredKey, data), used_at=used and datetime.fromtimestamp(used, UTC)
+                )
+                for data, used in c.execute(query)
+            ]
+        )
+
+    async def append(
+        self, entry: AuditEntry, key: StoredKey | None = None, before: StoredKey | None = None
+    ) -> AuditEntry:
+        return await self._writer.run(lambda c: _append(c, entry, key, before))
+
+    async def used(self, moments: Mapping[str, datetime]) -> None:
+        query = "UPDATE keys SET used_at = max(coalesce(used_at, 0), ?) WHERE id = ?"
+        rows = [(moment.timestamp(), name) for name, moment in moments.items()]
+        await self._writer.run(lambda c: c.executemany(query, rows))
+
+    async def entries(
+        self, limit: int, *, before: int | None = None, workspace: str | None = None
+    ) -> list[AuditEntry]:
+        query = "SELECT data FROM audit WHERE position < ?"
+        parameters: list[Any] = [before or 2**62]
+        if workspace is not None:
+            query += " AND data ->> 'workspace' = ?"
+            parameters.append(workspace)
+        query += " ORDER BY position DESC LIMIT ?"
+        parameters.append(limit)
+        return await self._readers.run(
+            lambda c: [
+                decoded(AuditEntry, data.encode()) for (data,) in c.execute(query, parameters)
+            ]
+        )
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._resources.close)
+
+
+async def open_sqlite_control(data_dir: Path) -> ControlStore:
+    """Open the control store of a data folder, making what is missing; the caller closes it.
+
+    Raises:
+        StoreError: the folder or the file cannot be used; the message says what to do.
+    """
+    return await asyncio.to_thread(_open, data_dir)
+
+
+def _open(data_dir: Path) -> SqliteControl:
+    files.make_folder(data_dir)
+    with ExitStack() as resources:
+        path = data_dir / "control.sqlite3"
+        writer, readers = open_file(path, _SCHEMA, resources, synchronous="FULL")
+        return SqliteControl(writer, readers, resources.pop_all())
+
+
+def _head(connection: sqlite3.Connection) -> AuditHead:
+    return AuditHead(*connection.execute("SELECT position, hash FROM head").fetchone())
+
+
+def _append(
+    connection: sqlite3.Connection,
+    entry: AuditEntry,
+    key: StoredKey | None,
+    before: StoredKey | None,
+) -> AuditEntry:
+    if key is not None:
+        row = connection.execute("SELECT data FROM keys WHERE id = ?", (key.id,)).fetchone()
+        if (row[0] if row else None) != (before and before.data()):
+            raise KeyChangedError(key.id)
+        connection.execute(
+            "INSERT INTO keys (id, data) VALUES (?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET data = excluded.data",
+            (key.id, key.data()),
+        )
+    entry = entry.chained(_head(connection))
+    data = encoded(entry).decode()
+    connection.execute("INSERT INTO audit VALUES (?, ?)", (entry.position, data))
+    connection.execute("UPDATE head SET position = ?, hash = ?", (entry.position, entry.hash))
+    return entry
