@@ -12,12 +12,13 @@ from service.metrics_page import MetricsPage
 from service.middleware import (
     BodyLimits,
     HostGuard,
+    KeyGuard,
     RequestLog,
-    hosts_to_answer,
 )
 from service.routes import (
     boundaries,
     choosing,
+    keys,
     known_tools,
     promotions,
     recording,
@@ -75,6 +76,7 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     # Names in paths may hold slashes, so what is longer comes before what would take it whole.
     for topic in (
         recording, suggesting, choosing, boundaries, tools, promotions, known_tools, statistics,
+        keys,
         service,
     ):  # fmt: skip
         app.include_router(topic.router)
@@ -89,7 +91,7 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
 
     # The last added is the outermost.
     app.add_middleware(BodyLimits, limits=settings.limits)
-    hosts = hosts_to_answer(settings.server.host, settings.server.allowed_hosts)
-    app.add_middleware(HostGuard, hosts=hosts)
+    app.add_middleware(KeyGuard, lifecycle=lifecycle)
+    app.add_middleware(HostGuard, server=settings.server)
     app.add_middleware(RequestLog, on_request=requests.observe)
     return app

@@ -14,7 +14,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import NamedTuple
 
 from cachetools import LRUCache, TTLCache
 
@@ -24,7 +23,7 @@ from ingest.indexer import Indexer
 from ingest.intake import Intake
 from ingest.sampling import SuccessSampler
 from mongo.protocol import Store
-from mongo.records import OWNER, CounterSum, ToolKey
+from mongo.records import CounterSum, ToolKey
 from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.fitness.history import ToolHistory
 from retrieval.fitness.search import ToolChooser
@@ -32,22 +31,13 @@ from retrieval.index.protocol import VectorIndex
 from retrieval.known_tools.facts import ToolFacts
 from retrieval.memory import Memory
 from retrieval.suggest import Suggester
+from service.keys import ANYBODY, Access, Keyring, open_keyring
 from service.learning import Learning, open_learning
 from service.lifecycle import OnPhase, Shared
 from service.metrics import ServiceMetrics
 from service.nightly import nightly
 from service.settings import BoundarySettings, Settings
-from service.stores import open_stores
-
-
-class Access(NamedTuple):
-    """Who asks: a key, or without keys the machine's owner."""
-
-    principal: str = OWNER
-    """As in all events that come of it."""
-
-
-ANYBODY = Access()
+from service.stores import open_stores, opened_control
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +76,13 @@ class Context:
     shared: Shared
     metrics: ServiceMetrics
     opened_at: float
+    keys: Keyring
     caller: Access = ANYBODY
     """Who asks; a request has a copy of the context with its own."""
+
+    async def note(self, workspace: str, action: str, subject: str) -> None:
+        """Add to the audit what the caller did."""
+        await self.keys.note(self.caller, workspace, action, subject)
 
 
 @dataclass(slots=True)
@@ -112,6 +107,8 @@ async def open_context(
 ) -> AsyncIterator[Context]:
     """Open the rooms and what stands on them; close all in reverse, failures included."""
     async with AsyncExitStack() as stack:
+        control = await stack.enter_async_context(opened_control(settings, on_phase))
+        keys = await stack.enter_async_context(open_keyring(settings, control))
         stores = await stack.enter_async_context(open_stores(settings, on_phase))
         store, memory, embedder = stores.store, stores.memory, stores.embedder
         log = store.events
@@ -170,6 +167,7 @@ async def open_context(
             shared=Shared(),
             metrics=metrics,
             opened_at=time.monotonic(),
+            keys=keys,
         )
 
 

@@ -24,10 +24,11 @@ from aftercall.redaction import Redactor
 from embeddings.protocol import EmbeddingError
 from ingest.formats.otlp.wire import status_protobuf
 from ingest.intake import ExecutionConflictError, InvalidExecutionError
-from mongo.errors import StoreError, StoreFullError, StoreReadOnlyError
+from mongo.errors import KeyChangedError, StoreError, StoreFullError, StoreReadOnlyError
 from retrieval.fitness.registry import NoToolFitsError, UnknownNameError
 from retrieval.index.protocol import VectorIndexError
 from service.feedback import CorrectionConflictError, NotRecordedError
+from service.keys import KeyRefusedError, UnknownKeyError
 from service.logs import log_event
 from service.promotions import NothingBeforeError, NotPromotedError
 from service.tools import InvalidChangeError, RefusedError
@@ -116,6 +117,9 @@ ANSWERS: Mapping[type[Exception], tuple[int, str]] = {
     NothingBeforeError: (409, "nothing_before"),
     NotRecordedError: (404, "not_found"),
     CorrectionConflictError: (409, "conflict"),
+    UnknownKeyError: (404, "not_found"),
+    KeyRefusedError: (403, "not_allowed"),
+    KeyChangedError: (409, "conflict"),
 }
 """Status and code of what operations raise; the message is the exception's. `refused` is what is
 well-formed and makes no sense here and now."""

@@ -30,6 +30,7 @@ from aftercall import AsyncClient
 from aftercall.json_values import JsonObject
 from aftercall.mcp_calls import Caller, name_or_none
 from aftercall.mcp_server.server import build_server, client_name
+from aftercall.models import WORKSPACE_HEADER
 from service.middleware import request_id_of
 
 _within: ContextVar[Mapping[str, str]] = ContextVar("aftercall_within_request")
@@ -91,7 +92,7 @@ class McpExchange:
         self._max_body_bytes = max_body_bytes
         # The app masks secrets itself, and a host name takes the place of this one.
         client = AsyncClient(
-            "http://127.0.0.1", retries=0, redactor=None, transport=OwnTransport(app)
+            "http://127.0.0.1", api_key="", retries=0, redactor=None, transport=OwnTransport(app)
         )
         self._server = build_server(client, who_calls=_who_calls)
         self._server.middleware.append(_within_its_request)
@@ -128,8 +129,9 @@ async def _within_its_request(ctx: Context, call_next: CallNext) -> HandlerResul
         name = name_or_none(info.get("name")) if isinstance(info, Mapping) else None
         request.scope[_SESSION] = new_session(name)
     headers = {"x-request-id": request_id_of(request.scope)}
-    if "host" in request.headers:  # the name that this service's guard has let pass
-        headers["host"] = request.headers["host"]
+    for name in ("host", "authorization", WORKSPACE_HEADER):  # what this service's guards let pass
+        if name in request.headers:
+            headers[name] = request.headers[name]
     token = _within.set(headers)
     try:
         return await call_next(ctx)

@@ -5,8 +5,8 @@ and see requests of HTTP only: there are no WebSockets, and no lifespan of the a
 """
 
 import asyncio
-import ipaddress
 import logging
+import math
 import re
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -18,25 +18,20 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.context import Lifecycle
 from service.errors import (
     ProblemError,
     TooLargeProblemError,
     UnavailableError,
     render,
 )
+from service.keys import ANYBODY, Access, InvalidTokenError, Keyring
 from service.logs import log_event
-from service.settings import LimitSettings, ServerSettings
+from service.settings import LimitSettings, ServerSettings, is_loopback
 
 ANY_HOST = "*"
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address to listen on is reachable from this machine only."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def hosts_to_answer(host: str, configured: Sequence[str]) -> frozenset[str]:
@@ -60,32 +55,46 @@ def own_hosts(server: ServerSettings) -> frozenset[str]:
 
 
 class HostGuard:
-    """Pure ASGI: 403 for a request whose Host header names another host."""
+    """Pure ASGI: 403 for a request whose Host header names another host.
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
+    So too for one that may change something and comes from a page of another host: a browser sends
+    a form across sites, and asks nobody whether it may.
+    """
+
+    def __init__(self, app: ASGIApp, server: ServerSettings) -> None:
         self._app = app
-        self._hosts = hosts
+        self._hosts = hosts_to_answer(server.host, server.allowed_hosts)
+        self._own = own_hosts(server)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        if ANY_HOST not in self._hosts:
-            name = _without_port(Headers(scope=scope).get("host", ""))
-            if name not in self._hosts:
-                problem = ProblemError(
-                    403,
-                    "host_not_allowed",
-                    "this service does not answer under that host name; "
-                    "name it in AFTERCALL_SERVER_ALLOWED_HOSTS",
-                )
-                await render(problem, scope)(scope, receive, send)
-                return
+        try:
+            self._check(Headers(scope=scope), scope["method"])
+        except ProblemError as problem:
+            await render(problem, scope)(scope, receive, send)
+            return
         await self._app(scope, receive, send)
+
+    def _check(self, headers: Headers, method: str) -> None:
+        name = _without_port(headers.get("host", ""))
+        if ANY_HOST not in self._hosts and name not in self._hosts:
+            raise ProblemError(
+                403,
+                "host_not_allowed",
+                "this service does not answer under that host name; "
+                "name it in AFTERCALL_SERVER_ALLOWED_HOSTS",
+            )
+        if method not in _SAFE:
+            refuse_foreign_origin(headers.get("origin"), self._own | {name})
+
+
+_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:@/\s]+))(?::[0-9]{1,5})?")
 
 
 def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
-    return host.partition(":")[0].lower()
+    """The name in a Host header; empty for what is none, such as `127.0.0.1:80@example.org`."""
+    parts = _HOST.fullmatch(host)
+    return (parts[1] or parts[2]).lower() if parts else ""
 
 
 def refuse_foreign_origin(origin: str | None, hosts: Collection[str]) -> None:
@@ -110,6 +119,64 @@ def refuse_foreign_origin(origin: str | None, hosts: Collection[str]) -> None:
             "this endpoint does not answer to that web page; name the page's host in "
             "AFTERCALL_SERVER_ALLOWED_HOSTS, or send no Origin header from a program",
         )
+
+
+_OPEN = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
+"""What anybody may ask: they say nothing of what is stored."""
+_ACCESS = "aftercall_access"
+SESSION_COOKIE = "aftercall_session"
+DASHBOARD = "/dashboard"
+
+
+def access_of(scope: Scope) -> Access | None:
+    """Whose request it is; None before the keys are known, and of a page that nobody signed in."""
+    access: Access | None = scope.get(_ACCESS)
+    return access
+
+
+class KeyGuard:
+    """Pure ASGI: 401 for a request without a key that holds, 429 beyond its rate.
+
+    Before the body is read, whatever the path: what is added later is closed by itself. What a key
+    may do is for the route to say. Pages of the dashboard are asked for with a session.
+    """
+
+    def __init__(self, app: ASGIApp, lifecycle: Lifecycle) -> None:
+        self._app = app
+        self._lifecycle = lifecycle
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        context, path = self._lifecycle.context, scope["path"]
+        if context is not None and path not in _OPEN:
+            try:
+                scope[_ACCESS] = _access(context.keys, Request(scope), path)
+            except ProblemError as problem:
+                await render(problem, scope)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _access(keys: Keyring, request: Request, path: str) -> Access | None:
+    if not keys.is_required:
+        return ANYBODY
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    if not kind and (path == DASHBOARD or path.startswith(f"{DASHBOARD}/")):
+        return keys.access_of_session(request.cookies.get(SESSION_COOKIE, ""))
+    try:
+        access = keys.access(token.strip() if kind.lower() == "bearer" else "")
+    except InvalidTokenError as error:
+        headers = {"www-authenticate": "Bearer"}
+        raise ProblemError(401, "key_needed", str(error), headers=headers) from None
+    wait_s = 0.0 if path == "/mcp" else keys.wait_s(access)  # what its tools ask is counted
+    if wait_s:
+        raise ProblemError(
+            429,
+            "rate_exceeded",
+            f"this key may ask {access.rate:g} times a second; wait, or ask for more",
+            headers={"retry-after": str(math.ceil(wait_s))},
+        )
+    return access
 
 
 class BodyLimits:

@@ -125,6 +125,7 @@ async def change_recommendation(
     )
     await context.store.events.append(workspace, [event], [state])
     context.indexer.wake()
+    await context.note(workspace, f"recommendation.{change.state}", recommendation_id)
     return changed
 
 

@@ -5,6 +5,7 @@ entry points call it. A variable is `AFTERCALL_`, the section and the field:
 `AFTERCALL_SERVER_PORT` is `settings.server.port`.
 """
 
+import ipaddress
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +25,14 @@ from pydantic import (
 from pydantic_settings import NoDecode
 
 _MIB = 1024 * 1024
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen on is reachable from this machine only."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def _names(value: object) -> object:
@@ -87,10 +96,28 @@ class ServerSettings(Section):
     on a loopback address, any name on another."""
     public_url: BaseUrl | None = None
     """Where people reach the service, for links to its dashboard; none unless set."""
+    allow_strangers: bool = False
+    """Whether anybody may read and write where others can reach the service and there is no key;
+    else it does not start there."""
     dashboard: bool = True
     """Whether `/dashboard` is there."""
     shutdown_s: float = Field(5.0, gt=0, le=600)
     """Seconds that running requests get at shutdown."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach it."""
+        return is_loopback(self.host)
+
+
+class KeysSettings(Section):
+    """The operator's first key, where a container has no other way to get one."""
+
+    bootstrap: SecretStr | None = None
+    """A key that may do everything in every workspace: `ac_`, 16 hexadecimal digits, `_` and at
+    least 32 letters and digits of chance. It is stored nowhere."""
+    bootstrap_file: Path | None = None
+    """A file that holds it, such as a mounted secret."""
 
 
 class DataSettings(Section):
@@ -291,6 +318,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     server: ServerSettings = Field(default_factory=ServerSettings)
+    keys: KeysSettings = Field(default_factory=KeysSettings)
     data: DataSettings
     embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
     mongo: MongoSettings = Field(default_factory=MongoSettings)

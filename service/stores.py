@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from embeddings.cache import CachedEmbedder, open_embedder
@@ -16,7 +17,8 @@ from ingest.leases import LeaseKeeper
 from ingest.rebuild import LEASE as REBUILD
 from ingest.seed import index_seed, load_seed
 from mongo.errors import StoreError
-from mongo.protocol import Metadata, Store
+from mongo.protocol import ControlStore, Metadata, Store
+from mongo.sqlite.control import open_sqlite_control
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.index.opening import (
     INDEX_FACT,
@@ -42,6 +44,9 @@ from service.archive import refuse_half_imported
 from service.lifecycle import OnPhase, when_it_answers
 from service.logs import log_event
 from service.settings import Settings
+
+if TYPE_CHECKING:
+    from mongo.mongodb.store import MongoOptions
 
 INDEX_MODEL_FACT = "index_model"
 """The store's fact of which model made the vectors, as `Embedder.fingerprint`."""
@@ -149,19 +154,59 @@ async def opened_embedder(
         await embedder.close()
 
 
+@asynccontextmanager
+async def opened_control(
+    settings: Settings,
+    on_phase: OnPhase = lambda _: None,
+    *,
+    patience_s: float | None = None,
+) -> AsyncIterator[ControlStore]:
+    """Keys and audit, until the block ends; in the same MongoDB or data folder as the log.
+
+    A running service may have them open too.
+    """
+    on_phase("opening its keys")
+    store = await when_it_answers(
+        lambda: _open_control(settings),
+        f"the log store at {where_store_is(settings)}",
+        on_phase=on_phase,
+        patience_s=0 if settings.mongo.uri is None else patience_s,
+    )
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def _open_control(settings: Settings) -> ControlStore:
+    if settings.mongo.uri is None:
+        return await open_sqlite_control(settings.data.dir)
+    options = _mongo_options(settings)
+    from mongo.mongodb.control import open_mongo_control  # noqa: PLC0415  # the driver is an extra
+
+    return await open_mongo_control(options)
+
+
 async def _open_store(settings: Settings, *, beside: bool) -> Store:
     if settings.mongo.uri is None:
         return await open_sqlite_store(settings.data.dir, beside=beside)
+    options = _mongo_options(settings)
+    from mongo.mongodb.store import open_mongo_store  # noqa: PLC0415  # the driver is an extra
+
+    return await open_mongo_store(options)
+
+
+def _mongo_options(settings: Settings) -> "MongoOptions":
     # The driver is an extra, and takes a quarter of a second to import.
     try:
-        from mongo.mongodb.store import MongoOptions, open_mongo_store  # noqa: PLC0415
+        from mongo.mongodb.store import MongoOptions  # noqa: PLC0415
     except ImportError as error:
         raise StoreError(
             f"MongoDB needs what is not installed ({error.name}): run "
             "pip install 'aftercall-service[servers]', or unset AFTERCALL_MONGO_URI"
         ) from error
-    uri, others = settings.mongo.uri.get_secret_value(), settings.mongo.model_dump(exclude={"uri"})
-    return await open_mongo_store(MongoOptions(uri=uri, **others))
+    uri, others = settings.mongo.uri, settings.mongo.model_dump(exclude={"uri"})
+    return MongoOptions(uri="" if uri is None else uri.get_secret_value(), **others)
 
 
 def index_place(settings: Settings) -> IndexPlace:

@@ -121,6 +121,7 @@ async def _change(
     stored = tool_of(workspace, rows[0]) if rows else None
     context.memory.tool_changed(workspace, tool_id, stored)
     context.indexer.wake()
+    await context.note(workspace, "tool.put" if after else "tool.delete", tool_id)
 
 
 async def _is_as_before(context: Context, before: StoredTool, tool: Tool) -> bool:

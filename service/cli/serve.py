@@ -22,7 +22,6 @@ def _run(args: argparse.Namespace) -> int:
     from service.context import Context
     from service.environment import check_serving, harmful
     from service.lifecycle import few_arenas, one_line
-    from service.middleware import is_loopback
     from service.server import loop_factory, serve
     from service.stores import where_index_is, where_store_is
     from service.version import VERSION
@@ -36,10 +35,10 @@ def _run(args: argparse.Namespace) -> int:
     for warning in harmful(settings):
         say(f"warning: {warning}")
     listener = bind(settings.server.host, settings.server.port)
-    if not is_loopback(settings.server.host):
+    if settings.server.allow_strangers and not settings.server.is_local:
         say(
-            f"warning: {settings.server.host} can be reached from other machines and there is "
-            "no authentication; put a proxy that has some in front of it"
+            f"warning: {settings.server.host} can be reached from other machines, and while there "
+            "is no key anybody there may read and write"
         )
 
     def ready(context: Context) -> None:

@@ -14,8 +14,9 @@ from aftercall.models import ToolName, UsageWindow
 from service.context import Context
 from service.dashboard import html as h
 from service.dashboard import words as w
+from service.keys import DEFAULT_WORKSPACE
 from service.lifecycle import Shared
-from service.routes.parameters import DEFAULT_WORKSPACE, Space
+from service.routes.parameters import Space
 
 PREFIX: Final = "/dashboard"
 DEFAULT_WINDOW: Final[UsageWindow] = "24h"

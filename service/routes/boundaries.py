@@ -21,7 +21,7 @@ from service import feedback
 from service import recommendations as queue
 from service.bodies import JsonRoute
 from service.health import boundaries, tool_health
-from service.routes.parameters import CurrentSpace, NoQuery, ToolFilter, ToolId
+from service.routes.parameters import Administering, NoQuery, Reading, Recording, ToolFilter, ToolId
 
 router = APIRouter(tags=["boundaries"], route_class=JsonRoute)
 
@@ -48,7 +48,7 @@ RecommendationId = Annotated[
     "/boundaries", summary="Boundary axes of all tools, and tools that are asked for several jobs"
 )
 async def read_boundaries(
-    query: Annotated[_BoundariesQuery, Query()], space: CurrentSpace
+    query: Annotated[_BoundariesQuery, Query()], space: Reading
 ) -> Boundaries:
     """Axes are the tools' own words; those that mean one capability are one cluster.
 
@@ -60,7 +60,7 @@ async def read_boundaries(
 
 
 @router.get("/tools/{toolId:name}/health", summary="The health of a tool")
-async def read_health(tool_id: ToolId, _query: NoQuery, space: CurrentSpace) -> ToolHealth:
+async def read_health(tool_id: ToolId, _query: NoQuery, space: Reading) -> ToolHealth:
     """Counts are of all calls that are known, whatever their version; weights halve every 7 days.
 
     Registering is optional: besides an id, `toolName` or `serverName/toolName` will do. A success
@@ -71,9 +71,7 @@ async def read_health(tool_id: ToolId, _query: NoQuery, space: CurrentSpace) -> 
 
 
 @router.post("/corrections", summary="Tell what a user said of an answer", status_code=202)
-async def correct(
-    correction: Correction, _query: NoQuery, space: CurrentSpace
-) -> RecordedCorrection:
+async def correct(correction: Correction, _query: NoQuery, space: Recording) -> RecordedCorrection:
     """It is durable now, and weighs more than the tool's own word.
 
     It is about one execution, which may be recorded later (`tied` is false until then), or about
@@ -84,7 +82,7 @@ async def correct(
 
 @router.get("/corrections", summary="What users said of answers")
 async def list_corrections(
-    query: Annotated[_CorrectionsQuery, Query()], space: CurrentSpace
+    query: Annotated[_CorrectionsQuery, Query()], space: Reading
 ) -> CorrectionList:
     """Newest first. One counts for its tool soon after both are recorded, and is listed so then."""
     tool = query.tool(space.workspace)
@@ -93,7 +91,7 @@ async def list_corrections(
 
 @router.get("/recommendations", summary="What the evidence suggests to tool builders")
 async def list_recommendations(
-    query: Annotated[queue.RecommendationQuery, Query()], space: CurrentSpace
+    query: Annotated[queue.RecommendationQuery, Query()], space: Reading
 ) -> RecommendationList:
     """Greatest priority first. The service reports and changes nothing by itself.
 
@@ -110,7 +108,7 @@ async def change_recommendation(
     recommendation_id: RecommendationId,
     change: RecommendationChange,
     _query: NoQuery,
-    space: CurrentSpace,
+    space: Administering,
 ) -> Recommendation:
     """Any state may follow any other; of two changes the later one counts.
 

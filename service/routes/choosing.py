@@ -10,7 +10,7 @@ from aftercall.models.tools import Scenario
 from service import tools
 from service.bodies import JsonRoute
 from service.middleware import count
-from service.routes.parameters import CurrentSpace, Namespace, ToolId
+from service.routes.parameters import Namespace, Reading, Recording, Suggesting, ToolId
 
 router = APIRouter(tags=["choosing a tool"], route_class=JsonRoute)
 _FAILURES = "/tools/{toolId:name}/failures"
@@ -35,9 +35,7 @@ class _FailuresQuery(m.WireModel):
 
 
 @router.post("/tools/find", summary="Tools for a scenario, best first")
-async def find_tools(
-    question: m.FindRequest, request: Request, space: CurrentSpace
-) -> m.FoundTools:
+async def find_tools(question: m.FindRequest, request: Request, space: Suggesting) -> m.FoundTools:
     """Of all namespaces; empty when no tool fits. With tags, tools that have at least one."""
     context, workspace = space
     principal = context.caller.principal
@@ -47,13 +45,13 @@ async def find_tools(
 
 
 @router.post("/evolutions/find", summary="How tools were evolved for scenarios like one")
-async def find_evolutions(question: m.EvolutionRequest, space: CurrentSpace) -> m.EvolutionList:
+async def find_evolutions(question: m.EvolutionRequest, space: Suggesting) -> m.EvolutionList:
     """Promotions of the past and present, nearest first, by namespace, reason and mutation."""
     return await space.context.history.evolutions(space.workspace, question)
 
 
 @router.get("/namespaces", summary="All namespaces, by name")
-async def list_namespaces(space: CurrentSpace) -> m.NamespaceList:
+async def list_namespaces(space: Reading) -> m.NamespaceList:
     """A tool without a namespace serves the one that is called like its id."""
     return await space.context.chooser.namespaces(space.workspace)
 
@@ -62,7 +60,7 @@ async def list_namespaces(space: CurrentSpace) -> m.NamespaceList:
     "/namespaces/{namespace:name}/best", summary="The fittest tool of a namespace for a scenario"
 )
 async def best_tool(
-    namespace: Namespace, query: Annotated[_BestQuery, Query()], space: CurrentSpace
+    namespace: Namespace, query: Annotated[_BestQuery, Query()], space: Suggesting
 ) -> m.BestTool:
     """With every factor of its score, all candidates, and what was left out and why.
 
@@ -80,9 +78,7 @@ async def best_tool(
 
 
 @router.post(_FAILURES, summary="Mark a failure of a tool", status_code=202)
-async def mark_failure(
-    tool_id: ToolId, mark: m.FailureMark, space: CurrentSpace
-) -> m.MarkedFailure:
+async def mark_failure(tool_id: ToolId, mark: m.FailureMark, space: Recording) -> m.MarkedFailure:
     """It is durable now, and counts against the tool, the more in scenarios like this one.
 
     The same `markId` twice counts once. Recorded executions count without being marked; with
@@ -94,7 +90,7 @@ async def mark_failure(
 
 @router.get(_FAILURES, summary="Failures of a tool")
 async def tool_failures(
-    tool_id: ToolId, query: Annotated[_FailuresQuery, Query()], space: CurrentSpace
+    tool_id: ToolId, query: Annotated[_FailuresQuery, Query()], space: Reading
 ) -> m.ToolFailures:
     """Marked or recorded, of all versions: nearest to the scenario first, without one the latest.
 

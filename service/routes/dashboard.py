@@ -7,14 +7,15 @@ with the ETag of what is shown, so that what has not changed is not sent.
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import APIRouter, FastAPI
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from mongo.errors import StoreError
 from service import dashboard
@@ -38,11 +39,12 @@ from service.dashboard.suggestions import suggestions
 from service.dashboard.tool import tool
 from service.dashboard.tools import tools
 from service.dashboard.try_it import try_it
-from service.errors import NotFoundProblemError, UnavailableError, safe_message
+from service.errors import NotFoundProblemError, ProblemError, UnavailableError, safe_message
+from service.keys import DEFAULT_WORKSPACE, InvalidTokenError
 from service.lifecycle import Shared
 from service.logs import log_event
-from service.middleware import own_hosts, refuse_foreign_origin
-from service.routes.parameters import DEFAULT_WORKSPACE
+from service.middleware import SESSION_COOKIE, access_of
+from service.routes.parameters import check_scope
 from service.settings import Settings
 from service.version import VERSION
 
@@ -87,6 +89,9 @@ HEADERS: Final = {
 }
 """Of every answer: nothing is loaded from elsewhere, no script stands in a page, and nobody may
 frame one. Lengths of bars are styles that stand in the page."""
+_SIGN_IN: Final = f"{PREFIX}/sign-in"
+_SESSION_S: Final = 12 * 3600
+"""Seconds until somebody who looks has to sign in again."""
 _LIVE_S: Final = 0.5
 _MAX_NAME: Final = 120
 """Characters of an unknown workspace or window that a page repeats."""
@@ -107,7 +112,10 @@ class Dashboard:
 
     async def get(self, page: Page, request: Request) -> Response:
         """A page, one of its tables as a file, or the news that nothing has changed."""
-        key = page.path, request.url.path, request.url.query
+        access = access_of(request.scope)
+        if access is None and self._lifecycle.context is not None:
+            return RedirectResponse(_SIGN_IN, 303, HEADERS)
+        key = access, page.path, request.url.path, request.url.query
         look, shown = await self._shared.get(key, lambda: self._made(page, request), _LIVE_S)
         table = look.tables.get(request.query_params.get("table", "")) if look else None
         if table is not None:
@@ -116,14 +124,45 @@ class Dashboard:
 
     async def post(self, request: Request) -> Response:
         """*Try it*, asked."""
-        hosts = own_hosts(self._server) | {request.url.hostname or ""}
-        refuse_foreign_origin(request.headers.get("origin"), hosts)
-        body = (await request.body()).decode("utf-8", "replace")
-        typed = dict(parse_qsl(body, keep_blank_values=True, errors="replace"))
+        if access_of(request.scope) is None and self._lifecycle.context is not None:
+            return RedirectResponse(_SIGN_IN, 303, HEADERS)
+        typed = await _typed(request)
         [page] = (each for each in PAGES if each.show is try_it)
         asking = page._replace(show=lambda look: try_it(look, typed))
         look, shown = await self._made(asking, request)
         return _framed(request, page, look, shown)
+
+    async def sign_in(self, request: Request) -> Response:
+        """A session for a key; the page to ask for one, and again for one that does not hold."""
+        context, refused = self._lifecycle.context, None
+        if context is not None and request.method == "POST":
+            try:
+                access = context.keys.access((await _typed(request)).get("key", "").strip())
+            except InvalidTokenError as error:
+                refused = str(error)
+            else:
+                response = RedirectResponse(f"{PREFIX}/", 303, HEADERS)
+                self._set_session(request, response, context.keys.session(access, _SESSION_S))
+                return response
+        return _framed(request, Page("/sign-in", overview), None, _sign_in_page(refused))
+
+    async def sign_out(self, request: Request) -> Response:
+        """Away with the session."""
+        response = RedirectResponse(_SIGN_IN, 303, HEADERS)
+        self._set_session(request, response, "")
+        return response
+
+    def _set_session(self, request: Request, response: Response, session: str) -> None:
+        is_secure = "https" in (request.url.scheme, urlsplit(self._server.public_url or "").scheme)
+        response.set_cookie(
+            SESSION_COOKIE,
+            session,
+            max_age=_SESSION_S if session else 0,
+            path=PREFIX,
+            secure=is_secure,
+            httponly=True,
+            samesite="strict",
+        )
 
     async def _made(self, page: Page, request: Request) -> tuple[Look | None, Shown]:
         look: Look | None = None
@@ -138,6 +177,9 @@ class Dashboard:
             return look, _missing(
                 "Aftercall", what, "This page loads itself again.", error.status_code
             )
+        except ProblemError as error:
+            cure = "Sign out, and sign in with another key."
+            return None, _missing("Not shown", safe_message(error.message), cure, error.status_code)
         except Exception as error:  # noqa: BLE001  # whatever it is, its reader gets a page
             log_event(logger, "page not shown", level="error", error=error, page=page.path)
             return look, _missing(
@@ -151,19 +193,24 @@ class Dashboard:
         context = self._lifecycle.context
         if context is None:
             raise UnavailableError("not_ready", f"the service is {self._lifecycle.phase}")
+        access = access_of(request.scope)
+        if access is None:  # it came in while the keys were not known yet
+            raise UnavailableError("not_ready", "the service has just started")
+        check_scope(access, "read")
         query, named = dict(request.query_params), dict(request.path_params)
         if MOVED in query:
             named = {name: query[MOVED] if each == "-" else each for name, each in named.items()}
         known = await self._shared.get("workspaces", context.store.events.heads, _LIVE_S)
         asked = query.get("window")
+        home = DEFAULT_WORKSPACE if access.sees(DEFAULT_WORKSPACE) else access.workspace
         return Look(
-            context=context,
-            workspace=query.get("workspace", DEFAULT_WORKSPACE),
+            context=replace(context, caller=access),
+            workspace=query.get("workspace", home),
             window=next((each for each in w.WINDOWS if each == asked), DEFAULT_WINDOW),
             path=request.url.path.removeprefix(PREFIX) or "/",
             query=query,
             named=named,
-            workspaces=sorted({DEFAULT_WORKSPACE, *known}),
+            workspaces=sorted(each for each in {home, *known} if access.sees(each)),
             shared=self._shared,
         )
 
@@ -182,9 +229,28 @@ def install_dashboard(app: FastAPI, settings: Settings, lifecycle: Lifecycle) ->
 
     router.add_api_route("/static/{name}", _static, methods=["GET"])
     router.add_api_route("/try", inside.post, methods=["POST"])
+    router.add_api_route("/sign-in", inside.sign_in, methods=["GET", "POST"])
+    router.add_api_route("/sign-out", inside.sign_out, methods=["POST"])
     for each in (*PAGES, Page("/{rest:path}", _no_page)):
         add(each)
     app.include_router(router)
+
+
+async def _typed(request: Request) -> dict[str, str]:
+    body = (await request.body()).decode("utf-8", "replace")
+    return dict(parse_qsl(body, keep_blank_values=True, errors="replace"))
+
+
+def _sign_in_page(refused: str | None) -> Shown:
+    field = h.tag("input", type="password", name="key", required=True, maxlength=h.MAX_QUERY,
+                  autocomplete="current-password", aria_label="Key")  # fmt: skip
+    entry = h.tag("form", field, h.tag("button", "Sign in", type="submit", class_="main"),
+                  method="post", action=_SIGN_IN, class_="sign-in")  # fmt: skip
+    said = [] if refused is None else [h.tag("p", f"{refused.capitalize()}.", role="alert")]
+    cure = "A key with the scope read shows its workspace; an operator makes one by "
+    content = h.box("empty", h.p("This service wants a key.", class_="what"), *said,
+                    h.p(cure, h.code("aftercall keys create NAME"), "."), entry)  # fmt: skip
+    return Shown("Sign in", content, status=200 if refused is None else 401, is_live=False)
 
 
 async def _no_page(_: Look) -> Shown:
@@ -260,7 +326,9 @@ def _framed(request: Request, page: Page, look: Look | None, shown: Shown) -> Re
     main = h.tag("main", h.tag("p", stale, class_="stale", role="alert", hidden=True),
                h.tag("h1", shown.title), h.box("page", shown.content), id="main", tabindex=-1,
                data_live=shown.is_live)  # fmt: skip
-    body = h.tag("body", _header(page, look, theme), main, _footer(shown))
+    session = SESSION_COOKIE in request.cookies and page.path != "/sign-in"
+    out = _sign_out() if session else ""
+    body = h.tag("body", _header(page, look, theme, out), main, _footer(shown))
     html = "<!doctype html>" + h.tag("html", head, body, lang="en-GB", data_theme=theme)
     etag = f'"{hashlib.sha256(html.encode()).hexdigest()[:24]}"'
     headers = {**HEADERS, "etag": etag, "cache-control": "no-cache, private"}
@@ -271,7 +339,12 @@ def _framed(request: Request, page: Page, look: Look | None, shown: Shown) -> Re
     return HTMLResponse(html, status_code=shown.status, headers=headers)
 
 
-def _header(page: Page, look: Look | None, theme: str) -> h.Html:
+def _sign_out() -> h.Html:
+    button = h.tag("button", "Sign out", type="submit")
+    return h.tag("form", button, method="post", action=f"{PREFIX}/sign-out")
+
+
+def _header(page: Page, look: Look | None, theme: str, sign_out: h.Content) -> h.Html:
     to = look.link if look is not None else lambda path: PREFIX + path
     way = [
         h.tag("a", each.nav, href=to(each.path),
@@ -293,7 +366,7 @@ def _header(page: Page, look: Look | None, theme: str) -> h.Html:
         no_script,
         h.link("Aftercall", to("/"), "product"),
         h.tag("nav", way, class_="way", aria_label="Pages"),
-        h.box("pickers", pickers, colours),
+        h.box("pickers", pickers, colours, sign_out),
         class_="top",
     )
 

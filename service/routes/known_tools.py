@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from service.known_tools import KnownToolsQuery, known_tools
-from service.routes.parameters import CurrentSpace
+from service.routes.parameters import Suggesting
 
 router = APIRouter(tags=["known tools"])
 _MEDIA_TYPES = {"prompt": "text/plain", "markdown": "text/markdown"}
@@ -17,7 +17,7 @@ _MEDIA_TYPES = {"prompt": "text/plain", "markdown": "text/markdown"}
     response_class=Response,
 )
 async def read_known_tools(
-    query: Annotated[KnownToolsQuery, Query()], space: CurrentSpace
+    query: Annotated[KnownToolsQuery, Query()], space: Suggesting
 ) -> Response:
     """Signatures, how tools fare, what they refuse, common pitfalls and what to try then.
 

@@ -12,7 +12,6 @@ from fastapi import FastAPI, Request, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from service.bodies import read_body
-from service.middleware import own_hosts, refuse_foreign_origin
 from service.settings import Settings
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 def install_mcp(app: FastAPI, settings: Settings) -> None:
     """Answer MCP at `/mcp`, by the app's own routes."""
-    hosts, opening = own_hosts(settings.server), asyncio.Lock()
+    opening = asyncio.Lock()
     exchange: McpExchange | None = None
 
     def opened() -> "McpExchange":
@@ -31,7 +30,6 @@ def install_mcp(app: FastAPI, settings: Settings) -> None:
 
     async def post(request: Request) -> Response:
         nonlocal exchange
-        refuse_foreign_origin(request.headers.get("origin"), hosts)
         # Read here, so that a body that is too large or of another kind is refused as anywhere.
         body = await read_body(request)
         async with opening:

@@ -20,6 +20,7 @@ from aftercall.json_values import MAX_INTEGER
 from aftercall.models import ErrorResponse
 
 _ALWAYS = {"403", "414", "431", "500"}
+_WITH_KEY = {"401", "429"}
 _OF_BODIES = {"400", "408", "413", "415", "422"}
 _WITHOUT_STORES = {"/healthz", "/metrics"}
 
@@ -51,6 +52,8 @@ def _completed(document: dict[str, Any]) -> dict[str, Any]:
         for method, operation in methods.items():
             extra = data["operations"][f"{method.upper()} {path}"]
             operation["responses"].pop("422", None)
+            if "security" in operation:
+                operation["security"].insert(0, {})  # on loopback, until there is a key
             _add_body(operation, extra)
             _add_answer(operation, extra)
             for status in sorted(_errors_of(path, operation, extra)):
@@ -137,6 +140,8 @@ def _errors_of(path: str, operation: Mapping[str, Any], extra: Mapping[str, Any]
         statuses |= _OF_BODIES
     if "parameters" in operation:
         statuses.add("422")
+    if "security" in operation:
+        statuses |= _WITH_KEY
     return statuses if path in _WITHOUT_STORES else statuses | {"503"}
 
 
@@ -147,7 +152,7 @@ def _error(status: str, error: Mapping[str, str]) -> dict[str, Any]:
         "description": error["description"],
         "content": {"application/json": {"schema": schema, "example": example}},
     }
-    if status == "503":
+    if status in ("429", "503"):
         described["headers"] = {
             "Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}
         }

@@ -4,19 +4,23 @@ Dependencies are coroutines although they await nothing: FastAPI sends plain fun
 pool.
 """
 
+import re
+from dataclasses import replace
 from typing import Annotated, NamedTuple
 
-from fastapi import Depends, Path, Query, Request
+from fastapi import Depends, Path, Query, Request, Security
+from fastapi.openapi.models import HTTPBearer
+from fastapi.security.base import SecurityBase
 from pydantic import Field
 from starlette.convertors import Convertor, register_url_convertor
 
-from aftercall.models import UsageWindow, WireModel
+from aftercall.models import ALL_WORKSPACES, WORKSPACE_HEADER, Scope, UsageWindow, WireModel
 from aftercall.models.base import Id, Name
 from mongo.records import ToolKey
 from service.context import Context, Lifecycle
-from service.errors import NotFoundProblemError, UnavailableError
-
-DEFAULT_WORKSPACE = "default"
+from service.errors import NotFoundProblemError, ProblemError, UnavailableError
+from service.keys import DEFAULT_WORKSPACE, Access
+from service.middleware import access_of
 
 
 class Space(NamedTuple):
@@ -32,16 +36,51 @@ async def current_lifecycle(request: Request) -> Lifecycle:
     return lifecycle
 
 
-async def current_space(request: Request) -> Space:
-    """The workspace is one for all until there are keys; no route names it itself."""
-    lifecycle = await current_lifecycle(request)
+class SpaceFor(SecurityBase):
+    """The space of a request whose key has a scope; the routes' annotations name it."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.model = HTTPBearer(bearerFormat="ac_<id>_<secret>")
+        self.scheme_name = "key"
+        self._scope = scope
+
+    async def __call__(self, request: Request) -> Space:
+        """No route names the workspace itself: it is that of the key."""
+        context, access = opened(request), access_of(request.scope)
+        if access is None:  # it came in while the keys were not known yet
+            raise UnavailableError("not_ready", "the service has just started; try again")
+        check_scope(access, self._scope)
+        named = request.headers.get(WORKSPACE_HEADER)
+        workspace = named or DEFAULT_WORKSPACE
+        if access.workspace != ALL_WORKSPACES:
+            workspace = access.workspace
+        if named not in (None, workspace) or not _WORKSPACE.fullmatch(workspace):
+            raise NotFoundProblemError("there is no such workspace for this key")
+        return Space(replace(context, caller=access), workspace)
+
+
+def check_scope(access: Access, scope: Scope) -> None:
+    """Refuse a key without a scope."""
+    if scope not in access.scopes:
+        has = ", ".join(sorted(access.scopes))
+        message = f"this wants a key with the scope {scope}; yours has {has}"
+        raise ProblemError(403, "outside_scope", message)
+
+
+def opened(request: Request) -> Context:
+    """The context, once it is open."""
+    lifecycle: Lifecycle = request.app.state.lifecycle
     if lifecycle.context is None:
         raise UnavailableError("not_ready", f"the service is {lifecycle.phase}; try again shortly")
-    return Space(lifecycle.context, DEFAULT_WORKSPACE)
+    return lifecycle.context
 
 
+_WORKSPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 CurrentLifecycle = Annotated[Lifecycle, Depends(current_lifecycle)]
-CurrentSpace = Annotated[Space, Depends(current_space)]
+Recording = Annotated[Space, Security(SpaceFor("record"), scopes=["record"])]
+Suggesting = Annotated[Space, Security(SpaceFor("suggest"), scopes=["suggest"])]
+Reading = Annotated[Space, Security(SpaceFor("read"), scopes=["read"])]
+Administering = Annotated[Space, Security(SpaceFor("admin"), scopes=["admin"])]
 
 
 class _NameInPath(Convertor[str]):

@@ -17,7 +17,7 @@ from aftercall.promotions_file import PromotionsFileError, parse_promotions
 from service import promotions
 from service.bodies import JsonRoute, parsed, read_body
 from service.errors import MalformedJsonError, ProblemError
-from service.routes.parameters import CurrentSpace, Namespace
+from service.routes.parameters import Administering, Namespace, Reading
 
 router = APIRouter(tags=["promotions"], route_class=JsonRoute)
 _PATH = "/namespaces/{namespace:name}/promotion"
@@ -29,14 +29,14 @@ class _HistoryQuery(WireModel):
 
 @router.get(f"{_PATH}/history", summary="What was promoted in a namespace, and when")
 async def promotion_history(
-    namespace: Namespace, query: Annotated[_HistoryQuery, Query()], space: CurrentSpace
+    namespace: Namespace, query: Annotated[_HistoryQuery, Query()], space: Reading
 ) -> PromotionHistory:
     """Latest first; a change's `promotion` is null where the original served again."""
     return await promotions.promotion_history(*space, namespace, query.limit)
 
 
 @router.post(f"{_PATH}/rollback", summary="Back to what held before")
-async def roll_back(namespace: Namespace, space: CurrentSpace) -> PromotionHistory:
+async def roll_back(namespace: Namespace, space: Administering) -> PromotionHistory:
     """Undoes the latest change that is not undone yet; the answer is the history, latest first.
 
     Before the first promotion the original served. Each call goes back one step further.
@@ -46,7 +46,7 @@ async def roll_back(namespace: Namespace, space: CurrentSpace) -> PromotionHisto
 
 @router.put(_PATH, summary="Promote an evolved version")
 async def promote(
-    namespace: Namespace, promotion: Promotion, space: CurrentSpace
+    namespace: Namespace, promotion: Promotion, space: Administering
 ) -> PromotionStatus:
     """From now on it stands in for the original, and starts with the original's quality.
 
@@ -58,7 +58,7 @@ async def promote(
 
 
 @router.get(_PATH, summary="What is promoted in a namespace, and how it fares")
-async def read_promotion(namespace: Namespace, space: CurrentSpace) -> PromotionStatus:
+async def read_promotion(namespace: Namespace, space: Reading) -> PromotionStatus:
     """`failsMore` says that the evolved version does worse than the original; nothing is undone."""
     return await promotions.read_promotion(*space, namespace)
 
@@ -66,20 +66,20 @@ async def read_promotion(namespace: Namespace, space: CurrentSpace) -> Promotion
 @router.delete(
     _PATH, summary="Let the original serve again", status_code=204, response_class=Response
 )
-async def remove_promotion(namespace: Namespace, space: CurrentSpace) -> None:
+async def remove_promotion(namespace: Namespace, space: Administering) -> None:
     """Its history stays."""
     await promotions.remove_promotion(*space, namespace)
 
 
 @router.get("/promotions", summary="All promotions, as the file .tool_promotions.json")
-async def export_promotions(space: CurrentSpace) -> Response:
+async def export_promotions(space: Reading) -> Response:
     """Exactly as the file has them: by namespace, with keys in snake_case."""
     text = await promotions.export_promotions(*space)
     return Response(text, media_type="application/json")
 
 
 @router.put("/promotions", summary="Replace all promotions by a file .tool_promotions.json")
-async def import_promotions(request: Request, space: CurrentSpace) -> PromotionsReceipt:
+async def import_promotions(request: Request, space: Administering) -> PromotionsReceipt:
     """All of it or nothing; what is wrong is named with its line and entry.
 
     What the file does not name is promoted no more; all of it is in the histories.

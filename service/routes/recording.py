@@ -35,7 +35,7 @@ from service.errors import (
     safe_message,
 )
 from service.middleware import count
-from service.routes.parameters import CurrentSpace, ExecutionId
+from service.routes.parameters import ExecutionId, Reading, Recording
 
 router = APIRouter(tags=["recording"])
 
@@ -43,7 +43,7 @@ router = APIRouter(tags=["recording"])
 @router.post(
     "/executions", summary="Record one execution, or a list of at most 1,000", status_code=202
 )
-async def record(records: RecordsBody, request: Request, space: CurrentSpace) -> RecordReceipt:
+async def record(records: RecordsBody, request: Request, space: Recording) -> RecordReceipt:
     """Answers when the executions are durable. `executionId` makes sending them again harmless.
 
     In a list, one bad record never rejects its neighbours: it is named in `rejected`. A single
@@ -64,7 +64,7 @@ async def record(records: RecordsBody, request: Request, space: CurrentSpace) ->
 
 
 @router.get("/executions/{executionId}", summary="One execution, as it is stored")
-async def read_execution(execution_id: ExecutionId, space: CurrentSpace) -> Execution:
+async def read_execution(execution_id: ExecutionId, space: Reading) -> Execution:
     """Secrets were masked before it was written, and are masked again before it is returned."""
     found = await execution(space.context.store.events, space.workspace, execution_id)
     if found is None:
@@ -111,7 +111,7 @@ class _Outcome:
     summary="OpenTelemetry spans: every tool call among them is recorded",
     response_class=Response,
 )
-async def export_traces(request: Request, space: CurrentSpace) -> Response:
+async def export_traces(request: Request, space: Recording) -> Response:
     """OTLP over HTTP (`application/x-protobuf` or `application/json`, plain or in gzip).
 
     Spans of the GenAI, MCP and OpenInference conventions that are calls of a tool become

@@ -4,12 +4,13 @@ import time
 
 from fastapi import APIRouter, Request, Response
 
-from aftercall.models import CalibrationStatus, Status
+from aftercall.models import ALL_WORKSPACES, CalibrationStatus, Status
 from retrieval.confidence import Scaling
 from retrieval.log import counts, lag_s
-from service.errors import UnavailableError
-from service.metrics_page import MetricsPage, agreement, log_store_answers
-from service.routes.parameters import CurrentLifecycle, CurrentSpace
+from service.errors import ProblemError, UnavailableError
+from service.metrics_page import Agreement, MetricsPage, agreement, log_store_answers
+from service.middleware import access_of
+from service.routes.parameters import CurrentLifecycle, Reading, check_scope
 from service.stores import where_store_is
 from service.version import VERSION
 
@@ -20,11 +21,14 @@ router = APIRouter(tags=["service"])
     "/status",
     summary="How much there is, and what is still to be learned from",
 )
-async def status(space: CurrentSpace) -> Status:
+async def status(space: Reading) -> Status:
     """`pendingIndexing` counts all that is durable but not yet usable in answers."""
     context, workspace = space
     known = await counts(context.store, workspace)
     agreed = await agreement(context)
+    if context.caller.workspace != ALL_WORKSPACES:  # what it says is of all workspaces
+        own = known.documents - known.pending_vectors
+        agreed = Agreement(None if agreed.vectors is None else own, agreed.consistent)
     calibration = await context.memory.calibration(workspace)
     return Status(
         version=VERSION,
@@ -97,13 +101,23 @@ async def readyz(lifecycle: CurrentLifecycle) -> Response:
     summary="Counters, latencies and gauges for Prometheus",
     response_class=Response,
 )
-async def metrics(request: Request) -> Response:
+async def metrics(request: Request, lifecycle: CurrentLifecycle) -> Response:
     """Answers also while the service is starting, and without waiting for a store that hangs.
 
     What a store would have to say is left out when it does not within a second, and
     `aftercall_store_up` is 0. The label `tool` is `name`, or `server/name`; tools beyond
-    `AFTERCALL_METRICS_TOOLS` are `other`.
+    `AFTERCALL_METRICS_TOOLS` are `other`. All workspaces are counted together, so where keys are
+    required this wants an operator's, with `read`.
     """
+    access = access_of(request.scope)
+    if lifecycle.context is not None and access is not None:
+        check_scope(access, "read")
+        if access.workspace != ALL_WORKSPACES:
+            raise ProblemError(
+                403,
+                "outside_scope",
+                "the metrics are of all workspaces: ask for a key of the workspace `*`",
+            )
     page: MetricsPage = request.app.state.metrics_page
     return await page.answer(
         ",".join(request.headers.getlist("accept")),

@@ -9,9 +9,9 @@ from aftercall.models.base import Name
 from service import statistics
 from service.patterns import PatternsQuery, listed
 from service.routes.parameters import (
-    CurrentSpace,
     ListQuery,
     NoQuery,
+    Reading,
     ToolFilter,
     Window,
     WindowQuery,
@@ -30,7 +30,7 @@ PatternId = Annotated[Name, Path(alias="patternId", description="From `GET /patt
 
 
 @router.get("/stats/totals", summary="How many calls there were, and how they went")
-async def totals(_query: NoQuery, space: CurrentSpace) -> m.Totals:
+async def totals(_query: NoQuery, space: Reading) -> m.Totals:
     """Of 24 hours, 7 days and 30 days up to now, each with the same span before it where known.
 
     24h begins with an hour, the others with a day (UTC), so that points of `/stats/trend` add up.
@@ -39,7 +39,7 @@ async def totals(_query: NoQuery, space: CurrentSpace) -> m.Totals:
 
 
 @router.get("/stats/usage", summary="How often tools were called, by whom, and how that went")
-async def usage(query: ListQuery, space: CurrentSpace) -> m.Usage:
+async def usage(query: ListQuery, space: Reading) -> m.Usage:
     """Up to now: what the nightly run counted, and what arrived since.
 
     It stays when executions expire. Times are those that callers gave their calls. Tools and agents
@@ -49,7 +49,7 @@ async def usage(query: ListQuery, space: CurrentSpace) -> m.Usage:
 
 
 @router.get("/stats/trend", summary="How calls went over time")
-async def trend(query: OverTimeQuery, space: CurrentSpace) -> m.Trend:
+async def trend(query: OverTimeQuery, space: Reading) -> m.Trend:
     """By the hour for 24h, else by the day (UTC); those without calls too.
 
     A tool that nobody called has points of none.
@@ -58,7 +58,7 @@ async def trend(query: OverTimeQuery, space: CurrentSpace) -> m.Trend:
 
 
 @router.get("/stats/latency", summary="How long calls took over time")
-async def latency(query: OverTimeQuery, space: CurrentSpace) -> m.Latency:
+async def latency(query: OverTimeQuery, space: Reading) -> m.Latency:
     """p50, p95 and p99 in milliseconds, within 5 % of themselves, by the hour or by the day (UTC).
 
     Of calls that say how long they took; null where there is none.
@@ -67,7 +67,7 @@ async def latency(query: OverTimeQuery, space: CurrentSpace) -> m.Latency:
 
 
 @router.get("/stats/tools", summary="Tools that were called, and how good they are")
-async def tools(query: ListQuery, space: CurrentSpace) -> m.ToolStatisticsList:
+async def tools(query: ListQuery, space: Reading) -> m.ToolStatisticsList:
     """Calls are of the window; quality and cohesion are of now.
 
     Quality is that of the tool's fitness (`GET /namespaces/{namespace}/best`), cohesion that of
@@ -77,13 +77,13 @@ async def tools(query: ListQuery, space: CurrentSpace) -> m.ToolStatisticsList:
 
 
 @router.get("/stats/agents/{agent:name}", summary="What one agent called, and how that went")
-async def agent(agent: AgentName, query: WindowQuery, space: CurrentSpace) -> m.AgentStatistics:
+async def agent(agent: AgentName, query: WindowQuery, space: Reading) -> m.AgentStatistics:
     """Some of its tools, those with most failures first. The name may hold slashes."""
     return await statistics.agent(*space, agent, query.window)
 
 
 @router.get("/stats/reflection", summary="What asking about failures did")
-async def reflection(query: WindowQuery, space: CurrentSpace) -> m.ReflectionStatistics:
+async def reflection(query: WindowQuery, space: Reading) -> m.ReflectionStatistics:
     """How calls went before it and after it, what was answered, and how long repairs took.
 
     Repairs are of the latest 2,000, and of as many outcomes of suggestions (a success that followed
@@ -94,7 +94,7 @@ async def reflection(query: WindowQuery, space: CurrentSpace) -> m.ReflectionSta
 
 @router.get("/patterns", summary="Ways in which tools fail, with what helps")
 async def patterns(
-    query: Annotated[PatternsQuery, Query()], space: CurrentSpace
+    query: Annotated[PatternsQuery, Query()], space: Reading
 ) -> m.FailurePatternList:
     """Most failures first; made by the nightly run, so that those of today come tomorrow.
 
@@ -105,7 +105,7 @@ async def patterns(
 
 
 @router.get("/stats/patterns", summary="Failure patterns by what was met lately")
-async def pattern_statistics(query: ListQuery, space: CurrentSpace) -> m.PatternStatistics:
+async def pattern_statistics(query: ListQuery, space: Reading) -> m.PatternStatistics:
     """Most failures in the window first. Empty before the first nightly run, which makes patterns.
 
     Failures that are of no pattern yet are counted together. What tools said is quoted as data.
@@ -115,14 +115,14 @@ async def pattern_statistics(query: ListQuery, space: CurrentSpace) -> m.Pattern
 
 @router.get("/stats/patterns/{patternId}", summary="How often a failure pattern was met over time")
 async def pattern_history(
-    pattern_id: PatternId, query: WindowQuery, space: CurrentSpace
+    pattern_id: PatternId, query: WindowQuery, space: Reading
 ) -> m.PatternHistory:
     """Up to now, those without failures too. Ids are those of `GET /patterns`; they last."""
     return await statistics.pattern(*space, pattern_id, query.window)
 
 
 @router.get("/stats/confidence", summary="What suggestions promised, and what came of it")
-async def confidence(_query: NoQuery, space: CurrentSpace) -> m.ConfidenceStatistics:
+async def confidence(_query: NoQuery, space: Reading) -> m.ConfidenceStatistics:
     """The latest 2,000 outcomes in tenths of the confidence that was told, with two errors.
 
     A success is a call that succeeded: whether it did what was meant is not known from outcomes.

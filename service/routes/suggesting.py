@@ -16,15 +16,13 @@ from retrieval.similar import find_similar
 from service.bodies import JsonRoute
 from service.feedback import record_outcome
 from service.middleware import count
-from service.routes.parameters import CurrentSpace, SuggestionId
+from service.routes.parameters import Suggesting, SuggestionId
 
 router = APIRouter(tags=["suggesting"], route_class=JsonRoute)
 
 
 @router.post("/suggest", summary="What to do about a failed call")
-async def suggest(
-    question: SuggestRequest, request: Request, space: CurrentSpace
-) -> SuggestResponse:
+async def suggest(question: SuggestRequest, request: Request, space: Suggesting) -> SuggestResponse:
     """Suggestions come best first; `confidence` is the probability of doing what the caller meant.
 
     An empty list is an honest "I don't know", with its reason.
@@ -38,9 +36,7 @@ async def suggest(
 
 
 @router.post("/check", summary="What there is to say of a call before it is made")
-async def check_call(
-    question: CheckRequest, request: Request, space: CurrentSpace
-) -> CheckResponse:
+async def check_call(question: CheckRequest, request: Request, space: Suggesting) -> CheckResponse:
     """Nothing is embedded, stored or learned.
 
     `repair` is said of proven lossless changes alone; `block` of a call that failed like this again
@@ -67,7 +63,7 @@ async def check_call(
     response_class=Response,
 )
 async def report_outcome(
-    suggestion_id: SuggestionId, report: OutcomeReport, space: CurrentSpace
+    suggestion_id: SuggestionId, report: OutcomeReport, space: Suggesting
 ) -> None:
     """An execution recorded with `suggestionId` says the same; saying it twice changes nothing."""
     if await record_outcome(*space, suggestion_id, report):
@@ -75,9 +71,7 @@ async def report_outcome(
 
 
 @router.post("/similar", summary="Executions of a tool that are like this call")
-async def similar(
-    question: SimilarRequest, request: Request, space: CurrentSpace
-) -> SimilarResponse:
+async def similar(question: SimilarRequest, request: Request, space: Suggesting) -> SimilarResponse:
     """Nearest first; `similarity` is a cosine. Secrets are masked."""
     found = await find_similar(
         space.workspace,

@@ -8,7 +8,7 @@ from pydantic import Field
 from aftercall.models import Tool, ToolList, ToolSpec, WireModel
 from service import tools
 from service.bodies import JsonRoute
-from service.routes.parameters import CurrentSpace, ToolId
+from service.routes.parameters import Administering, Reading, Recording, ToolId
 
 router = APIRouter(tags=["tools"], route_class=JsonRoute)
 _PATH = "/tools/{toolId:tool}"
@@ -21,14 +21,14 @@ class _ToolQuery(WireModel):
 
 
 @router.get("/tools", summary="All registered tools, by id")
-async def list_tools(space: CurrentSpace) -> ToolList:
+async def list_tools(space: Reading) -> ToolList:
     """Registering is optional; a tool is learned from its calls all the same."""
     stored = await space.context.memory.tools(space.workspace)
     return ToolList(tools=[space.context.redactor.tool(entry.tool) for entry in stored])
 
 
 @router.put(_PATH, summary="Register a tool, or replace it")
-async def put_tool(tool_id: ToolId, spec: ToolSpec, space: CurrentSpace) -> Tool:
+async def put_tool(tool_id: ToolId, spec: ToolSpec, space: Recording) -> Tool:
     """With its input schema, a suggestion for the tool is checked against it before it is made.
 
     `version` is up to three numbers, as in `1.2.0`. `evolvedFrom` must not lead back to the tool.
@@ -37,9 +37,7 @@ async def put_tool(tool_id: ToolId, spec: ToolSpec, space: CurrentSpace) -> Tool
 
 
 @router.get(_PATH, summary="A registered tool")
-async def read_tool(
-    tool_id: ToolId, query: Annotated[_ToolQuery, Query()], space: CurrentSpace
-) -> Tool:
+async def read_tool(tool_id: ToolId, query: Annotated[_ToolQuery, Query()], space: Reading) -> Tool:
     """As it was last put; with `useEvolved` the version that was promoted in its place.
 
     For that, the name of a namespace will do as well as an id.
@@ -50,6 +48,6 @@ async def read_tool(
 @router.delete(
     _PATH, summary="Forget that a tool is registered", status_code=204, response_class=Response
 )
-async def delete_tool(tool_id: ToolId, space: CurrentSpace) -> None:
+async def delete_tool(tool_id: ToolId, space: Administering) -> None:
     """What was learned from its calls stays."""
     await tools.delete_tool(*space, tool_id)

@@ -56,7 +56,7 @@ class Stack:
         return given | {
             "PATH": f"{bin_dir}:{os.environ['PATH']}",
             "HOME": str(self._folder),
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": os.environ.get("PYTHONPATH", str(ROOT)),
         }
 
     @contextmanager
@@ -89,8 +89,15 @@ class Stack:
         ).returncode
 
     def status(self) -> dict[str, Any]:
-        told: dict[str, Any] = httpx2.get(f"http://127.0.0.1:{self.port}/status").json()
+        told: dict[str, Any] = self.ask("GET", "/status").json()
         return told
+
+    def ask(self, method: str, path: str, body: object = None) -> httpx2.Response:
+        """With the operator's key of `.env`."""
+        key = SERVICES["service"]["environment"]["AFTERCALL_KEYS_BOOTSTRAP"]
+        url = f"http://127.0.0.1:{self.port}{path}"
+        headers = {"authorization": f"Bearer {key}"}
+        return httpx2.request(method, url, json=body, headers=headers)
 
 
 @pytest.fixture
@@ -103,9 +110,7 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
 def test_service_worker_and_nightly_run_as_the_compose_file_says(stack: Stack) -> None:
     """What the service takes the worker learns, the night counts, and each ends when it is told."""
     with stack.up("service") as process:
-        recorded = httpx2.post(
-            f"http://127.0.0.1:{stack.port}/executions", json=[execution() for _ in range(20)]
-        )
+        recorded = stack.ask("POST", "/executions", [execution() for _ in range(20)])
         assert recorded.status_code == 202
         status = stack.status()
         assert (status["executions"], status["indexing"]) == (20, "workers")

@@ -145,7 +145,7 @@ def test_a_command_waits_for_half_a_minute_and_then_says_so(
             **patience,
             "AFTERCALL_EMBEDDING_MODEL": "hashing",
             "AFTERCALL_MONGO_URI": f"mongodb://ann:opensesame@127.0.0.1:{port}",
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": os.environ.get("PYTHONPATH", str(ROOT)),
         },
         check=False, capture_output=True, text=True, timeout=60,
     )  # fmt: skip

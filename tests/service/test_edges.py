@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from service.logs import configure_logging, log_event
-from service.middleware import hosts_to_answer, is_loopback
-from service.settings import LogSettings
+from service.middleware import hosts_to_answer
+from service.settings import LogSettings, is_loopback
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_an_embedder_that_fails_is_no_reason_not_to_answer(
 ) -> None:
     """Suggestions come from what needs no vectors; similar calls are a 503."""
 
-    async def broken(*_: object) -> None:
+    async def broken(*_: object, **__: object) -> None:
         raise EmbeddingError("the model is gone: reinstall it")
 
     monkeypatch.setattr(type(own_service.context.embedder), "embed", broken)

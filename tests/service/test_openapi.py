@@ -55,6 +55,11 @@ CONTRACT = {
     ("get", "/stats/confidence"),
     ("get", "/metrics"),
     ("post", "/v1/traces"),
+    ("post", "/keys"),
+    ("get", "/keys"),
+    ("post", "/keys/{keyId}/rotation"),
+    ("delete", "/keys/{keyId}"),
+    ("get", "/audit"),
     ("get", "/healthz"),
     ("get", "/readyz"),
 }
@@ -163,6 +168,9 @@ def test_every_example_is_accepted_and_the_example_of_an_answer_is_what_is_answe
         query = {"scenario": "translate a page"} if path.endswith("/best") else {}
         for each in examples:
             response = service.client.request(method, real, params=query, json=each["value"])
+            if response.status_code == 403:  # without keys nobody makes the first one from afar
+                assert path.startswith("/keys")
+                continue
             if response.status_code == 404:  # a pattern, suggestion, recommendation made up here
                 assert not any(places.values()), (path, response.text)
                 continue

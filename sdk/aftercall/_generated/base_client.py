@@ -15,7 +15,9 @@ from aftercall.client.transport import (
     Request,
     checked_base_url,
     client_headers,
+    key_id,
     mapped_errors,
+    own_key,
     query,
     read_answer,
     reads,
@@ -47,6 +49,7 @@ class BaseClient:
         self,
         base_url: str = BASE_URL,
         *,
+        api_key: str | None = None,
         timeout_s: float = 10.0,
         connect_timeout_s: float = 2.0,
         retries: int = 2,
@@ -59,10 +62,12 @@ class BaseClient:
         self._retries = retries
         self._redactor = redactor
         self._url = checked_base_url(base_url)
+        key = own_key(api_key)
+        self._key_id = key_id(key)
         self._http = httpx2.Client(
             base_url=self._url,
             timeout=httpx2.Timeout(timeout_s, connect=connect_timeout_s),
-            headers=client_headers(headers),
+            headers=client_headers(headers, key),
             transport=transport,
             trust_env=False,
         )
@@ -81,6 +86,11 @@ class BaseClient:
     def base_url(self) -> str:
         """Where the service is."""
         return str(self._url)
+
+    @property
+    def key_id(self) -> str:
+        """Which key it sends, without the secret; empty for none."""
+        return self._key_id
 
     @property
     def redactor(self) -> Redactor | None:

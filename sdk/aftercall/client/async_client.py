@@ -39,6 +39,8 @@ class AsyncClient(AsyncBaseClient):
     details hold them.
 
     Args:
+        api_key: the key of the service, `ac_...`; None takes that of `AFTERCALL_API_KEY`, and an
+            empty text sends none.
         timeout_s: seconds to wait for an answer once connected; longest silence, not longest
             download.
         retries: how often a request is sent again (see `aftercall.client.transport.retry_wait_s`).
@@ -420,6 +422,31 @@ class AsyncClient(AsyncBaseClient):
             limit=limit,
         )
         return found.patterns
+
+    async def create_key(self, spec: models.KeySpec) -> models.IssuedKey:
+        """Make a key; its secret is in this answer only. This wants a key with `admin`."""
+        return await self._send("POST", "/keys", spec, models.IssuedKey)
+
+    async def list_keys(self) -> list[models.KnownKey]:
+        """All keys of the workspace, without their secrets; of all for an operator's key."""
+        return (await self._get("/keys", models.KeyList)).keys
+
+    async def rotate_key(self, key_id: str, *, overlap_s: int = 3600) -> models.IssuedKey:
+        """Give a key a new secret; the former one holds on for `overlap_s` seconds."""
+        body = models.KeyRotation(overlap_s=overlap_s).model_dump_json().encode()
+        path = f"/keys/{segment(key_id)}/rotation"
+        # Done twice, the first new secret would be one that nobody has seen.
+        return await self.send(Request("POST", path, reads(models.IssuedKey), body, retried=False))
+
+    async def revoke_key(self, key_id: str) -> None:
+        """End a key; what it reported stays."""
+        await self.send(Request("DELETE", f"/keys/{segment(key_id)}", reads_nothing))
+
+    async def audit(
+        self, *, limit: int | None = None, before: int | None = None
+    ) -> list[models.AuditRecord]:
+        """Who did what, the latest first; `before` a position, `limit` is 1 to 1,000."""
+        return (await self._get("/audit", models.AuditList, limit=limit, before=before)).entries
 
     async def _over_time(
         self,

@@ -3,6 +3,7 @@
 Nothing is sent from here.
 """
 
+import os
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,6 +36,8 @@ ModelT = TypeVar("ModelT", bound=WireModel)
 QueryValue = str | int | bool | Sequence[str] | None
 BASE_URL = "http://127.0.0.1:8799"
 """Where `aftercall serve` listens when nothing else is given."""
+KEY_VARIABLE = "AFTERCALL_API_KEY"
+"""Where a client finds its key when none is given."""
 MAX_BODY_BYTES = 8 * 1024 * 1024
 """Most bytes in the body of one request (contract)."""
 MAX_QUERY_CHARS = 60_000
@@ -187,10 +190,30 @@ def checked_base_url(base_url: str) -> httpx2.URL:
     return url
 
 
-def client_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
+def client_headers(headers: Mapping[str, str] | None, api_key: str) -> dict[str, str]:
     """The headers of every request; the caller's win over ours."""
     ours = {"accept": "application/json", "user-agent": "aftercall-sdk"}
+    if api_key:
+        ours["authorization"] = f"Bearer {api_key}"
     return ours | {name.lower(): value for name, value in (headers or {}).items()}
+
+
+def own_key(api_key: str | None) -> str:
+    """The key that was given, else that of `AFTERCALL_API_KEY`; empty for none.
+
+    Raises:
+        ConfigurationError: it cannot be the text of a header.
+    """
+    key = (os.environ.get(KEY_VARIABLE, "") if api_key is None else api_key).strip()
+    if not (key.isascii() and key.isprintable()):
+        raise ConfigurationError(f"the text of {KEY_VARIABLE} is no key: keys begin with ac_")
+    return key
+
+
+def key_id(api_key: str) -> str:
+    """The part of a key that is no secret; empty where there is none."""
+    parts = api_key.split("_", 2)
+    return parts[1] if len(parts) == 3 and parts[0] == "ac" else ""
 
 
 def request_headers(request: Request[T]) -> dict[str, str]:

@@ -23,6 +23,8 @@ from aftercall.client.transport import (
     checked_base_url,
     encode,
     full_jitter_s,
+    key_id,
+    own_key,
     record_encoded,
 )
 from aftercall.errors import (
@@ -85,9 +87,10 @@ class Recorder:
     Args:
         client: sends; stays open after `close`. Without one the recorder makes its own.
         base_url: where the service is, for the recorder's own client.
+        api_key: its key, for the recorder's own client; None takes that of `AFTERCALL_API_KEY`.
         redactor: masks secrets; without one the client's, or the default one.
-        spool_dir: folder for executions that wait, with one subfolder per service; None does
-            without. The default folder is given up with a warning when it cannot be written.
+        spool_dir: folder for executions that wait, with one subfolder per service and key; None
+            does without. The default folder is given up with a warning when it cannot be written.
         max_queue: most executions in memory that nobody has dealt with.
         max_batch: most executions in one request, up to 1,000.
         max_spool_bytes: most bytes on disk, per service, over all processes.
@@ -102,6 +105,7 @@ class Recorder:
         client: Client | None = None,
         *,
         base_url: str = BASE_URL,
+        api_key: str | None = None,
         redactor: Redactor | None = None,
         spool_dir: Path | str | None = STATE_FOLDER,
         max_queue: int = 10_000,
@@ -121,12 +125,14 @@ class Recorder:
             )
         self._client = client
         self._base_url = str(checked_base_url(base_url)) if client is None else client.base_url
+        self._api_key = own_key(api_key)
+        known_as = key_id(self._api_key) if client is None else client.key_id
         client_redactor = DEFAULT_REDACTOR if client is None else client.redactor
         self._redactor = redactor or client_redactor
         self._max_queue = max_queue
         self._max_batch = max_batch
         self._flush_interval_s = flush_interval_s
-        self._spool = _open_spool(spool_dir, self._base_url, max_spool_bytes)
+        self._spool = _open_spool(spool_dir, self._base_url, known_as, max_spool_bytes)
         self._closed = False
         self._begin()
         self._start()
@@ -237,7 +243,9 @@ class Recorder:
         self._thread: threading.Thread | None = None
 
     def _connect(self) -> Client:
-        return self._client or Client(self._base_url, retries=0, redactor=self._redactor)
+        return self._client or Client(
+            self._base_url, api_key=self._api_key, retries=0, redactor=self._redactor
+        )
 
     def _start(self) -> None:
         with self._starting:
@@ -287,12 +295,14 @@ def state_folder() -> Path:
         raise ConfigurationError(f"no home for the spool ({error}); set XDG_STATE_HOME") from error
 
 
-def _open_spool(spool_dir: Path | str | None, base_url: str, max_bytes: int) -> Spool | None:
+def _open_spool(
+    spool_dir: Path | str | None, base_url: str, known_as: str, max_bytes: int
+) -> Spool | None:
     if spool_dir is None:
         return None
     try:
         folder = Path(spool_dir) if spool_dir else state_folder()
-        return Spool(folder / _subfolder(base_url), max_bytes=max_bytes)
+        return Spool(folder / _subfolder(base_url, known_as), max_bytes=max_bytes)
     except ConfigurationError as error:
         if spool_dir:
             raise
@@ -300,11 +310,12 @@ def _open_spool(spool_dir: Path | str | None, base_url: str, max_bytes: int) -> 
         return None
 
 
-def _subfolder(base_url: str) -> str:
-    """A folder per service, so that one's executions are never sent to another."""
+def _subfolder(base_url: str, known_as: str) -> str:
+    """A folder per service and key, so that one's executions never come as another's."""
     url = checked_base_url(base_url)
     host = re.sub(r"[^a-z0-9.]+", "-", url.netloc.decode().lower()).strip("-.")
-    return f"{host}-{sha256(base_url.rstrip('/').encode()).hexdigest()[:8]}"
+    said = " ".join((base_url.rstrip("/"), known_as)).strip()
+    return f"{host}-{sha256(said.encode()).hexdigest()[:8]}"
 
 
 class LossReport:

@@ -1,0 +1,193 @@
+"""`aftercall keys`: make, list, rotate and revoke keys; `aftercall audit`: read and verify it.
+
+Both open the control store itself, beside a running service too: it takes several processes, and
+services look at it every second. Who may read its folder, or has the address of the MongoDB, is an
+operator.
+"""
+
+import argparse
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from aftercall.cli import Command, one_line
+from aftercall.errors import AftercallError
+from service.cli.options import add_common, say, settings_from
+
+if TYPE_CHECKING:
+    from aftercall.models import AuditRecord, IssuedKey, KeySpec, KnownKey
+    from service.keys import Keyring
+
+_SCOPES = ("record", "suggest", "read", "admin")
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Keys of a service. From the first one on nobody is answered without; a running service "
+        "knows of a change within a second."
+    )
+    actions = parser.add_subparsers(metavar="ACTION", dest="action", required=True)
+    create = actions.add_parser("create", help="make a key; its secret is shown once, on stdout")
+    create.add_argument("name", metavar="NAME", help="whose it is, in words")
+    create.add_argument(
+        "--workspace", default="default",
+        help="the one it reads and writes; '*' for an operator's key, which may all (default)",
+    )  # fmt: skip
+    create.add_argument(
+        "--scope", choices=_SCOPES, action="append",
+        help="may be given again; without it record, suggest and read",
+    )  # fmt: skip
+    create.add_argument("--days", type=float, help="days that it holds; for ever without")
+    create.add_argument("--rate", type=float, help="requests a second; any number without")
+    listed = actions.add_parser("list", help="all keys, without their secrets")
+    rotate = actions.add_parser("rotate", help="give a key a new secret, shown once, on stdout")
+    rotate.add_argument("id", metavar="ID", help="as the list shows it")
+    rotate.add_argument(
+        "--overlap-s", type=int, default=3600,
+        help="seconds that the former secret still holds (3600)",
+    )  # fmt: skip
+    revoke = actions.add_parser("revoke", help="end a key at once")
+    revoke.add_argument("id", metavar="ID", help="as the list shows it")
+    for action in (create, listed, rotate, revoke):
+        add_common(action)
+
+
+def _run(args: argparse.Namespace) -> int:
+    from aftercall.models import KeyRotation  # heavy imports wait: `--help` loads this module
+    from service import keys
+
+    async def done(keyring: "Keyring") -> None:
+        if args.action == "create":
+            _issued(await keys.create_key(keyring, keys.CONSOLE, _spec(args)))
+        elif args.action == "rotate":
+            rotation = KeyRotation(overlap_s=args.overlap_s)
+            _issued(await keys.rotate_key(keyring, keys.CONSOLE, args.id, rotation))
+        elif args.action == "revoke":
+            await keys.revoke_key(keyring, keys.CONSOLE, args.id)
+            say(f"revoked {args.id}; what it reported stays")
+        else:
+            for key in (await keys.list_keys(keyring, keys.CONSOLE)).keys:
+                print(_line(key))
+
+    _with_keyring(args, done)
+    return 0
+
+
+def _spec(args: argparse.Namespace) -> "KeySpec":
+    from aftercall.models import KeySpec
+
+    until = None if args.days is None else datetime.now(UTC) + timedelta(days=args.days)
+    return KeySpec(
+        name=args.name,
+        workspace=args.workspace,
+        scopes=args.scope or ["record", "suggest", "read"],
+        expires_at=until,
+        rate=args.rate,
+    )
+
+
+def _issued(issued: "IssuedKey") -> None:
+    key = issued.key
+    say(
+        f"key {key.id} of {one_line(key.name)!r}: {', '.join(key.scopes)} in the workspace "
+        f"{key.workspace}; this is its only showing, keep it as a password"
+    )
+    print(issued.secret)
+
+
+def _line(key: "KnownKey") -> str:
+    state = "holds"
+    if key.revoked_at is not None:
+        state = f"revoked {key.revoked_at:%Y-%m-%d}"
+    elif key.expires_at is not None:
+        over = key.expires_at <= datetime.now(UTC)
+        state = f"{'expired' if over else 'until'} {key.expires_at:%Y-%m-%d %H:%M}"
+    used = "never used" if key.used_at is None else f"used {key.used_at:%Y-%m-%d %H:%M}"
+    scopes = ",".join(key.scopes)
+    return f"{key.id}  {key.workspace:<16} {scopes:<26} {state:<22} {used:<22} {one_line(key.name)}"
+
+
+def _with_keyring(args: argparse.Namespace, work: "Callable[[Keyring], Awaitable[None]]") -> None:
+    import asyncio
+
+    from pydantic import ValidationError
+
+    from aftercall.explain import explain
+    from aftercall.models import KeySpec
+    from service.keys import KeyRefusedError, Keyring, UnknownKeyError, bootstrap_key
+    from service.lifecycle import COMMAND_PATIENCE_S
+    from service.lifecycle import one_line as in_one_line
+    from service.stores import opened_control
+
+    settings = settings_from(args)
+
+    async def opened() -> None:
+        async with opened_control(settings, patience_s=COMMAND_PATIENCE_S) as store:
+            await work(Keyring(store, bootstrap_key(settings)))
+
+    try:
+        with in_one_line(settings.data.dir):
+            asyncio.run(opened())
+    except (KeyRefusedError, UnknownKeyError) as error:
+        raise AftercallError(str(error)) from None
+    except ValidationError as error:
+        raise AftercallError(explain(error, KeySpec)) from None
+
+
+def _add_audit_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Who did what to keys, tools, promotions and recommendations, and what was exported or "
+        "deleted; the latest first."
+    )
+    parser.add_argument("--limit", type=int, default=100, help="entries at most (100)")
+    parser.add_argument(
+        "--verify", action="store_true",
+        help="see that no entry was changed or is missing; prints the latest as POSITION:HASH",
+    )  # fmt: skip
+    parser.add_argument(
+        "--noted", metavar="POSITION:HASH",
+        help="with --verify: an entry that you noted elsewhere; so an audit that was written anew "
+        "as a whole is found too",
+    )  # fmt: skip
+    add_common(parser)
+
+
+def _run_audit(args: argparse.Namespace) -> int:
+    from mongo.records import AuditHead
+    from service import keys
+
+    position, _, noted = (args.noted or "").partition(":")
+    if args.noted and not (position.isdecimal() and noted):
+        raise AftercallError("--noted is POSITION:HASH, as --verify printed it")
+    known = AuditHead(int(position), noted) if args.noted else None
+    problems: list[str] = []
+
+    async def done(keyring: "Keyring") -> None:
+        if args.verify:
+            verdict = await keys.verify_audit(keyring.store, known)
+            print(f"{verdict.head.position}:{verdict.head.hash}")
+            if verdict.problem:
+                problems.append(verdict.problem)
+            return
+        for each in (await keys.audit(keyring, keys.CONSOLE, limit=args.limit)).entries:
+            print(_entry(each))
+
+    _with_keyring(args, done)
+    if problems:
+        say(f"the audit is not as it was written: {problems[0]}")
+        return 1
+    return 0
+
+
+def _entry(each: "AuditRecord") -> str:
+    return (
+        f"{each.position:>6}  {each.at:%Y-%m-%d %H:%M:%S}  {each.principal:<16}  "
+        f"{each.workspace:<16}  {each.action:<24} {one_line(each.subject)}"
+    )
+
+
+command = Command("keys", "make, list, rotate and revoke keys", _add_arguments, _run)
+audit_command = Command(
+    "audit", "who did what, and whether the audit is as it was written",
+    _add_audit_arguments, _run_audit,
+)  # fmt: skip

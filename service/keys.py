@@ -1,0 +1,443 @@
+"""Keys: who may ask what in which workspace, and the audit of what was done.
+
+A key is `ac_<id>_<secret>`. Its secret has 256 random bits, so that SHA-256 is all it needs to be
+stored safely: there is no dictionary to try. Keys are held in memory and read anew every second, so
+that a request costs one hash and no question to the store.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import logging
+import re
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, get_args
+
+from aftercall.errors import ConfigurationError
+from aftercall.models import (
+    ALL_WORKSPACES,
+    AuditList,
+    AuditRecord,
+    IssuedKey,
+    KeyList,
+    KeyRotation,
+    KeySpec,
+    KnownKey,
+    Scope,
+)
+from mongo.errors import StoreError
+from mongo.protocol import ControlStore
+from mongo.records import OWNER, AuditEntry, AuditHead, StoredKey
+from service.logs import log_event
+from service.settings import Settings
+
+logger = logging.getLogger(__name__)
+DEFAULT_WORKSPACE = "default"
+SCOPES: frozenset[Scope] = frozenset(get_args(Scope))
+REFRESH_S = 1.0
+"""Seconds until a service knows of a key that another process made, changed or revoked."""
+_NOTE_USE_S = 60.0
+_BURST_S = 5.0
+_TOKEN = re.compile(r"ac_([0-9a-f]{16})_([A-Za-z0-9_-]{32,128})", re.ASCII)
+BOOTSTRAP = "bootstrap"
+_MAKE_ONE = 'echo "ac_$(openssl rand -hex 8)_$(openssl rand -hex 32)"'
+
+
+class UnknownKeyError(LookupError):
+    """No such key, or one of another workspace."""
+
+
+class KeyRefusedError(PermissionError):
+    """What is asked for is not this caller's to do; the message says whose it is."""
+
+
+class InvalidTokenError(Exception):
+    """No key that holds; the message says what to do."""
+
+
+class Access(NamedTuple):
+    """Who asks, and what he may: a key, or without keys the machine's owner."""
+
+    principal: str = OWNER
+    """As in all events that come of it."""
+    workspace: str = ALL_WORKSPACES
+    scopes: frozenset[Scope] = SCOPES
+    rate: float | None = None
+
+    def sees(self, workspace: str) -> bool:
+        """Whether what lies in a workspace is there for this caller."""
+        return self.workspace in (ALL_WORKSPACES, workspace)
+
+
+ANYBODY = Access()
+CONSOLE = Access("console")
+"""The command line, which opens the control store itself."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """A key in memory."""
+
+    key: StoredKey
+    access: Access
+    tokens: float = 0.0
+    refilled_at: float = 0.0
+    noted_at: float = 0.0
+    """When its use was last written."""
+    used_at: datetime | None = None
+
+
+@dataclass(slots=True)
+class Keyring:
+    """The keys that hold, in memory; one for each process."""
+
+    store: ControlStore
+    bootstrap: StoredKey | None = None
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _known: dict[str, _Known] = field(default_factory=dict)
+
+    @property
+    def is_required(self) -> bool:
+        """Whether there is a key, or was one: from then on nobody is answered without."""
+        return bool(self._known)
+
+    async def refresh(self) -> None:
+        """Take up what any process changed."""
+        keys = await self.store.keys()
+        if self.bootstrap is not None:
+            keys.append(self.bootstrap)
+        known = {}
+        for key in keys:
+            before = self._known.get(key.id)
+            if before is None or before.key.data() != key.data():
+                scopes = SCOPES if "admin" in key.scopes else SCOPES & {*key.scopes}
+                access = Access(key.id, key.workspace, scopes, key.rate)
+                before = _Known(key, access, tokens=(key.rate or 0) * _BURST_S)
+            known[key.id] = before
+        self._known = known
+
+    def access(self, token: str) -> Access:
+        """Whose key it is.
+
+        Raises:
+            InvalidTokenError: nobody's, or it does not hold now.
+        """
+        if not token:
+            raise InvalidTokenError(
+                "a key is needed: send it as `Authorization: Bearer ac_...` (AFTERCALL_API_KEY)"
+            )
+        parts = _TOKEN.fullmatch(token)
+        known = self._known.get(parts[1]) if parts else None
+        if parts is None or known is None:
+            raise InvalidTokenError("this is no key of this service: ask its operator for one")
+        key, now = known.key, self.clock()
+        given = hash_of(parts[2])
+        is_former = key.former_until is not None and now < key.former_until
+        fits = hmac.compare_digest(given, key.secret_hash)
+        if not fits and not (is_former and hmac.compare_digest(given, key.former_hash)):
+            raise InvalidTokenError("this is no key of this service: ask its operator for one")
+        return self._live(known, now).access
+
+    def _live(self, known: _Known, now: datetime) -> _Known:
+        key = known.key
+        if key.revoked_at is not None:
+            raise InvalidTokenError("the key was revoked: ask the service's operator for another")
+        if key.expires_at is not None and now >= key.expires_at:
+            raise InvalidTokenError("the key has expired: ask the service's operator for another")
+        known.used_at = now
+        return known
+
+    def wait_s(self, access: Access) -> float:
+        """Take one request of a key's rate; the seconds until there is one, 0 when there was."""
+        if access.rate is None or (known := self._known.get(access.principal)) is None:
+            return 0.0
+        now = time.monotonic()
+        most = max(1.0, access.rate * _BURST_S)
+        gained = (now - known.refilled_at) * access.rate
+        known.tokens, known.refilled_at = min(most, known.tokens + gained), now
+        if known.tokens < 1:
+            return (1 - known.tokens) / access.rate
+        known.tokens -= 1
+        return 0.0
+
+    def session(self, access: Access, seconds: int) -> str:
+        """What a browser keeps of a key: it holds as long as the key and its secret do."""
+        until = int(self.clock().timestamp()) + seconds
+        return f"{access.principal}.{until}.{self._signature(access.principal, until)}"
+
+    def access_of_session(self, text: str) -> Access | None:
+        """Whose session it is; None when it is nobody's, or does not hold now."""
+        key_id, _, rest = text.partition(".")
+        until, _, signature = rest.partition(".")
+        known, now = self._known.get(key_id), self.clock()
+        if known is None or not until.isascii() or not until.isdecimal():
+            return None
+        expected = self._signature(key_id, int(until))
+        if not hmac.compare_digest(expected, signature) or int(until) < now.timestamp():
+            return None
+        try:
+            return self._live(known, now).access
+        except InvalidTokenError:
+            return None
+
+    def _signature(self, key_id: str, until: int) -> str:
+        # By the hash that is stored: no further secret to keep, and a rotation ends all sessions.
+        by = self._known[key_id].key.secret_hash.encode()
+        return hmac.new(by, f"session {key_id} {until}".encode(), "sha256").hexdigest()
+
+    async def note(self, access: Access, workspace: str, action: str, subject: str) -> None:
+        """Add to the audit what was done."""
+        await self.store.append(
+            AuditEntry(action, subject, access.principal, workspace, self.clock())
+        )
+
+    async def note_uses(self) -> None:
+        """Write when keys were last used, of each at most once a minute."""
+        now, uses = time.monotonic(), {}
+        for key_id, known in self._known.items():
+            if known.used_at is not None and now - known.noted_at >= _NOTE_USE_S:
+                uses[key_id], known.used_at, known.noted_at = known.used_at, None, now
+        if uses:
+            await self.store.used(uses)
+
+
+def hash_of(secret: str) -> str:
+    """What is stored of a secret."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+@asynccontextmanager
+async def open_keyring(settings: Settings, store: ControlStore) -> AsyncIterator[Keyring]:
+    """The keys of a service, kept up to date until the block ends.
+
+    Raises:
+        ConfigurationError: strangers could reach the service, and there is no key.
+    """
+    keyring = Keyring(store, bootstrap_key(settings))
+    await keyring.refresh()
+    server = settings.server
+    if not (server.is_local or keyring.is_required or server.allow_strangers):
+        raise ConfigurationError(
+            f"{server.host} can be reached from other machines, and there is no key: make one with "
+            "`aftercall keys create NAME --scope admin --workspace '*'` (or set "
+            "AFTERCALL_KEYS_BOOTSTRAP), or let anybody read and write by "
+            "AFTERCALL_SERVER_ALLOW_STRANGERS=1"
+        )
+    task = asyncio.create_task(_keep_fresh(keyring), name="aftercall-keys")
+    try:
+        yield keyring
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def _keep_fresh(keyring: Keyring) -> None:
+    said = ""
+    while True:
+        await asyncio.sleep(REFRESH_S)
+        try:
+            await keyring.refresh()
+            await keyring.note_uses()
+            said = ""
+        except StoreError as error:
+            # Those that are known hold on: a store that is away must not lock everybody out.
+            if said != (said := type(error).__name__):
+                log_event(logger, "keys could not be read anew", level="warning", error=error)
+
+
+def bootstrap_key(settings: Settings) -> StoredKey | None:
+    """The operator's key that the settings give, if they do; it is stored nowhere.
+
+    Raises:
+        ConfigurationError: it is not of the form of a key, or its file cannot be read.
+    """
+    given = settings.keys.bootstrap
+    text = given.get_secret_value() if given is not None else ""
+    if not text and (path := settings.keys.bootstrap_file) is not None:
+        try:
+            text = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"AFTERCALL_KEYS_BOOTSTRAP_FILE: {error}") from None
+    if not text:
+        return None
+    parts = _TOKEN.fullmatch(text.strip())
+    if parts is None:
+        raise ConfigurationError(
+            "AFTERCALL_KEYS_BOOTSTRAP is no key: it is ac_, 16 hexadecimal digits, _ and at least "
+            f"32 letters and digits of chance, such as from {_MAKE_ONE}"
+        )
+    long_ago = datetime.fromtimestamp(0, UTC)
+    return StoredKey(
+        parts[1], BOOTSTRAP, ALL_WORKSPACES, ("admin",), hash_of(parts[2]), long_ago
+    )  # fmt: skip
+
+
+# Operations: for the routes and for the command line, which has no service.
+
+
+async def list_keys(keyring: Keyring, access: Access) -> KeyList:
+    """The keys of the caller's workspace, revoked ones too."""
+    keys = await keyring.store.keys()
+    if keyring.bootstrap is not None:
+        keys.insert(0, keyring.bootstrap)
+    return KeyList(keys=[_shown(key) for key in keys if access.sees(key.workspace)])
+
+
+async def create_key(keyring: Keyring, access: Access, spec: KeySpec) -> IssuedKey:
+    """A new key; for the caller's workspace, or by an operator for any.
+
+    Raises:
+        UnknownKeyError: it is for another workspace.
+        KeyRefusedError: the caller has no key himself, so that anybody could be he.
+    """
+    _may_change(access)
+    if not access.sees(spec.workspace):
+        raise UnknownKeyError(f"there is no workspace {spec.workspace!r} for this key")
+    secret = _new_secret()
+    key = StoredKey(
+        id=secrets.token_hex(8),
+        name=spec.name,
+        workspace=spec.workspace,
+        scopes=tuple(sorted(set(spec.scopes))),
+        secret_hash=hash_of(secret),
+        created_at=keyring.clock(),
+        expires_at=spec.expires_at,
+        rate=spec.rate,
+    )
+    return await _put(keyring, access, "key.create", key, None, secret)
+
+
+async def rotate_key(
+    keyring: Keyring, access: Access, key_id: str, rotation: KeyRotation
+) -> IssuedKey:
+    """A new secret; the former one holds on for a while.
+
+    Raises:
+        UnknownKeyError: there is no such key, or it was revoked.
+        KeyRefusedError: it is the bootstrap key, or the caller has none.
+    """
+    before, now, secret = await _one(keyring, access, key_id), keyring.clock(), _new_secret()
+    key = replace(
+        before,
+        secret_hash=hash_of(secret),
+        former_hash=before.secret_hash,
+        former_until=now + timedelta(seconds=rotation.overlap_s),
+    )
+    return await _put(keyring, access, "key.rotate", key, before, secret)
+
+
+async def revoke_key(keyring: Keyring, access: Access, key_id: str) -> None:
+    """End a key at once; it stays listed.
+
+    Raises:
+        UnknownKeyError: there is no such key, or it was revoked before.
+        KeyRefusedError: it is the bootstrap key, or the caller has none.
+    """
+    before = await _one(keyring, access, key_id)
+    revoked = replace(before, revoked_at=keyring.clock())
+    await _put(keyring, access, "key.revoke", revoked, before, "")
+
+
+async def audit(
+    keyring: Keyring, access: Access, *, limit: int, before: int | None = None
+) -> AuditList:
+    """Entries of the caller's workspace, or of all for an operator, the latest first."""
+    only = None if access.workspace == ALL_WORKSPACES else access.workspace
+    entries = await keyring.store.entries(limit, before=before, workspace=only)
+    return AuditList(
+        entries=[
+            AuditRecord(**{name: getattr(each, name) for name in AuditRecord.model_fields})
+            for each in entries
+        ]
+    )
+
+
+class Verdict(NamedTuple):
+    """What a look at the whole audit has shown."""
+
+    head: AuditHead
+    problem: str | None = None
+    """The first entry, from the latest on, that is not as it was written; None while all are."""
+
+
+async def verify_audit(store: ControlStore, known: AuditHead | None = None) -> Verdict:
+    """Whether every entry is as it was written, and none is missing.
+
+    Args:
+        store: whose audit.
+        known: an entry that somebody noted elsewhere; with it, an audit that was written anew as a
+            whole is found too.
+    """
+    head = noted = await store.head()
+    newest = await store.entries(1)
+    if newest and newest[0].position == noted.position + 1:
+        # Its writer was killed, or is about to move the head on.
+        head = AuditHead(newest[0].position, newest[0].hash)
+    expected = head
+    seen = known is None or known.position == 0
+    while expected.position:
+        page = await store.entries(500, before=expected.position + 1)
+        if not page:
+            return Verdict(head, f"entry {expected.position} is missing")
+        for entry in page:
+            if entry.position != expected.position:
+                return Verdict(head, f"entry {expected.position} is missing")
+            before = AuditHead(entry.position - 1, entry.previous)
+            if entry.hash != expected.hash or entry.chained(before).hash != entry.hash:
+                return Verdict(head, f"entry {entry.position} was changed")
+            if entry.position == noted.position and entry.hash != noted.hash:
+                return Verdict(head, f"entry {entry.position} was changed")
+            seen = seen or known == (entry.position, entry.hash)
+            expected = before
+    if not seen and known is not None:
+        return Verdict(head, f"entry {known.position} is not the one that was noted")
+    return Verdict(head)
+
+
+def _may_change(access: Access) -> None:
+    if access == ANYBODY:
+        raise KeyRefusedError(
+            "the first key is made on the service's own machine: run `aftercall keys create`"
+        )
+
+
+async def _one(keyring: Keyring, access: Access, key_id: str) -> StoredKey:
+    _may_change(access)
+    if keyring.bootstrap is not None and key_id == keyring.bootstrap.id and access.sees("*"):
+        raise KeyRefusedError(
+            "this key is of the service's settings: change AFTERCALL_KEYS_BOOTSTRAP and restart it"
+        )
+    for key in await keyring.store.keys():
+        if key.id == key_id and access.sees(key.workspace) and key.revoked_at is None:
+            return key
+    raise UnknownKeyError("there is no such key; GET /keys and `aftercall keys list` show those")
+
+
+async def _put(
+    keyring: Keyring,
+    access: Access,
+    action: str,
+    key: StoredKey,
+    before: StoredKey | None,
+    secret: str,
+) -> IssuedKey:
+    entry = AuditEntry(action, key.id, access.principal, key.workspace, keyring.clock())
+    await keyring.store.append(entry, key, before)
+    await keyring.refresh()
+    return IssuedKey(key=_shown(key), secret=f"ac_{key.id}_{secret}" if secret else "")
+
+
+def _new_secret() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def _shown(key: StoredKey) -> KnownKey:
+    fields = {name: getattr(key, name) for name in KnownKey.model_fields}
+    return KnownKey.model_validate(fields | {"scopes": list(key.scopes)})
