@@ -17,6 +17,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -258,6 +259,7 @@ def _complain(sink: str, error: Exception) -> None:
         )
 
 
+@dataclass(eq=False)
 class PlannedCall:
     """A call that was planned; `ToolCalls.planned` makes it.
 
@@ -265,20 +267,14 @@ class PlannedCall:
     once per request.
     """
 
-    def __init__(
-        self,
-        calls: ToolCalls,
-        seq: int,
-        tool: str,
-        head: JsonObject,
-        arguments: JsonObject | None,
-    ) -> None:
-        self.seq = seq
-        self.has_ended = False
-        self._calls = calls
-        self._tool = tool
-        self._head = head
-        self._arguments = arguments
+    calls: ToolCalls
+    seq: int
+    tool: str
+    head: JsonObject
+    arguments: JsonObject | None
+    has_ended: bool = False
+
+    def __post_init__(self) -> None:
         self._started_at = datetime.now(UTC)
         self._started = time.perf_counter()
 
@@ -302,7 +298,7 @@ class PlannedCall:
         Sinks of whole calls are not told, for it says nothing of the tool either. The arguments are
         those of `error`.
         """
-        self._arguments = None
+        self.arguments = None
         self._end(error_type or "Error", message, math.nan)
 
     def abandon(self) -> None:
@@ -310,7 +306,7 @@ class PlannedCall:
 
         Sinks of whole calls are not told, for what the tool did is not known.
         """
-        self._arguments = None
+        self.arguments = None
         self._end(CANCELLED, None, None)
 
     def _end(
@@ -321,13 +317,13 @@ class PlannedCall:
         result: object = None,
     ) -> None:
         elapsed_ms = (time.perf_counter() - self._started) * 1000
-        calls = self._calls
+        calls = self.calls
         if not calls.ends(self):
             return
         latency_ms = elapsed_ms if latency_ms is None else float(latency_ms)
         event = ToolCallResult(
             request_id=calls.request_id,
-            tool=self._tool,
+            tool=self.tool,
             status="ok" if error_type is None else "error",
             # A clock that was set back is no reason to lose the result.
             latency_ms=max(0.0, latency_ms) if math.isfinite(latency_ms) else None,
@@ -335,14 +331,14 @@ class PlannedCall:
             error_type=error_type and bounded_name(_masked(error_type, calls.redactor)),
             message=message and self._shown(message),
         )
-        arguments, self._arguments = self._arguments, None
+        arguments, self.arguments = self.arguments, None
         if arguments is None:
             calls.hand_over(event)
             return
         finished = FinishedCall(
             request_id=calls.request_id,
             seq=self.seq,
-            tool=self._tool,
+            tool=self.tool,
             agent=calls.agent,
             server_name=calls.server_name,
             arguments=arguments,
@@ -359,11 +355,11 @@ class PlannedCall:
         """What a tool said, bounded, without secrets and without masked arguments repeated."""
         said = FailedCall(
             agent="unknown",
-            tool_name=self._tool,
-            parameters=self._head,
+            tool_name=self.tool,
+            parameters=self.head,
             error=ExecutionError(message=clean_text(message[:_WINDOW_CHARS])),
         )
-        return bounded_text(self._calls.redactor.call(said).error.message, MAX_MESSAGE_CHARS)
+        return bounded_text(self.calls.redactor.call(said).error.message, MAX_MESSAGE_CHARS)
 
 
 class EventObserver:

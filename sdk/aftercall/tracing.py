@@ -14,6 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
 
 try:
@@ -84,44 +85,44 @@ class TracingObserver:
                 self._first.popitem(last=False)
 
 
+@dataclass(eq=False)
 class _TracedAttempt:
-    def __init__(
-        self, tracer: Tracer, span: Span, caller: Context, on_failure: Callable[[], None]
-    ) -> None:
-        self._tracer = tracer
-        self._span = span
-        self._caller = caller
-        self._on_failure = on_failure
+    tracer: Tracer
+    span: Span
+    caller: Context
+    on_failure: Callable[[], None]
+
+    def __post_init__(self) -> None:
         self._stopped_at: int | None = None
         self._around = sys.exception()  # where a call is made while another error is handled
         self._has_ended = False
-        otel_context.attach(trace.set_span_in_context(span, caller))
+        otel_context.attach(trace.set_span_in_context(self.span, self.caller))
 
     def stopped(self) -> None:
         self._stopped_at = time.time_ns()
         # Not by a token: hooks may say the end in another task, or while another call is current.
-        if trace.get_current_span() is self._span:
-            otel_context.attach(self._caller)
+        if trace.get_current_span() is self.span:
+            otel_context.attach(self.caller)
         raised, around = sys.exception(), self._around
         self._around = None
         if raised is not around and not isinstance(raised, Exception | None):
             # Cancelled or interrupted: nobody will say how it ended.
-            self._span.set_attribute("error.type", type(raised).__qualname__)
+            self.span.set_attribute("error.type", type(raised).__qualname__)
             self._end()
 
     def ended(self, *, duration_ms: float, error: ExecutionError | None) -> None:
         del duration_ms  # the span has its own
         if error is not None:
-            self._span.set_attribute("error.type", bounded_name(error.type) or "unknown")
-            self._span.set_status(StatusCode.ERROR)  # no description: it would be the message
-            self._on_failure()
+            self.span.set_attribute("error.type", bounded_name(error.type) or "unknown")
+            self.span.set_status(StatusCode.ERROR)  # no description: it would be the message
+            self.on_failure()
         self._end()
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        span = self._tracer.start_span(
+        span = self.tracer.start_span(
             "aftercall.suggest",
-            context=trace.set_span_in_context(self._span, self._caller),
+            context=trace.set_span_in_context(self.span, self.caller),
             kind=SpanKind.CLIENT,
         )
         with trace.use_span(
@@ -137,7 +138,7 @@ class _TracedAttempt:
     def _end(self) -> None:
         if not self._has_ended:
             self._has_ended = True
-            self._span.end(self._stopped_at)
+            self.span.end(self._stopped_at)
 
     def __del__(self) -> None:
         # Nobody says that a call ended whose result was a question to the user, or whose second

@@ -9,7 +9,7 @@ accepted there comes near the tools. Nothing of it is run but by the checks (see
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -157,27 +157,24 @@ async def evolve(
     return EvolutionResult(tool_id=tool.tool_id, namespace=tool.namespace, **changes)
 
 
+@dataclass(eq=False)
 class _Work:
     """One evolution: what is evolved, what was answered, and `notes` on what went otherwise.
 
     `source` is of `version`, the one in force; `original` is the first.
     """
 
-    def __init__(
-        self,
-        tool: EvolvingTool,
-        promotions_file: Path,
-        service: EvolutionService | None,
-        redactor: Redactor | None,
-    ) -> None:
-        self._tool = tool
-        self._promotions_file = promotions_file
-        self._service = service
-        self._redactor = redactor
+    tool: EvolvingTool
+    promotions_file: Path
+    service: EvolutionService | None
+    redactor: Redactor | None
+    attempts: list[Attempt] = field(default_factory=list)
+    accepted: EvolvedCode | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        tool, promotions_file, redactor = self.tool, self.promotions_file, self.redactor
         self._known_versions = [parse_version(tool.version)]
-        self.attempts: list[Attempt] = []
-        self.accepted: EvolvedCode | None = None
-        self.notes: list[str] = []
         root = promotions_file.parent
         self._script = resolve_script(tool.script, root)
         # Better now than after the work.
@@ -206,18 +203,16 @@ class _Work:
         hide = self._hidden.hide
         seen: list[PastFailure | SimilarFailure] = [*occasion.failures]
         evolutions: Sequence[Evolution] = ()
-        if (service := self._service) is not None:
+        if (service := self.service) is not None:
             question = hide(occasion.scenario or occasion.reason).strip()[:MAX_SCENARIO]
             failed = service.tool_failures(
-                self._tool.tool_id, scenario=question or None, limit=MAX_FAILURES
+                self.tool.tool_id, scenario=question or None, limit=MAX_FAILURES
             )
             seen += await self._answer("past failures", failed) or ()
             if question:
                 like = service.find_evolutions(question, limit=MAX_PAST_EVOLUTIONS)
                 evolutions = await self._answer("past evolutions", like) or ()
-            history = await self._answer(
-                "versions", service.promotion_history(self._tool.namespace)
-            )
+            history = await self._answer("versions", service.promotion_history(self.tool.namespace))
             self._known_versions += [
                 parse_version(change.promotion.evolved_version)
                 for change in (history.changes if history else [])
@@ -234,8 +229,8 @@ class _Work:
             # What the caller saw may be what the service has heard of already.
             failures.setdefault((failure.scenario, failure.error_message), failure)
         schema = occasion.input_schema
-        if schema is not None and self._redactor is not None:
-            schema = self._redactor.tool(ToolSpec(name="schema", input_schema=schema)).input_schema
+        if schema is not None and self.redactor is not None:
+            schema = self.redactor.tool(ToolSpec(name="schema", input_schema=schema)).input_schema
         return replace(
             occasion,
             tool_id=hide(occasion.tool_id),
@@ -305,18 +300,18 @@ class _Work:
         known = (self._source, self._original)
         # In a thread: parsing a quarter of a megabyte takes longer than an event loop should wait.
         whole = await asyncio.to_thread(accept, restored, known=known, language=self._language)
-        if self._tool.checks is None:
+        if self.tool.checks is None:
             why = "it is whole and another than before; the tool has no checks"
             return whole, CheckReport(passed=True, why=why, output="")
         name = self._script.name
-        return whole, await run_checks(self._tool.checks, file_name=name, code=whole)
+        return whole, await run_checks(self.tool.checks, file_name=name, code=whole)
 
     async def keep(self, task: EvolutionTask, accepted: EvolvedCode) -> dict[str, Any]:
         keeping = asyncio.to_thread(
             commit,
-            self._tool,
+            self.tool,
             self._script,
-            self._promotions_file,
+            self.promotions_file,
             code=accepted.code,
             made_from=self._version,
             reason=task.reason.strip()[:_MAX_REASON],
@@ -326,10 +321,10 @@ class _Work:
         # It is done to the end, also when the caller is cancelled meanwhile.
         file, promotion, notes = await to_the_end(asyncio.ensure_future(keeping))
         self.notes += notes
-        knows = self._service is not None
-        if self._service is not None:
+        knows = self.service is not None
+        if self.service is not None:
             try:
-                await self._service.promote(self._tool.namespace, promotion)
+                await self.service.promote(self.tool.namespace, promotion)
             except (AftercallError, ValueError) as error:
                 knows = False
                 problem = f"the service does not know of the promotion: {error}"[:_MAX_NOTE]

@@ -11,7 +11,7 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, Self
@@ -342,6 +342,7 @@ class LossReport:
             _LOGGER.warning("%d executions were not recorded: %s", number, reason)
 
 
+@dataclass(eq=False)
 class Courier:
     """Carries executions from the queue to the service, or to the spool while it is away.
 
@@ -352,23 +353,16 @@ class Courier:
     which only forks need not pay.
     """
 
-    def __init__(
-        self,
-        queue: deque[Execution],
-        connect: Callable[[], Client],
-        *,
-        redactor: Redactor | None,
-        spool: Spool | None,
-        losses: LossReport,
-        max_batch: int,
-    ) -> None:
-        self._queue = queue
-        self._connect = connect
+    queue: deque[Execution]
+    connect: Callable[[], Client]
+    _: KW_ONLY
+    redactor: Redactor | None
+    spool: Spool | None
+    losses: LossReport
+    max_batch: int
+
+    def __post_init__(self) -> None:
         self._client: Client | None = None
-        self._redactor = redactor
-        self._spool = spool
-        self._losses = losses
-        self._max_batch = max_batch
         self._hand: list[bytes] = []
         self._disk_failed = False
         self._failures = 0  # of requests, since the last answer
@@ -395,20 +389,20 @@ class Courier:
             self._retry_at = 0.0
         self._empty_queue()
         try:
-            while self._spool is not None and not self.pause_s and self._send_oldest(self._spool):
+            while self.spool is not None and not self.pause_s and self._send_oldest(self.spool):
                 self._empty_queue()  # or it would overflow while a long backlog is sent
         except OSError as error:
             self._disk_trouble(error)
 
     def all_acknowledged(self) -> bool:
         """Whether nothing of this recorder waits here or in the spool."""
-        return not self._hand and not (self._spool and self._spool.holds_own())
+        return not self._hand and not (self.spool and self.spool.holds_own())
 
     def rescue(self) -> None:
         """Put all that is not acknowledged into the spool, from whichever thread."""
         with self._lock:
             self._hand = self._hand.copy()  # another list: not the one that may be on its way
-            while self._queue:
+            while self.queue:
                 self._encode_next()
         self._put_aside()
 
@@ -424,12 +418,12 @@ class Courier:
             self._client.close()
 
     def _empty_queue(self) -> None:
-        waiting = len(self._queue)
-        while self._hand or (waiting > 0 and self._queue):
+        waiting = len(self.queue)
+        while self._hand or (waiting > 0 and self.queue):
             if not self._hand:
-                waiting -= self._take(min(waiting, self._max_batch))
+                waiting -= self._take(min(waiting, self.max_batch))
             # Behind what waits already: a repair is found by the order of failure and success.
-            behind = self._spool is not None and self._spool.holds_own()
+            behind = self.spool is not None and self.spool.holds_own()
             if not behind and not self.pause_s:
                 lines = self._hand
                 unsent = self._send(lines)
@@ -443,7 +437,7 @@ class Courier:
         """Fill the hand with a request's worth; returns how many were taken."""
         taken = size = 0
         with self._lock:
-            while self._queue and taken < most and size < MAX_BODY_BYTES:
+            while self.queue and taken < most and size < MAX_BODY_BYTES:
                 size += self._encode_next()
                 taken += 1
         return taken
@@ -452,9 +446,9 @@ class Courier:
         """Move an execution from the queue to the hand; returns its bytes. Holds the lock."""
         # Encoding is plain Python: without this, a recording thread could wait 5 ms for its turn.
         time.sleep(0)
-        execution = self._queue.popleft()
+        execution = self.queue.popleft()
         try:
-            line = encode(execution, self._redactor)
+            line = encode(execution, self.redactor)
         # What callers hand over, or change later, may be anything.
         except Exception as error:  # noqa: BLE001
             problem = f"they could not be encoded ({type(error).__name__})"
@@ -464,7 +458,7 @@ class Courier:
                 return len(line)
             problem = f"an execution of {len(line):,} bytes is larger than a request may be"
         self.counts["rejected"] += 1
-        self._losses.add(problem, 1)
+        self.losses.add(problem, 1)
         return 0
 
     def _put_aside(self) -> bool:
@@ -472,10 +466,10 @@ class Courier:
         with self._lock:
             if not self._hand:
                 return True
-            if self._spool is None:
+            if self.spool is None:
                 return False
             try:
-                dropped = self._spool.append(self._hand)
+                dropped = self.spool.append(self._hand)
             except OSError as error:
                 self._disk_trouble(error)
                 return False
@@ -494,11 +488,11 @@ class Courier:
 
     def _send(self, lines: Sequence[bytes]) -> list[bytes]:
         """Send executions until the service turns out to be away; what may be sent again."""
-        groups = deque(_body_sized(lines, self._max_batch))
+        groups = deque(_body_sized(lines, self.max_batch))
         while groups and not self.pause_s:
             group = groups.popleft()
             try:
-                self._client = self._client or self._connect()
+                self._client = self._client or self.connect()
                 receipt = self._client.send(record_encoded(group))
             except (InvalidRequestError, TooLargeError, ConflictError) as error:
                 # One bad record must not take its neighbours with it.
@@ -535,7 +529,7 @@ class Courier:
         if number:
             with self._lock:
                 self.counts[how] += number
-            self._losses.add(reason, number)
+            self.losses.add(reason, number)
 
     def _disk_trouble(self, error: OSError) -> None:
         if not self._disk_failed:

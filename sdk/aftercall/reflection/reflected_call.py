@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
@@ -77,6 +78,7 @@ class FailureRates:
         return failures / calls if calls >= self._min_calls else None
 
 
+@dataclass(eq=False)
 class ReflectedCall(Generic[ResultT]):
     """The attempts of one call, in order: `begin`, `stopped`, `returned` or `raised`, `question`.
 
@@ -84,27 +86,20 @@ class ReflectedCall(Generic[ResultT]):
     since tools may change theirs.
     """
 
-    def __init__(
-        self,
-        facts: CallFacts,
-        parameters: JsonObject,
-        policy: ReflectionPolicy,
-        recorder: ExecutionSink,
-        *,
-        rates: FailureRates | None = None,
-        reader: ResultReader[ResultT] | None = None,
-        may_repeat: bool = False,
-        observers: Sequence[CallObserver] = (),
-    ) -> None:
-        self._facts = facts
-        self._policy = policy
-        self._recorder = recorder
-        self._rates = rates
-        self._reader: ResultReader[ResultT] = reader if reader is not None else OutcomeReader()
-        self._may_repeat = may_repeat
-        copy = make_json_value(parameters)
+    facts: CallFacts
+    parameters: JsonObject
+    policy: ReflectionPolicy
+    recorder: ExecutionSink
+    rates: FailureRates | None = None
+    reader: ResultReader[ResultT] | None = None
+    may_repeat: bool = False
+    observers: Sequence[CallObserver] = ()
+
+    def __post_init__(self) -> None:
+        self._reader: ResultReader[ResultT] = self.reader or OutcomeReader()
+        copy = make_json_value(self.parameters)
         self._sent: JsonObject = copy if isinstance(copy, dict) else {}
-        self._can_be_replayed = same_json(self._sent, parameters)
+        self._can_be_replayed = same_json(self._sent, self.parameters)
         self._retry: Retry | None = None
         self._attempts: list[Attempt] = []
         self._question: Execution | None = None
@@ -113,7 +108,6 @@ class ReflectedCall(Generic[ResultT]):
         self._first_result: ResultT | None = None
         self._first_exception: Exception | None = None
         self._last_result: ResultT | None = None
-        self._observers = observers
         self._observed: ObservedByAll
         self._execution_id = ""
         self._timestamp = datetime.now(UTC)
@@ -124,14 +118,14 @@ class ReflectedCall(Generic[ResultT]):
         """An attempt starts now."""
         self._execution_id = str(uuid4())
         attempt = PlannedAttempt(
-            facts=self._facts,
+            facts=self.facts,
             execution_id=self._execution_id,
             parameters=self._sent,
             number=len(self._attempts) + 1,
             repair_of=self._attempts[0].execution_id if self._attempts else None,
             suggestion=self._retry.suggestion if self._retry else None,
         )
-        self._observed = ObservedByAll(self._observers, attempt)
+        self._observed = ObservedByAll(self.observers, attempt)
         self._timestamp = datetime.now(UTC)
         self._started = time.perf_counter()
 
@@ -173,7 +167,7 @@ class ReflectedCall(Generic[ResultT]):
         if isinstance(answer, Exception):
             _logger.warning(
                 "no suggestion for %s: %s: %s",
-                self._facts.tool_name,
+                self.facts.tool_name,
                 type(answer).__name__,
                 bounded_text(str(answer), 300),
             )
@@ -204,7 +198,7 @@ class ReflectedCall(Generic[ResultT]):
         note = f"not repaired: all {len(attempts)} attempts failed"
         if self._rules is None:
             note = "not reflected on"
-        elif len(attempts) < self._policy.max_attempts:
+        elif len(attempts) < self.policy.max_attempts:
             note = f"not repaired: {self._rules.reason}"
         exception = self._first_exception
         failed = ReflectedResult(
@@ -230,7 +224,7 @@ class ReflectedCall(Generic[ResultT]):
         summary: JsonValue = None,
         status: str | None = None,
     ) -> None:
-        facts = self._facts
+        facts = self.facts
         attempt = Attempt(
             execution_id=self._execution_id,
             parameters=self._sent,
@@ -245,8 +239,8 @@ class ReflectedCall(Generic[ResultT]):
         first = self._attempts[0]
         if attempt is first and error is not None:
             self._first_failed = time.perf_counter()
-        if self._rates is not None and attempt is first:
-            self._rates.count((facts.server_name, facts.tool_name), failed=error is not None)
+        if self.rates is not None and attempt is first:
+            self.rates.count((facts.server_name, facts.tool_name), failed=error is not None)
         if error is not None and is_referral(error):
             _logger.info("%s", log_line(Outcome(failure=error), tool=facts.tool_name))
         execution = execution_of(
@@ -268,27 +262,27 @@ class ReflectedCall(Generic[ResultT]):
             suggestion_id=attempt.suggestion.suggestion_id if attempt.suggestion else None,
         )
         if execution is not None:
-            self._recorder.record(execution)
+            self.recorder.record(execution)
         self._question = execution if self._is_asked_about(attempt) else None
 
     def _is_asked_about(self, attempt: Attempt) -> bool:
-        if attempt.error is None or self._facts.agent in self._policy.disabled_agents:
+        if attempt.error is None or self.facts.agent in self.policy.disabled_agents:
             return False
         if attempt is self._attempts[0]:
-            tool = (self._facts.server_name, self._facts.tool_name)
-            rate = None if self._rates is None else self._rates.rate(tool)
-            if rate is not None and rate < self._policy.min_failure_rate:
+            tool = (self.facts.server_name, self.facts.tool_name)
+            rate = None if self.rates is None else self.rates.rate(tool)
+            if rate is not None and rate < self.policy.min_failure_rate:
                 return False
             self._rules = RetryRules(
-                self._policy,
+                self.policy,
                 self._sent,
-                may_repeat=self._may_repeat,
+                may_repeat=self.may_repeat,
                 jitter=random.random,
-                tool_name=self._facts.tool_name,
-                annotations=self._facts.annotations,
+                tool_name=self.facts.tool_name,
+                annotations=self.facts.annotations,
             )
             return True
-        return len(self._attempts) < self._policy.max_attempts  # else nobody could act on it
+        return len(self._attempts) < self.policy.max_attempts  # else nobody could act on it
 
 
 def _ms_since(moment: float) -> float:

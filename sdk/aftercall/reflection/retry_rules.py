@@ -15,7 +15,7 @@ The rules (document 004 of the seeds, narrowed where a retry could do harm):
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from aftercall.change_classes import (
     QUORUM,
@@ -110,6 +110,7 @@ _Sent = tuple[JsonObject, tuple[Change, ...]]
 """What an attempt sends, and the changes that lead to it from the first one."""
 
 
+@dataclass(eq=False)
 class RetryRules:
     """Decides about one call, first made with these parameters, failure by failure.
 
@@ -118,21 +119,16 @@ class RetryRules:
     that are trusted (None where none are known here), count beside the service's word.
     """
 
-    def __init__(
-        self,
-        policy: ReflectionPolicy,
-        parameters: JsonObject,
-        *,
-        may_repeat: bool,
-        jitter: Callable[[], float],
-        tool_name: str = "",
-        annotations: ToolAnnotations | None = None,
-    ) -> None:
-        self._policy = policy
-        self._tool_name, self._annotations = tool_name, annotations
-        self._may_repeat = may_repeat
-        self._jitter = jitter
-        self._sent: list[_Sent] = [(parameters, ())]
+    policy: ReflectionPolicy
+    parameters: JsonObject
+    _: KW_ONLY
+    may_repeat: bool
+    jitter: Callable[[], float]
+    tool_name: str = ""
+    annotations: ToolAnnotations | None = None
+
+    def __post_init__(self) -> None:
+        self._sent: list[_Sent] = [(self.parameters, ())]
         self._errors: list[ExecutionError] = []
         self._first_answer: deque[Suggestion] = deque()
         self._followed: set[str] = set()
@@ -159,7 +155,7 @@ class RetryRules:
         if is_first and answer is not None:
             self._first_answer = deque(answer.suggestions)
             self._why_none = answer.reason or self._why_none
-        if len(self._errors) >= self._policy.max_attempts:
+        if len(self._errors) >= self.policy.max_attempts:
             self.reason = "no attempt is left"
             return None
         if refusal := self._refusal(error, answer):
@@ -178,20 +174,20 @@ class RetryRules:
         if kind in _WHY_REFERRED:
             return _WHY_REFERRED[kind]
         if answer is None:
-            if self._may_repeat and self._first_answer:
+            if self.may_repeat and self._first_answer:
                 return None
             return "the service gave no answer"
         if answer.pattern.category in _NEVER_RETRIED:
             return f"{answer.pattern.category} is not for a retry to settle"
         is_safe = answer.retry.safe or any(each.safe for each in answer.suggestions)
-        if not (self._may_repeat or is_safe):
+        if not (self.may_repeat or is_safe):
             return f"a retry could repeat a side effect: {answer.retry.reason}"
         return None
 
     def _gate(self, offer: Suggestion, before: JsonObject, after: JsonObject) -> str:
-        if self._may_repeat:
+        if self.may_repeat:
             return ""
-        return _own_gate(offer, self._tool_name, self._annotations, before, after)
+        return _own_gate(offer, self.tool_name, self.annotations, before, after)
 
     def _for_the_new_error(self, answer: SuggestResponse) -> deque[Suggestion]:
         """For the same error again only waiting is new; another change would be a guess."""
@@ -207,9 +203,9 @@ class RetryRules:
             if offer.action in _FOR_THE_CALLER:
                 self.reason = f"the suggestion is to {offer.action}, which is for the caller"
                 offers.clear()
-            elif offer.confidence <= self._policy.min_confidence:
+            elif offer.confidence <= self.policy.min_confidence:
                 self.reason = (
-                    f"confidence {offer.confidence:.2f} is not above {self._policy.min_confidence}"
+                    f"confidence {offer.confidence:.2f} is not above {self.policy.min_confidence}"
                 )
                 offers.clear()
             elif retry := self._follow(offer, about):
@@ -218,14 +214,14 @@ class RetryRules:
 
     def _follow(self, offer: Suggestion, about: _Sent) -> Retry | None:
         parameters, changes = about
-        if offer.safe is False and not self._may_repeat:
+        if offer.safe is False and not self.may_repeat:
             self.reason = f"a change that is {offer.change_class or 'not safe'} is for the caller"
             return None
-        backoff_s = self._jitter() * self._policy.base_backoff_s * 2.0 ** (len(self._errors) - 1)
+        backoff_s = self.jitter() * self.policy.base_backoff_s * 2.0 ** (len(self._errors) - 1)
         if offer.action == "retry_unchanged":
             # The jitter comes on top: never earlier than advised, and not all at the same moment.
             wait_s = (offer.retry_after_ms or 0.0) / 1000 + backoff_s
-            if wait_s > self._policy.max_wait_s:
+            if wait_s > self.policy.max_wait_s:
                 self.reason = f"the advised wait of {wait_s:.1f} s is too long to hold the call"
                 return None
             return Retry(parameters, wait_s, offer, changes)
@@ -239,7 +235,7 @@ class RetryRules:
         if any(same_json(corrected, before) for before, _ in self._sent):
             self.reason = "the suggested parameters have been tried"
             return None
-        wait_s = min(backoff_s, self._policy.max_wait_s)
+        wait_s = min(backoff_s, self.policy.max_wait_s)
         return Retry(corrected, wait_s, offer, (*changes, *offer.changes))
 
 

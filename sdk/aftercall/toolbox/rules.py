@@ -14,7 +14,7 @@ is its builder's to decide (seed 000).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 from aftercall.evolution import EvolutionResult
@@ -136,24 +136,21 @@ class LocalCandidate:
     suits: bool = True
 
 
+@dataclass(eq=False)
 class ResilientRules:
     """Decides about one resilient call, attempt by attempt.
 
     The candidates stand best first. What did not run does not count towards `max_attempts`.
     """
 
-    def __init__(
-        self,
-        candidates: Sequence[LocalCandidate],
-        *,
-        max_attempts: int,
-        may_repeat: bool,
-        trust_annotations: bool,
-    ) -> None:
-        self._left = list(candidates)
-        self._max_attempts = max_attempts
-        self._may_repeat = may_repeat
-        self._trust_annotations = trust_annotations
+    candidates: Sequence[LocalCandidate]
+    _: KW_ONLY
+    max_attempts: int
+    may_repeat: bool
+    trust_annotations: bool
+
+    def __post_init__(self) -> None:
+        self._left = list(self.candidates)
         self.tried: list[tuple[LocalCandidate, ToolFailedError | None]] = []
         """How each ended, with its failure or None."""
         self.skipped: list[Skipped] = []
@@ -179,8 +176,8 @@ class ResilientRules:
             return "it hardly fits the scenario"
         if not candidate.runs_here:
             return "no executor here runs it"
-        if sum(failure is None or failure.ran for _, failure in self.tried) >= self._max_attempts:
-            return f"the limit of {self._max_attempts} attempts was reached"
+        if sum(failure is None or failure.ran for _, failure in self.tried) >= self.max_attempts:
+            return f"the limit of {self.max_attempts} attempts was reached"
         return None
 
     def ended(self, candidate: LocalCandidate, failure: ToolFailedError | None) -> None:
@@ -188,8 +185,8 @@ class ResilientRules:
         self.tried.append((candidate, failure))
         if failure is None:
             self.stop_reason = "a tool succeeded"
-        elif not self._may_repeat and may_have_had_effect(
-            candidate.tool, failure, trust_annotations=self._trust_annotations
+        elif not self.may_repeat and may_have_had_effect(
+            candidate.tool, failure, trust_annotations=self.trust_annotations
         ):
             self.stop_reason = (
                 f"{candidate.tool.tool_id!r} failed and may have had an effect by then, which "
