@@ -11,7 +11,6 @@ folder that the caller chose, and nothing else, also when a symbolic link leads 
 
 import json
 import os
-import stat
 import unicodedata
 from collections.abc import Callable, Mapping
 from pathlib import Path, PureWindowsPath
@@ -30,8 +29,6 @@ PROMOTIONS_FILE = ".tool_promotions.json"
 """Its name, in the folder that the evolved files are relative to (seed 002)."""
 MAX_PROMOTIONS_CHARS = 8 * 1024 * 1024
 """Most characters of a file: as much as one request to the service may carry."""
-_MAX_BYTES = 4 * MAX_PROMOTIONS_CHARS
-"""Most bytes that so many characters can have in UTF-8."""
 
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
 
@@ -133,7 +130,7 @@ def read_promotions(path: Path, *, missing_ok: bool = False) -> dict[str, Promot
             not UTF-8.
     """
     try:
-        return parse_promotions(_content(path).decode("utf-8-sig"))
+        return parse_promotions(path.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
         if missing_ok:
             return {}
@@ -146,16 +143,6 @@ def read_promotions(path: Path, *, missing_ok: bool = False) -> dict[str, Promot
         fault = error
     fault.file = str(path)
     raise fault
-
-
-def _content(path: Path) -> bytes:
-    if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for, for ever
-        raise PromotionsFileError("it is no file")
-    with path.open("rb") as file:
-        content = file.read(_MAX_BYTES + 1)
-    if len(content) > _MAX_BYTES:
-        raise PromotionsFileError(f"it has more than {_MAX_BYTES:,} bytes")
-    return content
 
 
 def promoted_tool(original: Tool, promotion: Promotion) -> Tool:

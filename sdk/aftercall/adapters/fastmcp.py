@@ -266,16 +266,11 @@ def outcome_result(outcome: Outcome[Any]) -> ToolResult:
 
 def _as_text(error: ExecutionError) -> str:
     lines = [f"{error.type}: {error.message}"]
-    referral = referral_of(error)
-    if referral is not None:
-        if referral.boundary_axes:
-            lines.append(f"Mixes: {', '.join(referral.boundary_axes)}")
-        if referral.observed_task_shape:
-            lines.append(f"Task: {referral.observed_task_shape}")
-        if referral.suggested_split:
-            lines.append(f"Suggested split: {'; '.join(referral.suggested_split)}")
-        if referral.evidence:
-            lines.append(f"Evidence: {referral.evidence}")
+    if (referral := referral_of(error)) is not None:
+        words = ("Mixes", "Task", "Suggested split", "Evidence")
+        for word, (_, value) in zip(words, referral, strict=True):
+            shown = "; ".join(value) if isinstance(value, list) else value
+            lines += [f"{word}: {shown}"] if shown else []
     return "\n".join(lines)
 
 

@@ -15,6 +15,7 @@ left out as well, and so is what `unrecorded` names.
 """
 
 import inspect
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -238,14 +239,16 @@ class _CallSignature:
 
     def __init__(self, function: Callable[..., Any], unrecorded: frozenset[str]) -> None:
         try:
-            parameters = list(inspect.signature(function).parameters.values())
+            signature = inspect.signature(function)
         except (TypeError, ValueError) as error:
             raise ConfigurationError(
                 f"{function!r} has no signature; wrap it in a function that has one"
             ) from error
+        parameters = list(signature.parameters.values())
         self._function, self.code = function, code_of(function)
         self._bound = 1 if parameters and parameters[0].name in ("self", "cls") else 0
         self._parameters = parameters[self._bound :]
+        self._signature = signature.replace(parameters=self._parameters)
         self._positional = [p for p in self._parameters if p.kind in _POSITIONAL]
         spread = [p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL]
         self._spread = spread[0] if spread else None
@@ -271,20 +274,16 @@ class _CallSignature:
         if parameters is named:
             return args, kwargs
         before = self._all(args, kwargs)
-        given: dict[str, Any] = {
-            **parameters,
-            **{name: before[name] for name in self._unrecorded if name in before},
-        }
-        spread = given.pop(self._spread, []) if self._spread else []
-        if not isinstance(spread, list):
-            spread = [spread]
-        positional = []
-        for each in self._positional:
-            by_position = bool(spread) or each.kind is inspect.Parameter.POSITIONAL_ONLY
-            if not by_position or each.name not in given:
-                break
-            positional.append(given.pop(each.name))
-        return [*args[: self._bound], *positional, *spread], given
+        kept = {name: before[name] for name in self._unrecorded if name in before}
+        given: dict[str, Any] = {**parameters, **kept}
+        call = inspect.BoundArguments(self._signature, OrderedDict())
+        for each in self._parameters:
+            if each.name in given and each.kind is not inspect.Parameter.VAR_KEYWORD:
+                value = given.pop(each.name)
+                if each.kind is inspect.Parameter.VAR_POSITIONAL:
+                    value = tuple(value) if isinstance(value, list) else (value,)
+                call.arguments[each.name] = value
+        return [*args[: self._bound], *call.args], {**call.kwargs, **given}
 
     def _all(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         names = [p.name for p in self._positional]

@@ -214,10 +214,12 @@ class Dispatcher:
         """Run it here and now."""
         try:
             bound_call = self._bound(call)
-            if inspect.iscoroutinefunction(bound_call.func):
-                returned = self._on_own_loop(bound_call)
-            elif inspect.isawaitable(returned := bound_call()):
-                returned = self._on_own_loop(partial(_awaited, returned))
+            is_async = inspect.iscoroutinefunction(bound_call.func)
+            returned: Any = None if is_async else bound_call()
+            if is_async or inspect.isawaitable(returned):
+                call_later = bound_call if is_async else partial(_awaited, returned)
+                ended = call_function(call_later, self._timeout_s)
+                returned = within_sync(None, asyncio.run, ended)
             return _ended(returned)
         except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001  # a tool's
             return failed(error)
@@ -228,9 +230,6 @@ class Dispatcher:
             return _ended(await call_function(self._bound(call), self._timeout_s))
         except ToolFailedError as error:
             return failed(error)
-
-    def _on_own_loop(self, call: partial[Any]) -> Any:
-        return within_sync(None, lambda: asyncio.run(call_function(call, self._timeout_s)))
 
     def _bound(self, call: HarmonyCall) -> partial[Any]:
         name = call.tool or ""
