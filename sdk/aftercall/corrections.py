@@ -12,27 +12,11 @@ finding fault (`not bad`) fits none of them.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
 from aftercall.models.health import ReferralKind
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    kind: ReferralKind
-    confidence: float
-    pattern: re.Pattern[str]
-
-
-def _low(confidence: float, *parts: str) -> _Rule:
-    return _Rule("low_utility", confidence, re.compile("".join(parts)))
-
-
-def _wrong_tool(confidence: float, *parts: str) -> _Rule:
-    return _Rule("wrong_tool_boundary", confidence, re.compile("".join(parts)))
-
 
 # A clause has at most 300 characters, and no unbounded repeat stands within another.
 
@@ -70,68 +54,62 @@ _WANTED = (
 _TOOL = r"(?:tool|function|api|plugin|endpoint|command)s?"
 _LATER = r"(?:later|tomorrow|tonight|soon|next|in|at|on|when|after|once|if|every)"
 
-RULES = (
-    _wrong_tool(0.95, rf"(?:{_THIS_OR_IT}{_IS} )?(?:the |a )?wrong {_TOOL}\b"),
-    _wrong_tool(0.95, rf"you(?:'ve| have)? \w+(?: me)? (?:the |a )?wrong {_TOOL}\b"),
-    _wrong_tool(0.85, r"you should(?:'ve| have) (?:used|called|picked|chosen)\b"),
-    _wrong_tool(0.8, rf"(?:don't|do not|never) (?:use|call) (?:\S+ ){{1,5}}?{_TOOL}\b"),
-    _wrong_tool(0.8, rf"(?:use|call|try) (?:the (?:right|other)|another|a different) {_TOOL}\b"),
-    _wrong_tool(0.8, rf"(?:use|call|try) the (?:\S+ ){{1,4}}?{_TOOL} instead\b"),
-    _wrong_tool(0.85, rf"(?:this|that) {_TOOL} (?:can't|cannot|isn't|is not|doesn't|does not)\b"),
+_WRONG_TOOL = (
+    (0.95, rf"(?:{_THIS_OR_IT}{_IS} )?(?:the |a )?wrong {_TOOL}\b"),
+    (0.95, rf"you(?:'ve| have)? \w+(?: me)? (?:the |a )?wrong {_TOOL}\b"),
+    (0.85, r"you should(?:'ve| have) (?:used|called|picked|chosen)\b"),
+    (0.8, rf"(?:don't|do not|never) (?:use|call) (?:\S+ ){{1,5}}?{_TOOL}\b"),
+    (0.8, rf"(?:use|call|try) (?:the (?:right|other)|another|a different) {_TOOL}\b"),
+    (0.8, rf"(?:use|call|try) the (?:\S+ ){{1,4}}?{_TOOL} instead\b"),
+    (0.85, rf"(?:this|that) {_TOOL} (?:can't|cannot|isn't|is not|doesn't|does not)\b"),
+)  # fmt: skip
+_LOW_UTILITY = (
     # What was asked for, and what came instead.
-    _low(0.9, rf"(?:{_THIS_OR_IT}{_IS} )?not (?:\w+ )?(?:\w+ )?what {_I} {_WANTED}\b"),
-    _low(0.9, rf"{_THIS_OR_IT}{_IS_NOT} (?:\w+ ){{0,2}}?(?:what|how|who|where) {_I}\b"),
-    _low(0.9, rf"{_I} {_ASKED}(?: for)? (?!to\b)[^,]{{1,80}},? (?:and )?not\b"),
-    _low(0.6,
-        rf"(?:this|that|it){_IS} (?:just |only )?(?:an?|the) [^,]{{1,60}}, not (?!{_NO_FAULT})",
-    ),
-    _low(0.7, rf"(?:these|those|they){_IS} [^,]{{1,60}}, not (?!{_NO_FAULT})"),
-    _low(0.75, r"i meant (?!to\b|it\b|that\b|well\b|every|what\b)"),
+    (0.9, rf"(?:{_THIS_OR_IT}{_IS} )?not (?:\w+ )?(?:\w+ )?what {_I} {_WANTED}\b"),
+    (0.9, rf"{_THIS_OR_IT}{_IS_NOT} (?:\w+ ){{0,2}}?(?:what|how|who|where) {_I}\b"),
+    (0.9, rf"{_I} {_ASKED}(?: for)? (?!to\b)[^,]{{1,80}},? (?:and )?not\b"),
+    (0.6, rf"(?:this|that|it){_IS} (?:just |only )?(?:an?|the) [^,]{{1,60}}, not (?!{_NO_FAULT})"),
+    (0.7, rf"(?:these|those|they){_IS} [^,]{{1,60}}, not (?!{_NO_FAULT})"),
+    (0.75, r"i meant (?!to\b|it\b|that\b|well\b|every|what\b)"),
     # What the answer is not.
-    _low(0.9,
-        rf"{_THIS_OR_IT} (?:do|does|did)(?:n't| not) (?:\w+ )?(?:look|seem|sound) (?:like "
-        rf"(?:an?|the|my|any)|right|correct)\b",
-    ),
-    _low(0.9, rf"{_THIS} (?:do|does|did)(?:n't| not) (?:\w+ )?(?:look|seem|sound) like (?!it\b)\w"),
-    _low(0.85,
-        rf"{_THIS_OR_IT}{_IS_NOT} (?:\w+ )?{_GOOD}\b(?! (?:now|yet|time|away|that|to|for|if|"
-        rf"when)\b)",
-    ),
-    _low(0.85, rf"(?:that|this|these|those|they){_IS_NOT} {_THING}\w"),
-    _low(0.8, rf"(?:these|those|they){_IS_NOT} (?!{_NO_FAULT})[\w' -]{{1,60}}s$"),
-    _low(0.85,
-        rf"{_THIS_OR_IT} (?:do|does|did)(?:n't| not) (?:\w+ )?(?:help|answer|make (?:any "
-        rf")?sense|match|contain|fit)\b",
-    ),
-    _low(0.85, rf"{_THIS_OR_IT} makes? no sense\b"),
-    _low(0.85, r"not (?:very |really |at all |that )?(?:useful|helpful|relevant|correct)\b"),
+    (0.9, rf"{_THIS_OR_IT} (?:do|does|did)(?:n't| not) (?:\w+ )?(?:look|seem|sound) (?:like "
+        rf"(?:an?|the|my|any)|right|correct)\b"),
+    (0.9, rf"{_THIS} (?:do|does|did)(?:n't| not) (?:\w+ )?(?:look|seem|sound) like (?!it\b)\w"),
+    (0.85, rf"{_THIS_OR_IT}{_IS_NOT} (?:\w+ )?{_GOOD}\b(?! (?:now|yet|time|away|that|to|for|if|"
+        rf"when)\b)"),
+    (0.85, rf"(?:that|this|these|those|they){_IS_NOT} {_THING}\w"),
+    (0.8, rf"(?:these|those|they){_IS_NOT} (?!{_NO_FAULT})[\w' -]{{1,60}}s$"),
+    (0.85, rf"{_THIS_OR_IT} (?:do|does|did)(?:n't| not) (?:\w+ )?(?:help|answer|make (?:any "
+        rf")?sense|match|contain|fit)\b"),
+    (0.85, rf"{_THIS_OR_IT} makes? no sense\b"),
+    (0.85, r"not (?:very |really |at all |that )?(?:useful|helpful|relevant|correct)\b"),
     # What is wrong with it.
-    _low(0.9, rf"{_THIS_OR_IT}{_IS}{_VERY} {_FAULTY}\b"),
-    _low(0.85, rf"{_THIS_OR_IT}{_IS} (?:the|a) wrong \w"),
-    _low(0.85, r"(?:still |completely |totally |all |simply )?(?:wrong|incorrect)$"),
-    _low(0.7, r"wrong \w+(?: \w+)?$"),
-    _low(0.85,
-        r"you(?:'ve| have)? (?:gave|given|sent|showed|shown|returned|used|picked|opened|found|"
-        r"took|chose|got|did|listed|made|read)(?: me| us)? (?:the |a |it |that |this )?wrong\b",
-    ),
-    _low(0.85,
-        r"you(?:'ve| have)? (?:completely |totally )?(?:misunderstood|misread|misheard|"
-        r"ignored|overlooked|mixed up)\b",
-    ),
-    _low(0.8,
-        r"you (?:did not|didn't|haven't|have not) (?:answer|understand|listen|read|follow|"
-        r"give|include|return|find|do what)",
-    ),
+    (0.9, rf"{_THIS_OR_IT}{_IS}{_VERY} {_FAULTY}\b"),
+    (0.85, rf"{_THIS_OR_IT}{_IS} (?:the|a) wrong \w"),
+    (0.85, r"(?:still |completely |totally |all |simply )?(?:wrong|incorrect)$"),
+    (0.7, r"wrong \w+(?: \w+)?$"),
+    (0.85, r"you(?:'ve| have)? (?:gave|given|sent|showed|shown|returned|used|picked|opened|found|"
+        r"took|chose|got|did|listed|made|read)(?: me| us)? (?:the |a |it |that |this )?wrong\b"),
+    (0.85, r"you(?:'ve| have)? (?:completely |totally )?(?:misunderstood|misread|misheard|"
+        r"ignored|overlooked|mixed up)\b"),
+    (0.8, r"you (?:did not|didn't|haven't|have not) (?:answer|understand|listen|read|follow|"
+        r"give|include|return|find|do what)"),
     # That it should be done again.
-    _low(0.5,
-        rf"(?:try|do (?:it|this|that)) (?:it |this |that )?(?:again|over)\b(?!,? {_LATER}\b)",
-    ),
-    _low(0.5, r"redo (?:it|this|that)\b"),
+    (0.5, rf"(?:try|do (?:it|this|that)) (?:it |this |that )?(?:again|over)\b(?!,? {_LATER}\b)"),
+    (0.5, r"redo (?:it|this|that)\b"),
 )  # fmt: skip
 
-AFTER_NO = (
-    _low(0.85, rf"{_I} (?:meant|said|asked|wanted)\b(?! (?:thanks|thank|to (?:thank|stop)))"),
-)
+
+_Rule = tuple[re.Pattern[str], ReferralKind, float]
+
+
+def _compiled(kind: ReferralKind, rules: Iterable[tuple[float, str]]) -> list[_Rule]:
+    return [(re.compile(pattern), kind, confidence) for confidence, pattern in rules]
+
+
+RULES = _compiled("wrong_tool_boundary", _WRONG_TOOL) + _compiled("low_utility", _LOW_UTILITY)
+_AFTER_NO = rf"{_I} (?:meant|said|asked|wanted)\b(?! (?:thanks|thank|to (?:thank|stop)))"
+AFTER_NO = _compiled("low_utility", [(0.85, _AFTER_NO)])
 """What says too little by itself, and enough after a no."""
 
 
@@ -172,9 +150,10 @@ def propose_correction(text: str) -> CorrectionProposal | None:
         if not clause or is_question:
             continue
         rules = RULES + AFTER_NO if denied else RULES
-        rule = next((rule for rule in rules if rule.pattern.match(clause)), None)
-        if rule is not None:
-            found.append(CorrectionProposal(rule.kind, phrase, rule.confidence))
+        for pattern, kind, confidence in rules:
+            if pattern.match(clause):
+                found.append(CorrectionProposal(kind, phrase, confidence))
+                break
         denied = False
     return max(found, key=lambda proposal: proposal.confidence, default=None)
 

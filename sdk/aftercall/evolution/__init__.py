@@ -129,23 +129,9 @@ async def evolve(
     _NAME.validate_python(tool.tool_id)
     _NAME.validate_python(tool.namespace)
     parse_version(tool.version)
-    occasion = EvolutionTask(
-        tool_id=tool.tool_id,
-        namespace=tool.namespace,
-        version=tool.version,
-        language="",
-        source="",
-        reason=reason,
-        mutation_hint=mutation_hint,
-        scenario=scenario,
-        description=tool.description,
-        input_schema=tool.input_schema,
-        failures=failures,
-        lessons=lessons,
-    )
     try:
         work = await asyncio.to_thread(_Work, tool, promotions_file, service, redactor)
-        task = await work.task(occasion)
+        task = await work.task(reason, mutation_hint, scenario, failures, lessons)
         changes = await work.ask(evolver, task, max_rounds)
         if work.accepted is not None:
             changes = await work.keep(task, work.accepted)
@@ -199,26 +185,33 @@ class _Work:
                 )
         self._hidden = HiddenValues(self._source, language=self._language, redactor=redactor)
 
-    async def task(self, occasion: EvolutionTask) -> EvolutionTask:
+    async def task(
+        self,
+        reason: str,
+        mutation_hint: str,
+        scenario: str | None,
+        failures: Sequence[PastFailure],
+        lessons: Sequence[str],
+    ) -> EvolutionTask:
         hide = self._hidden.hide
-        seen: list[PastFailure | SimilarFailure] = [*occasion.failures]
+        seen: list[PastFailure | SimilarFailure] = [*failures]
         evolutions: Sequence[Evolution] = ()
         if (service := self.service) is not None:
-            question = hide(occasion.scenario or occasion.reason).strip()[:MAX_SCENARIO]
+            question = hide(scenario or reason).strip()[:MAX_SCENARIO]
             failed = service.tool_failures(
                 self.tool.tool_id, scenario=question or None, limit=MAX_FAILURES
             )
             seen += await self._answer("past failures", failed) or ()
             if question:
-                like = service.find_evolutions(question, limit=MAX_PAST_EVOLUTIONS)
-                evolutions = await self._answer("past evolutions", like) or ()
+                found = service.find_evolutions(question, limit=MAX_PAST_EVOLUTIONS)
+                evolutions = await self._answer("past evolutions", found) or ()
             history = await self._answer("versions", service.promotion_history(self.tool.namespace))
             self._known_versions += [
                 parse_version(change.promotion.evolved_version)
                 for change in (history.changes if history else [])
                 if change.promotion is not None
             ]
-        failures: dict[tuple[str, str | None], PastFailure] = {}
+        past: dict[tuple[str, str | None], PastFailure] = {}
         for each in seen:
             failure = PastFailure(
                 scenario=hide(each.scenario),
@@ -227,31 +220,30 @@ class _Work:
                 at=each.at,
             )
             # What the caller saw may be what the service has heard of already.
-            failures.setdefault((failure.scenario, failure.error_message), failure)
-        schema = occasion.input_schema
+            past.setdefault((failure.scenario, failure.error_message), failure)
+        schema = self.tool.input_schema
         if schema is not None and self.redactor is not None:
             schema = self.redactor.tool(ToolSpec(name="schema", input_schema=schema)).input_schema
-        return replace(
-            occasion,
-            tool_id=hide(occasion.tool_id),
-            namespace=hide(occasion.namespace),
+        return EvolutionTask(
+            tool_id=hide(self.tool.tool_id),
+            namespace=hide(self.tool.namespace),
             version=self._version,
             language=self._language,
             source=self._hidden.source,
-            reason=hide(occasion.reason),
-            mutation_hint=hide(occasion.mutation_hint),
-            scenario=occasion.scenario and hide(occasion.scenario),
-            description=hide(occasion.description),
+            reason=hide(reason),
+            mutation_hint=hide(mutation_hint),
+            scenario=scenario and hide(scenario),
+            description=hide(self.tool.description),
             input_schema=schema,
-            failures=list(failures.values()),
-            lessons=[hide(lesson) for lesson in occasion.lessons],
+            failures=list(past.values()),
+            lessons=[hide(lesson) for lesson in lessons],
             past_evolutions=[
                 PastEvolution(
-                    namespace=hide(past.namespace),
-                    reason=hide(past.promotion.reason),
-                    mutation=hide(past.promotion.mutation),
+                    namespace=hide(like.namespace),
+                    reason=hide(like.promotion.reason),
+                    mutation=hide(like.promotion.mutation),
                 )
-                for past in evolutions
+                for like in evolutions
             ],
         )
 
