@@ -38,9 +38,27 @@ def _kinds(error: type[Exception]) -> Iterator[str]:
 
 
 _SUGGEST_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
-_OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 _REPORTED = 10_000
 """Outcomes of suggestions that are known to be reported, the latest; they take some 3 MiB."""
+_COUNTERS: Mapping[str, tuple[str, Mapping[str, Sequence[str]]]] = {
+    "executions": (
+        "Executions that came in, by what became of them.",
+        {"verdict": ("stored", "left_out", "duplicate", "rejected")},
+    ),
+    "suggest_answers": ("Answers of /suggest.", {"outcome": ("suggested", "abstained")}),
+    "suggest_abstentions": (
+        "Answers without a suggestion, by the category of the error.",
+        {"category": get_args(ErrorCategory)},
+    ),
+    "suggestions": ("Suggestions that were made.", {"action": get_args(Action)}),
+    "repairs": (
+        "Repaired calls by how they ended; told of a suggestion by a `report` of its outcome or by "
+        "an `execution` that followed it, whichever came first, or mended by its `caller` without "
+        "one.",
+        {"source": ("report", "execution", "caller"), "outcome": get_args(Outcome)},
+    ),
+}
+"""By name: what is counted, and all labels with their values."""
 
 
 class ServiceMetrics:
@@ -51,66 +69,35 @@ class ServiceMetrics:
     """
 
     def __init__(self, max_tools: int) -> None:
-        self.registry = CollectorRegistry()
+        self.registry = registry = CollectorRegistry()
         self.tools = ToolCallMetrics(max_tools)
-        Gauge(
-            "aftercall_tool_labels",
-            "Tools with a label of their own in tool_calls_total; all others are `other`.",
-            registry=self.registry,
-        ).set_function(lambda: self.tools.labels)
-        Gauge(
-            "aftercall_tool_labels_limit",
-            "Tools that may have a label of their own.",
-            registry=self.registry,
-        ).set(max_tools)
-        self._executions = self._counter(
-            "aftercall_executions",
-            "Executions that came in, by what became of them.",
-            verdict=("stored", "left_out", "duplicate", "rejected"),
+        of_own = "Tools with a label of their own in tool_calls_total; all others are `other`."
+        Gauge("aftercall_tool_labels", of_own, registry=registry).set_function(
+            lambda: self.tools.labels
         )
+        limit = "Tools that may have a label of their own."
+        Gauge("aftercall_tool_labels_limit", limit, registry=registry).set(max_tools)
         self._suggest_duration = Histogram(
             "aftercall_suggest_duration_seconds",
             "Seconds that an answer of /suggest took to make.",
-            buckets=_SUGGEST_BOUNDS_S,
-            registry=self.registry,
-        )
-        self._answers = self._counter(
-            "aftercall_suggest_answers",
-            "Answers of /suggest.",
-            outcome=("suggested", "abstained"),
-        )
-        self._abstentions = self._counter(
-            "aftercall_suggest_abstentions",
-            "Answers without a suggestion, by the category of the error.",
-            category=get_args(ErrorCategory),
-        )
-        self._suggestions = self._counter(
-            "aftercall_suggestions", "Suggestions that were made.", action=get_args(Action)
-        )
-        self._repairs = self._counter(
-            "aftercall_repairs",
-            "Repaired calls by how they ended; a suggestion's by a `report` of its outcome "
-            "or by an `execution` that followed it, whichever came first, or mended by its "
-            "`caller` without one.",
-            source=("report", "execution", "caller"),
-            outcome=_OUTCOMES,
-        )
+            buckets=_SUGGEST_BOUNDS_S, registry=registry,
+        )  # fmt: skip
         self._store_errors = Counter(
             "aftercall_store_errors",
             "What the log store refused a request, and the vector index an answer.",
             ["store", "kind"],
-            registry=self.registry,
+            registry=registry,
         )
         for store, error in _ERRORS.items():
             for kind in _kinds(error):
                 self._store_errors.labels(store, kind)
+        self._counters: dict[str, Counter] = {}
+        for name, (told, labels) in _COUNTERS.items():
+            counter = Counter(f"aftercall_{name}", told, list(labels), registry=registry)
+            for each in product(*labels.values()):
+                counter.labels(*each)
+            self._counters[name] = counter
         self._reported: LRUCache[tuple[str, str], None] = LRUCache(_REPORTED)
-
-    def _counter(self, name: str, description: str, **labels: Sequence[str]) -> Counter:
-        counter = Counter(name, description, list(labels), registry=self.registry)
-        for each in product(*labels.values()):
-            counter.labels(*each)
-        return counter
 
     def received(self, accepted: Sequence[Execution], receipt: RecordReceipt) -> None:
         """Count what an intake took in.
@@ -126,37 +113,37 @@ class ServiceMetrics:
             )
             if execution.suggestion_id is not None:
                 if self._is_first_word(execution.suggestion_id, execution.execution_id):
-                    self._repairs.labels("execution", execution.outcome).inc()
+                    self._count("repairs", "execution", execution.outcome)
             elif execution.repair_of is not None:
-                self._repairs.labels("caller", execution.outcome).inc()
+                self._count("repairs", "caller", execution.outcome)
         for verdict, count in (
             ("stored", receipt.accepted - receipt.left_out),
             ("left_out", receipt.left_out),
             ("duplicate", receipt.duplicates),
             ("rejected", len(receipt.rejected)),
         ):
-            if count:
-                self._executions.labels(verdict).inc(count)
+            self._counters["executions"].labels(verdict).inc(count)
 
     def answered(self, response: SuggestResponse) -> None:
         """Count an answer of `/suggest`."""
         self._suggest_duration.observe(response.took_ms / 1000)
         if response.abstained:
-            self._answers.labels("abstained").inc()
-            self._abstentions.labels(response.pattern.category).inc()
-        else:
-            self._answers.labels("suggested").inc()
+            self._count("suggest_abstentions", response.pattern.category)
+        self._count("suggest_answers", "abstained" if response.abstained else "suggested")
         for suggestion in response.suggestions:
-            self._suggestions.labels(suggestion.action).inc()
+            self._count("suggestions", suggestion.action)
 
     def reported(self, suggestion_id: str, report: OutcomeReport) -> None:
         """Count an outcome of a suggestion, unless the execution that it tells of has said it."""
         if self._is_first_word(suggestion_id, report.execution_id):
-            self._repairs.labels("report", report.outcome).inc()
+            self._count("repairs", "report", report.outcome)
 
     def failed(self, store: Store, error: Exception) -> None:
         """Count what a store could not do."""
         self._store_errors.labels(store, kind_of(type(error))).inc()
+
+    def _count(self, name: str, *labels: str) -> None:
+        self._counters[name].labels(*labels).inc()
 
     def _is_first_word(self, suggestion_id: str, execution_id: str) -> bool:
         """Whether this outcome was not reported before, by itself or by its execution."""
