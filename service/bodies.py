@@ -1,20 +1,18 @@
 """Bodies of requests: media type, bytes, JSON, model; each fault names its cure.
 
 The fast parser refuses a whole body for one NaN, one lone surrogate, one value nested 200 deep. A
-batch may not lose its good records to a bad one, so such a body is read again element by element;
-what cannot be held becomes a value that validation rejects by itself. A key that stands twice in an
-object counts with its last value, as in most parsers.
+batch may not lose its good records to a bad one, so such a body is read again by a patient parser,
+and validation rejects what cannot be held by itself; only some 1,000 levels refuse the whole. A key
+that stands twice in an object counts with its last value, as in most parsers.
 
 FastAPI reads and validates bodies; `JsonRoute` gives it these bytes and these values.
 """
 
 import json
-import re
 import zlib
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Annotated, Any, Final, TypeAlias, TypeVar
-from uuid import uuid4
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from fastapi import Depends, Request, Response
 from fastapi.routing import APIRoute
@@ -35,26 +33,14 @@ from service.errors import (
 )
 
 
-class TooDeep:
-    """Stands for a value nested so deep that no parser here reads it."""
-
-    message: Final = f"is nested deeper than {MAX_DEPTH} levels"
-
-
-TOO_DEEP: Final = TooDeep()
-_BRACKETS_AND_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+"|\[++|\{++|\]++|\}++|"', re.DOTALL)
-_MARK = f"too deep {uuid4()}"
-"""Stands in a text for an element that no parser reads."""
-
-
 def parse_json(body: bytes, *, max_elements: int = MAX_BATCH) -> object:
     """The value of a JSON text in UTF-8.
 
     NaN, infinities and lone surrogates come through, for validation to name them with their place.
-    What is nested too deep for a parser is `TOO_DEEP`: the whole, or an element of a list.
 
     Raises:
         MalformedJsonError: not JSON; the message gives line and column.
+        InvalidProblemError: it is nested so deep that no parser reads it.
         TooLargeProblemError: a top-level list of more than `max_elements`.
     """
     try:
@@ -76,43 +62,16 @@ def _read_patiently(body: bytes) -> object:
         raise MalformedJsonError(
             f"the body is not UTF-8 text: byte {error.start} does not fit; send JSON in UTF-8"
         ) from None
-    decoder = json.JSONDecoder(parse_int=_integer)
     try:
-        try:
-            return decoder.decode(text)
-        except RecursionError:
-            value = decoder.decode(_without_depths(text))
+        return json.loads(text, parse_int=_integer)
+    except RecursionError:
+        raise InvalidProblemError(
+            f"the body is nested deeper than {MAX_DEPTH} levels; nothing was stored"
+        ) from None
     except json.JSONDecodeError as error:
         raise MalformedJsonError(
             f"malformed JSON at line {error.lineno}, column {error.colno}: {error.msg}"
         ) from None
-    if isinstance(value, list):
-        return [TOO_DEEP if each == _MARK else each for each in value]
-    return TOO_DEEP if value == _MARK else value
-
-
-def _without_depths(text: str) -> str:
-    """The text with a mark for each value nested too deep; in a list, for each such element."""
-    outside = int(text.lstrip()[:1] == "[")
-    pieces: list[str] = []
-    depth = kept = begun = deepest = 0
-    for token in _BRACKETS_AND_STRINGS.finditer(text):
-        run, at = token[0], token.start()
-        if run[0] in "[{":
-            if depth <= outside:
-                begun, deepest = at + outside - depth, 0
-            depth += len(run)
-            deepest = max(deepest, depth)
-        elif run[0] in "]}":
-            if deepest > MAX_DEPTH and depth - len(run) <= outside < depth:
-                pieces += [text[kept:begun], json.dumps(_MARK)]
-                kept = at + depth - outside
-            depth -= len(run)
-        elif run == '"':
-            raise json.JSONDecodeError("Unterminated string", text, at)
-    if depth > 0:
-        raise json.JSONDecodeError("The body ends inside a value", text, len(text))
-    return "".join([*pieces, text[kept:]])
 
 
 def _integer(digits: str) -> int | float:
@@ -172,8 +131,6 @@ async def parsed(body: bytes, how: Callable[[bytes], ResultT]) -> ResultT:
 
 def _value(body: bytes, *, model: Any) -> Any:
     value = parse_json(body)
-    if isinstance(value, TooDeep):
-        raise InvalidProblemError(f"the body {value.message}")
     if model is None:
         return value  # for FastAPI to validate
     try:
@@ -228,8 +185,6 @@ def parse_records(body: bytes) -> Records:
     value = parse_json(body)
     if isinstance(value, list):
         return [_record(index, record) for index, record in enumerate(value)]
-    if isinstance(value, TooDeep):
-        raise InvalidProblemError(f"the body {value.message}")
     if not isinstance(value, dict):
         raise InvalidProblemError(
             "the body must be an execution (an object) or a list of executions"
@@ -241,8 +196,6 @@ def parse_records(body: bytes) -> Records:
 
 
 def _record(index: int, value: object) -> Execution | Rejection:
-    if isinstance(value, TooDeep):
-        return Rejection(index=index, message=f"the record {value.message}")
     if not isinstance(value, dict):
         return Rejection(index=index, message="the record must be a JSON object")
     try:

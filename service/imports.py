@@ -31,7 +31,7 @@ from ingest.formats.openai_chat import read_transcript
 from ingest.formats.otlp.reading import is_same_span, read_json
 from ingest.formats.otlp.spans import OtlpError
 from ingest.intake import InvalidExecutionError, check_time
-from service.bodies import TooDeep, parse_json
+from service.bodies import parse_json
 from service.errors import ProblemError, safe_message
 from service.packing import ReadBy
 
@@ -133,12 +133,9 @@ def _value_of(raw: bytes | None, too_large: str) -> object:
     if raw is None:
         raise _BadPieceError(too_large)
     try:
-        value = parse_json(raw.removeprefix(_BOM), max_elements=_ANY_NUMBER)
+        return parse_json(raw.removeprefix(_BOM), max_elements=_ANY_NUMBER)
     except ProblemError as error:
         raise _BadPieceError(error.message) from None
-    if isinstance(value, TooDeep):
-        raise _BadPieceError(value.message)
-    return value
 
 
 class _BadPieceError(ValueError):

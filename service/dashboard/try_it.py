@@ -24,7 +24,7 @@ from mongo.errors import StoreError
 from mongo.records import ToolKey
 from retrieval.index.protocol import VectorIndexError
 from retrieval.log import executions
-from service.bodies import TooDeep, parse_json
+from service.bodies import parse_json
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.look import Look, Shown
@@ -204,12 +204,9 @@ def _from_pasted(text: str) -> SuggestRequest:
 
 def _parsed(name: str, text: str) -> object:
     try:
-        value = parse_json(text.encode("utf-8", "surrogatepass"))
+        return parse_json(text.encode("utf-8", "surrogatepass"))
     except ProblemError as error:
         raise FaultyFormError({name: safe_message(error.message)}) from error
-    if isinstance(value, TooDeep):
-        raise FaultyFormError({name: value.message})
-    return value
 
 
 async def _filled_in(look: Look) -> Texts:

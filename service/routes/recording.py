@@ -22,11 +22,12 @@ from ingest.formats.otlp.wire import success_json, success_protobuf
 from retrieval.log import execution
 from retrieval.log import executions as stored_executions
 from retrieval.parameters import is_large
-from service.bodies import RecordsBody, TooDeep, gunzip, parse_json, unsupported, whole_body
+from service.bodies import RecordsBody, gunzip, parse_json, unsupported, whole_body
 from service.context import Context
 from service.errors import (
     PROTOBUF,
     TRACES,
+    InvalidProblemError,
     MalformedJsonError,
     NotFoundProblemError,
     ProblemError,
@@ -212,7 +213,7 @@ def _json(body: bytes) -> object:
             f"more than {_MAX_JSON_CONTAINERS:,} objects and lists, or {_MAX_JSON_MEMBERS:,} "
             f"values, in one request; nothing was stored, send fewer spans at a time, or {PROTOBUF}"
         )
-    value = parse_json(body)
-    if isinstance(value, TooDeep):
-        raise ProblemError(400, "malformed_traces", f"the body {value.message}")
-    return value
+    try:
+        return parse_json(body)
+    except InvalidProblemError as error:
+        raise ProblemError(400, "malformed_traces", error.message) from None

@@ -126,8 +126,8 @@ NEVER_VALID: dict[str, tuple[Spoil, tuple[str, ...]]] = {
     "nesting 200 deep": (
         lambda r: literal(r | {"parameters": {"x": "@"}}, '{"a":' * 200 + "1" + "}" * 200),
         ("parameters", "nested deeper than 100")),
-    "nesting 100,000 deep": (
-        lambda r: literal(r | {"parameters": {"x": "@"}}, "[" * 100_000 + "]" * 100_000),
+    "nesting 400 deep": (
+        lambda r: literal(r | {"parameters": {"x": "@"}}, "[" * 400 + "]" * 400),
         ("nested deeper than 100",)),
     "a lone surrogate": (
         lambda r: literal(r | {"parameters": {"x": "@"}}, '"\\ud800"'), ("x", "surrogate")),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.bodies import TOO_DEEP, parse_json
+from service.bodies import parse_json
 from service.errors import MalformedJsonError
 
 JSON = st.recursive(
@@ -29,16 +29,14 @@ def test_clean_json_reads_as_the_standard_parser_reads_it(value: Any) -> None:
 def test_a_bad_element_leaves_its_neighbours_as_they_are(
     values: list[Any], at: int, indent: int | None
 ) -> None:
-    """Around a NaN and a value too deep for any parser, every element reads as it was written."""
+    """Around a NaN, every element reads as it was written."""
     texts = [json.dumps(value, indent=indent) for value in values]
-    texts[at:at] = ["NaN", "[" * 50_000 + '"]"' + "]" * 50_000]
+    texts[at:at] = ["NaN"]
     read = parse_json(f" [ {' , '.join(texts)} ] ".encode())
     assert isinstance(read, list)
     at = min(at, len(values))
-    nan, deep = read[at : at + 2]
-    assert math.isnan(nan)
-    assert deep is TOO_DEEP
-    assert read[:at] + read[at + 2 :] == values
+    assert math.isnan(read[at])
+    assert read[:at] + read[at + 1 :] == values
 
 
 @given(st.binary(max_size=60))
