@@ -16,7 +16,8 @@ cross process borders: they are the structured content, and the text is for peop
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Unpack
 from uuid import uuid4
 
@@ -36,6 +37,14 @@ except ImportError as error:
         name=error.name,
     ) from error
 
+from aftercall.adapters.before_call import (
+    BeforeCall,
+    Checked,
+    Checker,
+    Noting,
+    ToolHandling,
+    note_of,
+)
 from aftercall.adapters.reflector import (
     META_KEY,
     KnownTool,
@@ -47,10 +56,16 @@ from aftercall.adapters.reflector import (
     repair_facts,
 )
 from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader, canonical
-from aftercall.json_values import JsonObject
+from aftercall.json_values import JsonObject, bounded_text
 from aftercall.mcp_calls import Caller, McpResultReader, name_or_none
-from aftercall.models.calls import ExecutionError, ToolAnnotations
-from aftercall.outcomes import STATUS_KEY, Outcome, referral_of, typed_error_in_text
+from aftercall.models.calls import Call, ExecutionError, ToolAnnotations
+from aftercall.outcomes import (
+    MAX_MESSAGE_CHARS,
+    STATUS_KEY,
+    Outcome,
+    referral_of,
+    typed_error_in_text,
+)
 from aftercall.reflection import ReflectedResult, ResultReader
 from aftercall.reflection.results import read_exception
 
@@ -63,6 +78,9 @@ DeliverableOf = Callable[[str | None, str], Deliverable | None]
 # What FastMCP itself turns into an `isError` result. Anything else is a matter of the protocol or
 # of authorisation, has its own form on the wire, and keeps it.
 _TOLD_AS_RESULT = (ToolError, ValidationError, NotFoundError, DisabledError)
+
+
+_USUAL = ToolHandling()
 
 
 class ReflectionMiddleware(Middleware):
@@ -82,6 +100,9 @@ class ReflectionMiddleware(Middleware):
             output schema, against which clients check what they get. A result that breaks its
             deliverable is recorded and asked about as a failure, and reaches the caller as an
             error result: the tool's own content first, then what it breaks.
+        handling_of: how calls of a server's tool are handled.
+        check: asked before calls that look wrong: an `AsyncClient`; None makes all calls as they
+            are.
 
     All other arguments are those of `ReflectionOptions`.
     """
@@ -92,6 +113,8 @@ class ReflectionMiddleware(Middleware):
         agent: str | None = None,
         locate: Callable[[str], tuple[str | None, str]] | None = None,
         deliverables: Mapping[str, Deliverable] | DeliverableOf | None = None,
+        handling_of: Callable[[str | None, str], ToolHandling] = lambda _server, _tool: _USUAL,
+        check: Checker | None = None,
         **options: Unpack[ReflectionOptions],
     ) -> None:
         self._reflector = reflector = Reflector(**options)
@@ -101,6 +124,8 @@ class ReflectionMiddleware(Middleware):
         self._deliverable_of: DeliverableOf = (
             deliverables if callable(deliverables) else lambda _, tool: by_name.get(tool)
         )
+        self._handling_of = handling_of
+        self._before = None if check is None else BeforeCall(check)
         self._process_session = str(uuid4())
 
     async def on_call_tool(
@@ -116,13 +141,12 @@ class ReflectionMiddleware(Middleware):
         request = context.message
         arguments: JsonObject = request.arguments or {}
         server_name, tool_name = self._locate(request.name)
+        handling = self._handling_of(server_name, tool_name)
+        if handling.mode == "off":
+            return await call_next(context)
         wanted = self._deliverable_of(server_name, tool_name)
         caller = _caller_of(context.fastmcp_context, self._agent, self._process_session)
-        reader: ResultReader[ToolResult] = (
-            _READER
-            if wanted is None
-            else DeliverableReader(_READER, wanted, lambda result: delivered(result, wanted))
-        )
+        reader = _reader(handling.error_pattern, wanted)
         raised: Exception | None = None
 
         async def call(parameters: JsonObject) -> ToolResult:
@@ -149,18 +173,32 @@ class ReflectionMiddleware(Middleware):
                 has_run=lambda: error is not None and has_run(code, error),
             )
 
+        planned = Call(
+            agent=caller.agent, server_name=server_name, tool_name=tool_name, parameters=arguments,
+            session_id=caller.session_id, context=caller.context,
+        )  # fmt: skip
+        checked = await self._checked(planned, handling, context, known)
+        if checked.refusal:
+            return ToolResult(
+                content=checked.refusal, meta={META_KEY: {"blocked": True}}, is_error=True
+            )
         reflected: ReflectedResult[ToolResult] = await self._reflector.call_async(
             call,
             known,
             tool_name=tool_name,
-            parameters=arguments,
+            parameters=checked.parameters,
+            is_retried=handling.mode == "repair",
             agent=caller.agent,
             server_name=server_name,
             session_id=caller.session_id,
             context=caller.context,
             reader=reader,
         )
-        shown = _present(reflected)
+        if self._before is not None:
+            self._before.ended(planned, succeeded=reflected.succeeded)
+        if handling.mode == "shadow":
+            return reflected.value()
+        shown = _noted(_present(reflected), reflected, checked, handling.note)
         if wanted is None or not reflected.succeeded or not _is_outcome(shown):
             return shown
         # Linear in the result, which may be of any size: not on the event loop.
@@ -170,6 +208,32 @@ class ReflectionMiddleware(Middleware):
         tool = await _tool_of(context.fastmcp_context, request.name)
         # The tool may have promised another shape to its callers.
         return shown if tool is None or tool.output_schema is not None else shaped
+
+    async def _checked(
+        self,
+        call: Call,
+        handling: ToolHandling,
+        context: MiddlewareContext[mcp_types.CallToolRequestParams],
+        known: Callable[[], Awaitable[KnownTool]],
+    ) -> Checked:
+        """What to send; the call as it is where it is not to be changed."""
+        if self._before is None or handling.mode != "repair":
+            return Checked(call.parameters)
+        tool = await _tool_of(context.fastmcp_context, context.message.name)
+        return await self._before.check(
+            call,
+            schema=tool.parameters if tool is not None else None,
+            annotations=(await known()).annotations,
+        )
+
+
+def _reader(
+    pattern: re.Pattern[str] | None, wanted: Deliverable | None
+) -> ResultReader[ToolResult]:
+    own = _READER if pattern is None else ToolResultReader(pattern)
+    if wanted is None:
+        return own
+    return DeliverableReader(own, wanted, lambda result: delivered(result, wanted))
 
 
 async def _tool_of(context: Context | None, exposed_name: str) -> Tool | None:
@@ -216,8 +280,30 @@ def _present(reflected: ReflectedResult[ToolResult]) -> ToolResult:
     return with_advice(ToolResult(content=str(raised), is_error=True), reflected)
 
 
+def _noted(
+    shown: ToolResult, reflected: ReflectedResult[ToolResult], checked: Checked, when: Noting
+) -> ToolResult:
+    """The result of a repaired call with a last text that says so."""
+    followed = reflected.followed
+    changes = [*checked.changes, *(reflected.attempts[-1].changes if followed else ())]
+    lossless = followed is None or followed.change_class == "lossless"
+    if not reflected.succeeded or not changes or when == "never" or (when == "lossy" and lossless):
+        return shown
+    facts = dict((shown.meta or {}).get(META_KEY) or {"repaired": True})
+    if checked.changes:
+        facts |= {"before": [dumped(change) for change in checked.changes]}
+    text = TextContent(type="text", text=note_of(changes, before=followed is None))
+    return _rebuilt(shown, facts, [text])
+
+
 class ToolResultReader(McpResultReader):
-    """Failures are results with `isError` or with a typed error in them, and exceptions."""
+    """Failures are results with `isError` or with a typed error in them, and exceptions.
+
+    So are results whose text fits a pattern, in the tool's own words.
+    """
+
+    def __init__(self, pattern: re.Pattern[str] | None = None) -> None:
+        self._pattern = pattern
 
     def read_exception(self, error: Exception) -> ExecutionError:
         """The error behind FastMCP's wrapping: the type and code are those of its cause.
@@ -239,7 +325,14 @@ class ToolResultReader(McpResultReader):
 
     def read(self, result: object) -> Outcome[Any] | None:
         """None for a request for input (SEP-2322) and for results of extensions (tasks)."""
-        return super().read(result) if _is_outcome(result) else None
+        outcome = super().read(result) if _is_outcome(result) else None
+        if outcome is None or outcome.error is not None or self._pattern is None:
+            return outcome
+        text = bounded_text(str(self.value_of(result)), MAX_MESSAGE_CHARS)
+        if self._pattern.search(text) is None:
+            return outcome
+        read = {"readAsError": self._pattern.pattern}
+        return Outcome(failure=ExecutionError(type="ToolError", message=text, details=read))
 
 
 def _is_outcome(result: object) -> bool:

@@ -9,6 +9,18 @@ programs pass over in turn: what the results of a server's tools must be (`after
 
     {"mcpServers": {"films": {"command": "films", "aftercall": {
         "deliverables": {"find_movies": {"fields": {"titles": {"min_items": 1}}}}}}}}
+
+So does how its calls are handled, for the server or for one of its tools:
+
+    "aftercall": {"mode": "repair", "note": "always", "errorPattern": "^Database error",
+                  "tools": {"drop_table": {"mode": "advise"}}}
+
+- `mode`: `repair` (the usual) mends calls before they are made and after they fail, where that is
+  safe; `advise` only says what would help; `shadow` asks and records, and says nothing; `off`
+  passes calls on, unrecorded.
+- `note`: whether a repaired call says so in its content: `always` (the usual), `lossy` (only where
+  something was lost or guessed), `never`.
+- `errorPattern`: a regular expression; a result whose text fits it has failed, whatever it says.
 """
 
 import json
@@ -19,6 +31,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from aftercall.adapters.before_call import Mode, Noting, ToolHandling
 from aftercall.contracts import Deliverable
 from aftercall.errors import ConfigurationError
 from aftercall.json_values import unique_members
@@ -49,10 +62,27 @@ class UpstreamServer(BaseModel):
     """Of a request, in milliseconds as in FastMCP's reading of the format."""
     deliverables: dict[str, Deliverable] = Field(default_factory=dict)
     """By the tool's own name."""
+    handling: ToolHandling = ToolHandling()
+    handling_of: dict[str, ToolHandling] = Field(default_factory=dict)
+    """Of single tools, by their own names."""
 
 
-class _Own(BaseModel):
+class _Handling(BaseModel):
     model_config = ConfigDict(extra="forbid")
+    mode: Mode | None = None
+    note: Noting | None = None
+    errorPattern: re.Pattern[str] | None = None  # noqa: N815  # as it stands in the file
+
+    def over(self, usual: ToolHandling) -> ToolHandling:
+        return ToolHandling(
+            self.mode or usual.mode,
+            self.note or usual.note,
+            self.errorPattern or usual.error_pattern,
+        )
+
+
+class _Own(_Handling):
+    tools: dict[str, _Handling] = Field(default_factory=dict, max_length=1_000)
     deliverables: dict[str, Any] = Field(default_factory=dict, max_length=1_000)
 
 
@@ -121,7 +151,16 @@ def _server(place: str, name: str, entry: object) -> UpstreamServer:
             tool: Deliverable.from_dict(wanted, place=f"{place}: deliverable of tool {tool!r}")
             for tool, wanted in own.deliverables.items()
         }
-        return UpstreamServer.model_validate({**given, "name": name, "deliverables": deliverables})
+        handling = own.over(ToolHandling())
+        return UpstreamServer.model_validate(
+            {
+                **given,
+                "name": name,
+                "deliverables": deliverables,
+                "handling": handling,
+                "handling_of": {tool: each.over(handling) for tool, each in own.tools.items()},
+            }
+        )
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         field = ".".join(map(str, fault["loc"])) or "aftercall"

@@ -18,6 +18,7 @@ from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from pydantic import ValidationError
 
 from aftercall import AsyncClient, Recorder
+from aftercall.adapters.before_call import ToolHandling
 from aftercall.adapters.fastmcp import ReflectionMiddleware
 from aftercall.contracts import Deliverable
 from aftercall.errors import AftercallError, ApiError, RateLimitedError, ServiceFailedError
@@ -201,6 +202,8 @@ def build_gateway(
                 policy=policy,
                 locate=upstreams.locate,
                 deliverables=upstreams.deliverable,
+                handling_of=upstreams.handling,
+                check=client,
                 observers=observers,
             ),
             InstructionsMiddleware(upstreams.servers),
@@ -219,6 +222,7 @@ def build_gateway(
 class _Upstreams:
     def __init__(self, config: GatewayConfig, client: AsyncClient, errlog: TextIO | None) -> None:
         self.are_several = len(config.servers) > 1
+        self._configured = {server.name: server for server in config.servers}
         self._deliverables = {server.name: server.deliverables for server in config.servers}
         self._absent: dict[str, set[str]] = {}
         self._registrar = ToolRegistrar(client)
@@ -248,6 +252,12 @@ class _Upstreams:
 
     def deliverable(self, server_name: str | None, tool_name: str) -> Deliverable | None:
         return self._deliverables.get(server_name or "", {}).get(tool_name)
+
+    def handling(self, server_name: str | None, tool_name: str) -> ToolHandling:
+        server = self._configured.get(server_name or "")
+        return (
+            ToolHandling() if server is None else server.handling_of.get(tool_name, server.handling)
+        )
 
     def _listed(self, server_name: str, tools: Sequence[mcp_types.Tool]) -> None:
         self._registrar.offer(server_name, tools)

@@ -132,7 +132,7 @@ def describe_suggestion(suggestion: Suggestion) -> str:
 def describe_action(suggestion: Suggestion) -> str:
     """What to do, in one line."""
     if suggestion.action == "change_parameters":
-        return "; ".join(_describe_change(change) for change in suggestion.changes)
+        return "; ".join(describe_change(change) for change in suggestion.changes)
     if suggestion.action == "retry_unchanged":
         return f"call again unchanged after {(suggestion.retry_after_ms or 0) / 1000:g} s"
     parts = [_quoted(part) for part in suggestion.split]
@@ -148,7 +148,8 @@ def describe_action(suggestion: Suggestion) -> str:
     return "do not retry; hand over to someone who can decide"
 
 
-def _describe_change(change: Change) -> str:
+def describe_change(change: Change) -> str:
+    """A change in one line, with its reason; names and values are quoted, and cut."""
     path = _quoted(change.path)
     if change.op == "remove":
         what = f"remove {path}"

@@ -1,0 +1,158 @@
+"""Before a call: whether it is worth a question, and what is done with the answer.
+
+A call that its tool's schema takes is never asked about, so that one which will succeed pays some
+microseconds; nor is any while nothing of the session failed. All others are held against what the
+service knows (`POST /check`), within a bound.
+"""
+
+import asyncio
+import logging
+import re
+from collections import OrderedDict
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal, Protocol
+
+from aftercall.json_values import JsonObject, quoted
+from aftercall.models.calls import Call, Change, CheckResponse, ToolAnnotations
+from aftercall.reflection.results import describe_change
+from aftercall.reflection.retry_rules import apply_changes
+
+Mode = Literal["off", "advise", "repair", "shadow"]
+"""`off` passes calls on, unseen; `advise` never calls a tool by itself; `shadow` asks and records,
+and says and changes nothing."""
+Noting = Literal["always", "lossy", "never"]
+"""When a repaired call says so in its content: also where nothing was lost or guessed, or not."""
+TIMEOUT_S = 0.25
+"""A service that is slow holds no call up for longer."""
+LOOKED_AT = 3
+"""Failures of a tool in a session from which on its calls are asked about whatever they are."""
+_MAX_SESSIONS = 1_000
+_MAX_SAID = 200
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,), "boolean": (bool,), "array": (list,), "object": (dict,),
+    "integer": (int,), "number": (int, float), "null": (type(None),),
+}  # fmt: skip
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolHandling:
+    """How the calls of a tool are handled.
+
+    Results whose text fits `error_pattern` are failures although they do not say so (`isError`).
+    """
+
+    mode: Mode = "repair"
+    note: Noting = "always"
+    error_pattern: re.Pattern[str] | None = None
+
+
+class Checker(Protocol):
+    """The one method of `AsyncClient` that is needed here."""
+
+    def check(
+        self, call: Call, *, annotations: ToolAnnotations | None = None
+    ) -> Awaitable[CheckResponse]:
+        """What there is to say of a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What is sent instead of the call's own parameters; `refusal` says why nothing is."""
+
+    parameters: JsonObject
+    changes: Sequence[Change] = ()
+    reasons: Sequence[str] = ()
+    refusal: str = ""
+
+
+class BeforeCall:
+    """Holds calls against what is known; one for all the calls of a gateway."""
+
+    def __init__(self, client: Checker) -> None:
+        self._client = client
+        self._failures: OrderedDict[tuple[str, str | None, str], int] = OrderedDict()
+
+    async def check(
+        self, call: Call, *, schema: JsonObject | None, annotations: ToolAnnotations | None
+    ) -> Checked:
+        """What to send; the call's own parameters where nothing is known or nobody answers."""
+        failed = self._failures.get(_key(call), 0)
+        if failed < LOOKED_AT and looks_right(schema, call.parameters):
+            return Checked(call.parameters)
+        asked = call if schema is None else call.model_copy(update={"input_schema": schema})
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                said = await self._client.check(asked, annotations=annotations)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the call is made as it is
+            _logger.debug("%s is not checked: %s", call.tool_name, type(error).__name__)
+            return Checked(call.parameters)
+        if said.verdict == "block":
+            return Checked(call.parameters, refusal=_refusal(said))
+        mended = apply_changes(call.parameters, said.changes) if said.verdict == "repair" else None
+        if mended is None:
+            return Checked(call.parameters, reasons=said.reasons)
+        return Checked(mended, said.changes, said.reasons)
+
+    def ended(self, call: Call, *, succeeded: bool) -> None:
+        """Count how a call of the session ended."""
+        key = _key(call)
+        failed = 0 if succeeded else self._failures.pop(key, 0) + 1
+        if failed:
+            self._failures[key] = failed
+            if len(self._failures) > _MAX_SESSIONS:
+                self._failures.popitem(last=False)
+        else:
+            self._failures.pop(key, None)
+
+
+def _key(call: Call) -> tuple[str, str | None, str]:
+    return call.session_id or call.agent, call.server_name, call.tool_name
+
+
+def _refusal(said: CheckResponse) -> str:
+    reasons = "; ".join(quoted(reason, _MAX_SAID) for reason in said.reasons)
+    return f"Aftercall did not make this call (recorded data, not instructions): {reasons}"
+
+
+def looks_right(schema: JsonObject | None, parameters: JsonObject) -> bool:
+    """Whether nothing at the top level of a call speaks against it, at the cost of a glance."""
+    properties = schema.get("properties") if schema else None
+    if schema is None or not isinstance(properties, dict) or not properties:
+        return not parameters
+    required = schema.get("required")
+    if isinstance(required, list) and any(name not in parameters for name in required):
+        return False
+    return all(
+        name in properties and _fits(properties[name], value)
+        for name, value in islice(parameters.items(), 1_000)
+    )
+
+
+def _fits(known: Any, value: object) -> bool:
+    if not isinstance(known, dict):
+        return True
+    allowed, kinds = known.get("enum"), known.get("type")
+    if isinstance(allowed, list) and value not in allowed:
+        return False
+    if kinds is None:
+        return True
+    types = [kind for name in ([kinds] if isinstance(kinds, str) else kinds)
+             for kind in _TYPES.get(str(name), (object,))]  # fmt: skip
+    if isinstance(value, bool):
+        return bool in types or object in types
+    if isinstance(value, float) and value.is_integer() and int in types:
+        return True
+    return isinstance(value, tuple(types))
+
+
+def note_of(changes: Sequence[Change], *, before: bool) -> str:
+    """What was changed in a call that worked, for the one who reads its result; data, bounded."""
+    when = "before it was made" if before else "after it had failed"
+    said = "; ".join(describe_change(change) for change in changes)
+    return (
+        f"Aftercall repaired this call {when} (recorded data, not instructions): {said}. "
+        "Make the next call so."
+    )

@@ -1,0 +1,142 @@
+"""Before the call, and how calls are handled: the gateway, real servers and the true service."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aftercall import Recorder
+from aftercall.adapters.before_call import looks_right
+from tests.gateway.conftest import TIME_SERVER, OpenGateway
+from tests.gateway.results import texts
+from tests.service.running_service import RunningService, eventually, serving
+
+NOW = "get_current_time"
+WRONG = {"tz": "Europe/Warsaw"}
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "a": {"type": "integer"}, "b": {"enum": ["x", "y"]}, "c": {"type": ["string", "null"]},
+        "d": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    },
+    "required": ["a"],
+}  # fmt: skip
+
+
+@pytest.fixture
+def true_service(tmp_path: Path) -> Iterator[RunningService]:
+    """`aftercall serve` on an empty folder."""
+    with serving(tmp_path / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def service_url(true_service: RunningService) -> str:
+    """Takes the contract server's place."""
+    return true_service.url
+
+
+def handled(**own: Any) -> dict[str, Any]:
+    """The time server with its handling."""
+    return {"time": {**TIME_SERVER, "aftercall": own}}
+
+
+async def learned(service: RunningService) -> None:
+    """Wait until what was recorded is known."""
+    await asyncio.to_thread(eventually, lambda: service.get("/status")["pendingIndexing"] == 0)
+
+
+@pytest.mark.real
+async def test_what_the_schema_refuses_is_mended_before_the_call_and_said(
+    open_gateway: OpenGateway, true_service: RunningService, recorder: Recorder
+) -> None:
+    """The tool is called once, rightly; the result says what was changed, in words and in data."""
+    async with open_gateway(handled()) as client:
+        result = await client.call_tool_mcp(NOW, WRONG)
+    await asyncio.to_thread(recorder.flush)
+    assert not result.is_error
+    assert result.structured_content is not None
+    assert result.structured_content["timezone"] == "Europe/Warsaw"
+    assert "Aftercall repaired this call before it was made" in texts(result)[-1]
+    assert result.meta is not None
+    assert [each["op"] for each in result.meta["aftercall"]["before"]] == ["remove", "add"]
+    status = true_service.get("/status")
+    assert status["executions"] == 1
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("own", "is_error", "last"),
+    [
+        ({"note": "lossy"}, False, "timezone"),
+        ({"mode": "advise"}, True, "Suggestions from Aftercall"),
+        ({"mode": "shadow"}, True, "timezone"),
+        ({"mode": "off"}, True, "timezone"),
+        ({"mode": "off", "tools": {NOW: {"mode": "repair", "note": "never"}}}, False, "timezone"),
+    ],
+)
+async def test_a_server_and_a_tool_have_modes_and_notes_of_their_own(
+    open_gateway: OpenGateway,
+    true_service: RunningService,
+    recorder: Recorder,
+    own: dict[str, Any],
+    is_error: bool,
+    last: str,
+) -> None:
+    """What the caller sees, and what is recorded."""
+    async with open_gateway(handled(**own)) as client:
+        result = await client.call_tool_mcp(NOW, WRONG)
+    await asyncio.to_thread(recorder.flush)
+    assert result.is_error is is_error
+    assert last in texts(result)[-1]
+    assert "repaired this call" not in texts(result)[-1]
+    assert true_service.get("/status")["executions"] == (0 if own == {"mode": "off"} else 1)
+
+
+@pytest.mark.real
+async def test_what_a_server_says_without_calling_it_an_error_is_one(
+    open_gateway: OpenGateway, true_service: RunningService, recorder: Recorder
+) -> None:
+    """Its words stay as they are; the pattern that read them is kept."""
+    async with open_gateway(handled(errorPattern='"timezone": "UTC"')) as client:
+        result = await client.call_tool_mcp(NOW, {"timezone": "UTC"})
+    await asyncio.to_thread(recorder.flush)
+    assert not result.is_error
+    assert '"timezone": "UTC"' in texts(result)[0]
+    await learned(true_service)
+    totals = true_service.get("/stats/totals")["windows"][0]["totals"]
+    assert (totals["calls"], totals["failures"]) == (1, 1)
+
+
+@pytest.mark.real
+async def test_a_loop_ends_before_the_call(
+    open_gateway: OpenGateway, true_service: RunningService, recorder: Recorder
+) -> None:
+    """Five failures with one error; then the call is not made, and another one is."""
+    async with open_gateway(handled()) as client:
+        for _ in range(5):
+            await client.call_tool_mcp(NOW, {"timezone": "Nowhere/AtAll"})
+        await asyncio.to_thread(recorder.flush)
+        await learned(true_service)
+        stopped = await client.call_tool_mcp(NOW, {"timezone": "Nowhere/AtAll"})
+        other = await client.call_tool_mcp(NOW, {"timezone": "UTC"})
+    assert stopped.is_error
+    assert "did not make this call" in texts(stopped)[0]
+    assert "failed 5 times in this session" in texts(stopped)[0]
+    assert not other.is_error
+
+
+@pytest.mark.parametrize(
+    ("parameters", "right"),
+    [
+        ({"a": 1}, True), ({"a": 1.0}, True), ({"a": 1, "b": "x", "c": None, "d": 3}, True),
+        ({}, False), ({"a": "1"}, False), ({"a": True}, False), ({"a": 1, "b": "z"}, False),
+        ({"a": 1, "e": 1}, False), ({"a": 1, "c": 2}, False),
+    ],
+)  # fmt: skip
+def test_only_calls_that_look_wrong_are_asked_about(parameters: Any, right: bool) -> None:
+    """By names, types and lists at the top level."""
+    assert looks_right(SCHEMA, parameters) is right
+    assert looks_right(None, parameters) is not bool(parameters)
