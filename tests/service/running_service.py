@@ -221,10 +221,16 @@ class ServeProcess:
         return self.process.wait(timeout=30)
 
 
-def aftercall(*arguments: str, environ: dict[str, str] | None = None) -> "subprocess.Popen[str]":
-    """Start the `aftercall` command of this checkout with the hashing embedder."""
+def aftercall(
+    *arguments: str, environ: dict[str, str] | None = None, files: int | None = None
+) -> "subprocess.Popen[str]":
+    """Start the `aftercall` command of this checkout with the hashing embedder.
+
+    It may open `files` files, where that is given.
+    """
+    limited = () if files is None else ("sh", "-c", f'ulimit -n {files}; exec "$@"', "sh")
     return subprocess.Popen(
-        [sys.executable, "-m", "aftercall.cli", *arguments],
+        [*limited, sys.executable, "-m", "aftercall.cli", *arguments],
         cwd=ROOT,
         env={
             **{k: v for k, v in os.environ.items() if not k.startswith("AFTERCALL_")},
@@ -250,12 +256,16 @@ def finished(
 
 @contextmanager
 def serving(
-    data_dir: Path, *arguments: str, environ: dict[str, str] | None = None
+    data_dir: Path,
+    *arguments: str,
+    environ: dict[str, str] | None = None,
+    files: int | None = None,
 ) -> Iterator[ServeProcess]:
     """`aftercall serve` on a free port, ready; killed at the end if it still runs."""
     process = aftercall(
-        "serve", "--port", "0", "--data-dir", str(data_dir), *arguments, environ=environ
-    )
+        "serve", "--port", "0", "--data-dir", str(data_dir), *arguments, environ=environ,
+        files=files,
+    )  # fmt: skip
     # stderr is drained all the time, so that a full pipe never stops the service.
     errors: list[str] = []
     drain = threading.Thread(target=lambda: errors.extend(process.stderr or ()), daemon=True)

@@ -12,8 +12,14 @@ import pytest
 
 from tests.service.running_service import RunningService
 
+_REFUSED = """[checks.negative_data_rejection]
+expected-statuses = [400, 401, 403, 404, 405, 406, 409, 414, 415, 422, 429]
+"""
+"""Schemathesis has no 414 in its list: an address that is too long is refused before it is read."""
+
 
 def fuzz(service: RunningService, folder: Path, *arguments: str) -> None:
+    (folder / "schemathesis.toml").write_text(_REFUSED)
     command = (
         sys.executable, "-m", "schemathesis.cli", "run", f"{service.url}/openapi.json",
         "--continue-on-failure", "--no-color", *arguments,

@@ -17,8 +17,10 @@ from tests.service.running_service import (
     failure,
     hashing_settings,
     running,
+    serving,
 )
 
+ASKED = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
 MANY = {f"parameter{n}": n for n in range(100_000)}
 LISTED = {"type": "object", "properties": {"city": {"enum": [f"city {n}" for n in range(200_000)]}}}
 EITHER = {"properties": {"topK": {"items": {"anyOf": [{"enum": [n]} for n in range(900)]}}}}
@@ -33,8 +35,8 @@ def strict(tmp_path: Path) -> Iterator[RunningService]:
         yield service
 
 
-def connected(service: RunningService) -> socket.socket:
-    parts = urlsplit(service.url)
+def connected(url: str) -> socket.socket:
+    parts = urlsplit(url)
     return socket.create_connection((parts.hostname or "", parts.port or 0), timeout=20)
 
 
@@ -117,14 +119,14 @@ def test_a_tool_of_endless_lists_is_refused(service: RunningService) -> None:
 )
 def test_heads_have_an_end(strict: RunningService, head: bytes, status: int, code: str) -> None:
     """In the form of every error, and the connection is closed."""
-    with connected(strict) as connection:
+    with connected(strict.url) as connection:
         connection.sendall(head)
         assert answer(connection) == (status, code)
 
 
 def test_idle_connections_are_closed(strict: RunningService) -> None:
     """One that asks nothing, and one that sends a blank line now and then."""
-    with connected(strict) as silent, connected(strict) as blank:
+    with connected(strict.url) as silent, connected(strict.url) as blank:
         blank.sendall(b"\r\n")
         assert silent.recv(1) == b""
         assert blank.recv(1) == b""
@@ -132,13 +134,27 @@ def test_idle_connections_are_closed(strict: RunningService) -> None:
 
 def test_too_many_connections_are_told_so(strict: RunningService) -> None:
     """Those that are open are served; further ones hear when to come back, and can, later."""
-    held = [connected(strict) for _ in range(12)]
-    with connected(strict) as further:
-        further.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        assert answer(further) == (503, "busy")
+    crowd(strict.url, 12, 13)
+
+
+def test_files_do_not_run_out(tmp_path: Path) -> None:
+    """A process that may open 300 takes 100 connections, and tells the next ones."""
+    with serving(tmp_path / "data", files=300) as service:
+        crowd(service.url, 100, 110)
+        crowd(service.url, 100, 400)
+
+
+def crowd(url: str, served: int, come: int) -> None:
+    """So many are served, the next one is refused, and once they have gone all is well."""
+    held = [connected(url) for _ in range(served + 1)]
+    held[served].sendall(ASKED)
+    assert answer(held[served]) == (503, "busy")
+    held[served - 1].sendall(ASKED)
+    assert b"200 OK" in held[served - 1].recv(1_000)
+    held += [connected(url) for _ in range(come - served)]
     for each in held:
         each.close()
-    with httpx2.Client(base_url=strict.url) as client:
+    with httpx2.Client(base_url=url) as client:
         eventually(lambda: _is_served(client))
 
 
