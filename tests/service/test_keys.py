@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
+import httpx2
 import pytest
 
 from aftercall import Client, Recorder
@@ -269,3 +270,65 @@ def test_any_change_of_the_audit_is_found(tmp_path: Path, change: str, problem: 
     code, _, told = finished("audit", "--verify", "--noted", head.strip(), *place)
     assert code == 1
     assert problem in told
+
+
+def test_a_browser_signs_in_with_a_key_and_out_again(guarded: RunningService) -> None:
+    """The cookie opens pages only, is no text that anybody could make, and ends with the key."""
+    key = new_key(guarded, "pages", ["read"])
+    with httpx2.Client(base_url=guarded.url) as browser:
+        asked = browser.get("/dashboard/tools")
+        assert (asked.status_code, asked.headers["location"]) == (303, "/dashboard/sign-in")
+        assert 'type="password"' in browser.get("/dashboard/sign-in").text
+        refused = browser.post("/dashboard/sign-in", data={"key": key[:-1]})
+        assert refused.status_code == 401
+        assert key[:-1] not in refused.text
+        given = browser.post("/dashboard/sign-in", data={"key": f" {key}\n"})
+        cookie = given.headers["set-cookie"]
+        assert given.status_code == 303
+        assert {"HttpOnly", "SameSite=strict", "Path=/dashboard"} <= {*cookie.split("; ")}
+        assert key.split("_")[2] not in cookie
+        shown = browser.get("/dashboard/tools")
+        assert shown.status_code == 200
+        assert "Sign out" in shown.text
+        assert browser.get("/dashboard/?workspace=who").status_code == 404
+        assert browser.get("/tools").status_code == 401
+        name, until, signature = browser.cookies["aftercall_session"].split(".")
+        for forged in (f"{name}.{int(until) + 1}.{signature}", f"{name}.{until}.x", f"x.{until}.",
+                       f"{key_id(BOOTSTRAP)}.{until}.{signature}", "", "a.b"):  # fmt: skip
+            headers = {"cookie": f"aftercall_session={forged}"}
+            answer = httpx2.get(f"{guarded.url}/dashboard/tools", headers=headers)
+            assert answer.status_code == 303, forged
+        held = {"cookie": f"aftercall_session={name}.{until}.{signature}"}
+        out = browser.post("/dashboard/sign-out")
+        assert "Max-Age=0" in out.headers["set-cookie"]
+        assert browser.get("/dashboard/").status_code == 303
+        assert httpx2.get(f"{guarded.url}/dashboard/tools", headers=held).status_code == 200
+        with Client(guarded.url, api_key=BOOTSTRAP) as operator:
+            operator.revoke_key(name)
+        assert httpx2.get(f"{guarded.url}/dashboard/tools", headers=held).status_code == 303
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://[::1", "file://"])
+def test_a_page_of_another_site_changes_nothing(service: RunningService, origin: str) -> None:
+    """Without a body too: a form across sites asks no preflight."""
+    headers = {"origin": origin}
+    for method, path in (
+        ("POST", "/namespaces/n/promotion/rollback"), ("DELETE", "/tools/t"), ("POST", "/mcp"),
+        ("POST", "/dashboard/sign-in"), ("POST", "/dashboard/sign-out"), ("POST", "/dashboard/try"),
+    ):  # fmt: skip
+        answer = service.client.request(method, path, headers=headers)
+        assert answer.status_code == 403, path
+        assert answer.json()["error"]["code"] == "origin_not_allowed"
+    own = {"origin": service.url}
+    assert service.client.delete("/tools/t", headers=own).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["[::1].evil.example", "127.0.0.1:80@evil.example", "localhost:80:90", "[localhost]", "",
+     "127.0.0.1/evil", "evil.example", "localhost:", "[::1"],
+)  # fmt: skip
+def test_a_host_that_only_begins_like_ours_is_refused(service: RunningService, host: str) -> None:
+    """The whole header is read, not its beginning."""
+    assert service.client.get("/tools", headers={"host": host}).status_code in (400, 403)
+    assert service.client.get("/tools", headers={"host": "[::1]:80"}).status_code == 200
