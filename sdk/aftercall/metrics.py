@@ -5,9 +5,6 @@ bounded: those who come first get one of their own, for good.
 """
 
 import hashlib
-from bisect import bisect_left
-from collections.abc import Iterable
-from itertools import accumulate
 from threading import Lock
 from typing import Literal
 
@@ -15,10 +12,8 @@ from aftercall.errors import ConfigurationError
 from aftercall.event_sinks import ToolCallEvent, ToolCallResult
 
 try:
-    from prometheus_client import CollectorRegistry, generate_latest
-    from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
+    from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
     from prometheus_client.openmetrics.exposition import generate_latest as generate_open_metrics
-    from prometheus_client.registry import Collector
 except ModuleNotFoundError as error:
     raise ConfigurationError(
         f"metrics need {error.name}; install it with `pip install aftercall[metrics]`"
@@ -62,8 +57,8 @@ def tool_label(tool: str, server_name: str | None = None) -> str:
     return label
 
 
-class ToolCallMetrics(Collector):
-    """Counts tool calls; an `EventSink`, and a collector of its registry. Safe between threads.
+class ToolCallMetrics:
+    """Counts tool calls; an `EventSink`. Safe between threads.
 
     Memory is bounded: at most `max_tools` labels, each of at most 128 characters. All other calls
     are counted under `tool="other"`.
@@ -78,16 +73,30 @@ class ToolCallMetrics(Collector):
         if max_tools < 0:
             raise ValueError(f"max_tools is {max_tools}; it must be 0 or more")
         self._max_tools = max_tools
-        # Both names are on the page from the start: a rate misses the event that it begins with.
-        self._series = {OTHER: _Series(is_measured=True)}
-        self._lock = Lock()
         self.registry = CollectorRegistry() if registry is None else registry
-        self.registry.register(self)
+        self._calls = Counter(
+            "tool_calls",
+            "Tool calls that have ended, by tool and status (ok, error).",
+            ("tool", "status"),
+            registry=self.registry,
+        )
+        self._latency = Histogram(
+            "tool_call_latency_ms",
+            "Latency of tool calls in milliseconds, where it was measured.",
+            ("tool",),
+            registry=self.registry,
+            buckets=BOUNDS_MS,
+        )
+        self._labels: set[str] = set()
+        self._lock = Lock()
+        # Both names are on the page from the start: a rate misses the event that it begins with.
+        self._begin(OTHER)
+        self._latency.labels(OTHER)
 
     @property
     def labels(self) -> int:
         """Tools with a label of their own."""
-        return len(self._series) - 1
+        return len(self._labels) - 1
 
     def observe(
         self,
@@ -100,63 +109,28 @@ class ToolCallMetrics(Collector):
         """Count a call that has ended; a latency that is negative or NaN was not measured."""
         label = tool_label(tool, server_name)
         with self._lock:
-            if label not in self._series and self.labels >= self._max_tools:
-                label = OTHER
-            self._series.setdefault(label, _Series()).observe(status, latency_ms)
+            if label not in self._labels:
+                if self.labels < self._max_tools:
+                    self._begin(label)
+                else:
+                    label = OTHER
+        self._calls.labels(label, status).inc()
+        if latency_ms is not None and latency_ms >= 0:
+            self._latency.labels(label).observe(min(latency_ms, LONGEST_MS))
 
     def emit(self, event: ToolCallEvent) -> None:
         """Take an event; a call counts when its result is known."""
         if isinstance(event, ToolCallResult):
             self.observe(event.tool, event.status, event.latency_ms)
 
-    def collect(self) -> Iterable[Metric]:
-        """The two families, for any encoder of `prometheus_client`."""
-        calls = CounterMetricFamily(
-            "tool_calls",
-            "Tool calls that have ended, by tool and status (ok, error).",
-            labels=["tool", "status"],
-        )
-        latency = HistogramMetricFamily(
-            "tool_call_latency_ms",
-            "Latency of tool calls in milliseconds, where it was measured.",
-            labels=["tool"],
-        )
-        with self._lock:
-            for label, series in self._series.items():
-                for status, count in series.calls.items():
-                    calls.add_metric([label, status], count)
-                if series.is_measured:
-                    buckets = list(zip(_LE, map(float, accumulate(series.buckets)), strict=True))
-                    latency.add_metric([label], buckets, series.sum_ms)
-        return [calls, latency]
-
-    def describe(self) -> Iterable[Metric]:
-        """What a registry asks for before it takes a collector: the same."""
-        return self.collect()
-
     def page(self, *, open_metrics: bool = False) -> bytes:
         """What a scraper reads; without the end of OpenMetrics, so that more can follow."""
         encode = generate_open_metrics if open_metrics else generate_latest
-        return encode(self.registry).removesuffix(b"# EOF\n")
+        lines = encode(self.registry).removesuffix(b"# EOF\n").splitlines(keepends=True)
+        # The moments at which series began are of no use to anybody.
+        return b"".join(line for line in lines if b"_created" not in line.partition(b"{")[0])
 
-
-_LE = (*map(str, BOUNDS_MS), "+Inf")
-
-
-class _Series:
-    """Calls by status and latencies of one label; both statuses, for a share before an error."""
-
-    __slots__ = ("buckets", "calls", "is_measured", "sum_ms")
-
-    def __init__(self, *, is_measured: bool = False) -> None:
-        self.calls: dict[Status, int] = {"error": 0, "ok": 0}
-        self.buckets = [0] * len(_LE)
-        self.sum_ms = 0.0
-        self.is_measured = is_measured
-
-    def observe(self, status: Status, latency_ms: float | None) -> None:
-        self.calls[status] += 1
-        if latency_ms is not None and latency_ms >= 0:
-            self.is_measured = True
-            self.buckets[bisect_left(BOUNDS_MS, latency_ms)] += 1
-            self.sum_ms += min(latency_ms, LONGEST_MS)
+    def _begin(self, label: str) -> None:
+        self._labels.add(label)
+        for status in ("ok", "error"):  # both, so that there is a share before the first error
+            self._calls.labels(label, status)

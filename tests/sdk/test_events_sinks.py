@@ -144,7 +144,7 @@ def open_metrics(_: Path) -> Opened:
 
     def ended() -> list[Ended]:
         found: list[Ended] = []
-        for family in metrics.collect():
+        for family in metrics.registry.collect():
             for sample in family.samples:
                 if sample.name == "tool_calls_total":
                     labels = (sample.labels["tool"], sample.labels["status"])
