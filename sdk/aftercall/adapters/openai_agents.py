@@ -20,7 +20,6 @@ import copy
 import inspect
 import json
 import logging
-import weakref
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias, Unpack
@@ -111,7 +110,6 @@ class ToolReflection:
         self._context = context
         self._annotations = annotations or {}
         self._may_repeat = frozenset(may_repeat)
-        self._runs, self._keys = _Ids(), _Ids()
         self._warned: set[str] = set()
         options["rates"] = self._reflector.rates
         self._calls = CallHooks(reader=_AgentsReader(), **options)
@@ -132,7 +130,7 @@ class ToolReflection:
         read = _AgentsReader().read_exception(error)
         if not isinstance(context, ToolContext):
             return failure_text(read, "")
-        key = self._keys.of(context)
+        key = _id_of(context)
         if not self._calls.is_open(key):  # no hooks are set, so it is begun here
             self.began(context, None)
         ended = await self._calls.post(key=key, error=error) if self._calls.is_open(key) else None
@@ -174,7 +172,7 @@ class ToolReflection:
         group = config.group_id if config is not None else None
         return {
             "agent": self._agent or (agent.name if agent is not None else "unknown"),
-            "session_id": _of(self._session_id, context) or group or self._runs.of(context.usage),
+            "session_id": _of(self._session_id, context) or group or _id_of(context.usage),
             "context": _of(self._context, context),
         }
 
@@ -208,7 +206,7 @@ class ToolReflection:
         function = tool if isinstance(tool, FunctionTool) else None
         if function is not None and isinstance(function.on_invoke_tool, _ReflectingInvoker):
             return  # records itself
-        arguments, key = _json_arguments(context.tool_arguments), self._keys.of(context)
+        arguments, key = _json_arguments(context.tool_arguments), _id_of(context)
         if arguments is None or self._calls.is_open(key):  # the hooks of run and agent are both set
             return
         known = self._known(function)
@@ -218,7 +216,7 @@ class ToolReflection:
         """A call has come to something that is shown to the model; for the hooks."""
         if not isinstance(context, ToolContext) or not isinstance(tool, FunctionTool):
             return
-        key = self._keys.of(context)
+        key = _id_of(context)
         if not self._calls.is_open(key):  # `failure` has recorded it, or there is nothing to record
             return
         policy = _FailurePolicy(tool, context, ours=self.failure)
@@ -388,24 +386,14 @@ def _json_arguments(text: str) -> JsonObject | None:
     return parsed if isinstance(parsed, dict) else None
 
 
-class _Ids:
-    """An id for each object, for as long as it lives; its address comes again after that.
+def _id_of(known: Any) -> str:
+    """An id that stays with an object.
 
     A call is known by its context, for models number their calls anew in every run; a run by its
     usage, which all its contexts share.
     """
-
-    def __init__(self) -> None:
-        self._ids: dict[int, tuple[weakref.ref[Any], str]] = {}
-
-    def of(self, known: object) -> str:
-        place = id(known)
-        found = self._ids.get(place)
-        if found is not None and found[0]() is known:
-            return found[1]
-        made = str(uuid4())
-        self._ids[place] = (weakref.ref(known, lambda _: self._ids.pop(place, None)), made)
-        return made
+    made: str = vars(known).setdefault("_aftercall_id", str(uuid4()))
+    return made
 
 
 def _of(stated: Stated, context: RunContextWrapper[Any]) -> str | None:
