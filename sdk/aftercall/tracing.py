@@ -9,10 +9,8 @@ holds names, ids, counts and the type of an error; never arguments, results, con
 """
 
 import sys
-import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -21,7 +19,7 @@ try:
     from opentelemetry import context as otel_context
     from opentelemetry import trace
     from opentelemetry.context import Context
-    from opentelemetry.trace import Span, SpanContext, SpanKind, StatusCode, Tracer, TracerProvider
+    from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, TracerProvider
     from opentelemetry.util.types import AttributeValue
 except ModuleNotFoundError as error:
     raise ImportError(
@@ -31,9 +29,6 @@ except ModuleNotFoundError as error:
 from aftercall.json_values import bounded_name
 from aftercall.models.calls import ExecutionError
 from aftercall.reflection.observers import ObservedAttempt, PlannedAttempt
-
-_MAX_FIRST = 1_000
-"""Failed first attempts that are remembered, so that a repair joins their trace."""
 
 
 class TracingObserver:
@@ -48,41 +43,26 @@ class TracingObserver:
 
     def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
         self._tracer = trace.get_tracer("aftercall", version("aftercall"), tracer_provider)
-        self._first: OrderedDict[str, SpanContext] = OrderedDict()
-        self._lock = threading.Lock()
 
     def planned(self, attempt: PlannedAttempt) -> ObservedAttempt:
         """An attempt is about to be made, in this task and thread."""
-        current = otel_context.get_current()
-        parent = self._parent(attempt, current)
+        current = parent = otel_context.get_current()
+        kept, begins_trace = attempt.facts.kept, not _is_in_trace(current)
+        if begins_trace and self in kept:
+            parent = trace.set_span_in_context(trace.NonRecordingSpan(kept[self]), current)
         span = self._tracer.start_span(
             f"execute_tool {bounded_name(attempt.facts.tool_name) or 'unknown'}",
             context=parent,
             kind=SpanKind.INTERNAL,
             attributes=_attributes(attempt),
         )
-        begins_trace = not trace.get_current_span(parent).get_span_context().is_valid
+        if begins_trace:
+            kept.setdefault(self, span.get_span_context())
+        return _TracedAttempt(self._tracer, span, current)
 
-        def on_failure() -> None:
-            if begins_trace and attempt.repair_of is None:
-                self._remember(attempt.execution_id, span.get_span_context())
 
-        return _TracedAttempt(self._tracer, span, current, on_failure)
-
-    def _parent(self, attempt: PlannedAttempt, current: Context) -> Context:
-        if attempt.repair_of is None or trace.get_current_span(current).get_span_context().is_valid:
-            return current
-        with self._lock:
-            first = self._first.get(attempt.repair_of)
-        if first is None:
-            return current
-        return trace.set_span_in_context(trace.NonRecordingSpan(first), current)
-
-    def _remember(self, execution_id: str, first: SpanContext) -> None:
-        with self._lock:
-            self._first[execution_id] = first
-            if len(self._first) > _MAX_FIRST:
-                self._first.popitem(last=False)
+def _is_in_trace(context: Context) -> bool:
+    return trace.get_current_span(context).get_span_context().is_valid
 
 
 @dataclass(eq=False)
@@ -90,7 +70,6 @@ class _TracedAttempt:
     tracer: Tracer
     span: Span
     caller: Context
-    on_failure: Callable[[], None]
 
     def __post_init__(self) -> None:
         self._stopped_at: int | None = None
@@ -115,7 +94,6 @@ class _TracedAttempt:
         if error is not None:
             self.span.set_attribute("error.type", bounded_name(error.type) or "unknown")
             self.span.set_status(StatusCode.ERROR)  # no description: it would be the message
-            self.on_failure()
         self._end()
 
     @contextmanager

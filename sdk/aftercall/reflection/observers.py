@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
@@ -24,6 +24,8 @@ class CallFacts:
     context: str | None = None
     annotations: ToolAnnotations | None = None
     """Hints of the live tool that are trusted; None where none are known here."""
+    kept: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What observers keep from one attempt of the call to the next, each under itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
