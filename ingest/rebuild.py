@@ -69,6 +69,7 @@ async def rebuild(
     facts: Callable[[int], Mapping[str, str]],
     lease_s: float,
     on_progress: Callable[[RebuildProgress], None] = lambda _: None,
+    carries: bool = True,
 ) -> Rebuilt:
     """Learn everything anew and switch to it; what was known holds until then.
 
@@ -81,6 +82,8 @@ async def rebuild(
         facts: of the new generation, set in the step that switches; they say where its index is.
         lease_s: life of a lease, the same for all processes.
         on_progress: given at the beginning and after each batch.
+        carries: whether results of the nightly job are kept until they are made anew; not where
+            some of what they were made of is forgotten.
     """
     started = time.monotonic()
     only_one = LeaseKeeper(store.leases, LEASE, ttl=lease_s)
@@ -93,7 +96,9 @@ async def rebuild(
         index = await open_index(generation)
         try:
             await index_seed(seeds, metadata=store.metadata, index=index, embedder=embedder)
-            records = await _learned(store, knowledge, index, embedder, lease_s, on_progress)
+            records = await _learned(
+                store, knowledge, index, embedder, lease_s, on_progress, carries=carries
+            )
             vectors = await index.count()
         finally:
             # Before the switch: an embedded one is opened by the service that runs.
@@ -119,6 +124,8 @@ async def _learned(
     embedder: Embedder,
     lease_s: float,
     on_progress: Callable[[RebuildProgress], None],
+    *,
+    carries: bool,
 ) -> int:
     """Learn what there is, and what has come meanwhile; how many events.
 
@@ -147,7 +154,8 @@ async def _learned(
 
             learned(0)
             done += await _persistently(partial(indexer.catch_up, learned))
-        await carry_over(store.knowledge, knowledge)
+        if carries:
+            await carry_over(store.knowledge, knowledge)
         job = NightlyJob(
             store=store,
             memory=memory,

@@ -164,6 +164,9 @@ class IssuedSuggestion:
     """Its confidence by the shipped calibration alone, in [0, 1]: what a new one is fitted on."""
     answered: tuple[str, ...] = ()
     """What is counted of the answer, such as `asked` and `action:switch_tool`."""
+    agent: str | None = None
+    session: str | None = None
+    """Who asked."""
 
 
 def suggestion_event(suggestion_id: str, issued: IssuedSuggestion, principal: str = OWNER) -> Event:

@@ -98,6 +98,12 @@ class EventLog(Protocol):
         At most `limit` at a time. State and positions stay as they are.
         """
 
+    async def forget(self, workspace: str, positions: Collection[int]) -> int:
+        """Delete the events of these positions; how many there were.
+
+        What they left in the state stays; positions are not used again.
+        """
+
 
 class Knowledge(Protocol):
     """One generation of what was derived from the log."""

@@ -276,7 +276,7 @@ class Suggester:
         """Suggestions for a failed call, best first, or an abstention with its reason."""
         tool = ToolKey(workspace, request.execution.server_name, request.execution.tool_name)
         found = await self._answered(workspace, request, principal)
-        self._remember(tool, found, principal)
+        self._remember(tool, found, request.execution, principal)
         return found.response
 
     async def preview(
@@ -464,7 +464,7 @@ class Suggester:
             self._redactor.parameters(tool_name, corrected), corrected
         )
 
-    def _remember(self, tool: ToolKey, found: Answer, principal: str) -> None:
+    def _remember(self, tool: ToolKey, found: Answer, call: FailedCall, principal: str) -> None:
         """Keep what was answered; saved in the background, so that nobody waits for it."""
         response, now = found.response, self._clock()
         answer = IssuedSuggestion(
@@ -473,6 +473,8 @@ class Suggester:
             signature=response.pattern.signature,
             issued_at=now,
             answered=_counted(response),
+            agent=call.agent,
+            session=call.session_id,
         )
         if len(self._unsaved) >= _MAX_UNSAVED:
             log.warning("too many suggestions wait to be stored; outcomes of some will be lost")

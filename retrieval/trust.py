@@ -4,6 +4,7 @@ What one other principal alone taught or registered is advice: it is never sure,
 is likely without it, and is not followed (4-rules.md, Trust).
 """
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -47,11 +48,23 @@ class Strangers:
         case, profile = self._case, self._case.profile
         if case.schema is not None and not case.is_foreign_schema:
             return False
-        if case.is_foreign_schema or (profile and case.distrusts(_users(profile))):
+        if case.is_foreign_schema or (profile and self._made_most_of(profile)):
             return True
         new = proposal.parameters.keys() - case.parameters.keys()
         seen = (case.seen(name) for name in new if name not in self._message)
-        return any(case.distrusts(_users(each)) for each in seen if each is not None)
+        return any(self._made_most_of(each) for each in seen if each is not None)
+
+    def _made_most_of(self, seen: ToolProfile | ParameterProfile) -> bool:
+        """Whether too few use it, or more than half of its successes may be one stranger's."""
+        made = Counter[str]()
+        for agent, count in seen.agents.items():
+            made[principal_of(agent)] += count
+        if self._case.distrusts(made):
+            return True
+        beyond = seen.successes - made.total()  # of agents that are not counted one by one
+        made.pop(principal_of(agent_mark(self._case.agent)), None)
+        most = max(made.values(), default=0)
+        return self._case.quorum > 1 and most > 0 and 2 * (most + beyond) > seen.successes
 
     def _without(self, *, profile: bool) -> dict[str, float]:
         """How likely each proposal would be without what others say, by its key."""
@@ -59,10 +72,6 @@ class Strangers:
             found = judge(self._case.without_others(profile=profile), self._calibration)
             self._alone[profile] = {e.proposal.key: e.estimate.probability for e in found}
         return self._alone[profile]
-
-
-def _users(seen: ToolProfile | ParameterProfile) -> set[str]:
-    return set(map(principal_of, seen.agents))
 
 
 def principals_for(case: Case, proposal: Proposal) -> int:

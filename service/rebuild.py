@@ -34,16 +34,22 @@ they were asked before is answered."""
 
 
 async def rebuild(
-    settings: Settings, say: Callable[[str], None], *, grace_s: float = GRACE_S
+    settings: Settings,
+    say: Callable[[str], None],
+    *,
+    grace_s: float = GRACE_S,
+    carries: bool = True,
 ) -> Rebuilt:
     """Learn everything anew beside what answers, then switch; returns what was made.
+
+    `carries` is as for `ingest.rebuild.rebuild`.
 
     Killed at any point, what was known holds, and it can be run again.
 
     What was current on a server is removed `grace_s` seconds after the switch.
     """
     async with (
-        _log(settings, say) as store,
+        opened_beside(settings, say) as store,
         opened_embedder(settings) as embedder,
     ):
         await refuse_half_imported(store.metadata)
@@ -73,6 +79,7 @@ async def rebuild(
                 INDEX_MODEL_FACT: embedder.fingerprint,
             },
             lease_s=settings.indexing.lease_s,
+            carries=carries,
             on_progress=_teller(say, embedder.name),
         )
         is_same_model = former_model in (None, embedder.fingerprint)
@@ -93,7 +100,8 @@ async def rebuild(
 
 
 @asynccontextmanager
-async def _log(settings: Settings, say: Callable[[str], None]) -> AsyncIterator[Store]:
+async def opened_beside(settings: Settings, say: Callable[[str], None]) -> AsyncIterator[Store]:
+    """The log store, also where a service has it open; until the block ends."""
     async with AsyncExitStack() as stack:
         try:
             store = await stack.enter_async_context(

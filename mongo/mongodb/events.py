@@ -22,6 +22,7 @@ and takes another. So a reader never passes an event that is still to come.
 import asyncio
 import json
 import time
+from collections import Counter
 from collections.abc import AsyncIterable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import chain
@@ -225,6 +226,24 @@ class MongoEvents:
             if moved.matched_count:
                 await self._db.log.delete_many({"workspace": workspace, "position": {"$lte": last}})
                 return sum(erased.values())
+
+    @guarded
+    async def forget(self, workspace: str, positions: Collection[int]) -> int:
+        row = await _settled(self._db, workspace)
+        if row is None:
+            return 0
+        await _head(self._db, row)  # what was counted is counted no more
+        row = await self._db.heads.find_one({"_id": workspace}, _WITHOUT_BODY) or row
+        which = {"workspace": workspace, "position": {"$in": list(positions)}}
+        rows = self._db.log.find(which, {"kind": 1, "position": 1})
+        found = {e["position"]: e["kind"] async for e in rows if e["kind"] != _TOMBSTONE}
+        await self._db.log.delete_many(which)
+        await _bury(self._db, workspace, found)
+        counted = Counter(kind for at, kind in found.items() if at <= row.get("through", 0))
+        counts = {f"counts.{kind}": -number for kind, number in counted.items()}
+        if counts:
+            await self._db.heads.update_one({"_id": workspace}, {"$inc": counts})
+        return len(found)
 
     async def _keep_schemas(self, workspace: str, events: Iterable[Event]) -> None:
         """Before the events that name them."""

@@ -192,6 +192,21 @@ class SqliteEvents:
 
         return await self._writer.run(operation)
 
+    async def forget(self, workspace: str, positions: Collection[int]) -> int:
+        def operation(connection: sqlite3.Connection) -> int:
+            connection.execute("PRAGMA secure_delete = ON")  # nothing is left on free pages
+            erased = connection.execute(
+                """
+                DELETE FROM events WHERE workspace = ?
+                AND position IN (SELECT value FROM json_each(?)) RETURNING kind
+                """,
+                (workspace, json.dumps(sorted(positions))),
+            ).fetchall()
+            _count(connection, workspace, (kind for (kind,) in erased), -1)
+            return len(erased)
+
+        return await self._writer.run(operation)
+
 
 def _append(connection: sqlite3.Connection, arrivals: Sequence[_Arrival]) -> list[list[Appended]]:
     return [_append_one(connection, each) for each in arrivals]

@@ -80,7 +80,7 @@ async def play(story: str) -> Answers:
         teller = _Teller(service, http)
         for line in text.splitlines():
             await teller.step(*json.loads(line))
-    return {name: _normal(answer, known) for name, answer in teller.answers.items()}
+    return {name: normal(answer, known) for name, answer in teller.answers.items()}
 
 
 class _Teller:
@@ -158,17 +158,17 @@ class _Teller:
         return str(found)
 
 
-def _normal(value: Json, known: set[str], key: str = "") -> Json:
+def normal(value: Json, known: set[str], key: str = "") -> Json:
     """Without what differs from run to run."""
     if isinstance(value, dict):
-        found = {name: _normal(each, known, name) for name, each in value.items()}
+        found = {name: normal(each, known, name) for name, each in value.items()}
         return {**found, "version": "<own>"} if "uptimeS" in found else found
     if key in _OWN and value is not None:
         return "<own>"
     if isinstance(value, list):
         if key == "points":  # where a series begins and ends depends on the hour of the day
             value = [each for each in value if _counts(each)]
-        entries = [_normal(each, known, key) for each in value]
+        entries = [normal(each, known, key) for each in value]
         return sorted(entries) if key == "executionIds" else entries
     if isinstance(value, float):
         return float(f"{value:.4g}")

@@ -90,7 +90,8 @@ def _some(
         case "correct":
             yield correction_event(
                 CorrectionRecord(
-                    correction_id=f"c{number}", execution_id=_near(dice, number) or "unknown",
+                    correction_id=str(UUID(int=30_000 + number)),
+                    execution_id=_near(dice, number) or str(UUID(int=9_999)),
                     kind="low_utility", text="not what I meant", corrected_at=at,
                     boundary_axes=("price extraction",),
                 )

@@ -292,6 +292,23 @@ async def test_the_oldest_events_are_erased(store: Store) -> None:
     assert len(await read_all(log, "elsewhere")) == 2
 
 
+async def test_events_of_positions_are_forgotten_wherever_they_stand(store: Store) -> None:
+    """The others keep their order, and are read on past the gap at once; none is counted twice."""
+    log = store.events
+    await log.append(WORKSPACE, [make_event(number) for number in range(8)])
+    events = await read_all(log)
+    gone = [events[at].position for at in (0, 3, 4, 7)]
+    assert await log.forget(WORKSPACE, gone) == 4
+    assert await log.forget(WORKSPACE, gone) == 0
+    left = [each for each in events if each.position not in gone]
+    assert await read_all(log) == left
+    assert sum((await log.heads())[WORKSPACE].counts.values()) == 4
+    await log.append(WORKSPACE, [make_event(3)])
+    assert (await read_all(log))[-1].position > events[-1].position
+    assert await log.append(WORKSPACE, [], [StateRow("tool", "a", b"{}")]) == []
+    assert [row.key for row in await log.state(WORKSPACE, "tool")] == ["a"]
+
+
 async def test_a_store_that_is_opened_again_has_everything(
     open_store: OpenStore, tmp_path: Path
 ) -> None:

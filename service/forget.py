@@ -1,0 +1,204 @@
+"""Forgetting: what an agent, a session, a key or a time has said goes from log and knowledge.
+
+Its events are deleted, and the events that quote them: outcomes, marks and corrections of its
+calls, suggestions made of them. Of the base, which expired events taught, each row that bears a
+mark of it goes whole. Then all is learned anew without them, into a new generation with vectors of
+its own, and the former one is removed.
+"""
+
+import json
+from collections import Counter as Tally
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from mongo.contents import (
+    CorrectionRecord,
+    FailureRecord,
+    IssuedSuggestion,
+    PromotionEvent,
+    SuggestionOutcome,
+    ToolChange,
+    execution_of,
+    named,
+    promotion_command,
+    tool_command,
+)
+from mongo.protocol import Store
+from mongo.records import Commit, Counter, Event, Removal, StateKind, StateRow, decoded
+from retrieval import counters as what
+from retrieval.knowledge.profile import agent_token
+from retrieval.knowledge.rules import agent_mark
+from retrieval.memory import AGENTS
+from retrieval.principals import key_mark
+
+_PAGE = 500
+_EVER = (-(2**40), 2**40)
+_STATES: frozenset[str] = frozenset(("tool", "promotion", "review"))
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Whose words go; where several are given, what all of them say."""
+
+    workspace: str
+    agent: str | None = None
+    session: str | None = None
+    before: datetime | None = None
+    """What the log received before this moment."""
+    principal: str | None = None
+
+    def is_of(self, event: Event) -> bool:
+        """Whether an event is to go by itself."""
+        if self.principal is not None and event.principal != self.principal:
+            return False
+        if self.before is not None and event.received_at >= self.before:
+            return False
+        if self.agent is None and self.session is None:
+            return self.principal is not None or event.kind not in _STATES
+        agent, session = _speaker(event)
+        return self.agent in (None, agent) and self.session in (None, session)
+
+    def marks(self) -> Iterator[bytes]:
+        """What rows of the base that bear its words hold, as JSON."""
+        by = self.principal
+        if self.agent is not None:
+            name = self.agent if by is None else named(by, self.agent)
+            for mark in (agent_mark(name), agent_token(name), self.agent):
+                yield json.dumps(mark).encode()
+        elif self.session is None and by is not None:
+            yield f'"{key_mark(by)}.'.encode()
+
+
+def _speaker(event: Event) -> tuple[str | None, str | None]:
+    """The agent and the session of an event, as far as it says them."""
+    match event.kind:
+        case "execution":
+            call = execution_of(event).execution
+            return call.agent, call.session_id
+        case "suggestion":
+            issued = decoded(IssuedSuggestion, event.data)
+            return issued.agent, issued.session
+        case "outcome":
+            return decoded(SuggestionOutcome, event.data).agent, None
+        case "correction":
+            return decoded(CorrectionRecord, event.data).agent, None
+        case _:
+            return None, None
+
+
+@dataclass(slots=True)
+class _Found:
+    """What goes: positions, by kind in number, and the ids that others may quote."""
+
+    positions: list[int] = field(default_factory=list)
+    kinds: Tally[str] = field(default_factory=Tally)
+    calls: set[str] = field(default_factory=set)
+    suggestions: set[str] = field(default_factory=set)
+
+    def add(self, event: Event) -> None:
+        self.positions.append(event.position)
+        self.kinds[event.kind] += 1
+        if event.kind == "execution":
+            self.calls.add(event.id)
+        elif event.kind == "suggestion":
+            self.suggestions.add(event.id)
+
+    def is_quoted_by(self, event: Event) -> bool:
+        """Whether an event quotes one that goes."""
+        match event.kind:
+            case "suggestion":
+                given = decoded(IssuedSuggestion, event.data).suggestion
+                return given is not None and not self.calls.isdisjoint(given.evidence.execution_ids)
+            case "outcome":
+                said = decoded(SuggestionOutcome, event.data)
+                return said.execution_id in self.calls or said.suggestion_id in self.suggestions
+            case "mark":
+                return decoded(FailureRecord, event.data).execution_id in self.calls
+            case "correction":
+                return decoded(CorrectionRecord, event.data).execution_id in self.calls
+            case _:
+                return False
+
+
+async def forget(store: Store, whose: Forgotten) -> dict[str, int]:
+    """Delete it from the log, the state and the base; how many events of each kind, and rows.
+
+    What was learned of it still answers until all is learned anew (`service.rebuild`).
+    """
+    found, log = _Found(), store.events
+    async for event in _events(store, whose.workspace):
+        if whose.is_of(event):
+            found.add(event)
+    gone = set(found.positions)
+    async for event in _events(store, whose.workspace):  # suggestions before their outcomes
+        if event.position not in gone and found.is_quoted_by(event):
+            found.add(event)
+    state = await _state_without(store, whose.workspace, set(found.positions))
+    await log.forget(whose.workspace, found.positions)
+    if state:
+        await log.append(whose.workspace, [], state)
+    rows = await _base_without(store, whose)
+    return {**found.kinds, **({"expired rows": rows} if rows else {})}
+
+
+async def _events(store: Store, workspace: str) -> AsyncIterator[Event]:
+    position = 0
+    while page := await store.events.after(workspace, position, _PAGE):
+        for event in page:
+            yield event
+        position = page[-1].position
+
+
+async def _state_without(store: Store, workspace: str, gone: set[int]) -> list[StateRow]:
+    """The state of tools, promotions and reviews that were changed by what goes."""
+    touched: set[tuple[StateKind, str]] = set()
+    left: dict[tuple[StateKind, str], StateRow] = {}
+    async for event in _events(store, workspace):
+        row = state_of(workspace, event)
+        if row is not None and event.position in gone:
+            touched.add((row.kind, row.key))
+        elif row is not None:
+            left[row.kind, row.key] = row
+    return [left.get(each, StateRow(*each, None)) for each in sorted(touched)]
+
+
+def state_of(workspace: str, event: Event) -> StateRow | None:
+    """What a command left, whatever was there before."""
+    match event.kind:
+        case "tool":
+            change = decoded(ToolChange, event.data)
+            row = tool_command(workspace, change.tool_id, None, change.after, event.principal)[1]
+        case "promotion":
+            row = promotion_command(decoded(PromotionEvent, event.data), None)[1]
+        case "review":
+            key = json.loads(event.data)["recommendation_id"]
+            row = StateRow("review", key, event.data)
+        case _:
+            return None
+    return StateRow(row.kind, row.key, row.data)
+
+
+async def _base_without(store: Store, whose: Forgotten) -> int:
+    """Remove rows of the base that bear its words; with `before` all, for none is younger."""
+    base, workspace = await store.open_generation(0), whose.workspace
+    marks, serial, removed = list(whose.marks()), 0, 0
+    while rows := await base.scan(workspace, None, _PAGE, by="serial", after=serial):
+        serial = rows[-1].serial
+        gone = [
+            Removal(row.kind, row.key)
+            for row in rows
+            if row.kind != AGENTS.name or whose.before is not None
+            if whose.before is not None or any(mark in row.data for mark in marks)
+        ]
+        if gone:
+            await base.commit(Commit(workspace, removed=gone))
+            removed += len(gone)
+    if whose.agent is not None:
+        names = [f"{kind}{whose.agent}" for kind in (what.AGENT_SUCCESS, what.AGENT_FAILURE)]
+        sums = await base.sums(
+            workspace, names, since=_EVER[0], until=_EVER[1], by=("hour", "tool", "what")
+        )
+        less = {Counter(e.what or "", e.hour or 0, e.tool): -e.number for e in sums}
+        await base.commit(Commit(workspace, counters=less))
+    return removed

@@ -1,0 +1,132 @@
+"""What is forgotten was never there: all answers equal those of a log that never had it."""
+
+import argparse
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from aftercall.errors import ConfigurationError
+from mongo.records import Event
+from service.cli import forget as cli
+from service.demo.in_process import in_process
+from service.forget import Forgotten, state_of
+from service.rebuild import rebuild
+from service.settings import DataSettings, EmbeddingSettings, RetentionSettings, Settings
+from tests.golden.stories import normal
+from tests.ingest.histories import WORKSPACE, history
+
+KEY = "k9"
+_FAILED = {
+    "serverName": "srv", "parameters": {"query": "q1", "topK": 50}, "agent": "new",
+    "error": {"type": "ValidationError", "message": "Invalid parameter: topK must be <= 10"},
+}  # fmt: skip
+ASKED: list[tuple[str, str, Any]] = [
+    *(
+        ("GET", path, None)
+        for path in (
+            "/patterns", "/boundaries", "/recommendations", "/known-tools", "/tools",
+            "/corrections", "/namespaces", "/promotions", "/stats/overview?window=30d",
+            "/namespaces/pages/best?scenario=find%20pages", "/tools/search/health",
+            "/tools/fetch/health", "/tools/search/failures",
+            "/tools/search/failures?scenario=pages",
+        )
+    ),
+    ("POST", "/suggest", {"execution": {**_FAILED, "toolName": "search"}}),
+    ("POST", "/suggest", {"execution": {**_FAILED, "toolName": "fetch"}}),
+    ("POST", "/similar", {"toolName": "search", "serverName": "srv", "parameters": {"a": "q1"}}),
+    ("POST", "/tools/find", {"scenario": "find pages"}),
+    ("POST", "/evolutions/find", {"scenario": "better pages"}),
+]  # fmt: skip
+
+
+def settings(folder: Path) -> Settings:
+    return Settings(
+        data=DataSettings(dir=folder),
+        embedding=EmbeddingSettings(model="hashing"),
+        retention=RetentionSettings(days=0),
+    )
+
+
+def told() -> list[Event]:
+    """All kinds of events; every third is the key's."""
+    events = history(3, 240, 4)
+    return [
+        replace(each, principal=KEY) if number % 3 == 0 else each
+        for number, each in enumerate(events)
+    ]
+
+
+def quotes(event: Event, ids: set[str]) -> bool:
+    """Whether it names the call or the suggestion of another event as what it is about."""
+    if event.kind not in ("outcome", "mark", "correction"):
+        return False
+    data = json.loads(event.data)
+    return bool(ids & {data.get("execution_id"), data.get("suggestion_id")})
+
+
+async def learn(folder: Path, events: Sequence[Event]) -> None:
+    """A service on the folder gets them and learns them."""
+    async with in_process(folder, embedder="hashing") as service:
+        for event in events:
+            state = state_of(WORKSPACE, event)
+            log = service.context.store.events
+            await log.append(WORKSPACE, [event], [state] if state else [])
+        await service.context.indexer.catch_up()
+
+
+async def answers(folder: Path) -> dict[str, Any]:
+    """What a service on the folder answers to everything."""
+    async with (
+        in_process(folder, embedder="hashing") as service,
+        httpx2.AsyncClient(base_url="http://127.0.0.1", transport=service.transport) as http,
+    ):
+        found = {}
+        for method, path, body in ASKED:
+            answer = await http.request(method, path, json=body)
+            is_json = "json" in answer.headers["content-type"]
+            said = answer.json() if is_json else answer.text
+            found[f"{path} {body}"] = answer.status_code, normal(said, set())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("whose", "is_theirs"),
+    [
+        (Forgotten(WORKSPACE, principal=KEY), lambda event: event.principal == KEY),
+        (Forgotten(WORKSPACE, agent="eve"), lambda event: b'"agent":"eve"' in event.data),
+    ],
+    ids=["a key", "an agent"],
+)
+async def test_all_answers_are_those_of_a_log_that_never_had_it(
+    tmp_path: Path, whose: Forgotten, is_theirs: Callable[[Event], bool]
+) -> None:
+    """Also where others marked, corrected or reported what it did."""
+    events = told()
+    theirs = [each for each in events if is_theirs(each)]
+    ids = {each.id for each in theirs if each.kind in ("execution", "suggestion")}
+    left = [each for each in events if not is_theirs(each) and not quotes(each, ids)]
+    assert len(theirs) > 30
+    await learn(tmp_path / "a", events)
+    before = await answers(tmp_path / "a")
+    gone = await asyncio.to_thread(asyncio.run, cli.forgotten(settings(tmp_path / "a"), whose))
+    assert sum(gone.values()) == len(events) - len(left)
+    await learn(tmp_path / "b", left)
+    await asyncio.to_thread(asyncio.run, rebuild(settings(tmp_path / "b"), lambda _: None))
+    after, never = await answers(tmp_path / "a"), await answers(tmp_path / "b")
+    assert {ask: each for ask, each in after.items() if each != never[ask]} == {}
+    assert [status for status, _ in after.values()].count(200) >= 14
+    assert after != before
+
+
+def test_nothing_is_forgotten_without_a_name(tmp_path: Path) -> None:
+    """The command asks for one; who never said anything leaves all as it is."""
+    parser = argparse.ArgumentParser()
+    cli.command.add_arguments(parser)
+    with pytest.raises(ConfigurationError, match="--agent, --session, --key or --before"):
+        cli.command.run(parser.parse_args(["--data-dir", str(tmp_path)]))
