@@ -10,7 +10,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from heapq import heappop, heappush, nlargest
+from heapq import nlargest
 
 from ingest import fold
 from ingest.axes import AxisClusterer
@@ -44,8 +44,6 @@ from retrieval.patterns import (
 )
 
 log = logging.getLogger("aftercall.nightly")
-MAX_PATTERNS = 20_000
-"""Kept of a workspace, those of most failures: some 50 MB."""
 _EMBEDDED_AT_ONCE = 64
 _MOST_FAILURES = (1 << 29) - 1
 _BEGINNING = 100
@@ -69,8 +67,6 @@ class _Consolidation:
         self._job = job
         self._workspace = workspace
         self._done = done
-        self._kept: list[tuple[int, str]] = []
-        """Failures and ids of the patterns so far, the fewest first (a heap)."""
 
     async def run(self) -> None:
         known: dict[ToolKey | None, list[Row]] = defaultdict(list)
@@ -113,19 +109,9 @@ class _Consolidation:
         made = [_row(tool, pattern) for pattern in patterns]
         unchanged = {row.key: replace(row, serial=0) for row in before}
         removed = unchanged.keys() - {row.key for row in made}
-        removed |= self._surplus(made)
-        changed = [row for row in made if unchanged.get(row.key) != row and row.key not in removed]
+        changed = [row for row in made if unchanged.get(row.key) != row]
         self._done["patterns"] += len(made)
         await self._put(changed, sorted(removed))
-
-    def _surplus(self, rows: Iterable[Row]) -> set[str]:
-        """Patterns of the fewest failures that there is no room for, of this tool or another."""
-        for row in rows:
-            heappush(self._kept, (row.rank, row.key))
-        surplus = set()
-        while len(self._kept) > MAX_PATTERNS:
-            surplus.add(heappop(self._kept)[1])
-        return surplus
 
     async def _put(self, rows: Sequence[Row], removed: Sequence[str]) -> None:
         if rows or removed:

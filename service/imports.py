@@ -7,7 +7,6 @@ line by line, in our own form. Spans and transcripts come as JSON values, a line
 A log of MCP is one story: its lines, or elements, belong together.
 """
 
-import io
 import json
 import re
 from collections import Counter
@@ -25,7 +24,7 @@ from aftercall.explain import explain
 from aftercall.models import Execution, RecordReceipt
 from aftercall.redaction import Redactor
 from ingest.formats.calls import Given, Noted, Placed, Unreadable, unreadable
-from ingest.formats.detection import LOOK_BYTES, Format, Shape, look_at
+from ingest.formats.detection import Format, Shape, look_at
 from ingest.formats.mcp_messages import McpLog, Message, messages_in, messages_in_line
 from ingest.formats.openai_chat import read_transcript
 from ingest.formats.otlp.reading import is_same_span, read_json
@@ -33,7 +32,6 @@ from ingest.formats.otlp.spans import OtlpError
 from ingest.intake import InvalidExecutionError, check_time
 from service.bodies import parse_json
 from service.errors import ProblemError, safe_message
-from service.packing import ReadBy
 
 MAX_DOCUMENT = 256 * 1024 * 1024
 """Bytes of one JSON value, be it a line or a document. It is held in memory as a whole."""
@@ -69,28 +67,6 @@ def choose(beginning: bytes, wanted: Format | None) -> Chosen:
     look = look_at(beginning)
     known = wanted or look.format
     return Chosen(known or "executions", look.shape, is_recognised=known is not None)
-
-
-def begun(
-    stream: io.BufferedReader, enough: Callable[[bytes], bool]
-) -> tuple[bytes, io.BufferedReader]:
-    """How a stream begins, and a stream of all of it, the beginning included.
-
-    No more is waited for than it takes to be `enough`, as somebody may be writing at the other end
-    of a pipe.
-    """
-    head, more = b"", b"..."
-    while more and len(head) < LOOK_BYTES and not (head and enough(head)):
-        more = stream.read1(LOOK_BYTES - len(head))
-        head += more
-    unread = head
-
-    def read(most: int) -> bytes:
-        nonlocal unread
-        data, unread = unread[:most], unread[most:]
-        return data or stream.read1(most)
-
-    return head, io.BufferedReader(ReadBy(read), _BUFFER)
 
 
 def read(stream: BinaryIO, chosen: Chosen, given: Given) -> Iterator[Placed]:

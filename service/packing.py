@@ -111,7 +111,7 @@ def _opened(name: str) -> AbstractContextManager[BinaryIO]:
     if name == STDIO:
         return nullcontext(sys.stdin.buffer)
     try:
-        return Path(name).open("rb")
+        return Path(name).open("rb", _BUFFER)
     except OSError as error:
         raise ArchiveError(f"cannot read {name}: {error.strerror or error}") from error
 

@@ -33,7 +33,7 @@ from typing import IO, Any, Literal
 import qdrant_edge as qdrant
 from pydantic import BaseModel, ConfigDict
 
-from aftercall.files import sync_folder
+from aftercall.files import replace_file, sync_folder
 from retrieval.index import protocol as p
 
 Fusion = Literal["dbsf", "rrf"]
@@ -290,16 +290,14 @@ class IndexFolder:
 
     def write(self, record: FolderRecord) -> None:
         """Replace the record at one stroke, on the disk when this returns."""
-        temporary, shard = self.path / f"{RECORD}.part", self.path / record.shard
+        shard = self.path / record.shard
         try:
-            temporary.write_text(record.model_dump_json(indent=2) + "\n")
             # A record on the disk names a shard on the disk; the shard renames files of its own.
-            sync_folder(temporary)
             for path in (*shard.rglob("*"), shard):
                 with suppress(FileNotFoundError):
                     sync_folder(path)
-            temporary.replace(self.path / RECORD)
-            sync_folder(self.path)
+            content = record.model_dump_json(indent=2) + "\n"
+            replace_file(self.path / RECORD, content.encode())
         except OSError as error:
             raise p.VectorIndexError(f"cannot write {self.path / RECORD}: {error}") from error
 

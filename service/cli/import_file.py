@@ -97,11 +97,11 @@ def _prefix(text: str) -> str:
 def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
     from aftercall.client import Client
     from ingest.formats.calls import Given
-    from service.imports import ImportReport, begun, choose, read, send
+    from ingest.formats.detection import LOOK_BYTES
+    from service.imports import ImportReport, choose, read, send
 
     wanted = None if args.format == "auto" else args.format
-    beginning, whole = begun(stream, lambda head: choose(head, None).is_recognised)
-    chosen = choose(beginning, wanted)
+    chosen = choose(stream.peek(LOOK_BYTES)[:LOOK_BYTES], wanted)
     if chosen.format != "executions":
         say(f"reading {args.file} as {_TITLES[chosen.format]}")
     if chosen.format == "openai" and not args.error_prefix:
@@ -121,7 +121,7 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
         if not args.dry_run:
             client = stack.enter_context(Client(service_url(args), retries=5))
         send(
-            read(whole, chosen, given),
+            read(stream, chosen, given),
             chosen,
             client=client,
             report=report,

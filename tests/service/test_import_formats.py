@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from ingest.formats.calls import Given
+from ingest.formats.detection import LOOK_BYTES
 from service import imports
-from service.imports import MAX_DOCUMENT, ImportReport, begun, choose, read
+from service.imports import MAX_DOCUMENT, ImportReport, choose, read
 from tests.ingest.otlp_samples import START_NS, request, span, tool_span
 from tests.ingest.transcripts import AT, HELLO, answered, call, called, result, rpc, texts, user
 from tests.service.running_service import RunningService, eventually, execution, finished
@@ -232,8 +233,8 @@ def test_secrets_in_a_transcript_never_leave_the_process(
 
 def of(raw: bytes, wanted: Any = None) -> list[Any]:
     """What a file's bytes say."""
-    head, stream = begun(io.BufferedReader(io.BytesIO(raw)), lambda _: False)  # type: ignore[arg-type]
-    return [each.read for each in read(stream, choose(head, wanted), Given(at=AT))]
+    chosen = choose(raw[:LOOK_BYTES], wanted)
+    return [each.read for each in read(io.BytesIO(raw), chosen, Given(at=AT))]
 
 
 def test_damaged_lines_lose_nothing_else() -> None:
@@ -272,30 +273,6 @@ def test_a_document_beyond_its_bound_says_how_to_cut_it(monkeypatch: pytest.Monk
     (told,) = of(json.dumps([transcript("t")] * 3, indent=1).encode())
     assert told.where == "the document"
     assert "jq -c" in told.message
-
-
-def test_a_stream_that_was_looked_at_is_read_whole() -> None:
-    """However little its source gives at a time, and without waiting for more than is needed."""
-
-    class Trickle(io.RawIOBase):
-        def __init__(self, raw: bytes) -> None:
-            self.raw, self.given = raw, 0
-
-        def readable(self) -> bool:
-            return True
-
-        def readinto(self, buffer: Any) -> int:
-            piece = self.raw[self.given : self.given + 7]
-            buffer[: len(piece)] = piece
-            self.given += len(piece)
-            return len(piece)
-
-    raw = lines_of(*(transcript("t") for _ in range(20))).encode()
-    source = Trickle(raw)
-    head, stream = begun(io.BufferedReader(source), lambda head: choose(head, None).is_recognised)
-    assert source.given < 1000
-    assert raw.startswith(head)
-    assert stream.read() == raw
 
 
 def test_what_a_file_says_does_not_steer_a_terminal() -> None:

@@ -23,11 +23,9 @@ recorded already: by our own SDK (`aftercall.execution_id`), or by a span around
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from itertools import chain
 from typing import Any, Final
 from uuid import UUID, uuid5
 
@@ -57,7 +55,6 @@ from ingest.formats.otlp.spans import (
     NoSpan,
     Place,
     Span,
-    Spans,
     json_spans,
     protobuf_spans,
     where,
@@ -72,8 +69,6 @@ _MERGED = "(merged tools)"
 """Google ADK tells parallel calls once more together, under this name."""
 _SENDS = "MCP send "
 """How the MCP SDK for Python (2.x) names the spans of its client."""
-_HELD = 5_000
-"""Spans that are decoded once and held; of a larger request each is decoded twice instead."""
 _MAX_CLIMB = 64
 """Ancestors that are looked at: traces are a few levels deep, and hostile ones run in circles."""
 _MAX_REASON = 300
@@ -317,41 +312,23 @@ def read_protobuf(body: bytes) -> Iterator[Read]:
 
 
 def located_json(value: object) -> Iterator[Located]:
-    """As `read_json`, with places."""
-    return _located(partial(json_spans, value))
+    """As `read_json`, with places; what is wrong with the whole is raised at once."""
+    return _located(list(json_spans(value)))
 
 
 def located_protobuf(body: bytes) -> Iterator[Located]:
     """As `read_protobuf`, with places."""
-    return _located(partial(protobuf_spans, body))
+    return _located(list(protobuf_spans(body)))
 
 
-def _located(spans: Spans) -> Iterator[Located]:
-    """Begun: what is wrong with the whole is raised now, and not at the first use."""
-    located = _read_all(spans)
-    first = next(located, None)
-    return iter(()) if first is None else chain([first], located)
-
-
-def _read_all(spans: Spans) -> Iterator[Located]:
-    held: list[Span | NoSpan] = []
-    calls: list[ToolCall | None] = []
-    family = _Family()
-    number = 0
-    for number, span in enumerate(spans(), 1):
-        call = _clear_call(span)
-        if call is not None and number > _HELD:
-            call.result = None  # read again later, and of no use to the family
+def _located(spans: Sequence[Span | NoSpan]) -> Iterator[Located]:
+    calls, family = [_clear_call(span) for span in spans], _Family()
+    for span, call in zip(spans, calls, strict=True):
         if isinstance(span, Span):
             family.add(span, call)
-        if number <= _HELD:
-            held.append(span)
-            calls.append(call)
-    again = spans() if number > _HELD else iter(held)
     without_arguments = found = 0
-    for number, span in enumerate(again):
-        known = calls[number] if number < len(calls) else None
-        located = _read(span, known, family)
+    for span, call in zip(spans, calls, strict=True):
+        located = _read(span, call, family)
         if located is not None:
             yield located
             if isinstance(located.read, Execution):

@@ -22,9 +22,8 @@ from aftercall.json_values import MAX_DEPTH
 from ingest.formats.otlp import keys, wire
 from ingest.formats.otlp.keys import Unusable
 
-MAX_SPANS: Final = 120_000
-"""Spans of one request. Exporters send 512, collectors 8,192; what is known of each span while a
-request is read takes some 500 bytes."""
+MAX_SPANS: Final = 20_000
+"""Spans of one request, which are held together. Exporters send 512, collectors 8,192."""
 ERROR_STATUS: Final = 2
 OK_STATUS: Final = 1
 SERVER_KIND: Final = 2
@@ -74,8 +73,6 @@ class NoSpan:
     message: str
 
 
-Spans: TypeAlias = Callable[[], Iterator[Span | NoSpan]]
-"""The spans of one request, from the first on, each time it is called."""
 _PARTS = ("resourceSpans", "scopeSpans", "spans")
 
 
