@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
+from aftercall.models import Suggestion
 from aftercall.reflection.retry_rules import apply_changes
 from bench.quality import bfcl
 from bench.quality.brain import Brain, Recording, open_brain
@@ -40,6 +41,8 @@ class Time:
     verdict: Verdict | None
     """Of the first suggestion's parameters; None where none changes them."""
     confidence: float
+    safe: bool = False
+    """Whether its class allows a client to follow it without asking."""
 
     @property
     def right(self) -> bool:
@@ -81,14 +84,26 @@ async def replay(
     return found
 
 
-async def _once(brain: Brain, trial: Trial, agent: str, session: str, *, with_schema: bool) -> Time:
+async def ask(
+    brain: Brain, trial: Trial, agent: str, session: str, *, with_schema: bool = True
+) -> tuple[Time, Suggestion | None]:
+    """What is answered to a mistake; with it the first suggestion."""
     call = failed_call(trial, with_schema=with_schema, agent=agent)
-    answer = await brain.ask(call.model_copy(update={"session_id": session}))
+    asked = call.model_copy(update={"session_id": session})
+    answer = await brain.ask(asked, hints=trial.hints)
     first = next(iter(answer.suggestions), None)
     sent = None
     if first is not None and first.action == "change_parameters":
         sent = apply_changes(trial.damaged, first.changes)
-    verdict = None if sent is None else await trial.judge(sent)
+    if first is None or sent is None:
+        return Time(trial, None, 0.0), first
+    return Time(trial, await trial.judge(sent), first.confidence, bool(first.safe)), first
+
+
+async def _once(brain: Brain, trial: Trial, agent: str, session: str, *, with_schema: bool) -> Time:
+    time, first = await ask(brain, trial, agent, session, with_schema=with_schema)
+    verdict = time.verdict
+    sent = None if first is None or verdict is None else apply_changes(trial.damaged, first.changes)
     recording = Recording([])
     add = partial(
         recording.add, agent=agent, session=session, tool=trial.tool, server=trial.server,
@@ -106,7 +121,7 @@ async def _once(brain: Brain, trial: Trial, agent: str, session: str, *, with_sc
         add(parameters=trial.gold)
     await brain.suggester.close()
     await brain.learn(recording.executions)
-    return Time(trial, verdict, first.confidence if first is not None and verdict else 0.0)
+    return time
 
 
 def row(found: Sequence[Sequence[Time]]) -> Json:

@@ -58,9 +58,11 @@ class Brain:
         receipt = await self.intake.accept(WORKSPACE, executions)
         assert not receipt.rejected, receipt.rejected[:3]
 
-    async def ask(self, call: FailedCall, *, reads: bool | None = None) -> SuggestResponse:
+    async def ask(
+        self, call: FailedCall, *, reads: bool | None = None, hints: ToolAnnotations | None = None
+    ) -> SuggestResponse:
         """What to do about a failed call. `reads` is the tool's claim that it only reads."""
-        annotations = None if reads is None else ToolAnnotations(read_only_hint=reads)
+        annotations = hints if reads is None else ToolAnnotations(read_only_hint=reads)
         request = SuggestRequest(execution=call, annotations=annotations)
         return await self.suggester.suggest(WORKSPACE, request)
 

@@ -1,11 +1,11 @@
 # ruff: noqa: E501 - one gold call a line
 """Real MCP servers: `mcp-server-time` and `mcp-server-git`, called for real through the gateway.
 
-Each call meets the same repository: a fresh copy is laid out after every call that could have
-changed it. A correction is right when it gives the gold call's result and leaves its state. Of
-times only what the caller chose is compared (zones, time of day, difference), never the clock; a
-new commit is compared by its tree, parents and message. Both servers are processes of their own
-behind one gateway, over stdio, without a network.
+Each call meets the same world: a fresh copy is laid out after every call that could have changed
+it. A correction is right when it gives the gold call's result and leaves its state. Of times only
+what the caller chose is compared (zones, time of day, difference), never the clock; a new commit is
+compared by its tree, parents and message. The servers are processes of their own behind one
+gateway, over stdio, without a network. `bench.quality.mistakes` calls five more of them.
 """
 
 import json
@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -60,18 +60,33 @@ def available() -> bool:
     return all(find_spec(name) for name in servers) and shutil.which("git") is not None
 
 
+@dataclass(frozen=True, slots=True)
+class More:
+    """Servers beside the two: their configuration, what they find in the world, and its state."""
+
+    configuration: Callable[[Path], Json]
+    """The `mcpServers` of a folder, whose `projects` is the world."""
+    make: Callable[[Path], None]
+    state: Callable[[Path], str]
+
+
 @asynccontextmanager
-async def open_servers() -> AsyncIterator["Servers"]:
-    """Start the servers behind a gateway; they and their repository are gone at the end."""
+async def open_servers(more: More | None = None) -> AsyncIterator["Servers"]:
+    """Start the servers behind a gateway; they and their world are gone at the end."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        pristine, repository = folder / "pristine", folder / REPOSITORY
-        _make_repository(pristine)
-        shutil.copytree(pristine, repository)
+        pristine, world = folder / "pristine", folder / "projects"
+        pristine.mkdir()
+        _make_repository(pristine / "shop")
+        configuration = _configuration(folder)
+        if more is not None:
+            more.make(pristine)
+            configuration |= more.configuration(folder)
+        shutil.copytree(pristine, world)
         log = stack.enter_context((folder / "servers.log").open("w", encoding="utf-8"))
         kept = _Kept()
         gateway = build_gateway(
-            GatewayConfig.from_dict(_configuration(folder)),
+            GatewayConfig.from_dict({"mcpServers": configuration}),
             client=_NoService(),
             recorder=kept,
             policy=ReflectionPolicy(disabled_agents=frozenset([_AGENT])),
@@ -80,12 +95,14 @@ async def open_servers() -> AsyncIterator["Servers"]:
         client: Client[Any] = await stack.enter_async_context(Client(gateway))
         tools = {tool.name: tool for tool in await client.list_tools()}
         yield Servers(
-            client=client, kept=kept, pristine=pristine, repository=repository,
-            commits=frozenset(_git(pristine, "rev-list", "--all").split()),
+            client=client, kept=kept, pristine=pristine, world=world,
+            state_of=more.state if more else _nothing_more,
+            commits=frozenset(_git(pristine / "shop", "rev-list", "--all").split()),
             schemas={name: tool.input_schema for name, tool in tools.items()},
-            reads=frozenset(
-                name for name, t in tools.items() if t.annotations and t.annotations.read_only_hint
-            ),
+            hints={
+                name: ToolAnnotations.model_validate(tool.annotations.model_dump())
+                for name, tool in tools.items() if tool.annotations
+            },
         )  # fmt: skip
 
 
@@ -96,10 +113,11 @@ class Servers:
     client: Client[Any]
     kept: "_Kept"
     pristine: Path
-    repository: Path
+    world: Path
+    state_of: Callable[[Path], str]
     commits: frozenset[str]
     schemas: dict[str, Json]
-    reads: frozenset[str]
+    hints: dict[str, ToolAnnotations]
     executed: int = 0
     _effects: dict[str, Effect] = field(default_factory=dict)
 
@@ -163,12 +181,18 @@ class Servers:
             if exposed.startswith("time_"):
                 return Effect(_what_was_asked(result.structured_content or {}))
             text = "\n".join(getattr(block, "text", "") for block in result.content)
-            state = "" if exposed in self.reads else _state_of(self.repository)
-            return Effect(_without_new_commits(text, self.commits), state)
+            state = "" if self._reads(exposed) else self._state()
+            return Effect(_without_counts(text, self.commits), state)
         finally:
-            if exposed not in self.reads:
-                shutil.rmtree(self.repository)
-                shutil.copytree(self.pristine, self.repository)
+            if not self._reads(exposed):
+                shutil.rmtree(self.world)
+                shutil.copytree(self.pristine, self.world)
+
+    def _reads(self, exposed: str) -> bool:
+        return exposed in self.hints and bool(self.hints[exposed].read_only_hint)
+
+    def _state(self) -> str:
+        return _state_of(self.world / "shop") + self.state_of(self.world)
 
     def _call(self, session: str, sequence: int, row: tuple[str, Json, str]) -> GoldCall:
         name, given, context = row
@@ -203,20 +227,22 @@ class _NoService:
         return True
 
 
+def _nothing_more(_: Path) -> str:
+    return ""
+
+
 def _configuration(folder: Path) -> Json:
     return {
-        "mcpServers": {
-            "time": {
-                "command": sys.executable,
-                "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"],
-            },
-            "git": {
-                "command": sys.executable,
-                "args": ["-m", "mcp_server_git", "--repository", REPOSITORY],
-                "cwd": str(folder),
-                "env": _PLAIN_GIT,
-            },
-        }
+        "time": {
+            "command": sys.executable,
+            "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"],
+        },
+        "git": {
+            "command": sys.executable,
+            "args": ["-m", "mcp_server_git", "--repository", REPOSITORY],
+            "cwd": str(folder),
+            "env": _PLAIN_GIT,
+        },
     }
 
 
@@ -231,7 +257,9 @@ def _what_was_asked(told: Json) -> str:
     return json.dumps([*ends, told["time_difference"]])
 
 
-def _without_new_commits(text: str, known: frozenset[str]) -> str:
+def _without_counts(text: str, known: frozenset[str]) -> str:
+    """Without new commits' hashes, and how many calls a server has had."""
+    text = re.sub(r'"thoughtHistoryLength": \d+', "", text)
     return re.sub(r"\b[0-9a-f]{40}\b", lambda at: at[0] if at[0] in known else _NEW_COMMIT, text)
 
 

@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from aftercall.models import ToolAnnotations
+
 Json = dict[str, Any]
 
 Verdict = Literal["right", "wrong success", "fails"]
@@ -52,6 +54,8 @@ class Trial:
     sequence: int = 0
     earlier: tuple[Any, ...] = field(default=(), repr=False)
     """The session's calls before it, as `sessions.GoldCall`."""
+    hints: ToolAnnotations | None = None
+    """What the tool's maker claims."""
 
 
 @dataclass(frozen=True, slots=True)
