@@ -138,10 +138,11 @@ def _plausible(
     """Without what the schema knows better.
 
     What a tool misses without having it is a key of its own data; a value of the wrong type is not
-    found, or not allowed, because of its type; and a name that neither the call nor the tool has is
-    a word of the message.
+    found, or not allowed, because of its type; a name that neither the call nor the tool has is a
+    word of the message; and what stands under a name in another style is only named wrongly.
     """
     has = view.parameters if view.source == "schema" else {}
+    absent = {words_of(name) for name in has if name not in parameters}
     mistyped = {
         (name,)
         for name, value in islice(parameters.items(), _MAX_NAMES)
@@ -152,6 +153,11 @@ def _plausible(
         fault
         for fault in said
         if not (fault.kind in _OF_THE_VALUE and fault.path in mistyped)
+        and not (
+            fault.kind == "wrong_type"
+            and fault.parameter not in has
+            and words_of(fault.parameter or "") in absent
+        )
         and (fault.kind != "missing" or len(fault.path) != 1 or not has or fault.parameter in has)
         and (
             not has

@@ -389,7 +389,8 @@ def _is_plain_cast(value: JsonValue, kind: JsonType, corrected: JsonValue) -> bo
 def _cast_trials(value: JsonValue, corrected: JsonValue, kind: JsonType) -> Trials:
     if kind == "array" and isinstance(corrected, list) and len(corrected) > 1:
         return _SPLIT if isinstance(value, str) and not value.strip().startswith("[") else _EXACT
-    if kind == "array" and isinstance(value, str) and may_be_several(value[:_MAX_KNOWN]):
+    is_one = kind == "array" and isinstance(value, str) and corrected == [value]
+    if is_one and may_be_several(str(value)[:_MAX_KNOWN]):
         return _ONE_OF_SEVERAL
     if isinstance(value, dict) and kind == "string":
         return _AS_JSON

@@ -451,6 +451,29 @@ def _of_issue(issue: JsonObject, depth: int) -> Iterator[Fault]:
         yield from inner or (read_text(text) if text else ())
 
 
+_CHECK = re.compile(r"Invalid arguments for tool [^\s:]{1,256}: (?P<body>.+)", re.DOTALL)
+_SAID_AT = re.compile(r"(?P<text>.{1,300}) at (?P<place>[^\s,:;()]{1,200})")
+
+
+def read_check(message: str) -> Iterator[Fault]:
+    """What the TypeScript SDK of MCP says of arguments: what is wrong, and at which place, a line.
+
+    None where no line names a place.
+    """
+    found = _CHECK.search(message)
+    lines = found["body"].split("\n")[:_MAX_ISSUES] if found else []
+    said = [match for line in lines if (match := _SAID_AT.fullmatch(line.strip()))]
+    for match in said:
+        place = path_of(f"'{match['place']}'")
+        if match["text"].startswith("Unrecognized key"):
+            yield from (Fault("unexpected", (*place, key)) for key in _quoted(match["text"]))
+        elif place:
+            yield from _about(place, match["text"], "")
+    for line in lines if said else ():
+        if line.startswith("Unrecognized key"):
+            yield from (Fault("unexpected", (key,)) for key in _quoted(line))
+
+
 def _place(issue: JsonObject) -> Path:
     """Where one issue of an API's body says that it is; empty when it says no place."""
     is_named = "reason" in issue or "message" in issue

@@ -29,6 +29,7 @@ from retrieval.reading.faults import (
     Fault,
     embedded_json,
     is_number,
+    read_check,
     read_pydantic,
     read_structured,
     read_text,
@@ -343,6 +344,8 @@ def _faults_of(message: str) -> tuple[Fault, ...]:
         return exact
     if structured := tuple(f for value in embedded_json(message) for f in read_structured(value)):
         return structured
+    if checked := tuple(read_check(message)):
+        return checked
     return tuple(islice(read_text(strip_frames(message)), _MAX_FAULTS))
 
 
