@@ -27,6 +27,7 @@ from embeddings.cache import open_embedder
 from embeddings.protocol import Embedder
 
 TIMES = ("agent-1", "agent-1", "agent-2")
+SURE = 0.8
 _ITS_OWN = ("missing required", "wrong value", "changed case")
 """Mistakes that other calls cannot make: what is right for them is in this call's own words."""
 _LESS = 0.01
@@ -43,6 +44,8 @@ class Time:
     confidence: float
     safe: bool = False
     """Whether its class allows a client to follow it without asking."""
+    sent: Json | None = None
+    """The suggested parameters."""
 
     @property
     def right(self) -> bool:
@@ -97,13 +100,13 @@ async def ask(
         sent = apply_changes(trial.damaged, first.changes)
     if first is None or sent is None:
         return Time(trial, None, 0.0), first
-    return Time(trial, await trial.judge(sent), first.confidence, bool(first.safe)), first
+    verdict = await trial.judge(sent)
+    return Time(trial, verdict, first.confidence, bool(first.safe), sent), first
 
 
 async def _once(brain: Brain, trial: Trial, agent: str, session: str, *, with_schema: bool) -> Time:
     time, first = await ask(brain, trial, agent, session, with_schema=with_schema)
-    verdict = time.verdict
-    sent = None if first is None or verdict is None else apply_changes(trial.damaged, first.changes)
+    verdict, sent = time.verdict, time.sent
     recording = Recording([])
     add = partial(
         recording.add, agent=agent, session=session, tool=trial.tool, server=trial.server,
@@ -111,7 +114,8 @@ async def _once(brain: Brain, trial: Trial, agent: str, session: str, *, with_sc
     )  # fmt: skip
     add(parameters=trial.damaged, error=trial.error)
     if sent is not None and first is not None:
-        add(parameters=sent, error=trial.error if verdict == "fails" else None)
+        said = trial.error if trial.answer is None else await trial.answer(sent)
+        add(parameters=sent, error=said if verdict == "fails" else None)
         followed = recording.executions[-1]
         recording.executions[-1] = followed.model_copy(update={
             "suggestion_id": first.suggestion_id,
@@ -131,7 +135,7 @@ def row(found: Sequence[Sequence[Time]]) -> Json:
         times = [each[number] for each in found]
         figures[f"right, time {number + 1}"] = sum(each.right for each in times)
         figures[f"sure and wrong, time {number + 1}"] = sum(
-            not each.right and each.confidence > 0.8 for each in times
+            not each.right and each.confidence > SURE for each in times
         )
     figures["right, then not"] = sum(
         any(before.right and not after.right for before, after in pairwise(each)) for each in found
@@ -156,6 +160,13 @@ async def measure(embedder: Embedder, *, with_schema: bool, most: int) -> list[l
         return await replay(brain, series(dataset, asked[:most]), with_schema=with_schema)
 
 
+def _told(each: Sequence[Time]) -> tuple[str, ...]:
+    said = [(time.verdict, round(time.confidence, 2)) for time in each]
+    called = [time.trial.damaged for time in each]
+    trial = each[0].trial
+    return (f"{trial.tool} {trial.damage.name} {said}\n    {called} {trial.error}",)
+
+
 async def main() -> None:
     """Print the figures and what fell."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -168,13 +179,13 @@ async def main() -> None:
             found = await measure(embedder, with_schema=with_schema, most=args.most)
             print("with schema" if with_schema else "without schema", row(found))
             for each in found if args.falls else ():
-                said = [(time.verdict, round(time.confidence, 2)) for time in each]
+                if any(time.confidence > SURE and not time.right for time in each):
+                    print("sure and wrong:", *_told(each), [time.sent for time in each])
                 sure = [time.confidence for time in each]
                 if each[0].right and (
                     not (each[1].right and each[2].right) or min(sure) < sure[0] - _LESS
                 ):
-                    print(each[0].trial.tool, each[0].trial.damage.name, said)
-                    print("   ", [time.trial.damaged for time in each], each[0].trial.error)
+                    print(*_told(each))
     finally:
         await embedder.close()
 

@@ -93,8 +93,13 @@ def trial_of(call: GoldCall, damage: Damage, schema: Json | None) -> Trial | Non
     return Trial(
         session=call.session, tool=call.tool, server=call.server, damaged=sent,
         gold=call.parameters, error=effect.error, context=call.context, schema=schema,
-        damage=damage, judge=partial(judge, call),
+        damage=damage, judge=partial(judge, call), answer=partial(_answer, call),
     )  # fmt: skip
+
+
+async def _answer(call: GoldCall, parameters: Json) -> Json | None:
+    effect = run(call, parameters)
+    return effect.error if isinstance(effect, Failure) else None
 
 
 async def judge(call: GoldCall, parameters: Json) -> Verdict:

@@ -34,7 +34,6 @@ from embeddings.cache import open_embedder
 from embeddings.models import default_cache_dir
 from embeddings.protocol import Embedder
 
-SURE = 0.8
 _CASES = Path(__file__).with_name("mistakes.json")
 _FOLDER = default_cache_dir().parent / "bench-servers"
 _SCOPE = "@modelcontextprotocol/server-"
@@ -184,8 +183,12 @@ async def _trial(running: servers.Servers, row: Json, number: int, name: str) ->
         session=call.session, tool=tool, server=server, damaged=wrong, gold=right,
         error=effect.error, context=context, schema=running.schema_of(call),
         damage=Damage(row["kind"], name), judge=partial(running.judge, call),
-        hints=running.hints.get(f"{server}_{tool}"),
+        answer=partial(_answer, running, call), hints=running.hints.get(f"{server}_{tool}"),
     )  # fmt: skip
+
+
+async def _answer(running: servers.Servers, call: GoldCall, parameters: Json) -> Json | None:
+    return (await running.run(call.server, call.tool, parameters)).error
 
 
 def _filled(value: Any, values: Json) -> Any:
@@ -284,10 +287,10 @@ def _column(found: Answers, places: Sequence[int]) -> Json:
 def _counts(times: Sequence[again.Time]) -> dict[str, str]:
     """Right first, by itself, and what is wrong or left."""
     right = sum(each.right for each in times)
-    itself = [each for each in times if each.safe and each.confidence > SURE]
+    itself = [each for each in times if each.safe and each.confidence > again.SURE]
     return {
         "right first": f"{right} ({right / len(times):.2f})",
-        "sure and wrong": str(sum(not e.right and e.confidence > SURE for e in times)),
+        "sure and wrong": str(sum(not e.right and e.confidence > again.SURE for e in times)),
         "left": str(sum(each.verdict is None for each in times)),
         "by itself": str(len(itself)),
         "by itself and wrong": str(sum(not each.right for each in itself)),

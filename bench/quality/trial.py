@@ -54,6 +54,8 @@ class Trial:
     sequence: int = 0
     earlier: tuple[Any, ...] = field(default=(), repr=False)
     """The session's calls before it, as `sessions.GoldCall`."""
+    answer: Callable[[Json], Awaitable[Json | None]] | None = field(default=None, repr=False)
+    """The error that parameters meet in the place of its own; None where they do something."""
     hints: ToolAnnotations | None = None
     """What the tool's maker claims."""
 

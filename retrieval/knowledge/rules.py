@@ -419,7 +419,7 @@ def agent_mark(agent: str) -> str:
 MAX_PROFILES = 4
 """Schema versions remembered; older ones are forgotten, oldest first."""
 MAX_SIGNATURES = 200
-MAX_RULES = 10
+MAX_RULES = 20
 MAX_SHARED_RULES = 40
 """Of a kind of fault, over all tools: more than there are edits that depend on no tool."""
 MAX_FAULTS = 16
@@ -443,7 +443,14 @@ class RepairRule(BaseModel):
     sessions: list[str] = Field(default_factory=list)
     execution_ids: list[str] = Field(default_factory=list)
     last_seen: datetime | None = None
+    heard_at: int = 0
+    """How much was said of its signature's rules when something was said of this one last."""
     evidence: RuleEvidence = Field(default_factory=RuleEvidence)
+
+    def worth(self) -> tuple[float, int]:
+        """How much it is worth keeping: a reported failure counts twice, then what is newer."""
+        weight = self.weight()
+        return sum(weight) + weight.failures, self.heard_at
 
     def repaired(self, agent: str, session: str, weight: float = 1.0) -> None:
         """Count a mined repair; `weight` (0 to 1) is how sure it is that it was one."""
@@ -482,6 +489,8 @@ class SignatureKnowledge(BaseModel):
     rules: dict[str, RepairRule] = Field(default_factory=dict)
     mends: int = 0
     """Failures that were mended, by a rule or otherwise."""
+    heard: int = 0
+    """How often anything was said of its rules."""
     faults: dict[str, FaultKind] = Field(default_factory=dict)
     """Its skeleton: what was wrong, by place; the last reading's."""
     examples: list[RepairExample] = Field(default_factory=list)
@@ -523,10 +532,10 @@ class SignatureKnowledge(BaseModel):
         """The rule of these edits, made when it is new in the place of the weakest."""
         key = edit_key(edits)
         if key not in self.rules and len(self.rules) >= limit:
-            weakest = min(self.rules, key=lambda k: sum(self.rules[k].weight()))
-            del self.rules[weakest]
+            del self.rules[min(self.rules, key=lambda k: self.rules[k].worth())]
         # What can be done to any text could have been done to all that were mended otherwise.
         rule = self.rules.setdefault(key, RepairRule(edits=edits))
+        rule.heard_at = self.heard = self.heard + 1
         if not rule.repairs and any(isinstance(edit, Respell) for edit in edits):
             rule.evidence.otherwise[UNNAMED_AGENT] = self.mends
         return rule

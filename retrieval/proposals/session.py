@@ -48,8 +48,10 @@ def session_options(
         if typed is None or same_json(typed, sent):
             continue
         trials = _PRIOR.plus(Trials(right, wrong))
-        if isinstance(sent, str) and not alone and not _is_like(sent, str(typed)):
-            continue  # what the caller said is near something that is known
+        # What the caller said is near something that is known, or other than what it said before.
+        needs_likeness = not alone or " @" in source
+        if isinstance(sent, str) and needs_likeness and not _is_like(sent, str(typed)):
+            continue
         known = found.get(str(typed))
         if known is None or trials.mean > known[2].mean:
             found[str(typed)] = typed, source, trials

@@ -228,6 +228,8 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
     found = islice((*_faults_of(message), *read_structured(error.details)), _MAX_FAULTS)
     is_cut = are_arguments_cut(message, parameters)
     faults = tuple(_dedupe(_joined(list(_tied_each(found, parameters, leaves)))))
+    if _PRINTED.match(message):  # of its own files, and not of the call; but for a value of it
+        faults = tuple(f for f in faults if f.path and f.value_text is not None)
     faults = () if is_cut else faults
     reading = categorise(
         error.type,
@@ -256,6 +258,8 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
     )
 
 
+_PRINTED = re.compile(r"(?:\w+: )?exit(?:ed with)? (?:code|status):? -?\d+\s*\n", re.IGNORECASE)
+"""Of a program that ran: what follows is what it printed."""
 _ENDS_EARLY = re.compile(
     r"unterminated string|unexpected end of|unexpected eof|eof while parsing|end of json input|"
     r"expecting (?:'.'|property name|value\b|[^\n]{1,12} delimiter)|incomplete json",
