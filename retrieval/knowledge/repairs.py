@@ -79,15 +79,18 @@ class RepairExample(BaseModel):
 def add_example(examples: list[RepairExample], new: RepairExample) -> None:
     """Add an example in place; one of each session, the latest few of each agent and in all.
 
-    Of several principals the one with the most makes room.
+    Of several principals the one with the most makes room; what followed a suggestion makes room
+    for what an agent did by itself.
     """
     if len(canonical_json(new.failed)) + len(canonical_json(new.mended)) > MAX_SIZE:
         return
-    kept = [each for each in examples if each.session != new.session]
+    if new.followed and any(each.session == new.session and not each.followed for each in examples):
+        return
+    kept = [*(each for each in examples if each.session != new.session), new]
+    kept.sort(key=lambda each: not each.followed)
     own = [each for each in kept if each.agent == new.agent]
-    dropped = {each.session for each in own[: max(0, len(own) + 1 - MAX_OF_ONE_AGENT)]}
-    kept = [each for each in kept if each.session not in dropped]
-    examples[:] = [*kept, new]
+    dropped = {each.session for each in own[: max(0, len(own) - MAX_OF_ONE_AGENT)]}
+    examples[:] = [each for each in kept if each.session not in dropped]
     drop_loudest(examples, MAX_EXAMPLES, lambda each: each.agent)
 
 

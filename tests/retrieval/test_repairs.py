@@ -189,6 +189,17 @@ def test_examples_are_bounded() -> None:
     assert large not in examples
 
 
+def test_what_followed_a_suggestion_takes_no_place_of_what_an_agent_did_by_itself() -> None:
+    """However often a repair worked, what it was learned from stays."""
+    examples: list[RepairExample] = []
+    for at in range(40):
+        one = an_example(at, {"m": "a"}, {"m": "b"}, agent="ada", followed=at > 1)
+        add_example(examples, one)
+    add_example(examples, an_example(0, {"m": "a"}, {"m": "b"}, agent="ada", followed=True))
+    assert [each.session for each in examples if not each.followed] == ["session 0", "session 1"]
+    assert learned_repairs(examples, common_changes(examples), {"m": "a"}, "ada")
+
+
 def test_a_first_call_knows_where_its_parameters_stand() -> None:
     """As long as all of them do, in every session."""
     first = FirstCall(tool_name="Read")

@@ -5,8 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.confidence import lower_bound
-from retrieval.edits import Rename
-from retrieval.knowledge.rules import MAX_AGENTS_HEARD, RepairRule
+from retrieval.edits import Rename, Replace, edit_key
+from retrieval.knowledge.rules import (
+    MAX_AGENTS_HEARD,
+    MAX_RULES,
+    RepairRule,
+    SignatureKnowledge,
+)
 from retrieval.proposals.experience import rule_trials
 
 words = st.lists(
@@ -39,6 +44,19 @@ def test_a_flood_of_successes_of_one_agent_counts_up_to_its_cap() -> None:
         many.reported("mallory", "success")
     assert sure(many) == sure(few) < 0.8
     assert many.successes == 1_000
+
+
+def test_a_reported_failure_is_kept_beside_many_other_rules() -> None:
+    """What was tried once and worked makes room first, the oldest of it."""
+    known = SignatureKnowledge(signature="no such folder", category="not_found")
+    failed = [Replace(name="folder", before="A", value="a")]
+    known.rule_to_update(list(failed)).reported("ada", "failure")
+    for number in range(100):
+        edit = Replace(name="folder", before=f"{number}", value="b")
+        known.rule_to_update([edit]).reported("ada", "success")
+    assert edit_key(failed) in known.rules
+    assert edit_key([edit]) in known.rules
+    assert len(known.rules) == MAX_RULES
 
 
 def test_a_flood_of_failures_of_one_agent_does_not_take_a_rule_from_the_others() -> None:

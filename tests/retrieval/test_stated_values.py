@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from retrieval.knowledge.links import session_call
+from retrieval.knowledge.links import Links, session_call
 from retrieval.proposals.case import Case
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
@@ -89,6 +89,40 @@ def test_a_relative_path_is_taken_from_the_folder_that_the_session_used(
     case = make_case({"path": "c.md"}, message, schema=object_schema(path="string"))
     found = best(replace(case, session=lambda: calls), message)
     assert found == (meant and {"path": meant})
+
+
+def test_a_refused_value_is_not_what_the_session_sent_before() -> None:
+    """Who asks for another file does not mean the last one again, however often it did."""
+    links, name = Links(), "file"
+    read = [session_call("read", {name: "/a/root.go"}, {})]
+    for _ in range(9):
+        links.learn({name: "/a/root.go"}, read)
+    case = make_case({name: "/b/client.py"}, "no such file", schema=object_schema(file="string"))
+    asked = replace(case, session=lambda: read, links=links)
+    assert best(asked, "no such file") is None
+    assert best(replace(asked, parameters={name: "/a/rot.go"}), "no such file") == {
+        name: "/a/root.go"
+    }
+
+
+def test_what_a_program_printed_is_no_bound_of_its_call() -> None:
+    """A linter shows a line of a file; a tool's own words of the same bound count."""
+    call = {"command": "lint", "timeout": 60000}
+    schema = object_schema(command="string", timeout="number")
+    for message, meant in (
+        ("must be <= 0", {**call, "timeout": 0}),
+        ("Exit code 1\nscan.go:254: Errors unhandled\n  scanned must be <= 0", None),
+    ):
+        assert best(make_case(call, message, schema=schema), message) == meant
+
+
+def test_a_value_under_a_name_in_another_style_is_not_of_a_wrong_type() -> None:
+    """The tool saw no number because it saw none; what is wrong is the name."""
+    message = "Invalid arguments for tool think: Invalid input: expected number, received NaN at "
+    message += "thoughtNumber\nInvalid input: expected number, received NaN at totalThoughts"
+    schema = object_schema(thoughtNumber="integer", totalThoughts="integer")
+    case = make_case({"thought_number": 1, "total_thoughts": 3}, message, schema=schema)
+    assert best(case, message) == {"thoughtNumber": 1, "totalThoughts": 3}
 
 
 @pytest.mark.parametrize("name", ["query", "file_hash", "revision", "url", "command", "regex"])
