@@ -11,9 +11,13 @@ from embeddings.protocol import Embedder
 from embeddings.text import call_text, terms_text
 from mongo.protocol import EventLog
 from retrieval.index.protocol import IndexQuery, Kind, VectorIndex
+from retrieval.knowledge.documents import document_id
 from retrieval.log import executions
 from retrieval.memory import Memory
 from retrieval.parameters import MAX_MESSAGE
+
+_OF_ONE_AGENT = 200
+"""Documents among which the calls of one agent are looked for."""
 
 
 async def find_similar(
@@ -28,24 +32,32 @@ async def find_similar(
 ) -> SimilarResponse:
     """Executions of a tool that are near to the given call, nearest first.
 
-    One execution per distinct document is the latest it stands for.
+    Of each distinct document the latest that it stands for; of one agent or signature alone, those
+    of the latest few that are.
     """
     looked_at = bounded_json(request.parameters, max_chars=MAX_MESSAGE)
     parameters = redactor.parameters(request.tool_name, cast("JsonObject", looked_at))
     context = None if request.context is None else redactor.text(request.context[:MAX_MESSAGE])
     text = call_text(request.tool_name, parameters, context)
     vector = (await embedder.embed([text], "query"))[0].astype(np.float32, copy=False)
-    kind: Kind = "success" if request.outcome == "success" else "reflection"
+    succeeded = request.outcome == "success" and request.signature is None
+    kind: Kind = "success" if succeeded else "reflection"
+    tool = request.server_name, request.tool_name
+    asked = request.signature
     query = IndexQuery(
         workspaces=(workspace,), kind=kind, vector=vector, terms=terms_text(text),
-        limit=request.limit, tool_name=request.tool_name, server_name=request.server_name,
+        limit=request.limit if request.agent is None else _OF_ONE_AGENT,
+        tool_name=request.tool_name, server_name=request.server_name,
+        document_ids=None if asked is None else (document_id(workspace, kind, *tool, asked),),
     )  # fmt: skip
     hits = (await index.search([query]))[0]
     documents = await memory.documents(workspace, [hit.document_id for hit in hits])
+    few = 0 if request.agent or asked else -1
     latest = {
-        document.execution_ids[-1]: hit.similarity
+        execution_id: hit.similarity
         for hit in hits
-        if (document := documents.get(hit.document_id)) and document.execution_ids
+        if (document := documents.get(hit.document_id))
+        for execution_id in document.execution_ids[few:]
     }
     stored = await executions(log, workspace, list(latest))
     found = [
@@ -54,5 +66,7 @@ async def find_similar(
             similarity=round(latest[each.execution.execution_id], 4),
         )
         for each in stored
+        if request.agent in (None, each.execution.agent)
     ]
-    return SimilarResponse(executions=sorted(found, key=lambda hit: -hit.similarity))
+    ranked = sorted(found, key=lambda hit: -hit.similarity)
+    return SimilarResponse(executions=ranked[: request.limit])

@@ -105,7 +105,7 @@ async def test_similar_executions_are_asked_for(call: Any, service: Loopback) ->
     assert (await call("similar", "rag_query", parameters={"topK": 5})).executions == []
     assert service.requests[0].json == {
         "toolName": "rag_query", "serverName": None, "context": None, "parameters": {"topK": 5},
-        "outcome": "success", "limit": 5,
+        "outcome": "success", "agent": None, "signature": None, "limit": 5,
     }  # fmt: skip
 
 

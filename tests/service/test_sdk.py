@@ -1,6 +1,7 @@
 """The SDK against a true service: clients, recorder, and the same errors on both sides."""
 
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -30,12 +31,12 @@ def an_execution(**fields: object) -> Execution:
     return Execution.model_validate(execution(**fields))
 
 
-def a_failed_call(tool: str) -> FailedCall:
+def a_failed_call(tool: str, message: str = "Invalid parameter: topK must be <= 10") -> FailedCall:
     return FailedCall(
         agent="a",
         tool_name=tool,
         parameters={"query": "x", "topK": 50},
-        error=ExecutionError(message="Invalid parameter: topK must be <= 10"),
+        error=ExecutionError(message=message),
     )
 
 
@@ -60,6 +61,35 @@ def test_every_method_of_the_client_works(service: RunningService) -> None:
         assert client.get_tool(f"server/{tool}") == put
         assert put in client.list_tools()
         client.delete_tool(f"server/{tool}")
+
+
+def test_similar_calls_of_one_agent_and_failures_of_one_signature(service: RunningService) -> None:
+    """Others are left out, however near; a signature is of failures, whatever else is asked for."""
+    tool = f"sdk_{uuid4().hex[:8]}"
+    failures = [
+        {"outcome": "failure", "result": None, "error": {"message": f"no {what} of that name"}}
+        for what in ("file", "page")
+    ]
+    with Client(service.url) as client:
+        calls = [
+            an_execution(toolName=tool, agent=agent, **fields)
+            for agent in ("ada", "bob")
+            for fields in ({}, *failures)
+        ]
+        assert client.record(calls).accepted == len(calls)
+        eventually(lambda: client.status().pending_indexing == 0)
+        asked = client.suggest(a_failed_call(tool, "no page of that name"))
+
+        def found(**filters: Any) -> set[tuple[str, str | None]]:
+            answer = client.similar(tool, server_name="rag-server", **filters).executions
+            told = [each.execution for each in answer]
+            return {(each.agent, each.error and each.error.message) for each in told}
+
+        page = "no page of that name"
+        assert found(agent="ada") == {("ada", None)}
+        assert found(signature=asked.pattern.signature) == {("ada", page), ("bob", page)}
+        assert found(signature=asked.pattern.signature, agent="bob") == {("bob", page)}
+        assert found(signature="another") == found(agent="eve") == set()
 
 
 def test_errors_become_the_exceptions_of_their_status(service: RunningService) -> None:

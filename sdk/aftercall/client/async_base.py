@@ -174,15 +174,22 @@ class AsyncBaseClient:
         context: str | None = None,
         parameters: JsonObject | None = None,
         outcome: models.Outcome = "success",
+        agent: str | None = None,
+        signature: str | None = None,
         limit: int = 5,
     ) -> models.SimilarResponse:
-        """Recorded calls like this one, nearest first; `limit` is 1 to 50."""
+        """Recorded calls like this one, nearest first; `limit` is 1 to 50.
+
+        Of one agent, or failures of one signature, where these are given.
+        """
         question = models.SimilarRequest(
             tool_name=tool_name,
             server_name=server_name,
             context=context,
             parameters=parameters or {},
             outcome=outcome,
+            agent=agent,
+            signature=signature,
             limit=limit,
         )
         if self._redactor is not None:

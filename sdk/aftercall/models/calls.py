@@ -398,6 +398,10 @@ class SimilarRequest(WireModel):
         default_factory=dict
     )
     outcome: Outcome = "success"
+    agent: Name | None = Field(default=None, description="Only calls of this agent.")
+    signature: Text | None = Field(
+        default=None, description="Only failures of this signature of `/suggest`."
+    )
     limit: Annotated[int, Field(ge=1, le=50), *WHOLE] = 5
 
     @field_validator("parameters", mode="before")
