@@ -6,8 +6,9 @@
 it.
 A dataset that is not there is named and left out. `--only` measures some parts and writes nothing,
 but for `choosing`, `regret`, `boundaries`, `memory`, `kinds`, `traps` and `attacks`, which have
-pages of their own in `docs/figures/`; the parts `final` (APIs that nothing was developed on) and
-`kinds-final` (kinds of mistakes likewise) are measured only when they are named.
+pages of their own in `docs/figures/`; the parts `final` (APIs that nothing was developed on),
+`kinds-final` (kinds of mistakes likewise) and `mistakes` (a section of `memory`) are measured only
+when they are named.
 """
 
 import argparse
@@ -27,6 +28,7 @@ from bench.quality import (
     datasets,
     kinds,
     memory,
+    mistakes,
     regret_report,
     traps,
 )
@@ -127,6 +129,10 @@ async def _memory(embedder: Embedder, _: Figures) -> None:
     await memory.measure(embedder, FOLDER)
 
 
+async def _mistakes(embedder: Embedder, _: Figures) -> None:
+    print("\n".join(await mistakes.page(embedder)))
+
+
 async def _kinds(embedder: Embedder, _: Figures) -> None:
     await kinds.measure(embedder, FOLDER)
 
@@ -152,7 +158,7 @@ STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     "refusals": _refusals, "classifier": _classifier, "final": _final,
     "choosing": _choosing, "regret": _regret, "boundaries": _boundaries, "memory": _memory,
     "kinds": _kinds, "kinds-final": _kinds_final, "traps": _traps,
-    "attacks": _attacks, "check": _check,
+    "attacks": _attacks, "check": _check, "mistakes": _mistakes,
 }  # fmt: skip
 
 OF_THEIR_OWN = {
@@ -165,8 +171,9 @@ OF_THEIR_OWN = {
     "traps",
     "attacks",
     "check",
+    "mistakes",
 }
-ONLY_NAMED = {"final", "kinds-final"}
+ONLY_NAMED = {"final", "kinds-final", "mistakes"}
 """Steps that print and write pages of their own; the others are of `repair.md`."""
 
 

@@ -1,17 +1,18 @@
-"""What the memory remembers: `docs/figures/memory.md`, of the parts mended, again and natural."""
+"""What the memory remembers: `docs/figures/memory.md`, of mended, again, mistakes and natural."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.quality import ablation, again, bfcl, mended, natural
+from bench.quality import ablation, again, bfcl, mended, mistakes, natural
 from bench.quality.trial import Json
 from embeddings.protocol import Embedder
 
 MISTAKES = 300
+_OF_SERVERS = ("time 1: right first", "time 3: right first", mistakes.CORRECTED)
 
 
 async def measure(embedder: Embedder, folder: Path) -> None:
-    """Measure all three, print and write."""
+    """Measure all four, print and write."""
     lines = ["# What the memory remembers", "", "`python -m bench.quality --only memory`", ""]
     cases = mended.cases()
     asked = await mended.measure(embedder, cases)
@@ -33,10 +34,21 @@ async def measure(embedder: Embedder, folder: Path) -> None:
         lines += [*_table(rows), ""]
     else:
         lines += ["Left out: `pip install --no-deps bfcl-eval mpmath`.", ""]
+    lines += [
+        "## Agents' mistakes on seven real MCP servers",
+        "",
+        *await mistakes.page(embedder),
+        "",
+    ]
     lines += ["## With one part off", "", *await _ablation(embedder, cases), ""]
     lines += ["## Natural failures in time order", "", natural.__doc__.split("\n\n", 1)[1], ""]
     there = [name for name in natural.SETS if natural.available(name)]
-    lines += _table({name: natural.row_of(await natural.replay(embedder, name)) for name in there})
+    rows = {}
+    for name in there:
+        found = await natural.replay(embedder, name)
+        half = len(found) // 2
+        rows |= {name: natural.row_of(found), f"{name}, newer half": natural.row_of(found[half:])}
+    lines += _table(rows)
     page = "\n".join(lines).rstrip() + "\n"
     print(page)
     (folder / "memory.md").write_text(page, encoding="utf-8")
@@ -57,6 +69,9 @@ async def _ablation(embedder: Embedder, cases: Sequence[mended.Case]) -> list[st
                 row["right, time 1, 2, 3"] = ", ".join(
                     str(sum(each[at].right for each in times)) for at in range(len(again.TIMES))
                 )
+            if mistakes.available():
+                found = mistakes.figures((await mistakes.measure(embedder))[0])["all"]
+                row |= {f"real servers: {name}": found[name] for name in _OF_SERVERS}
             if natural.available("tau_airline"):
                 found = natural.row_of(await natural.replay(embedder, "tau_airline"))
                 row["tau: equal value"] = found["equal value of these"]

@@ -43,6 +43,7 @@ _NODE = {
 }  # fmt: skip
 _SQLITE = ("mcp-server-sqlite==2025.4.25", "mcp<2")
 """In an environment of its own: it speaks an older `mcp` than ours."""
+CORRECTED = "mended by two agents, right first for the third"
 MISSING = "Agents' mistakes: `python -m bench.quality.mistakes --install` (npm and a network)"
 
 
@@ -278,7 +279,7 @@ def _column(found: Answers, places: Sequence[int]) -> Json:
     column |= {name: row[name] for name in ("right, then not", "right, then less sure")}
     open_ = [at for at in places if not found.empty[at][2].right]
     after = [found.corrected[at].right for at in places]
-    column["mended by two agents, right first for the third"] = f"{sum(after)} of {len(after)}"
+    column[CORRECTED] = f"{sum(after)} of {len(after)}"
     after = [found.corrected[at].right for at in open_]
     column["... of those not right with an empty memory"] = f"{sum(after)} of {len(after)}"
     return column
@@ -317,6 +318,14 @@ def lines(found: Answers, accepted: Sequence[str]) -> list[str]:
         f"Not refused by the servers, and left out: {len(accepted)} of "
         f"{len(accepted) + len(found.mistakes)} mistakes.",
     ]  # fmt: skip
+
+
+async def page(embedder: Embedder) -> list[str]:
+    """The section of `memory.md`: what it is, and the table."""
+    if not available():
+        return [f"Left out: {MISSING}."]
+    about = (__doc__ or "").split("\n\n")[1:3]
+    return ["\n\n".join(about), "", *lines(*await measure(embedder))]
 
 
 async def main() -> None:

@@ -56,6 +56,12 @@ class Answered:
         return _changed(failed, self.sent) == _changed(failed, self.mended)
 
     @property
+    def right_or_left(self) -> bool:
+        """Whether the action was right, or nothing was sent where the repair is out of reach."""
+        out_of_reach = self.truth == "change" and not self.reachable
+        return self.right_action or (out_of_reach and self.sent is None)
+
+    @property
     def equal(self) -> bool:
         """Whether it is what the agent itself then sent."""
         return self.sent is not None and self.sent == self.mended
@@ -207,6 +213,7 @@ def row_of(found: Sequence[Answered]) -> Json:
         "equal value of these": _share(each.equal for each in reach),
         "worked later unchanged": sum(each.truth == "same" for each in found),
         "right action of all": _share(each.right_action for each in found),
+        "... or left, where nobody could know": _share(each.right_or_left for each in found),
         "changed": sum(each.sent is not None for each in found),
         "sure": len(sure),
         "equal of the sure": sum(each.equal for each in sure),
