@@ -44,6 +44,11 @@ def call(**fields: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def checked(parameters: dict[str, Any]) -> dict[str, Any]:
+    """A call that is about to be made."""
+    return {"agent": "librarian", "toolName": "rag_query", "parameters": parameters}
+
+
 def doubled(depth: int) -> dict[str, Any]:
     """A schema of a few hundred bytes that takes 2 ** depth steps to check."""
     schema: dict[str, Any] = {"type": "object", "$defs": {"d0": {"type": "integer"}}}
@@ -99,6 +104,7 @@ def inputs() -> dict[str, tuple[str, Callable[[], Any]]]:
         ),
         "a text of 1 MB": ("/suggest", lambda: {"execution": call(parameters=secret)}),
         "a value 90 deep": ("/suggest", lambda: {"execution": call(parameters={"x": deep})}),
+        "a check of 100,000 parameters": ("/check", lambda: {"call": checked(many)}),
         "like calls of 100,000 parameters": (
             "/similar", lambda: {"toolName": "rag_query", "parameters": many}
         ),

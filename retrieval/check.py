@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from aftercall.background import aside
 from aftercall.json_values import JsonObject
 from aftercall.models import CheckRequest, CheckResponse, Evidence
 from aftercall.redaction import Redactor, is_redacted
@@ -26,6 +27,7 @@ from retrieval.knowledge.rules import (
     session_mark,
 )
 from retrieval.memory import Memory
+from retrieval.parameters import considered, is_large
 from retrieval.principals import principal_of
 from retrieval.proposals.case import Case
 from retrieval.proposals.change_class import class_of
@@ -72,7 +74,10 @@ async def check(
         StoreError: what is known cannot be read.
     """
     started = time.perf_counter()
-    call = as_named(redactor.call(request.call), principal)
+    asked = considered(request.call)
+    if asked.parameters_known != request.call.parameters_known:
+        return CheckResponse(verdict="pass")  # too large to be looked at
+    call = as_named(await aside(redactor.call, asked, when=is_large(asked)), principal)
     tool = ToolKey(workspace, call.server_name, call.tool_name)
     knowledge, registered = await memory.knowledge(tool), await memory.tool(tool)
     binds = quorum == 1 or (registered is not None and registered.binds(principal))

@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json, exceeds
-from aftercall.models import Call, ExecutionError, FailedCall
+from aftercall.models import Call, ExecutionError
 from retrieval import WORDS
 
 JsonType = Literal["string", "integer", "number", "boolean", "array", "object", "null"]
@@ -63,13 +63,14 @@ def bounded(call: CallT) -> CallT:
     return call.model_copy(update=changes)
 
 
-def considered(call: FailedCall) -> FailedCall:
-    """What is looked at of a call that failed: as kept, without parameters that are too large."""
+def considered(call: CallT) -> CallT:
+    """What is looked at of a call that is asked about: as kept, without what is too large."""
     changes: dict[str, object] = {"result": None}
     if exceeds(call.parameters, MAX_VALUES, MAX_CHARS):
         changes |= {"parameters": {}, "parameters_known": False}
-    if exceeds(call.error.details, MAX_VALUES, MAX_CHARS):
-        changes["error"] = call.error.model_copy(update={"details": {}})
+    error: ExecutionError | None = getattr(call, "error", None)
+    if error is not None and exceeds(error.details, MAX_VALUES, MAX_CHARS):
+        changes["error"] = error.model_copy(update={"details": {}})
     return bounded(call.model_copy(update=changes))
 
 

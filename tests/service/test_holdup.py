@@ -70,6 +70,14 @@ def test_large_questions_are_answered_within_bounds(
     assert len(found["pattern"]["signature"]) < 1_000
 
 
+@pytest.mark.parametrize("parameters", [MANY, {"city": "x" * 300_000}])
+def test_large_calls_pass_the_check(service: RunningService, parameters: dict[str, Any]) -> None:
+    """What is not looked at is not warned of, whatever its schema wants."""
+    schema = {"type": "object", "properties": {"id": {}}, "required": ["id"]}
+    call = {"agent": "a", "toolName": "t", "parameters": parameters, "inputSchema": schema}
+    assert service.client.post("/check", json={"call": call}).json()["verdict"] == "pass"
+
+
 def test_large_records_are_kept_and_learned(service: RunningService) -> None:
     """Parameters whole; a schema that nothing reads not, and of long texts the beginning."""
     many, listed = execution(parameters=MANY), execution(inputSchema=LISTED)
