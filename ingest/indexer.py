@@ -56,16 +56,9 @@ log = logging.getLogger("aftercall.learner")
 class Indexer:
     """Learns and embeds what the log holds; one per process and store.
 
-    Args:
-        store: the log, and where what is learned goes.
-        memory: told what has changed.
-        index: gets the vectors of new documents.
-        embedder: makes them.
-        on_axes: told a workspace when boundary axes were named in it, once that is durable.
-        lease_s: seconds without a sign of life after which other processes may go on.
-        is_shared: whether other processes may learn into the store too.
-        knowledge: another generation than the current one, for a rebuild.
-        batch: events per commit: enough to share the cost of a tool's knowledge among its calls.
+    `on_axes` is told a workspace when boundary axes were named in it, once that is durable. After
+    `lease_s` seconds without a sign of life other processes may go on; `is_shared` says whether
+    there may be any. `knowledge` is another generation than the current one, for a rebuild.
     """
 
     def __init__(
@@ -306,13 +299,10 @@ def _point(workspace: str, document: Document, vector: NDArray[np.float32]) -> I
 
 
 class WorkspaceLeases:
-    """The leases of the workspaces that this process learns.
+    """The leases of the workspaces that this process learns; idle ones go back where others may.
 
-    Args:
-        store: where they are.
-        ttl: seconds without a sign of life after which others may go on.
-        generation: of what is learned: another one may be learned meanwhile.
-        is_shared: whether idle ones are given back, for other processes that may learn.
+    After `ttl` seconds without a sign of life others may go on; another generation may be learned
+    meanwhile.
     """
 
     def __init__(

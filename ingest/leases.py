@@ -69,13 +69,8 @@ class BeatWatch:
 class LeaseKeeper:
     """Takes one lease and keeps it while it lives; for one task at a time.
 
-    Args:
-        leases: where it is.
-        name: the lease's.
-        ttl: seconds without a beat after which others may take it.
-        holder: who takes it (`holder_id`); its maker retires it. A new one unless
-            given.
-        clock: tells the time.
+    After `ttl` seconds without a beat others may take it. A `holder` that is given (`holder_id`) is
+    retired by its maker.
     """
 
     def __init__(
@@ -135,14 +130,7 @@ class LeaseKeeper:
         return self.is_held
 
     async def wait(self, patience: float | None = None) -> bool:
-        """Take it as soon as nobody alive has it.
-
-        Args:
-            patience: seconds after which it is given up; None for as long as it takes.
-
-        Returns:
-            Whether it is held now.
-        """
+        """Take it when nobody alive has it, within `patience` seconds; whether it is held now."""
         started = self._clock()
         while not await self.try_take():
             pause = self._ttl / _LOOKS

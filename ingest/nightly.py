@@ -48,17 +48,11 @@ def _now() -> datetime:
 
 @dataclass(slots=True)
 class NightlyJob:
-    """One run.
+    """One run: on a generation, with a reading side of its own over it.
 
-    Args:
-        store: what is worked on.
-        memory: a reading side of its own over the knowledge.
-        open_model: opens the embedder when a step first needs it; its maker closes it.
-        keeper: holds the lease; None where nobody else can be at it, as in a rebuild.
-        knowledge: the generation that is worked on.
-        retention: age at which events expire; None for never.
-        clock: tells the time.
-        on_progress: how far it is.
+    `open_model` is called when a step first needs the embedder, which its maker closes; `keeper`
+    holds the lease, and is None where nobody else can be at it, as in a rebuild; events expire at
+    the age of `retention`.
     """
 
     store: Store

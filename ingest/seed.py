@@ -25,10 +25,7 @@ class SeedCorpusError(ValueError):
 
 
 def load_seed(text: str | None = None) -> CommonMistakes:
-    """The shipped corpus, checked: every example must be what its edits make of it.
-
-    Args:
-        text: another corpus of the same form, JSON lines; the shipped one when left out.
+    """The shipped corpus, or another one of that form, checked: examples are what their edits make.
 
     Raises:
         SeedCorpusError: when a line is not an entry, or contradicts itself.

@@ -50,14 +50,8 @@ def refit_scaling(
 ) -> Scaling:
     """The scaling that `fit_scaling` finds, if such a one holds on outcomes it was not fitted on.
 
-    It is fitted on the older four fifths first: where that has a higher log loss on the newest
-    fifth than `current`, `current` is returned.
-
-    Args:
-        current: what is in use.
-        estimates: as for `fit_scaling`, latest first.
-        rights: likewise.
-        agents: likewise.
+    All are latest first. It is fitted on the older four fifths first: where that has a higher log
+    loss on the newest fifth than `current`, which is in use, `current` is returned.
     """
     fitted = fit_scaling(estimates, rights, agents)
     if not fitted.outcomes:

@@ -165,14 +165,8 @@ async def grouped(
 ) -> tuple[list[Grouped], int]:
     """One tool's failures in its patterns, and how many wordings were embedded for it.
 
-    Args:
-        tool: the tool.
-        previous: its patterns as they were.
-        failures: all of its failures; at most the `MAX_FAILURES` most frequent are looked at.
-        open_model: called where a failure has several places to go, so that vectors must decide.
-
-    Returns:
-        The patterns that have any failure, by id.
+    `previous` are its patterns as they were; of its failures the `MAX_FAILURES` most frequent are
+    looked at. `open_model` is called where vectors must decide between several places.
     """
     groups = [Grouped(each) for each in sorted(previous, key=lambda each: each.pattern_id)]
     homes = {mark: group for group in groups for mark in group.pattern.marks()}
@@ -285,11 +279,6 @@ def subjects_of(
 
     Two that differ in it are two kinds, however alike their words: `'from' is required` and
     `'to' is required` need two different corrections.
-
-    Args:
-        signature: the masked message.
-        places: what was wrong, by place, as far as a grammar knows it.
-        parameters: names of the tool's parameters, as far as calls have shown them.
     """
     if places:
         return sorted({_STEP.sub("", place) for place in places})

@@ -111,14 +111,11 @@ class Shared:
         self._tasks: dict[Hashable, asyncio.Task[Any]] = {}
 
     async def get(self, key: Hashable, read: Callable[[], Awaitable[T]], seconds: float) -> T:
-        """What `read` returns or raises, or did so for somebody else a moment ago.
+        """What `read` returns or raises, or did so a moment ago; nobody may change it.
 
-        Args:
-            key: names what is read, with all that it depends on.
-            read: reads it; what it returns is given to several, so nobody may change it.
-            seconds: a result is given out until so long after it was begun to be read. One that
-                took longer is given out three times as long, so that reading it over and over
-                takes a quarter of the time at most. An error is not kept.
+        The key names what is read, with all that it depends on. A result is given out until so many
+        seconds after it was begun to be read; one that took longer three times as long, so that
+        reading it over and over takes a quarter of the time at most. An error is not kept.
         """
         task = self._tasks.get(key)
         if task is None:

@@ -87,14 +87,10 @@ _MIN_STEM = 3
 
 
 def first_tool(message: str, failed: str, names: Iterable[str]) -> str | None:
-    """The one tool whose name says what the message asks for; None when none or several do.
+    """The one tool of the server whose name says what the message asks for; None without just one.
 
-    `startEngine` is named by "the engine must be started", `user_login` by "must be logged in".
-
-    Args:
-        message: what the tool said.
-        failed: the tool that failed; it is not called first.
-        names: tools of the same server.
+    `startEngine` is named by "the engine must be started", `user_login` by "must be logged in". The
+    tool that failed is not called first.
     """
     text = message[:_READ]
     first = {

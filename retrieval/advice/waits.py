@@ -73,11 +73,7 @@ def stated_wait_ms(error: ExecutionError, now: datetime | None) -> float | None:
     """The wait that the tool states, in milliseconds; None when it states none.
 
     It is at least `MIN_WAIT_MS`; a tool that states several means the first. One of more than
-    `MAX_WAIT_MS` counts only when no other is stated.
-
-    Args:
-        error: what the tool said.
-        now: the time of asking, with a zone; without it, moments are not read.
+    `MAX_WAIT_MS` counts only when no other is stated. Without `now`, moments are not read.
     """
     found = (*_from_details(error.details, now), *_from_text(error.message[:_READ], now))
     waits = [wait for wait in found if wait is not None]

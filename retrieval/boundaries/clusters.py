@@ -127,13 +127,8 @@ def cluster(
 ) -> list[list[int]]:
     """A partition of the rows, the same for the same rows in the same order.
 
-    Args:
-        vectors: shape (n, dimension), a unit row per axis (`phrasing.phrase_vectors`).
-        neutral: shape (1, dimension), from `phrasing.neutral_vector`.
-        apart: rows of axes that one referral named together.
-
-    Returns:
-        Rows of each cluster in order, by their first. Time and memory grow with the square of n.
+    `vectors` has shape (n, dimension), a unit row per axis; `neutral` shape (1, dimension); `apart`
+    are rows of axes that one referral named together. Time and memory grow with the square of n.
     """
     similarity = similarity_of(vectors, neutral)
     for one, other in apart:

@@ -158,17 +158,10 @@ def inherited_quality(
 def before(
     history: Sequence[PromotionEvent], *, is_whole: bool
 ) -> tuple[bool, StoredPromotion | None]:
-    """What held before the latest change that is not undone yet.
+    """Whether it is known what held before the latest change that is not undone yet, and what.
 
-    A rollback takes the latest change away, so each goes back one step further.
-
-    Args:
-        history: the latest changes of one namespace, newest first.
-        is_whole: whether these are all. Before the first of all changes the original served; what
-            held before some later one is not known.
-
-    Returns:
-        Whether it is known what to go back to, and what that is: None is the original.
+    A rollback takes the latest change away, so each goes back one step further. `history` is newest
+    first; before the first change, where it `is_whole`, the original served, which is None.
     """
     held: list[StoredPromotion | None] = []
     for event in reversed(history):

@@ -117,14 +117,9 @@ def relevance(
 ) -> float:
     """How well a tool fits a scenario: near 1 for an obvious match, near 0 for none.
 
-    Never falls when `cosine`, `terms` or `past` rises, nor rises with `best_terms`.
-
-    Args:
-        cosine: Of scenario and tool, -1 to 1; the best of the scenario's parts.
-        terms: BM25 of the scenario's terms and the tool's, with the IDF over the workspace's tools.
-        best_terms: The highest BM25 of any tool of the workspace for this scenario.
-        past: See `past_evidence`; 0 where nothing is known.
-        weights: The shipped ones when `None`.
+    Never falls when `cosine`, `terms` or `past` rises, nor rises with `best_terms`: the cosine, -1
+    to 1, is the best of the scenario's parts, `terms` is BM25 with the IDF over the workspace's
+    tools, `best_terms` the highest of any tool, `past` from `past_evidence`.
     """
     by = weights or shipped()
     evidence = cosine + by.terms * terms + by.past * past
@@ -134,12 +129,8 @@ def relevance(
 def past_evidence(successes: Iterable[tuple[float, float]]) -> float:
     """What past scenarios in which a tool succeeded say for it now, 0 (nothing) to 1.
 
-    A kernel estimate: each scenario counts exp((cosine - 1) / 0.1) x its share of successes; the
-    sum saturates, so that many successes cannot outweigh everything.
-
-    Args:
-        successes: For each past scenario its cosine to this one, and the share of its trials that
-            succeeded, 0 to 1.
+    A kernel estimate over pairs of cosine and share of successes: each counts exp((cosine - 1) /
+    0.1) x its share; the sum saturates, so that many successes cannot outweigh everything.
     """
     near = sum(share * math.exp((cosine - 1) / PAST_WIDTH) for cosine, share in successes)
     return near / (near + math.exp((PAST_HALF - 1) / PAST_WIDTH))
@@ -234,15 +225,9 @@ def tool_queries(
 ) -> list[IndexQuery]:
     """What to ask the index for `relevant`: tools near the scenario, and those of the ids.
 
-    One question for each vector, and one more for each when there are ids.
-
-    Args:
-        workspace: Whose tools.
-        vectors: Shape (n, dimension), unit length: of the texts of `scenario_parts`, in order. Of
-            the whole scenario alone is well too; it is less when several things are asked for.
-        scenario: The text as asked.
-        limit: Tools from each side of the index; 30 at least are asked for.
-        document_ids: Of tools that are to be in the answer in any case.
+    One question for each vector, and one more for each when there are ids. `vectors` has shape (n,
+    dimension), unit length: of the texts of `scenario_parts`, in order. `limit` is for each side of
+    the index; 30 at least are asked for.
     """
     terms = terms_text(scenario)
     asked: list[tuple[int, tuple[str, ...] | None]] = [(max(limit, MIN_CANDIDATES), None)]

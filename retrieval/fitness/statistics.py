@@ -82,11 +82,8 @@ class VersionStatistics(BaseModel):
     def add(self, trial: Trial, at: datetime, counted: Outcome | None = None) -> None:
         """Count one trial, in place; a call that is known already only gets the graver kind.
 
-        Args:
-            trial: what became of the call.
-            at: when the call was.
-            counted: as what the call was counted here before, by a caller with the log: the
-                trials do not go back so far. What they say themselves comes first.
+        `counted` is as what the call was counted here before, by a caller with the log: the trials
+        do not go back so far. What they say themselves comes first.
         """
         known = trial_of_call(self.trials, trial.key)
         if known is None:

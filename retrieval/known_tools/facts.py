@@ -137,16 +137,7 @@ def facts_of(
     tool_names: Collection[str] = (),
     rules: CohesionRules = DEFAULT_RULES,
 ) -> ToolFacts:
-    """All that is known of a tool and may be told to everybody.
-
-    Args:
-        record: the tool.
-        clusters: of the workspace's boundary axes.
-        now: the time of asking.
-        clean: masks secrets.
-        tool_names: names of registered tools.
-        rules: when a tool is said to be asked for several jobs.
-    """
+    """All that is known of a tool and may be told to everybody; `clean` masks secrets."""
     health = record.health or KnownHealth()
     facts = _Facts(record, health, now, clean, clusters, tool_names, rules)
     server = record.key.server_name

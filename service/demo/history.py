@@ -128,22 +128,16 @@ async def play_history(
     ask: bool = True,
     on_progress: OnProgress = lambda _done, _words: None,
 ) -> HistoryReport:
-    """Let simulated agents call simulated tools for some days, and record it all.
+    """Let simulated agents call simulated tools for some UTC days up to `now`, and record it all.
 
-    Args:
-        client: of the service that is told, and asked. It should be empty: the same calls twice
-            count once, but made-up calls mix with real ones.
-        seed: the same one gives the same history, given the same `now` and the same answers.
-        days: UTC days, the last of which is that of `now`; at least 1.
-        calls_per_day: a mean over a week, attempts included; at least 1. Today is not over.
-        now: no call is later; the present when None.
-        ask: whether the agents that ask may do so; without, all mend by themselves.
-        on_progress: told how far it is.
+    The service should be empty: the same calls twice count once, but made-up calls mix with real
+    ones. The same seed gives the same history, given the same `now` and the same answers; with
+    `ask=False` all agents mend by themselves. `calls_per_day` is a mean over a week, attempts
+    included.
 
     Raises:
         ValueError: `days` or `calls_per_day` is below 1, `now` has no zone, or there was no call.
-        AftercallError: the service did not take what was told. A question that it does not answer
-            is left without an answer.
+        AftercallError: the service did not take what was told.
     """
     moment = now or datetime.now(UTC)
     plans = plan_sessions(seed, days, calls_per_day, moment)

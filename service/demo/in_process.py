@@ -47,13 +47,10 @@ class InProcessClient(AsyncClient):
 async def in_process(
     data_dir: Path | None = None, *, embedder: str | None = None
 ) -> AsyncIterator[InProcessClient]:
-    """A service in this process, until the block ends.
+    """A service in this process, until the block ends; its data stay in `data_dir` alone.
 
-    Args:
-        data_dir: where it keeps its data, and leaves them; a temporary folder that is removed when
-            None.
-        embedder: the embedding model; the environment's when None. `hashing` needs no model: it is
-            for tests, and knows likeness of words alone.
+    `embedder` is the environment's when None; `hashing` needs no model: it is for tests, and knows
+    likeness of words alone.
     """
     folder = data_dir or Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="aftercall-"))
     try:

@@ -219,13 +219,7 @@ def sessions_alone(
 ) -> Iterator[PlayedSession]:
     """The sessions of agents whom nobody helps, in the order in which they began; no service.
 
-    It is what `play_history` with `ask=False` records.
-
-    Args:
-        now: with a zone; no call is later.
-        seed: the same one gives the same sessions.
-        days: UTC days, the last of which is that of `now`; at least 1.
-        calls_per_day: a mean over a week.
+    It is what `play_history` with `ask=False` records, and takes the same.
     """
     for plan in plan_sessions(seed, days, calls_per_day, now):
         session = play_session(plan, seed, now)
