@@ -16,16 +16,8 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
+from aftercall import errors
 from aftercall.client import AsyncClient
-from aftercall.errors import (
-    AftercallError,
-    ApiError,
-    NotFoundError,
-    ProtocolError,
-    ServiceFailedError,
-    ServiceTimeoutError,
-    ServiceUnreachableError,
-)
 from aftercall.explain import explain
 from aftercall.json_values import JsonObject, bounded_text
 from aftercall.mcp_calls import Caller, name_or_none
@@ -133,9 +125,9 @@ async def _called(
     except ValidationError as error:
         wrong = explain(error, tool.takes)
         text = f"the arguments are wrong: {wrong}. Call again with these mended"
-    except AftercallError as error:
+    except errors.AftercallError as error:
         text = bounded_text(_explained(error, client.base_url), MAX_MESSAGE)
-        if isinstance(error, NotFoundError) and tool.cure_not_found is not None:
+        if isinstance(error, errors.NotFoundError) and tool.cure_not_found is not None:
             text = f"{text}; {tool.cure_not_found}"
     except Exception as error:  # noqa: BLE001  # a model gets a sentence, whatever it was
         # Its type alone: the text of an exception often quotes a value.
@@ -148,17 +140,17 @@ async def _called(
     )
 
 
-def _explained(error: AftercallError, url: str) -> str:
-    if isinstance(error, ServiceTimeoutError):
+def _explained(error: errors.AftercallError, url: str) -> str:
+    if isinstance(error, errors.ServiceTimeoutError):
         return f"the service at {url} did not answer in time; try again shortly"
-    if isinstance(error, ServiceUnreachableError):
+    if isinstance(error, errors.ServiceUnreachableError):
         return (
             f"there is no Aftercall service at {url}. Go on without it for now; the owner of this "
             "machine can start it with `aftercall serve`, or name another with --service URL or "
             "AFTERCALL_URL. This tool works again as soon as the service is there"
         )
-    if isinstance(error, ProtocolError):
+    if isinstance(error, errors.ProtocolError):
         return f"what answers at {url} is no Aftercall service of this version; check the address"
-    if isinstance(error, ServiceFailedError) and error.retry_after_s is not None:
+    if isinstance(error, errors.ServiceFailedError) and error.retry_after_s is not None:
         return f"{error.message}; come back in {error.retry_after_s:g} s"
-    return error.message if isinstance(error, ApiError) else str(error)
+    return error.message if isinstance(error, errors.ApiError) else str(error)

@@ -15,23 +15,11 @@ from uuid import uuid4
 import mcp_types as types
 from pydantic import BaseModel, Field
 
+from aftercall import models
 from aftercall.client import AsyncClient
 from aftercall.errors import AftercallError, NotFoundError
 from aftercall.json_values import JsonObject, bounded_json, printable_json, quoted
 from aftercall.mcp_calls import Caller
-from aftercall.models import (
-    BestTool,
-    Execution,
-    ExecutionError,
-    FailedCall,
-    Outcome,
-    RankedTool,
-    Suggestion,
-    SuggestResponse,
-    Tool,
-    ToolAnnotations,
-    ToolHealth,
-)
 from aftercall.models.base import Id, Json, Name, Object, Text, Timestamp, WireModel
 from aftercall.models.tools import Scenario
 from aftercall.reflection.results import describe_action
@@ -63,11 +51,11 @@ class SuggestFix(WireModel):
     tool_name: ToolName
     server_name: ServerName = None
     parameters: Object = Field(description="The arguments that the call was made with, unchanged.")
-    error: ExecutionError = Field(description="What the tool said, in its own words.")
+    error: models.ExecutionError = Field(description="What the tool said, in its own words.")
     context: Goal = None
     agent: Agent = None
     input_schema: LiveSchema = None
-    annotations: ToolAnnotations | None = Field(
+    annotations: models.ToolAnnotations | None = Field(
         default=None,
         description="The tool's MCP annotations; left out, the registered ones count.",
     )
@@ -112,8 +100,8 @@ class RecordExecution(WireModel):
     server_name: ServerName = None
     tool_version: Name | None = None
     parameters: Object = Field(description="The arguments that the call was made with.")
-    outcome: Outcome
-    error: ExecutionError | None = Field(
+    outcome: models.Outcome
+    error: models.ExecutionError | None = Field(
         default=None, description="What the tool said; for a failure only, and then needed."
     )
     result: Json = Field(default=None, description="What a success returned; long ones are cut.")
@@ -254,7 +242,7 @@ def _tool(
 @_tool(
     "Suggest a fix for a failed tool call",
     SuggestFix,
-    SuggestResponse,
+    models.SuggestResponse,
     "Call this right after any tool call failed, before you try again. It answers how the "
     "call should be repaired (the corrected parameters), how sure that is, whether "
     "calling again is safe, and the lesson; or another tool to use, or to wait, or to ask "
@@ -263,7 +251,7 @@ def _tool(
 )
 async def suggest_fix(asked: SuggestFix, client: AsyncClient, caller: Caller) -> Answer:
     """`/suggest`."""
-    call = FailedCall(
+    call = models.FailedCall(
         agent=asked.agent or caller.agent,
         session_id=caller.session_id,
         **{name: value for name, value in asked if name in _OF_THE_CALL},
@@ -275,7 +263,7 @@ async def suggest_fix(asked: SuggestFix, client: AsyncClient, caller: Caller) ->
 @_tool(
     "Choose the fittest tool",
     BestToolAsked,
-    BestTool,
+    models.BestTool,
     "Call this when several registered tools could do a job, or when one keeps failing: it "
     "names the fittest tool of a capability for what is to be done, with the reasons "
     "(quality, past failures in scenarios like this) and the next best ones." + _DATA,
@@ -307,7 +295,7 @@ async def known_tools(asked: KnownToolsAsked, client: AsyncClient, _: Caller) ->
 @_tool(
     "How a tool fares",
     ToolHealthAsked,
-    ToolHealth,
+    models.ToolHealth,
     "Call this to judge one tool: how often it fails and how, how often repairs worked, "
     "what users corrected, and whether it is asked to do several jobs." + _DATA,
     cure_not_found="call `known_tools` to see which there are",
@@ -333,9 +321,9 @@ async def tool_health(asked: ToolHealthAsked, client: AsyncClient, _: Caller) ->
 )
 async def record_execution(asked: RecordExecution, client: AsyncClient, caller: Caller) -> Answer:
     """`POST /executions`, one of them."""
-    execution = Execution.model_validate(
+    execution = models.Execution.model_validate(
         {
-            **{name: value for name, value in asked if name in Execution.model_fields},
+            **{name: value for name, value in asked if name in models.Execution.model_fields},
             "agent": asked.agent or caller.agent,
             "session_id": asked.session_id or caller.session_id,
             "result": bounded_json(asked.result),
@@ -368,7 +356,7 @@ _OF_THE_CALL = {
 }  # fmt: skip
 
 
-def _suggested_lines(answer: SuggestResponse) -> Iterator[str]:
+def _suggested_lines(answer: models.SuggestResponse) -> Iterator[str]:
     if not answer.suggestions:
         yield f"No suggestion: {_quoted(answer.reason or 'nothing is known that helps')}."
     for place, suggestion in enumerate(answer.suggestions, start=1):
@@ -380,7 +368,7 @@ def _suggested_lines(answer: SuggestResponse) -> Iterator[str]:
     yield f"The error was read as {answer.pattern.category}."
 
 
-def _chosen_lines(answer: BestTool) -> Iterator[str]:
+def _chosen_lines(answer: models.BestTool) -> Iterator[str]:
     yield f"Call {_titled(answer.tool)}: {_score(answer)}."
     if answer.below_threshold:
         yield f"It is hardly fit: its score is below {answer.threshold:.2f}."
@@ -393,7 +381,7 @@ def _chosen_lines(answer: BestTool) -> Iterator[str]:
         yield f"Not offered: {_quoted(left.tool_id)}, {_quoted(left.reason)}."
 
 
-def _health_lines(answer: ToolHealth) -> Iterator[str]:
+def _health_lines(answer: models.ToolHealth) -> Iterator[str]:
     name = "/".join(part for part in (answer.tool.server_name, answer.tool.tool_name) if part)
     failures = answer.failures.count
     calls = answer.successes.count + failures
@@ -424,7 +412,7 @@ def _health_lines(answer: ToolHealth) -> Iterator[str]:
         yield f"{len(answer.recommendation_ids)} recommendations about it are open."
 
 
-def _suggestion_lines(suggestion: Suggestion) -> Iterator[str]:
+def _suggestion_lines(suggestion: models.Suggestion) -> Iterator[str]:
     sure = f"confidence {suggestion.confidence:.2f}"
     if suggestion.confidence_interval is not None:
         low, high = suggestion.confidence_interval
@@ -440,13 +428,13 @@ def _suggestion_lines(suggestion: Suggestion) -> Iterator[str]:
     yield f"suggestionId {suggestion.suggestion_id}"
 
 
-def _titled(tool: Tool) -> str:
+def _titled(tool: models.Tool) -> str:
     server = f" of server {_quoted(tool.server_name)}" if tool.server_name else ""
     version = f", version {_quoted(tool.version)}" if tool.version else ""
     return f"{_quoted(tool.name)}{server} (toolId {_quoted(tool.tool_id)}{version})"
 
 
-def _score(ranked: RankedTool) -> str:
+def _score(ranked: models.RankedTool) -> str:
     factors = ranked.factors
     return (
         f"{ranked.source}, score {ranked.score:.2f} with base {factors.base:.2f}, "

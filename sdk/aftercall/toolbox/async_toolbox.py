@@ -21,6 +21,7 @@ from uuid import uuid4
 
 from pydantic import TypeAdapter
 
+from aftercall import models
 from aftercall.client import AsyncClient
 from aftercall.errors import AftercallError, ConfigurationError
 from aftercall.evolution import (
@@ -40,16 +41,6 @@ from aftercall.executors.protocol import (
     titled,
 )
 from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text, make_json_value
-from aftercall.models import (
-    BestTool,
-    ExecutionError,
-    FailedCall,
-    MarkedFailure,
-    RankedTool,
-    Severity,
-    Tool,
-    ToolSpec,
-)
 from aftercall.models.calls import execution_of
 from aftercall.models.tools import Scenario
 from aftercall.outcomes import ToolFailedError
@@ -112,7 +103,7 @@ class AsyncToolbox:
         agent: str,
         session_id: str | None = None,
         promotions: Path | str | None = None,
-        tools: Mapping[str, ToolSpec] | None = None,
+        tools: Mapping[str, models.ToolSpec] | None = None,
         evolver: Evolver | None = None,
         checks: Callable[[Path], Checks | None] = checks_beside,
         trust_annotations: bool = True,
@@ -137,7 +128,7 @@ class AsyncToolbox:
         self._evolver = evolver
         self._checks = checks
 
-    async def register_tool(self, tool_id: str, spec: ToolSpec) -> Tool:
+    async def register_tool(self, tool_id: str, spec: models.ToolSpec) -> models.Tool:
         """Define a tool in this program and at the service.
 
         Raises:
@@ -150,7 +141,7 @@ class AsyncToolbox:
         self,
         tool_id: str,
         use_evolved: bool = True,  # noqa: FBT001, FBT002  # by place, as seed 002 has it
-    ) -> Tool:
+    ) -> models.Tool:
         """A tool: the promoted version, or with `use_evolved=False` the original.
 
         Raises:
@@ -167,7 +158,7 @@ class AsyncToolbox:
         tool_id: str,
         scenario: str,
         use_rag: bool = True,  # noqa: FBT001, FBT002  # seed 002
-    ) -> BestTool:
+    ) -> models.BestTool:
         """The fittest tool of a namespace, in the version that is in force here.
 
         The id of a tool is a namespace too. With `use_rag` tools like it are compared too, and
@@ -181,7 +172,7 @@ class AsyncToolbox:
 
     async def find_tools_for_scenario(
         self, scenario: str, tags: Sequence[str] | None = None, limit: int = 5
-    ) -> list[RankedTool]:
+    ) -> list[models.RankedTool]:
         """Tools for a scenario, best first, in the versions that are in force here.
 
         Raises:
@@ -213,7 +204,7 @@ class AsyncToolbox:
 
     async def run(
         self,
-        tool: Tool,
+        tool: models.Tool,
         input_data: JsonValue = None,
         *,
         scenario: str | None = None,
@@ -268,12 +259,12 @@ class AsyncToolbox:
         tool_id: str,
         scenario: str,
         error_message: str,
-        severity: Severity = "medium",
+        severity: models.Severity = "medium",
         *,
         version: str | None = None,
         execution_id: str | None = None,
         negative_tags: Sequence[str] = (),
-    ) -> MarkedFailure:
+    ) -> models.MarkedFailure:
         """Tell the service that a tool failed in a scenario; see `AsyncClient.mark_failure`.
 
         Without a version and without an execution, which has one, it is the version in force here.
@@ -449,8 +440,8 @@ class AsyncToolbox:
         return candidates, True
 
     async def _mark(
-        self, tool: Tool, failure: ToolFailedError, scenario: str, input_data: JsonValue
-    ) -> tuple[Severity | None, str | None]:
+        self, tool: models.Tool, failure: ToolFailedError, scenario: str, input_data: JsonValue
+    ) -> tuple[models.Severity | None, str | None]:
         reported = self._reported(tool, failure.error, scenario, input_data)
         severity = severity_of(failure.error)
         try:
@@ -468,7 +459,7 @@ class AsyncToolbox:
         return severity, None
 
     async def _evolve(
-        self, tool: Tool, scenario: str, input_data: JsonValue, attempts: Sequence[Attempted]
+        self, tool: models.Tool, scenario: str, input_data: JsonValue, attempts: Sequence[Attempted]
     ) -> tuple[EvolutionResult | None, str]:
         failures = [
             replace(self._reported(tool, each.error, scenario, input_data), severity=each.severity)
@@ -487,7 +478,7 @@ class AsyncToolbox:
         return evolution, f"; it was not evolved: {evolution.why}"
 
     def _reported(
-        self, tool: Tool, error: ExecutionError, scenario: str, input_data: JsonValue
+        self, tool: models.Tool, error: models.ExecutionError, scenario: str, input_data: JsonValue
     ) -> PastFailure:
         """A failure as it is reported to the service and the evolver.
 
@@ -498,7 +489,7 @@ class AsyncToolbox:
         if self.link.redactor is not None:
             # Not validated: an input that cannot be recorded can fail all the same.
             masked = self.link.redactor.call(
-                FailedCall.model_construct(
+                models.FailedCall.model_construct(
                     agent="",
                     tool_name=tool.name,
                     parameters=_parameters_of(input_data),
@@ -509,7 +500,7 @@ class AsyncToolbox:
             scenario, message = masked.context or scenario, masked.error.message
         return PastFailure(scenario=scenario, error_message=bounded_text(message, _MAX_MESSAGE))
 
-    async def _promoted_in(self, tool: Tool) -> str:
+    async def _promoted_in(self, tool: models.Tool) -> str:
         """Where it is promoted; else the namespace that it is the only original of, or its id."""
         promotions = self.resolver.promotions()
         if tool.namespace in (None, tool.tool_id) or tool.tool_id in promotions:
