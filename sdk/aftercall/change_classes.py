@@ -193,38 +193,23 @@ def may_be_followed(
         return False, "the call may have had an effect, and nothing says that it can be repeated"
     refusal = ""
     if change == "semantic":
-        refusal = _why_not_semantic(annotations, principals, quorum, reads=reads)
+        says_harmless = annotations is not None and (
+            bool(annotations.idempotent_hint) and annotations.destructive_hint is False
+        )
+        if not reads and not says_harmless:
+            refusal = "it means something else, and the tool does not only read"
+        elif principals < quorum:
+            refusal = "it means something else; that is for the caller to decide"
     elif change == "lossy" and not reads:
         refusal = "something of what was asked is lost, and the tool does not only read"
     elif change == "plausible" and not reads and (not rejected or destroys(tool_name, annotations)):
         refusal = "the name is only likely to be the right one, and the tool may destroy"
     if refusal:
         return False, refusal
-    return True, _BEFORE_IT_RAN if rejected else _ONLY_READS if reads else _TWICE
-
-
-def _why_not_semantic(
-    annotations: ToolAnnotations | None, principals: int, quorum: int, *, reads: bool
-) -> str:
-    if not reads and not _is_harmless_again(annotations):
-        return "it means something else, and the tool does not only read"
-    if principals < quorum:
-        return "it means something else; that is for the caller to decide"
-    return ""
-
-
-_BEFORE_IT_RAN = "the call was rejected before it ran"
-_ONLY_READS = "the tool only reads"
-_TWICE = "the tool says that doing it twice changes nothing"
-
-
-def _is_harmless_again(annotations: ToolAnnotations | None) -> bool:
-    """Whether a tool says that doing it twice changes nothing, and does not destroy."""
-    return (
-        annotations is not None
-        and bool(annotations.idempotent_hint)
-        and annotations.destructive_hint is False
-    )
+    if rejected:
+        return True, "the call was rejected before it ran"
+    twice = "the tool says that doing it twice changes nothing"
+    return True, "the tool only reads" if reads else twice
 
 
 def alters_qualifier(

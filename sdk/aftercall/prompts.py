@@ -70,9 +70,6 @@ def _as_data(value: JsonValue) -> str:
     bounded = bounded_json(value, max_chars=MAX_DELIVERABLE_CHARS)
     text = json.dumps(bounded, ensure_ascii=False)
     # Escaped as JSON does it, so that the data stay readable as JSON.
-    safe = re.sub(r"[<>&\u2028\u2029\u202a-\u202e\u2066-\u2069]", _escaped, text)
+    unsafe = r"[<>&\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+    safe = re.sub(unsafe, lambda found: f"\\u{ord(found[0]):04x}", text)
     return bounded_text(safe, MAX_DELIVERABLE_CHARS)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"

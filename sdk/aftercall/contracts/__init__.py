@@ -344,7 +344,7 @@ class DeliverableReader(ResultReader[ResultT]):
     ) -> None:
         self._inner = inner
         self._deliverable = deliverable
-        self._delivered = delivered or _value_of
+        self._delivered = delivered or (lambda result: Outcome.coerce(result).value)
 
     def read(self, result: ResultT) -> Outcome[Any] | None:
         """What the inner reader says, or the violation of a success."""
@@ -359,10 +359,6 @@ class DeliverableReader(ResultReader[ResultT]):
         return self._inner.read_exception(error)
 
 
-def _value_of(result: object) -> object:
-    return Outcome.coerce(result).value
-
-
 def canonical(value: Any, wanted: Deliverable) -> Any:
     """`value` in the keys and containers that `wanted` speaks of; see the module."""
     value = _in_container(value, wanted)
@@ -370,7 +366,8 @@ def canonical(value: Any, wanted: Deliverable) -> Any:
         return _with_fields(_in_style(value, wanted), wanted)
     if isinstance(value, list) and wanted.items is not None:
         items = [canonical(item, wanted.items) for item in value]
-        return value if _same(items, value) else items
+        is_same = all(made is item for made, item in zip(items, value, strict=True))
+        return value if is_same else items
     return value
 
 
@@ -448,7 +445,3 @@ def _with_fields(value: dict[Any, Any], wanted: Deliverable) -> dict[Any, Any]:
         if name in value and (made := canonical(value[name], part)) is not value[name]
     }
     return {key: changed.get(key, item) for key, item in value.items()} if changed else value
-
-
-def _same(items: list[Any], others: list[Any]) -> bool:
-    return all(item is other for item, other in zip(items, others, strict=True))

@@ -5,9 +5,10 @@ ToolFailedError            the tool failed; `ran` is False when it was rejected 
 └── ContractViolationError     (contracts) it returned, but not what its deliverable asks for
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from aftercall.json_values import JsonObject, JsonValue, make_json_value
 from aftercall.models.tools import Tool
@@ -58,12 +59,10 @@ class Executor(Protocol):
         """
 
 
-@runtime_checkable
-class Scripted(Protocol):
-    """An executor whose tools are files of this machine, which can be evolved."""
-
-    def script_of(self, tool: Tool) -> Path | None:
-        """The script of a tool as registered, when it is a file here."""
+def script_of(executor: Executor | None, tool: Tool) -> Path | None:
+    """The script of a tool as registered, of an executor whose tools are files of this machine."""
+    find: Callable[[Tool], Path | None] = getattr(executor, "script_of", lambda _: None)
+    return find(tool)
 
 
 class Executors:
@@ -82,8 +81,7 @@ class Executors:
 
     def script_of(self, tool: Tool) -> Path | None:
         """The script of a tool as registered, when the executor that fits runs one."""
-        executor = self._fitting(tool)
-        return executor.script_of(tool) if isinstance(executor, Scripted) else None
+        return script_of(self._fitting(tool), tool)
 
     async def execute(
         self, tool: Tool, input_data: JsonValue, *, timeout_s: float = DEFAULT_TIMEOUT_S

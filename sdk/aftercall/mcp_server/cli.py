@@ -38,7 +38,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     url = str(checked_base_url(service_url(args))).rstrip("/")
     if args.config_snippet is not None:
-        server = _http_entry(url) if args.config_snippet == "http" else _stdio_entry(url, args)
+        server: dict[str, object] = {"type": "http", "url": f"{url}/mcp"}
+        if args.config_snippet == "stdio":
+            server = _stdio_entry(url, args)
         text = json.dumps({"mcpServers": {"aftercall": server}}, indent=2)
         sys.stdout.write(text + "\n")
         return 0
@@ -56,10 +58,6 @@ def _stdio_entry(url: str, args: argparse.Namespace) -> dict[str, object]:
     agent = [] if args.agent is None else ["--agent", args.agent]
     words = ["-m", "aftercall.cli", "mcp", "--service", url, *agent]
     return {"command": sys.executable, "args": words}
-
-
-def _http_entry(url: str) -> dict[str, object]:
-    return {"type": "http", "url": f"{url}/mcp"}
 
 
 command = Command(

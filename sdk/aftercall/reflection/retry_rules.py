@@ -184,11 +184,6 @@ class RetryRules:
             return f"a retry could repeat a side effect: {answer.retry.reason}"
         return None
 
-    def _gate(self, offer: Suggestion, before: JsonObject, after: JsonObject) -> str:
-        if self.may_repeat:
-            return ""
-        return _own_gate(offer, self.tool_name, self.annotations, before, after)
-
     def _for_the_new_error(self, answer: SuggestResponse) -> deque[Suggestion]:
         """For the same error again only waiting is new; another change would be a guess."""
         before, last = self._errors[-2:]
@@ -229,7 +224,8 @@ class RetryRules:
         if corrected is None:
             self.reason = "the suggested change does not fit the parameters that were sent"
             return None
-        if refusal := self._gate(offer, parameters, corrected):
+        refusal = _own_gate(offer, self.tool_name, self.annotations, parameters, corrected)
+        if refusal and not self.may_repeat:
             self.reason = refusal
             return None
         if any(same_json(corrected, before) for before, _ in self._sent):

@@ -36,8 +36,8 @@ from aftercall.evolution import (
 from aftercall.executors.protocol import (
     DEFAULT_TIMEOUT_S,
     Executor,
-    Scripted,
     ToolRefusedError,
+    script_of,
     titled,
 )
 from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text, make_json_value
@@ -394,8 +394,7 @@ class AsyncToolbox:
         if self._evolver is None or self._promotions is None:
             raise ConfigurationError("this toolbox has no evolver; pass evolver and promotions")
         tool = await self.resolver.original(tool_id)
-        executors = self.executors
-        script = executors.script_of(tool) if isinstance(executors, Scripted) else None
+        script = script_of(self.executors, tool)
         if script is None:
             raise ConfigurationError(
                 f"the tool {titled(tool)} is no script of this machine, so it cannot be evolved; "
