@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from aftercall.json_values import JsonObject, JsonValue
 
@@ -118,31 +118,22 @@ def _apply_one(document: JsonObject, operation: Operation) -> None:
     container: JsonValue = document
     for part in parts[:-1]:
         container = _member(container, part, operation.path)
-    last = parts[-1]
-    if isinstance(container, dict):
-        if operation.op != "add" and last not in container:
-            raise JsonPatchError(f"{operation.path} does not exist")
-        if operation.op == "remove":
-            del container[last]
-        else:
-            container[last] = deepcopy(operation.value)
-    elif isinstance(container, list):
-        _apply_to_list(container, last, operation)
-    else:
+    key: Any = parts[-1]
+    is_new = operation.op == "add"
+    if isinstance(container, list):
+        at_end = is_new and key == "-"
+        size = len(container)
+        key = size if at_end else _index(key, size + is_new, operation.path)
+    elif not isinstance(container, dict):
         raise JsonPatchError(f"{operation.path} leads into a value that has no members")
-
-
-def _apply_to_list(container: list[JsonValue], last: str, operation: Operation) -> None:
-    if operation.op == "add" and last == "-":
-        container.append(deepcopy(operation.value))
-        return
-    index = _index(last, len(container) + (operation.op == "add"), operation.path)
+    elif not is_new and key not in container:
+        raise JsonPatchError(f"{operation.path} does not exist")
     if operation.op == "remove":
-        del container[index]
-    elif operation.op == "add":
-        container.insert(index, deepcopy(operation.value))
+        del container[key]
+    elif is_new and isinstance(container, list):
+        container.insert(key, deepcopy(operation.value))
     else:
-        container[index] = deepcopy(operation.value)
+        container[key] = deepcopy(operation.value)
 
 
 def _member(container: JsonValue, part: str, path: str) -> JsonValue:

@@ -6,13 +6,13 @@ import json
 import re
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
 from aftercall.background import within_sync
 from aftercall.executors.protocol import DEFAULT_TIMEOUT_S
 from aftercall.executors.python import ToolFunction, bound, call_function, failure_of
+from aftercall.explain import nearest
 from aftercall.json_values import (
     MAX_NAME_CHARS,
     JsonObject,
@@ -239,9 +239,8 @@ class Dispatcher:
         return bound(function, call.arguments or {}, repr(name))
 
     def _not_found(self, name: str) -> str:
-        near = get_close_matches(name, self._functions, n=3)
-        if near:
-            return f"there is no tool {name!r}; did you mean {' or '.join(map(repr, near))}?"
+        if (near := nearest(name, self._functions)) is not None:
+            return f"there is no tool {name!r}; did you mean {near!r}?"
         shown = ", ".join(map(repr, sorted(self._functions)[:_SHOWN_NAMES])) or "none"
         more = ", ..." if len(self._functions) > _SHOWN_NAMES else ""
         return f"there is no tool {name!r}; there are {shown}{more}"
