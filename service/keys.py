@@ -113,9 +113,9 @@ class Keyring:
         if self.bootstrap is not None:
             keys.append(self.bootstrap)
         known = {}
-        for key in keys:
+        for key in (replace(each, used_at=None) for each in keys):
             before = self._known.get(key.id)
-            if before is None or before.key.data() != key.data():
+            if before is None or before.key != key:
                 scopes = SCOPES if "admin" in key.scopes else SCOPES & {*key.scopes}
                 access = Access(key.id, key.workspace, scopes, key.rate)
                 before = _Known(key, access, tokens=(key.rate or 0) * _BURST_S)

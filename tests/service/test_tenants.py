@@ -213,7 +213,9 @@ def is_crossed(answer: httpx2.Response, other: Tenant) -> bool:
     return named or other.word in answer.text
 
 
-@pytest.mark.parametrize("number", [1_000, pytest.param(100_000, marks=pytest.mark.prove)])
+@pytest.mark.parametrize(
+    "number", [1_000, pytest.param(100_000, marks=[pytest.mark.prove, pytest.mark.timeout(7200)])]
+)
 def test_two_tenants_never_meet(
     document: dict[str, Any], tenants: tuple[Tenant, Tenant], number: int
 ) -> None:
