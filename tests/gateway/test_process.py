@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import psutil
 import pytest
 from fastmcp import Client
@@ -17,6 +18,8 @@ from fastmcp import Client
 from tests.gateway.conftest import BIN, TIME_SERVER
 from tests.gateway.contract_service import ContractService
 from tests.gateway.waiting import children
+from tests.service.keys_helper import key_id, new_key
+from tests.service.running_service import hashing_settings, on_loop, running
 
 pytestmark = pytest.mark.real
 
@@ -35,7 +38,7 @@ def config(tmp_path: Path) -> Path:
 def environment(tmp_path: Path) -> dict[str, str]:
     """A home of its own, so that nothing is spooled into the real one."""
     home = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
-    return {key: value for key, value in os.environ.items() if key == "PATH"} | home
+    return {key: value for key, value in os.environ.items() if key in ("PATH", "PYTHONPATH")} | home
 
 
 def command(config: Path, url: str, *more: str) -> list[str]:
@@ -190,3 +193,35 @@ def test_what_is_wrong_is_said_in_one_line(
     assert ended.stderr.startswith("aftercall: ")
     assert message in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+async def test_over_http_each_key_has_a_gateway_of_its_own(
+    config: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    """No session with a server is shared; the service sees the caller's key, and says who may."""
+    with running(hashing_settings(tmp_path / "keys")) as keyed:
+        keys = {name: new_key(keyed, name) for name in ("red", "blue")}
+        house = environment | {"AFTERCALL_API_KEY": new_key(keyed, "house")}
+        words = command(config, keyed.url, "--transport", "http", "--port", "0")
+        async with started(words, house) as process:
+            if process.stderr is None:
+                raise AssertionError("the process was started without pipes")
+            async with asyncio.timeout(20):
+                url = (await process.stderr.readline()).decode().split()[-1]
+            for key in keys.values():
+                async with Client(url, auth=key) as one:
+                    await one.call_tool(NOW, {"timezone": "UTC"})
+            async with Client(url) as own:
+                await own.call_tool(NOW, {"timezone": "UTC"})
+            assert len(children("mcp-server-time")) == 3
+            headers = {"authorization": f"Bearer {keys['red']}x"}
+            refused = httpx2.post(url, json={}, headers=headers)
+            assert refused.status_code == 401
+            process.terminate()
+            async with asyncio.timeout(15):
+                await process.wait()
+        assert process.returncode == 0
+        log = keyed.context.store.events
+        for name, key in (*keys.items(), ("house", house["AFTERCALL_API_KEY"])):
+            [event] = on_loop(keyed, log.latest(name, "execution", 5))
+            assert event.principal == key_id(key)

@@ -2,15 +2,17 @@
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from importlib.metadata import version
 from ipaddress import ip_address
-from typing import Any, TextIO, TypeVar
+from typing import Any, TextIO, TypeAlias, TypeVar
 
 import mcp_types
 from fastmcp import FastMCP
@@ -21,7 +23,14 @@ from aftercall import AsyncClient, Recorder
 from aftercall.adapters.before_call import ToolHandling
 from aftercall.adapters.fastmcp import ReflectionMiddleware
 from aftercall.contracts import Deliverable
-from aftercall.errors import AftercallError, ApiError, RateLimitedError, ServiceFailedError
+from aftercall.errors import (
+    AftercallError,
+    ApiError,
+    ConfigurationError,
+    NotAllowedError,
+    RateLimitedError,
+    ServiceFailedError,
+)
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.upstreams import Upstream, UpstreamProvider
 from aftercall.json_values import bounded_text, make_json_value
@@ -51,6 +60,14 @@ without."""
 _CONNECT_TIMEOUT_S = 1.0  # a service that is away must not hold a failing call up for long
 _LAST_SPANS_S = 2.0  # as long as running calls get
 _MAX_DESCRIPTION_CHARS = 20_000
+_TRUST_S = 5.0
+"""Seconds until the service is asked again whether a caller's key holds."""
+_MAX_CALLERS = 32
+"""Keys at a time: each starts the configured servers for itself."""
+_FORBIDDEN = 403  # a key, without the scope to ask for the status
+_App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
+_AppOf: TypeAlias = Callable[[str | None], contextlib.AbstractAsyncContextManager[_App]]
+_Opened: TypeAlias = Callable[[str | None], contextlib.AbstractAsyncContextManager[FastMCP[Any]]]
 _logger = logging.getLogger(__name__)
 OpeningT = TypeVar("OpeningT", mcp_types.InitializeResult, mcp_types.DiscoverResult)
 
@@ -87,43 +104,56 @@ async def _serve(
     agent: str | None,
     observers: Sequence[CallObserver],
 ) -> int:
-    recorder = Recorder(base_url=service)
-    try:
-        # No retries of its own: a failing call would wait for them, and registration has its own.
-        async with AsyncClient(service, retries=0, connect_timeout_s=_CONNECT_TIMEOUT_S) as client:
-            gateway = build_gateway(
-                config,
-                client=client,
-                recorder=recorder,
-                policy=policy,
-                agent=agent,
-                observers=observers,
-            )
-            if address is not None:
-                return await _serve_http(gateway, *address)
-            with gated_stdin() as end, ended_by_signals(end) as received:
-                await gateway.run_stdio_async(show_banner=False)
-                return exit_code(received)
-    finally:
-        await asyncio.to_thread(recorder.close)
+    @contextlib.asynccontextmanager
+    async def opened(api_key: str | None) -> AsyncIterator[FastMCP[Any]]:
+        recorder = Recorder(base_url=service, api_key=api_key)
+        try:
+            # No retries of its own: a failing call would wait for them, and registration has its
+            # own.
+            async with _client(service, api_key) as client:
+                yield build_gateway(
+                    config,
+                    client=client,
+                    recorder=recorder,
+                    policy=policy,
+                    agent=agent,
+                    observers=observers,
+                )
+        finally:
+            await asyncio.to_thread(recorder.close)
+
+    if address is not None:
+        return await _serve_http(opened, service, *address)
+    async with opened(None) as gateway:
+        with gated_stdin() as end, ended_by_signals(end) as received:
+            await gateway.run_stdio_async(show_banner=False)
+            return exit_code(received)
 
 
-async def _serve_http(gateway: FastMCP[Any], host: str, port: int) -> int:
+def _client(service: str, api_key: str | None) -> AsyncClient:
+    return AsyncClient(service, api_key=api_key, retries=0, connect_timeout_s=_CONNECT_TIMEOUT_S)
+
+
+async def _serve_http(opened: _Opened, service: str, host: str, port: int) -> int:
     with bind(host, port) as listener:
         bound = listener.getsockname()[0]
         is_local = ip_address(bound).is_loopback
-        if not is_local:
-            _logger.warning(
-                "%s can be reached from other machines, and the gateway asks for no password; put "
-                "a proxy that does in front of it",
-                bound,
-            )
         # Against DNS rebinding: on this machine, only its own names are answered to.
         names = [host, bound] if is_local else None
-        app = gateway.http_app(path=PATH, host_origin_protection="auto", allowed_hosts=names)
+
+        @contextlib.asynccontextmanager
+        async def app_of(api_key: str | None) -> AsyncIterator[_App]:
+            async with opened(api_key) as gateway:
+                app = gateway.http_app(
+                    path=PATH, host_origin_protection="auto", allowed_hosts=names
+                )
+                async with app.router.lifespan_context(app):
+                    yield app
+
+        callers = _Callers(app_of, service, is_local=is_local)
         server = http_server(
-            app,
-            lifespan="on",
+            callers,
+            lifespan="off",
             ws="none",
             log_level="warning",
             access_log=False,
@@ -131,8 +161,91 @@ async def _serve_http(gateway: FastMCP[Any], host: str, port: int) -> int:
         )
         sys.stderr.write(f"aftercall: gateway at {url_of(listener)}{PATH}\n")
         with ended_by_signals(lambda: setattr(server, "should_exit", True)) as received:
-            await server.serve(sockets=[listener])
+            try:
+                if is_local:
+                    await callers.app("")
+                await server.serve(sockets=[listener])
+            finally:
+                await callers.close()
             return exit_code(received)
+
+
+class _Callers:
+    """A gateway for each key that callers bring, so that none shares a session with another.
+
+    Each has its own connections to the servers, its own recorder and client of the service, which
+    sees the caller's key. Without a key, on this machine alone, the gateway's own is used.
+    """
+
+    def __init__(self, app_of: _AppOf, service: str, *, is_local: bool) -> None:
+        self._app_of = app_of
+        self._service = service
+        self._is_local = is_local
+        self._apps: dict[str, _App] = {}
+        self._seen: dict[str, float] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._ended = asyncio.Event()
+        self._opening = asyncio.Lock()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        headers = dict(scope.get("headers", ()))
+        kind, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        key = key.strip() if kind.lower() == "bearer" else ""
+        problem = await self._problem(key)
+        if problem is None:
+            await (await self.app(key))(scope, receive, send)
+            return
+        status, message = problem
+        body = json.dumps({"error": {"code": "key_needed", "message": message}}).encode()
+        head = [(b"content-type", b"application/json"), (b"www-authenticate", b"Bearer")]
+        await send({"type": "http.response.start", "status": status, "headers": head})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _problem(self, key: str) -> tuple[int, str] | None:
+        """Why a caller is not served: the service knows who may, and is asked again and again."""
+        if not key:
+            said = "send a key of the service as `Authorization: Bearer ac_...`"
+            return None if self._is_local else (401, said)
+        if time.monotonic() - self._seen.get(key, -_TRUST_S) < _TRUST_S:
+            return None
+        if key not in self._apps and len(self._apps) > _MAX_CALLERS:
+            return 503, f"more than {_MAX_CALLERS} keys at a time; start another gateway for it"
+        try:
+            async with _client(self._service, key) as client:
+                await client.status()
+        except (NotAllowedError, ConfigurationError) as error:
+            if not isinstance(error, NotAllowedError) or error.status != _FORBIDDEN:
+                return 401, "the service does not know this key"
+        except AftercallError:
+            # One that was served goes on while the service is away; others have to wait.
+            return None if key in self._apps else (503, "the service cannot say whose this key is")
+        self._seen[key] = time.monotonic()
+        return None
+
+    async def app(self, key: str) -> _App:
+        """The gateway of a key; an empty one is the gateway's own."""
+        async with self._opening:
+            if key not in self._apps:
+                ready: asyncio.Future[_App] = asyncio.get_running_loop().create_future()
+                self._tasks.append(asyncio.create_task(self._hold(key or None, ready)))
+                self._apps[key] = await ready
+        return self._apps[key]
+
+    async def _hold(self, key: str | None, ready: "asyncio.Future[_App]") -> None:
+        # Its task groups want to be left by the task that entered them.
+        try:
+            async with self._app_of(key) as app:
+                ready.set_result(app)
+                await self._ended.wait()
+        except Exception as error:
+            if ready.done():
+                raise
+            ready.set_exception(error)
+
+    async def close(self) -> None:
+        """End all connections."""
+        self._ended.set()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 @contextlib.contextmanager
