@@ -26,16 +26,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from aftercall.files import user_folder
 from bench.quality import again, servers
 from bench.quality.brain import Recording, open_brain
 from bench.quality.sessions import GoldCall, record_mistake
 from bench.quality.trial import Damage, Json, Trial
 from embeddings.cache import open_embedder
-from embeddings.models import default_cache_dir
 from embeddings.protocol import Embedder
 
 _CASES = Path(__file__).with_name("mistakes.json")
-_FOLDER = default_cache_dir().parent / "bench-servers"
+_FOLDER = user_folder("XDG_CACHE_HOME", ".cache") / "bench-servers"
 _SCOPE = "@modelcontextprotocol/server-"
 _NODE = {
     "filesystem": "2026.8.31", "memory": "2026.8.31", "everything": "2026.8.31",
