@@ -12,24 +12,15 @@ Nothing here, and nothing that reads outcomes, turns a success into a failure by
 
 A mapping is a typed error only where it says so unmistakably: its `status` or `outcome` is `error`,
 and it names a type of the shared vocabulary (`wrong_tool_boundary`, `low_utility`,
-`contract_violation`). Any other type counts only in the very form of a serialised `Outcome`: a tool
-that *reports on* failures (a job, an error tracker, the body of an API's answer, a line of a log)
-has succeeded. Where something else says that the call failed (`isError`, an exit status, an
-exception), any type is read, if the mapping holds nothing else than an error does.
+`contract_violation`), or it has the very form of a serialised `Outcome`: a tool that *reports on*
+failures has succeeded. Where something else says that the call failed (`isError`, an exit status,
+an exception), any type is read, if the mapping holds nothing else than an error does.
 
-Referral metadata is read tolerantly and is strict in the result: of key style (`boundary_axes`,
-`boundaryAxes`, `Boundary Axes`), of numbers, nulls and junk, and of what is one text and what
-several:
-
-- an array is several;
-- a lone text is several only where it is unmistakably a list: lines, parts between arrows,
-  semicolons or bars, and parts between commas (or ` + `) that are all short names of at most three
-  words without an `and` inside (`transport, extraction`, but not `read, parse and render it`);
-- an object is its JSON;
-- null, booleans and what is blank or invisible are nothing; numbers are their digits.
-
-Of more than the wire allows, the first are kept, and long texts end in an ellipsis. Doing it twice
-changes nothing.
+Referral metadata is read tolerantly, whatever the style of keys, and is strict in the result. A
+lone text is several only where it is unmistakably a list: lines, parts between arrows, semicolons
+or bars, and parts between commas (or ` + `) that are all short names of at most three words without
+an `and` inside (`transport, extraction`, but not `read, parse and render it`). Of more than the
+wire allows, the first are kept. Doing it twice changes nothing.
 """
 
 import json
@@ -172,8 +163,7 @@ class Outcome(Generic[ValueT]):
 
         `boundary_axes` are the capabilities that the request mixes (`["transport", "extraction"]`),
         `observed_task_shape` is such as `fetch + extract`, `suggested_split` the tools or jobs to
-        split it into, in order. `evidence` is why, in short; without it the referral counts, marked
-        as lacking it. Anything else is kept in the details.
+        split it into, in order, `evidence` why, in short. Anything else is kept in the details.
         """
         fields = {
             "boundary_axes": boundary_axes,

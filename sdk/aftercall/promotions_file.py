@@ -1,12 +1,8 @@
 """The file `.tool_promotions.json` (seed 002): read with the entry of every fault, written at once.
 
-It holds an object: under the name of each namespace an object of six keys, `evolved_version`,
-`evolved_file`, `original_version`, `reason`, `mutation`, `promoted_at`, all of them required.
-`evolved_file` is relative to the folder of the file; it is null only for a promoted version that is
-a registered tool of its own.
-
-A path in such a file, or in a registry that others may write, is data. It may name a file below a
-folder that the caller chose, and nothing else, also when a symbolic link leads somewhere else.
+It holds an object, with an entry for each namespace. Its `evolved_file` is relative to the folder
+of the file, and null only for a promoted version that is a registered tool of its own. A path in
+such a file is data: it may name a file below the folder and nothing else, links followed.
 """
 
 import json
@@ -56,8 +52,7 @@ def parse_promotions(text: str) -> dict[str, Promotion]:
 
     Raises:
         PromotionsFileError: the text is no JSON or too large, a key is unknown, missing or stands
-            twice, or a value is wrong: a version that is no version, a time that is no time, an
-            `evolved_file` that is absolute or leaves the folder. The entry is named.
+            twice, or a value is wrong. The entry is named.
     """
     if len(text) > MAX_PROMOTIONS_CHARS:
         raise PromotionsFileError(

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from aftercall import models
 from aftercall.background import BackgroundLoop
 from aftercall.client import AsyncClient
 from aftercall.evolution import Checks, EvolutionResult, Evolver, PastFailure, checks_beside
 from aftercall.executors.protocol import DEFAULT_TIMEOUT_S, Executor
 from aftercall.json_values import JsonValue
-from aftercall.models import BestTool, MarkedFailure, RankedTool, Severity, Tool, ToolSpec
 from aftercall.reflection.reflected_call import ExecutionSink
 from aftercall.toolbox.async_toolbox import AsyncToolbox
 from aftercall.toolbox.rules import CallResult, ResilientResult
@@ -37,7 +37,7 @@ class Toolbox:
         agent: str,
         session_id: str | None = None,
         promotions: Path | str | None = None,
-        tools: Mapping[str, ToolSpec] | None = None,
+        tools: Mapping[str, models.ToolSpec] | None = None,
         evolver: Evolver | None = None,
         checks: Callable[[Path], Checks | None] = checks_beside,
         trust_annotations: bool = True,
@@ -75,7 +75,7 @@ class Toolbox:
         """
         self._loop.close(None if self._client is None else self._client.close)
 
-    def register_tool(self, tool_id: str, spec: ToolSpec) -> Tool:
+    def register_tool(self, tool_id: str, spec: models.ToolSpec) -> models.Tool:
         """Define a tool in this program and at the service.
 
         Raises:
@@ -83,7 +83,7 @@ class Toolbox:
         """
         return self._loop.run(self._toolbox.register_tool(tool_id, spec))
 
-    def get_tool(self, tool_id: str, use_evolved: bool = True) -> Tool:
+    def get_tool(self, tool_id: str, use_evolved: bool = True) -> models.Tool:
         """A tool: the promoted version, or with `use_evolved=False` the original.
 
         Raises:
@@ -95,7 +95,7 @@ class Toolbox:
 
     def get_best_tool_in_namespace(
         self, tool_id: str, scenario: str, use_rag: bool = True
-    ) -> BestTool:
+    ) -> models.BestTool:
         """The fittest tool of a namespace, in the version that is in force here.
 
         The id of a tool is a namespace too. With `use_rag` tools like it are compared too, and
@@ -109,7 +109,7 @@ class Toolbox:
 
     def find_tools_for_scenario(
         self, scenario: str, tags: Sequence[str] | None = None, limit: int = 5
-    ) -> list[RankedTool]:
+    ) -> list[models.RankedTool]:
         """Tools for a scenario, best first, in the versions that are in force here.
 
         Raises:
@@ -144,7 +144,7 @@ class Toolbox:
 
     def run(
         self,
-        tool: Tool,
+        tool: models.Tool,
         input_data: JsonValue = None,
         *,
         scenario: str | None = None,
@@ -160,12 +160,12 @@ class Toolbox:
         tool_id: str,
         scenario: str,
         error_message: str,
-        severity: Severity = "medium",
+        severity: models.Severity = "medium",
         *,
         version: str | None = None,
         execution_id: str | None = None,
         negative_tags: Sequence[str] = (),
-    ) -> MarkedFailure:
+    ) -> models.MarkedFailure:
         """Tell the service that a tool failed in a scenario; see `AsyncClient.mark_failure`.
 
         Without a version and without an execution, which has one, it is the version in force here.

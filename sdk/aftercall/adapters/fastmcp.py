@@ -5,10 +5,6 @@
 Every tool call is recorded; one that fails is asked about, and retried where that is safe. On the
 way of a call that succeeds nothing is awaited but the call itself.
 
-    deliverables={"find_movies": Deliverable.from_dict({"titles": {"min_items": 1}})}
-
-makes a result that breaks its deliverable a failed call, of type `contract_violation`.
-
 A tool of a FastMCP server returns `outcome_result(outcome)`. Then type and metadata of an error
 cross process borders: they are the structured content, and the text is for people and models.
 """

@@ -9,9 +9,8 @@
 Both keep the function's signature and serve plain and `async` functions. What the function raises
 is what the caller gets; where there are suggestions they are a note of the exception.
 
-Recorded are the arguments that the caller gave, by name. Defaults are left out: that something was
-left out is what there is to learn, and a default is not the caller's choice. `self` and `cls` are
-left out as well, and so is what `unrecorded` names.
+Recorded are the arguments that the caller gave, by name; defaults, `self` and `cls` are left out,
+and so is what `unrecorded` names.
 """
 
 import inspect

@@ -10,9 +10,8 @@
         awrap_tool_call=reflection.awrap_tool_call,
     )
 
-Every tool call is recorded; one that fails is asked about, and retried with corrected arguments
-where that is safe. When nothing helps, the model sees the tool's own error with the suggestions
-after it. An interrupt is a question to a person and no outcome: it passes through, unrecorded.
+When nothing helps, the model sees the tool's own error with the suggestions after it. An interrupt
+is a question to a person and no outcome: it passes through, unrecorded.
 """
 
 import ast

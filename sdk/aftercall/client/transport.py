@@ -60,8 +60,7 @@ _LOWER_ERRORS = (
 class Request(Generic[T]):
     """One request. `path` is percent-encoded; `read` raises `ProtocolError` on a foreign answer.
 
-    Requests that may be done twice without a change are `retried`. A probe is not, as its question
-    is how things are now, and a rollback is not, as two of them go back twice.
+    `retried` are those that may be done twice without a change: no rollback, and no probe.
     """
 
     method: str

@@ -1,10 +1,9 @@
 """Evolution: a tool that fails gets its next version, written by an evolver (seed 002).
 
-`evolve` is the whole transaction. An `Evolver` is anything that writes code for an `EvolutionTask`;
-`ChatEvolver` asks a chat model. All that is known of the tool becomes one task without secrets. The
-answers are judged as text and by the tool's own checks in a temporary folder, and only what is
-accepted there comes near the tools. Nothing of it is run but by the checks (see
-`aftercall.evolution.checks`).
+An `Evolver` is anything that writes code for an `EvolutionTask`; `ChatEvolver` asks a chat model.
+All that is known of the tool becomes one task without secrets. The answers are judged as text and
+by the tool's own checks in a temporary folder (see `aftercall.evolution.checks`), and only what is
+accepted there comes near the tools.
 """
 
 import asyncio

@@ -4,10 +4,9 @@
 name and a version, and from nothing else: neither the id of the tool nor anything that an evolver
 says is a path. Files are made, never overwritten.
 
-All that decides is done while the promotions file is locked, so of two evolutions at once neither
-loses its entry, and of one tool they get versions one after the other. A process that is killed
-leaves at worst a file that nothing points to, which the next version steps over, or a promotion
-without its line in the changelog.
+All that decides is done while the promotions file is locked. A process that is killed leaves at
+worst a file that nothing points to, which the next version steps over, or a promotion without its
+line in the changelog.
 """
 
 import hashlib

@@ -3,9 +3,9 @@
     {"command": "python", "args_template": ["{tool_dir}/translator.py", "{input}"]}
 
 Such an implementation comes from a registry that others may write, so it only picks among what is
-allowed here: `command` is a key of the executor's own table, never a path or a name that is looked
-up; the first argument must be a script below the local folder of tools, or the evolved file below
-the local root; symbolic links are followed before that is checked. Needs POSIX.
+allowed here: `command` is a key of the executor's own table; the first argument must be a script
+below the local folder of tools, or the evolved file below the local root, links followed. Needs
+POSIX.
 
 Each item of the template becomes exactly one argument, whatever the input holds. In an item stand:
 

@@ -1,8 +1,7 @@
 """Results of calls: how they are read, how a call with reflection ended, and advice in words.
 
-The words often end up in front of a language model, and the values in them may come from other
-agents' calls or from a tool's error. So values, reasons and lessons are quoted as JSON, each is cut
-to a bound, and the first line says that they are data.
+The words often end up in front of a language model. So values, reasons and lessons are quoted as
+JSON, each is cut to a bound, and the first line says that they are data.
 """
 
 import errno

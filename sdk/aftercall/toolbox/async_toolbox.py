@@ -3,10 +3,9 @@
     toolbox = AsyncToolbox(client, recorder, executors, agent="librarian", promotions=path)
     result = await toolbox.call_tool("translator", {"text": "hola"}, scenario="say it in English")
 
-Without the service these work on: `get_tool` and `call_tool` for definitions of this program
-(`tools`), for entries of the promotions file, and for tools that the service named before;
-`resilient_tool_call` among those tools, ranked by shared words; `evolve_tool`. Executions wait in
-the recorder's spool. Ranking by fitness and marking failures need the service.
+Without the service `get_tool` and `call_tool` work on for definitions of this program (`tools`),
+entries of the promotions file, and tools that the service named before; `resilient_tool_call` among
+those, ranked by shared words; and `evolve_tool`. Ranking by fitness and marking failures need it.
 """
 
 import logging

@@ -1,9 +1,8 @@
 """Which version of a tool is in force: asked of the service, and of the files of this machine.
 
-Where both say something, this machine goes first: its promotions file before the service's
-promotions, as the files that it names lie here; definitions of this program before registered
-ones, as the registry is shared. While the service is away, definitions of this program, the
-promotions file and tools that the service named before are what there is.
+This machine goes first: its promotions file before the service's promotions, definitions of this
+program before registered ones. While the service is away, these and tools that it named before are
+what there is.
 """
 
 import asyncio

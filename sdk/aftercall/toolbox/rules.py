@@ -1,16 +1,14 @@
 """What to do after a tool failed: which one next, how bad it was, when to evolve. No I/O.
 
-A candidate that hardly fits the scenario is never run: the nearest tool of a registry may be far
-away, and what it does may be anything.
+A candidate that hardly fits the scenario is never run.
 
 The next candidate is tried only when the failure cannot have left an effect behind, or two tools
 might do one thing twice: the tool did not run; or its maker claims that it only reads
 (`readOnlyHint` without `destructiveHint`) or is idempotent; or the caller vouches (`may_repeat`).
 
 A failure is marked when the tool ran. It is `low` when it may pass by itself, or when the tool
-says that this is not its job, which is honest; `high` when the tool is broken whatever the input;
-else `medium`. A tool that refers the caller elsewhere is not evolved for that: whether to split it
-is its builder's to decide (seed 000).
+says that this is not its job; `high` when the tool is broken whatever the input; else `medium`. A
+tool that refers the caller elsewhere is not evolved for that (seed 000).
 """
 
 from collections.abc import Sequence
