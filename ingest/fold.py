@@ -27,6 +27,7 @@ from ingest.learner import (
     learn_outcome,
     learn_passed,
     learn_recoveries,
+    learn_removal,
     learn_repair,
     learn_success,
     merge_document,
@@ -42,6 +43,7 @@ from mongo.contents import (
     FailureRecord,
     IssuedSuggestion,
     PromotionEvent,
+    RuleRemoval,
     StoredExecution,
     StoredPromotion,
     StoredTool,
@@ -91,6 +93,7 @@ _CONTENTS: dict[EventKind, type[Any]] = {
     "correction": CorrectionRecord,
     "tool": ToolChange,
     "promotion": PromotionEvent,
+    "rule": RuleRemoval,
 }
 
 log = logging.getLogger("aftercall.learner")
@@ -188,6 +191,9 @@ def _learn(cache: WorkspaceCache, batch: Batch, event: Event, learned: Learned) 
                 _learn_correction(cache, content, called, event.position, learned)
         case ToolChange():
             _learn_tool(cache, content, event)
+        case RuleRemoval():
+            learn_removal(cache.made(KNOWLEDGE, tool_row(content.tool)), content)
+            cache.put(KNOWLEDGE, tool_row(content.tool), tool=content.tool)
         case PromotionEvent() if content.promoted is not None:
             cache.put_document(evolution_document(content.promoted), event.position)
 
@@ -557,6 +563,8 @@ def _wanted_by_report(
             if called is not None:
                 yield HEALTH, tool_row(called.tool)
                 yield from _wanted_by_use(called.tool, called.version, called.context)
+        case RuleRemoval() as removal:
+            yield KNOWLEDGE, tool_row(removal.tool)
         case ToolChange() as change:
             for tool in filter(None, (change.before, change.after)):
                 stored = StoredTool(workspace, tool)

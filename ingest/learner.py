@@ -11,6 +11,7 @@ from ingest.mining import Passed, Repair
 from ingest.workspace import WorkspaceCache
 from mongo.contents import (
     IssuedSuggestion,
+    RuleRemoval,
     StoredExecution,
     StoredPromotion,
     StoredTool,
@@ -38,6 +39,7 @@ from retrieval.knowledge.repairs import (
     FirstCall,
     RepairExample,
     add_example,
+    common_repairs,
 )
 from retrieval.knowledge.rules import (
     MAX_EDITS_LENGTH,
@@ -180,6 +182,21 @@ def learn_repair(
         for rule in _shared_rules(shared, known, repair.edits):
             _count_repair(rule, repair, NO_SCHEMA)
     known.mends += 1
+
+
+def learn_removal(knowledge: ToolKnowledge, removal: RuleRemoval) -> None:
+    """Forget a repair that was struck out, with the examples that taught it, in place."""
+    known = knowledge.signature(removal.signature)
+    if known is None:
+        return
+    known.rules.pop(removal.edit_key, None)
+    gone = {
+        each.execution_id
+        for repair in common_repairs(known.examples, known.changes(), own=True)
+        if edit_key(repair.edits) == removal.edit_key
+        for each in repair.mended
+    }
+    known.examples = [each for each in known.examples if each.execution_id not in gone]
 
 
 def learn_passed(knowledge: ToolKnowledge, found: Passed, reading: ErrorReading) -> None:

@@ -394,6 +394,21 @@ def review_command(review: StoredRecommendation, principal: str = OWNER) -> tupl
     return event, StateRow("review", review.recommendation_id, data)
 
 
+@dataclass(frozen=True, slots=True)
+class RuleRemoval:
+    """A learned repair was struck out; what is recorded later may teach it anew."""
+
+    tool: ToolKey
+    signature: str
+    edit_key: str
+
+
+def removal_event(removal: RuleRemoval, principal: str = OWNER) -> Event:
+    """The event of it."""
+    data = encoded(removal)
+    return Event("rule", str(uuid4()), data, tool=removal.tool, principal=principal)
+
+
 def hour_of(moment: datetime) -> int:
     """Hours since 1970 (UTC) until the hour of a moment."""
     return int(moment.astimezone(UTC).timestamp() // 3600)

@@ -17,8 +17,9 @@ from aftercall.json_values import JsonObject
 OWNER = "owner"
 """The principal where there are no keys: the machine's owner."""
 EventKind = Literal[
-    "execution", "suggestion", "outcome", "mark", "correction", "tool", "promotion", "review"
-]
+    "execution", "suggestion", "outcome", "mark", "correction", "tool", "promotion", "review",
+    "rule",
+]  # fmt: skip
 StateKind = Literal["tool", "promotion", "review"]
 Appended = Literal["accepted", "duplicate", "conflict"]
 """What became of one event: stored; already there; its id taken by other content."""

@@ -218,12 +218,17 @@ def _applies(parameters: JsonObject, edits: Sequence[Edit]) -> bool:
 
 
 def common_repairs(
-    examples: Sequence[RepairExample], changes: Sequence[CommonChange]
+    examples: Sequence[RepairExample], changes: Sequence[CommonChange], *, own: bool = False
 ) -> list[LearnedRepair]:
-    """What the latest examples have in common and everybody may hear, most sessions first."""
+    """What the latest examples have in common and everybody may hear, most sessions first.
+
+    With `own` also what the agents themselves may hear, for the operator.
+    """
     found: dict[str, LearnedRepair] = {}
     for each in [each for each in examples if not each.followed][-_MOST:]:
-        for repair in learned_repairs(examples, changes, each.failed, NOBODY):
+        for repair in learned_repairs(
+            examples, changes, each.failed, each.agent if own else NOBODY
+        ):
             found.setdefault(edit_key(repair.edits), repair)
     return sorted(found.values(), key=lambda each: -each.sessions)
 

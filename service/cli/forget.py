@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from aftercall.cli import Command
 from aftercall.errors import ConfigurationError
-from service.cli.options import add_common, say, start
+from service.cli.options import add_common, note, say, start
 
 if TYPE_CHECKING:
     from service.forget import Forgotten
@@ -65,6 +65,9 @@ async def forgotten(settings: "Settings", whose: "Forgotten") -> dict[str, int]:
     from service.forget import forget
     from service.rebuild import opened_beside, rebuild
 
+    # No name of an agent or a session: the audit keeps no personal values.
+    subject = whose.principal or ("a time" if whose.before else "an agent or session")
+    await note(settings, whose.workspace, "forget", subject)
     async with opened_beside(settings, say) as store:
         gone = await forget(store, whose)
     if gone:

@@ -64,6 +64,16 @@ def settings_from(args: argparse.Namespace) -> "Settings":
         raise ConfigurationError(explain_settings(error)) from None
 
 
+async def note(settings: "Settings", workspace: str, action: str, subject: str) -> None:
+    """Add to the audit what was done at the console."""
+    from service.keys import CONSOLE, Keyring, bootstrap_key
+    from service.lifecycle import COMMAND_PATIENCE_S
+    from service.stores import opened_control
+
+    async with opened_control(settings, patience_s=COMMAND_PATIENCE_S) as store:
+        await Keyring(store, bootstrap_key(settings)).note(CONSOLE, workspace, action, subject)
+
+
 def say(line: str) -> None:
     """One line for a person, on stderr."""
     print(f"aftercall: {line}", file=sys.stderr, flush=True)

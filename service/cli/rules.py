@@ -1,0 +1,83 @@
+"""`aftercall rules`: what was learned, what of it is suspicious, and striking it out."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from aftercall.cli import Command, one_line
+from aftercall.errors import AftercallError
+from service.cli.options import add_common, note, say, settings_from
+
+if TYPE_CHECKING:
+    from service.rules import KnownRule
+    from service.settings import Settings
+
+_MAX_SHOWN = 300
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Learned repairs. Works beside a running service, on the same store."
+    actions = parser.add_subparsers(metavar="ACTION", dest="action", required=True)
+    listed = actions.add_parser("list", help="all, with what is suspicious")
+    listed.add_argument("--suspicious", action="store_true", help="only what is")
+    explain = actions.add_parser("explain", help="what one rests on")
+    remove = actions.add_parser("remove", help="strike one out, with what taught it")
+    for action in (explain, remove):
+        action.add_argument("id", metavar="ID", help="as the list shows it")
+    for action in (listed, explain, remove):
+        action.add_argument("--workspace", default="default", help="of this one (default)")
+        add_common(action)
+
+
+def _run(args: argparse.Namespace) -> int:
+    import asyncio  # heavy imports wait: `aftercall --help` loads this module
+
+    from service.lifecycle import one_line as in_one_line
+
+    settings = settings_from(args)
+    with in_one_line(settings.data.dir):
+        asyncio.run(_done(settings, args))
+    return 0
+
+
+async def _done(settings: "Settings", args: argparse.Namespace) -> None:
+    from service.rebuild import opened_beside
+    from service.rules import bursts, remove_rule, rules
+
+    async with opened_beside(settings, lambda _: None) as store:
+        found = [each async for each in rules(store, args.workspace)]
+        if args.action == "list":
+            for each in found:
+                if each.is_of_one_key or not args.suspicious:
+                    print(_line(each))
+            async for tool, count in bursts(store, args.workspace):
+                print(f"suspicious: {count} marks of {tool.tool_name!r} by one key in an hour")
+            return
+        chosen = next((each for each in found if each.rule_id == args.id), None)
+        if chosen is None:
+            raise AftercallError(f"there is no rule {args.id!r}; `aftercall rules list` shows them")
+        if args.action == "remove":
+            await remove_rule(store, chosen)
+            await note(settings, args.workspace, "remove rule", chosen.rule_id)
+            say(f"struck out: {one_line(chosen.lesson, _MAX_SHOWN)}")
+            return
+        print(_line(chosen))
+        print(f"    error: {one_line(chosen.removal.signature, _MAX_SHOWN)}")
+        keys = ", ".join(sorted(each or "the owner" for each in chosen.principals)) or "nobody"
+        print(f"    mended by {keys} (marks of keys)")
+        for execution_id in chosen.execution_ids:
+            print(f"    {execution_id}")
+
+
+def _line(rule: "KnownRule") -> str:
+    tool = rule.removal.tool.tool_name or "any tool"
+    warning = "  suspicious: one key alone" if rule.is_of_one_key else ""
+    lesson = one_line(rule.lesson, _MAX_SHOWN)
+    return f"{rule.rule_id}  {tool}  {rule.repairs} repairs  {lesson}{warning}"
+
+
+command = Command(
+    "rules",
+    "show what was learned and what is suspicious of it, and strike it out",
+    _add_arguments,
+    _run,
+)

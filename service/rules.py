@@ -1,0 +1,93 @@
+"""Learned repairs for their operator: what they rest on, what is suspicious, and striking out."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+
+from mongo.contents import RuleRemoval, removal_event
+from mongo.protocol import Store
+from mongo.records import ToolKey, decoded
+from retrieval.answer import lesson_of
+from retrieval.edits import edit_key
+from retrieval.fitness.statistics import ToolTrials
+from retrieval.knowledge.repairs import common_repairs
+from retrieval.knowledge.rules import ToolKnowledge
+from retrieval.memory import KNOWLEDGE, STATISTICS, tool_of_row, tool_row
+from retrieval.principals import principal_of
+
+_PAGE = 100
+_BURST = 5
+"""Marks of one key within an hour that are suspicious."""
+_HOUR_S = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRule:
+    """One learned repair."""
+
+    removal: RuleRemoval
+    lesson: str
+    repairs: int
+    principals: frozenset[str]
+    """Marks of the keys whose repairs it rests on; empty text for the owner."""
+    execution_ids: tuple[str, ...]
+
+    @property
+    def rule_id(self) -> str:
+        """12 hexadecimal digits, the same as long as the repair is."""
+        what = f"{tool_row(self.removal.tool)}\x1f{self.removal.signature}"
+        return sha256(f"{what}\x1f{self.removal.edit_key}".encode()).hexdigest()[:12]
+
+    @property
+    def is_of_one_key(self) -> bool:
+        """Whether one key alone taught it: advice to all others."""
+        return len(self.principals) == 1 and "" not in self.principals
+
+
+async def rules(store: Store, workspace: str) -> AsyncIterator[KnownRule]:
+    """All that was learned of each tool and, under an empty name, of any."""
+    after: str | None = None
+    while rows := await store.knowledge.scan(workspace, KNOWLEDGE.name, _PAGE, after=after):
+        for row in rows:
+            tool = tool_of_row(workspace, row.key)
+            for each in _of(tool, decoded(ToolKnowledge, row.data)):
+                yield each
+        after = rows[-1].key
+
+
+def _of(tool: ToolKey, known: ToolKnowledge) -> Iterable[KnownRule]:
+    for signature in known.signatures.values():
+        found = {
+            edit_key(each.edits): (each.edits, each.sessions, [e.agent for e in each.mended],
+                                   each.execution_ids)
+            for each in common_repairs(signature.examples, signature.changes(), own=True)
+        }  # fmt: skip
+        for key, rule in signature.rules.items():
+            of_rule = tuple(rule.edits), rule.repairs, rule.menders(), tuple(rule.execution_ids)
+            found.setdefault(key, of_rule)
+        for key, (edits, repairs, marks, ids) in found.items():
+            removal = RuleRemoval(tool, signature.signature, key)
+            by = frozenset(map(principal_of, marks))
+            yield KnownRule(removal, lesson_of(edits), repairs, by, ids)
+
+
+async def bursts(store: Store, workspace: str) -> AsyncIterator[tuple[ToolKey, int]]:
+    """Tools that one key marked again and again within an hour, and how often."""
+    after: str | None = None
+    while rows := await store.knowledge.scan(workspace, STATISTICS.name, _PAGE, after=after):
+        for row in rows:
+            marks = Counter(
+                (each.by, each.at // _HOUR_S)
+                for version in decoded(ToolTrials, row.data).versions.values()
+                for each in version.trials
+                if each.severity is not None
+            )
+            if marks and max(marks.values()) >= _BURST:
+                yield tool_of_row(workspace, row.key), max(marks.values())
+        after = rows[-1].key
+
+
+async def remove_rule(store: Store, rule: KnownRule) -> None:
+    """Strike it out; learned by whoever learns next, in every rebuild too."""
+    await store.events.append(rule.removal.tool.workspace, [removal_event(rule.removal)])

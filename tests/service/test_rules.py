@@ -1,0 +1,79 @@
+"""`aftercall rules`: what one key alone taught is shown, and can be struck out for good."""
+
+import argparse
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from aftercall.errors import AftercallError
+from mongo.contents import FailureRecord, mark_event
+from mongo.records import ToolKey
+from service.cli.rules import command
+from service.demo.in_process import InProcessClient, in_process
+from tests.ingest.histories import BEGIN
+from tests.retrieval.cases import an_execution
+
+WORKSPACE = "default"
+TOOL = ToolKey(WORKSPACE, "srv", "find")
+
+
+async def mend(service: InProcessClient, principal: str, first: int) -> None:
+    """Two agents mend `topK` alike."""
+    for number in (first, first + 1):
+        calls = [
+            an_execution(
+                execution_id=f"00000000-0000-4000-8000-{number:010}{part:02}",
+                timestamp=datetime.now(UTC).isoformat(), tool_name="find", sequence=part,
+                agent=f"agent {number}", session_id=f"s {number}",
+                parameters={"q": f"{number}", "topK": (50, 10)[part]},
+                outcome=("failure", "success")[part],
+                error={"type": "E", "message": "Bad request"} if not part else None,
+            )
+            for part in (0, 1)
+        ]  # fmt: skip
+        receipt = await service.context.intake.accept(WORKSPACE, calls, principal=principal)
+        assert receipt.accepted == len(calls)
+    for number in range(6):
+        mark = FailureRecord(TOOL, "find", f"{first}-{number}", None, "a", "b", "high", BEGIN)
+        await service.context.store.events.append(WORKSPACE, [mark_event(mark, principal)])
+    await service.context.indexer.catch_up()
+
+
+def told(folder: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    """What the command prints."""
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    action, *more = arguments
+    assert command.run(parser.parse_args([action, *more, "--data-dir", str(folder)])) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_what_one_key_taught_is_shown_and_struck_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Removed, it stays away; what is recorded later teaches it again."""
+
+    async def say(first: int) -> None:
+        async with in_process(tmp_path, embedder="hashing") as service:
+            await mend(service, "k1", first)
+
+    asyncio.run(say(1))
+    listed = told(tmp_path, capsys, "list", "--suspicious")
+    assert any("find  2 repairs" in line and "one key alone" in line for line in listed)
+    assert "suspicious: 6 marks of 'find' by one key in an hour" in listed
+    rule = next(line.split()[0] for line in listed if "2 repairs" in line)
+    assert any("Bad request" in line for line in told(tmp_path, capsys, "explain", rule))
+    told(tmp_path, capsys, "remove", rule)
+
+    async def learned() -> None:
+        async with in_process(tmp_path, embedder="hashing") as service:
+            await service.context.indexer.catch_up()
+
+    asyncio.run(learned())
+    assert not any(rule in line for line in told(tmp_path, capsys, "list"))
+    with pytest.raises(AftercallError, match="aftercall rules list"):
+        told(tmp_path, capsys, "explain", rule)
+    asyncio.run(say(5))
+    assert any(rule in line for line in told(tmp_path, capsys, "list"))
