@@ -198,9 +198,7 @@ def canonical_json(value: JsonValue) -> str:
 
     `1` and `1.0` differ: a tool may tell them apart.
     """
-    # The encoder in C lets no other thread run meanwhile; this one does, and is slower.
-    is_large = exceeds(value, 20_000, sys.maxsize)
-    return "".join(_CANONICAL.iterencode(value)) if is_large else _CANONICAL.encode(value)
+    return _CANONICAL.encode(value)
 
 
 def exceeds(value: JsonValue, values: int, chars: int) -> bool:
@@ -222,7 +220,10 @@ def exceeds(value: JsonValue, values: int, chars: int) -> bool:
 
 def content_hash(value: JsonValue) -> str:
     """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+    # The encoder in C lets no other thread run meanwhile; this one does, and is slower.
+    is_large = exceeds(value, 20_000, sys.maxsize)
+    text = "".join(_CANONICAL.iterencode(value)) if is_large else _CANONICAL.encode(value)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _is_clean(value: Any, depth: int) -> bool:
