@@ -12,6 +12,7 @@ import argparse
 import http.client
 import json
 import multiprocessing
+import os
 import platform
 import tempfile
 import threading
@@ -199,7 +200,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="a file for the figures")
     parser.add_argument("--write", action="store_true", help=f"write the table into {PAGE.name}")
     options = parser.parse_args()
-    figures = {}
+    figures, load = {}, os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         with serving(root / "data", root / "log") as service:
@@ -213,7 +214,9 @@ def main() -> None:
         page = PAGE.read_text("utf-8")
         before, _, rest = page.partition(BEGIN)
         _, _, after = rest.partition(END)
-        made = f"{BEGIN}\n{table(figures)}\n\nPython {platform.python_version()}.\n{END}"
+        python, cores = platform.python_version(), os.cpu_count()
+        where = f"Python {python}, {cores} cores, which had a load of {load:.0f} by others."
+        made = f"{BEGIN}\n{table(figures)}\n\n{where}\n{END}"
         PAGE.write_text(before + made + after, "utf-8")
 
 
