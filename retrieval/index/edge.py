@@ -31,9 +31,7 @@ from retrieval.index.protocol import (
     IndexPoint,
     IndexQuery,
     VectorIndexError,
-    check_id,
     check_model,
-    check_point,
     check_vector,
 )
 
@@ -108,15 +106,13 @@ class EdgeIndex:
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
         """See `VectorIndex.upsert`. Costs some 50 µs a point and 0.3 ms a call."""
         for point in points:
-            check_point(point, self._record.dimension)
+            check_vector(point.vector, self._record.dimension)
         ids = [point.document_id for point in points]
         if ids:
             await self._run(self._updates, lambda: self._apply(ids, lambda s: s.upsert(points)))
 
     async def delete(self, document_ids: Sequence[str]) -> None:
         """See `VectorIndex.delete`."""
-        for document_id in document_ids:
-            check_id(document_id)
         if document_ids:
             ids = list(document_ids)
             await self._run(self._updates, lambda: self._apply(ids, lambda s: s.delete(ids)))

@@ -1,11 +1,10 @@
 """The vector index's protocol: dense vectors and sparse terms over the same documents, fused.
 
-Below it stands what both engines share: what is refused before an engine sees it (an engine may
-take such a point into its log and fail then, or keep it and never find it), the names of vectors
-and fields, BM25's term frequencies, and how rows become hits.
+Below it stands what both engines share: vectors that are refused before an engine sees them (it may
+keep such a point and never find it), the names of vectors and fields, BM25's term frequencies, and
+how rows become hits.
 """
 
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -213,31 +212,6 @@ def check_model(made_by: tuple[str, int], configured: tuple[str, int], *, where:
             f"the vectors in {where} are of the model {made_by[0]} ({made_by[1]} dimensions), the "
             f"configured one is {configured[0]} ({configured[1]}): configure the former, or make "
             "the vectors anew with `aftercall rebuild`"
-        )
-
-
-def check_point(point: IndexPoint, dimension: int) -> None:
-    """Refuse a point that cannot be found again."""
-    check_id(point.document_id)
-    check_vector(point.vector, dimension)
-    for text in (point.workspace, point.server_name, point.tool_name, point.version, point.terms):
-        try:
-            (text or "").encode()
-        except UnicodeEncodeError as error:
-            raise VectorIndexError(
-                f"{text!r:.80} holds half of a surrogate pair, which is no text: replace it"
-            ) from error
-
-
-def check_id(document_id: str) -> None:
-    """Raises `VectorIndexError` unless the id is a UUID in its usual form."""
-    try:
-        is_usual = document_id == str(uuid.UUID(document_id))
-    except ValueError:
-        is_usual = False
-    if not is_usual:
-        raise VectorIndexError(
-            f"the document id {document_id!r} is no UUID such as {uuid.UUID(int=10)}"
         )
 
 

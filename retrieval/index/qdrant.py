@@ -457,7 +457,7 @@ class QdrantIndex:
     async def upsert(self, points: Sequence[p.IndexPoint]) -> None:
         """See `VectorIndex.upsert`. One call a batch, in order."""
         for point in points:
-            p.check_point(point, self._dimension)
+            p.check_vector(point.vector, self._dimension)
         last = {point.document_id: point for point in points}  # as one after the other would do
         for batch in p.batches(list(last.values()), POINTS_PER_CALL):
             with self._connection.doing("add to the vectors") as client:
@@ -472,8 +472,6 @@ class QdrantIndex:
 
     async def delete(self, document_ids: Sequence[str]) -> None:
         """See `VectorIndex.delete`."""
-        for document_id in document_ids:
-            p.check_id(document_id)
         for batch in p.batches(document_ids, IDS_PER_CALL):
             with self._connection.doing("delete from the vectors") as client:
                 done = await client.delete(
@@ -488,8 +486,6 @@ class QdrantIndex:
         """See `VectorIndex.search`. One call for all of them."""
         for query in queries:
             p.check_vector(query.vector, self._dimension)
-            for document_id in query.document_ids or ():
-                p.check_id(document_id)
         with self._connection.doing("search the vectors") as client:
             asked = [
                 [] if query.finds_nothing else self._maker.requests(query) for query in queries
