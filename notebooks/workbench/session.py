@@ -142,7 +142,7 @@ async def _there(url: str) -> AsyncIterator[AsyncClient]:
 
 @asynccontextmanager
 async def _inside() -> AsyncIterator[AsyncClient]:
-    from service.demo.in_process import in_process  # noqa: PLC0415  # a server needs none of it
+    from workbench.in_process import in_process  # noqa: PLC0415  # a server needs none of it
 
     async with in_process() as client:
         yield client

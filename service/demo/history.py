@@ -1,6 +1,6 @@
 """A made-up history: simulated agents, simulated tools, real refusals and real repairs.
 
-    async with in_process() as client:
+    async with AsyncClient() as client:
         report = await play_history(client, calls_per_day=50)
 
 Agents of a stage play at once; what they did is recorded in batches; the next stage begins when the

@@ -9,8 +9,8 @@ import pytest
 from aftercall.models import Execution
 from mongo.contents import execution_of
 from service.demo.history import HistoryReport, play_history
-from service.demo.in_process import InProcessClient, in_process
-from service.demo.simulated_agents import executions_alone
+from workbench.alone import executions_alone
+from workbench.in_process import InProcessClient, in_process
 
 pytestmark = pytest.mark.real
 

@@ -16,10 +16,9 @@ from service.demo.simulated_agents import (
     PlayedSession,
     SimCall,
     SimTask,
-    executions_alone,
-    sessions_alone,
 )
 from service.demo.simulated_tools import PASSING, FaultKind
+from workbench.alone import executions_alone, sessions_alone
 
 T = TypeVar("T")
 

@@ -32,7 +32,7 @@ from typing import Any
 
 import httpx2
 
-from service.demo.in_process import InProcessClient, in_process
+from workbench.in_process import InProcessClient, in_process
 
 DATA = Path(__file__).parent / "data"
 ABSOLUTE, RELATIVE = 0.005, 0.01

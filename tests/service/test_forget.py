@@ -14,12 +14,12 @@ import pytest
 from aftercall.errors import ConfigurationError
 from mongo.records import Event
 from service.cli import forget as cli
-from service.demo.in_process import in_process
 from service.forget import Forgotten, state_of
 from service.rebuild import rebuild
 from service.settings import DataSettings, EmbeddingSettings, RetentionSettings, Settings
 from tests.golden.stories import normal
 from tests.ingest.histories import WORKSPACE, history
+from workbench.in_process import in_process
 
 KEY = "k9"
 _FAILED = {

@@ -11,9 +11,9 @@ from aftercall.errors import AftercallError
 from mongo.contents import FailureRecord, mark_event
 from mongo.records import ToolKey
 from service.cli.rules import command
-from service.demo.in_process import InProcessClient, in_process
 from tests.ingest.histories import BEGIN
 from tests.retrieval.cases import an_execution
+from workbench.in_process import InProcessClient, in_process
 
 WORKSPACE = "default"
 TOOL = ToolKey(WORKSPACE, "srv", "find")
