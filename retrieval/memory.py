@@ -8,7 +8,6 @@ by `follow`, which is called twice a second where others may write.
 """
 
 import asyncio
-import time
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -395,10 +394,8 @@ def _promotion(data: bytes, position: int) -> StoredPromotion:
 
 
 def _decoded(kind: RowKind[V], rows: Sequence[Row]) -> dict[str, V]:
-    """In between, others who wait for the interpreter get it."""
     read: dict[str, V] = {}
     for row in rows:
-        time.sleep(0)
         value: Any = kind.decode(row)
         if isinstance(value, KnownHealth):
             value = value.fair()

@@ -128,6 +128,9 @@ class _BoundedProtocol(HttpToolsProtocol):
 
     def _refuse(self, status: int, code: str, message: str) -> None:
         """Answer beside the app; close when the client has read that, or a second later."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.transport.close()  # it would stand in the middle of another answer
+            return
         body = ErrorResponse(error=ErrorBody(code=code, message=message)).model_dump_json().encode()
         head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
         head += "connection: close\r\nretry-after: 1\r\n\r\n"

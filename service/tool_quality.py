@@ -1,7 +1,6 @@
 """Quality and cohesion of many tools at once: as fitness has the one, and boundaries the other."""
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -13,9 +12,6 @@ from retrieval.fitness.registry import Registry, ToolCandidate, offered, plain_c
 from retrieval.fitness.score import quality_of, trials_of
 from retrieval.fitness.statistics import ToolTrials, merged
 from service.context import Context
-
-_AT_A_TIME = 20
-"""Tools that are judged before others get the interpreter: a few milliseconds."""
 
 
 class ToolQuality(NamedTuple):
@@ -37,9 +33,7 @@ async def tool_qualities(
 
     def made() -> dict[ToolKey, ToolQuality]:
         found = {}
-        for place, tool in enumerate(tools):
-            if place % _AT_A_TIME == 0:
-                time.sleep(0)
+        for tool in tools:
             candidate = _in_force(registry, registry.named(tool))
             known = health.get(tool)
             score = cohesion_of(known, clusters, now=now, rules=context.cohesion) if known else None

@@ -132,6 +132,14 @@ def test_heads_have_an_end(strict: RunningService, head: bytes, status: int, cod
         assert answer(connection) == (status, code)
 
 
+def test_what_follows_a_request_and_is_none_ends_the_connection(strict: RunningService) -> None:
+    """Nothing is written into the answer that is under way, and others are served."""
+    with connected(strict.url) as connection:
+        connection.sendall(ASKED + b"\x00\x01\r\n\r\n")
+        assert b"".join(iter(lambda: connection.recv(65_536), b"")).count(b"HTTP/1.1") <= 1
+    assert strict.client.get("/healthz").status_code == 200
+
+
 def test_idle_connections_are_closed(strict: RunningService) -> None:
     """One that asks nothing, and one that sends a blank line now and then."""
     with connected(strict.url) as silent, connected(strict.url) as blank:
