@@ -29,7 +29,6 @@ from mongo.records import Commit, Counter, Event, Removal, StateKind, StateRow, 
 from retrieval import counters as what
 from retrieval.knowledge.profile import agent_token
 from retrieval.knowledge.rules import agent_mark
-from retrieval.memory import AGENTS
 from retrieval.principals import key_mark
 
 _PAGE = 500
@@ -64,8 +63,9 @@ class Forgotten:
         by = self.principal
         if self.agent is not None:
             name = self.agent if by is None else named(by, self.agent)
-            for mark in (agent_mark(name), agent_token(name), self.agent):
-                yield json.dumps(mark).encode()
+            yield json.dumps(self.agent).encode()
+            for mark in (agent_mark(name), agent_token(name)):
+                yield f'{mark}"'.encode()  # behind the mark of whichever key
         elif self.session is None and by is not None:
             yield f'"{key_mark(by)}.'.encode()
 
@@ -188,7 +188,6 @@ async def _base_without(store: Store, whose: Forgotten) -> int:
         gone = [
             Removal(row.kind, row.key)
             for row in rows
-            if row.kind != AGENTS.name or whose.before is not None
             if whose.before is not None or any(mark in row.data for mark in marks)
         ]
         if gone:

@@ -124,7 +124,8 @@ async def try_it(look: Look, typed: Texts | None = None) -> Shown:
 
 async def _answer(look: Look, request: SuggestRequest) -> h.Html:
     try:
-        response = await look.context.suggester.preview(look.workspace, request)
+        context, principal = look.context, look.context.caller.principal
+        response = await context.suggester.preview(look.workspace, request, principal=principal)
         patterns = await _patterns(look, request.execution)
     except (StoreError, EmbeddingError, VectorIndexError) as error:
         logger.warning("nothing could be tried out: %s", error)

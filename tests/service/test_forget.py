@@ -12,9 +12,10 @@ import httpx2
 import pytest
 
 from aftercall.errors import ConfigurationError
-from mongo.records import Event
+from mongo.records import Commit, Event
+from retrieval.knowledge.rules import agent_mark
 from service.cli import forget as cli
-from service.forget import Forgotten, state_of
+from service.forget import Forgotten, forget, state_of
 from service.rebuild import rebuild
 from service.settings import DataSettings, EmbeddingSettings, RetentionSettings, Settings
 from tests.golden.stories import normal
@@ -122,6 +123,25 @@ async def test_all_answers_are_those_of_a_log_that_never_had_it(
     assert {ask: each for ask, each in after.items() if each != never[ask]} == {}
     assert [status for status, _ in after.values()].count(200) >= 14
     assert after != before
+
+
+async def test_no_row_of_the_base_names_it(tmp_path: Path) -> None:
+    """Of what expired events taught each row that bears a mark goes whole; the others stay."""
+    async with in_process(tmp_path, embedder="hashing") as service:
+        store = service.context.store
+        events = told()
+        for event in events:
+            await store.events.append(WORKSPACE, [event])
+        await service.context.indexer.catch_up()
+        rows = await store.knowledge.scan(WORKSPACE, None, 10_000, by="serial")
+        base = await store.open_generation(0)
+        await base.commit(Commit(WORKSPACE, put=rows))
+        gone = await forget(store, Forgotten(WORKSPACE, agent="eve"))
+        left = await base.scan(WORKSPACE, None, 10_000, by="serial")
+        assert gone["expired rows"] == len(rows) - len(left) > 0
+        assert left
+        marks = [b'"eve"', agent_mark("eve").encode(), agent_mark(f"{KEY}\x1eeve")[-12:].encode()]
+        assert [row.key for row in left if any(mark in row.data for mark in marks)] == []
 
 
 def test_nothing_is_forgotten_without_a_name(tmp_path: Path) -> None:
