@@ -20,7 +20,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = _LONG_HELP
     parser.add_argument(
         "file", metavar="FILE",
-        help="packed by zstd where it ends in .zst, else by gzip; - writes to stdout",
+        help="packed by gzip; - writes to stdout",
     )  # fmt: skip
     add_common(parser)
 

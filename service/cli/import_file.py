@@ -25,7 +25,7 @@ in the running service at --service, as if agents sent them: executions, one JSO
 OTLP traces as JSON; transcripts of OpenAI's APIs; logs of MCP Inspector, of taps and of desktop
 clients. An archive made by `aftercall export` goes, whole, into the empty store that the settings
 name (--data-dir, or AFTERCALL_MONGO_URI), while no service runs on it; what was interrupted goes on
-when it is run again. All may be packed by gzip or zstd. Importing a file twice records nothing
+when it is run again. All may be packed by gzip. Importing a file twice records nothing
 twice."""
 
 

@@ -235,8 +235,8 @@ async def test_everything_goes_by_way_of_mongodb(
     async with opened_store(settings) as middle, opened(tmp_path / "back") as back:
         await imported(middle, archive)
         assert await tallied(middle) == expected
-        await exported(middle, tmp_path / "second.zst")
-        await imported(back, tmp_path / "second.zst")
+        await exported(middle, tmp_path / "second.gz")
+        await imported(back, tmp_path / "second.gz")
         assert await tallied(back) == expected
     await asyncio.to_thread(mongo.close)
 
@@ -379,21 +379,17 @@ async def test_an_archive_of_another_version_says_what_to_do(
 # The file around it
 
 
-@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.jsonl.zst"])
-def test_a_file_is_packed_private_and_damage_is_found(
-    whole: list[bytes], tmp_path: Path, name: str
-) -> None:
+def test_a_file_is_packed_private_and_damage_is_found(whole: list[bytes], tmp_path: Path) -> None:
     """Nobody else may read it; cut off or with a flipped bit it is refused."""
-    path = tmp_path / name
+    path = tmp_path / "a.jsonl.gz"
     path.write_text("what had the name before")
     with written(str(path)) as stream:
         stream.write(b"".join(whole))
         assert path.read_text() == "what had the name before"
-    magic = b"\x28\xb5\x2f\xfd" if name.endswith(".zst") else b"\x1f\x8b"
     packed = path.read_bytes()
-    assert packed.startswith(magic)
+    assert packed.startswith(b"\x1f\x8b")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert [each.name for each in tmp_path.iterdir()] == [name]
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
     step = len(packed) // 40
     flipped = [
         packed[:place] + bytes([packed[place] ^ 1]) + packed[place + 1 :]
