@@ -5,8 +5,8 @@
 `make bench-quality` installs what it needs beside the project (`bfcl-eval`, matplotlib), then runs
 it.
 A dataset that is not there is named and left out. `--only` measures some parts and writes nothing,
-but for `choosing`, `regret`, `boundaries`, `memory`, `kinds`, `traps` and `attacks`, which have
-pages of their own in `docs/figures/`; the parts `final` (APIs that nothing was developed on),
+but for `choosing`, `regret`, `boundaries`, `memory`, `kinds`, `traps`, `attacks` and `secrets`, which
+have pages of their own in `docs/figures/`; the parts `final` (APIs that nothing was developed on),
 `kinds-final` (kinds of mistakes likewise) and `mistakes` (a section of `memory`) are measured only
 when they are named.
 """
@@ -30,6 +30,7 @@ from bench.quality import (
     memory,
     mistakes,
     regret_report,
+    secret_masks,
     traps,
 )
 from bench.quality.brain import Recording
@@ -153,12 +154,16 @@ async def _check(embedder: Embedder, _: Figures) -> None:
     await check.measure(embedder, FOLDER)
 
 
+async def _secrets(_: Embedder, __: Figures) -> None:
+    secret_masks.measure(FOLDER)
+
+
 STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     "bfcl": _bfcl, "learning": _learning, "github": _github, "servers": _servers, "tau": _tau,
     "refusals": _refusals, "classifier": _classifier, "final": _final,
     "choosing": _choosing, "regret": _regret, "boundaries": _boundaries, "memory": _memory,
     "kinds": _kinds, "kinds-final": _kinds_final, "traps": _traps,
-    "attacks": _attacks, "check": _check, "mistakes": _mistakes,
+    "attacks": _attacks, "check": _check, "mistakes": _mistakes, "secrets": _secrets,
 }  # fmt: skip
 
 OF_THEIR_OWN = {
@@ -172,6 +177,7 @@ OF_THEIR_OWN = {
     "attacks",
     "check",
     "mistakes",
+    "secrets",
 }
 ONLY_NAMED = {"final", "kinds-final", "mistakes"}
 """Steps that print and write pages of their own; the others are of `repair.md`."""

@@ -1,9 +1,11 @@
 """Files that survive a power loss, and where a user's own are (XDG Base Directories)."""
 
 import os
+import secrets
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,6 +19,40 @@ def user_folder(variable: str, below_home: str, environ: Mapping[str, str] = os.
     """The folder `aftercall` in that of a variable such as `XDG_CACHE_HOME`, or below the home."""
     given = Path(environ.get(variable, ""))  # the specification has relative paths ignored
     return (given if given.is_absolute() else Path.home() / below_home) / "aftercall"
+
+
+def key_file(path: Path) -> bytes:
+    """The 32 random bytes of a file that only its owner reads; the first to ask makes it.
+
+    Raises:
+        OSError: the file cannot be read or made.
+        ValueError: it holds fewer than 16 bytes.
+    """
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        made = path.with_name(f"{path.name}.{uuid4().hex}")
+        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_bytes(32))
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):  # another process was first, and its key is the key
+            os.link(made, path)
+        made.unlink()
+    key = path.read_bytes()
+    if len(key) < 16:
+        raise ValueError(
+            f"{path} holds {len(key)} bytes, and a key needs 16; remove it to have a new one"
+        )
+    return key
+
+
+@cache
+def user_key() -> bytes:
+    """The key of this user's hashes: a file in the user's configuration, or of this process."""
+    with suppress(OSError, RuntimeError, ValueError):
+        return key_file(user_folder("XDG_CONFIG_HOME", ".config") / "hash.key")
+    return secrets.token_bytes(32)
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,208 +1,39 @@
 """Redaction: secrets are masked before anything is sent, stored or returned.
 
 By name (password, token, ...), by form (API keys, JWTs, card numbers, private key blocks) and, per
-tool, by allowlist: with one, every other parameter is kept as its type and hash only. A value that
-was masked in the parameters is masked wherever else the call repeats it, for tools like to echo
-what they were given. A masked value keeps its type and length class, so that shapes can still be
-learned from: `[redacted:string:33-64]`.
-
-Every pattern runs in time linear to the text, for texts come from strangers: a class of characters
-that may repeat without bound is entered from one side only, and possessive quantifiers (`++`) keep
-it from being read again.
+tool, by allowlist: with one, every other parameter is kept as its type and a keyed hash only. A
+value that was masked anywhere in a call is masked wherever else the call repeats it, for tools like
+to echo what they were given. A masked value keeps its type and length class, so that shapes can
+still be learned from: `[redacted:string:33-64]`. What secrets look like: `aftercall.secret_forms`.
 """
 
+import hmac
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
+from urllib.parse import quote
 
-from aftercall.json_values import JsonObject, JsonValue, content_hash
+from aftercall.files import user_key
+from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models.base import WireModel
 from aftercall.models.calls import Call, ExecutionError
 from aftercall.models.tools import ToolSpec
-
-MASKED = re.compile(r"\[(?:redacted|hashed):[a-z]+:[0-9a-f+-]+\]")
-"""How a masked value looks."""
-_MASKED_PART = re.compile(f"({MASKED.pattern})")
-
-_SECRET_NAMES = (
-    "password", "passwd", "passphrase", "passcode", "pwd", "secret", "token", "jwt",
-    "authorization", "cookie", "credential", "bearer", "csrf", "otp", "pin_code", "ssn", "iban",
-    "api_key", "apikey", "access_key", "private_key", "secret_key", "signing_key", "session_key",
-    "encryption_key", "card_number", "cvv", "cvc", "dsn", "connection_string",
+from aftercall.secret_forms import (
+    MASKED,
+    NO_SECRETS,
+    Hints,
+    Kind,
+    hints_of,
+    is_harmless_name,
+    is_secret_value,
+    mask_secrets,
+    name_kind,
+    outside_masks,
+    snake_case,
 )  # fmt: skip
-
-# Written as one word by some APIs: `accesstoken`, `dbpassword`.
-_SECRET_ENDS = ("password", "passwd", "secret", "token", "apikey")
-
-# Names that hold the word `token` and are no secrets: counts of a model's tokens, cursors of APIs.
-_COUNT = r"max|min|num|number|n|total|count|limit|used|usage|budget|input|output|prompt|completion"
-_HARMLESS_TOKEN = re.compile(
-    rf"^tokens$|(?:^|_)(?:{_COUNT})_?(?:[a-z]+_)*tokens(?:_|$)"
-    r"|(?:^|_)(?:next|prev|previous|page|next_page|continuation|start|stop|eos|bos|pad|sync|delta)"
-    r"_?token(?:_|$)"
-    r"|(?:^|_)tokens?_(?:limit|count|usage|type|budget|ids?|endpoint|url)(?:_|$)"
-)
-
-_FORMS = re.compile(
-    "|".join(
-        (
-            r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
-            # JSON Web Token
-            r"(?<![\w-])eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+",
-            r"(?<![A-Za-z0-9])(?:sk|pk|rk)[-_](?:live|test|proj|ant|or)[-_][A-Za-z0-9_-]{12,}+",
-            r"(?<![A-Za-z0-9])sk-[A-Za-z0-9]{20,}+",
-            r"(?<![A-Za-z0-9])gh[pousr]_[A-Za-z0-9]{20,}+",
-            r"(?<![A-Za-z0-9])github_pat_[A-Za-z0-9_]{20,}+",
-            r"(?<![A-Za-z0-9])glpat-[A-Za-z0-9_-]{16,}+",
-            r"(?<![A-Za-z0-9])xox[abeoprs]-[A-Za-z0-9-]{10,}+",  # Slack
-            r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])",  # AWS
-            r"(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{30,}+",  # Google
-            r"(?<![A-Za-z0-9])(?:npm|hf)_[A-Za-z0-9]{30,}+",
-            r"(?<![A-Za-z0-9])pypi-[A-Za-z0-9_-]{30,}+",
-            r"(?<=://)[^\s/@:]{0,256}:[^\s/@]{1,256}(?=@)",  # user:password in a URL
-            # Not the words of "basic authentication": a digit, a symbol or 20 characters are asked.
-            r"(?i:(?<=\bbearer )|(?<=\bbasic ))(?=\S*[0-9=+/]|\S{20})[A-Za-z0-9._~+/=-]{12,}+",
-        )
-    ),
-    re.DOTALL,
-)
-
-# `password=...`, `"apiKey": "..."`, `Authorization: Bearer ...`, also inside escaped JSON. A value
-# without quotes that begins like a validator's sentence ("password: must be ...") is no secret.
-_ASSIGNED = re.compile(
-    r"""
-    (?P<name>
-        (?: password | passwd | passphrase | passcode | pwd | secret | token | authorization
-          | credential | (?:api|access|private|secret|signing|session|encryption)[_-]?key | cookie
-        ) s?+ )
-    (?P<sign> \\*+ ["']?+ \s*+ [=:] \s*+ )
-    (?P<scheme> (?: \\*+ ["'] )?+ (?: (?:bearer|basic|token|apikey|digest|negotiate) \s++ )?+ )
-    (?P<value>
-        (?<=") (?: (?! \\*" ) [^\n] ){4,}+
-      | (?<=') (?: (?! \\*' ) [^\n] ){4,}+
-      | (?! (?: must | should | shall | cannot | field | value | input | string | number | boolean
-              | expected | unexpected | required | missing | invalid | incorrect | wrong | expired
-              | null | none | true | false | extra | already | does | could | have | with ) \b )
-        [^\s"'\\,;&)}\]<>]{4,}+
-    )
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-_COOKIES = re.compile(r"(?i)(?P<sign>\bcookie:[ \t]*+)(?P<value>[^\s\"'\\][^\n\"'\\]*+)")
-# Payment cards as they are printed, of all brands (ISO/IEC 7812: the first digit is the industry;
-# 3 to 6 are travel and banking, 2 is the newer Mastercard). An expiry date may follow.
-_CARD = re.compile(
-    r"(?<![\w-])(?<!\d\.)"
-    r"(?:[2-6]\d{12,18}|[2-6]\d{3}([ -])\d{4}\1\d{4}\1\d{1,7}|3\d{3}([ -])\d{6}\2\d{4,5})"
-    r"(?![\w-]|\.\d)"
-)
-
-
-def _any_of(*words: str) -> re.Pattern[str]:
-    """A pattern of plain words, grouped by their first letter: half the time of a flat list."""
-    tails: dict[str, list[str]] = {}
-    for word in words:
-        tails.setdefault(word[0], []).append(re.escape(word[1:]))
-    return re.compile("|".join(f"{re.escape(c)}(?:{'|'.join(t)})" for c, t in tails.items()))
-
-
-# One cheap look at the text in lower case spares most texts the patterns above.
-_FORM_HINT = _any_of(
-    "-----begin", "eyj", "sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "ghp_", "gho_", "ghu_", "ghs_",
-    "ghr_", "github_pat", "glpat", "xox", "akia", "asia", "aiza", "npm_", "hf_", "pypi-", "://",
-    "bearer ", "basic ",
-)  # fmt: skip
-_NAME_HINT = _any_of(
-    "pass", "pwd", "secret", "token", "key", "authorization", "cookie", "credential"
-)
-_CARD_HINT = re.compile(r"\d(?:[ -]?\d){12}")
-_CACHED_NAME_LENGTH = 64
-
-
-def snake_case(name: str) -> str:
-    """`apiKey`, `API-Key` and `api key` as `api_key`."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
-    return re.sub(r"[^a-z0-9]+", "_", spaced.lower()).strip("_")
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether a parameter of this name holds a secret, whatever its value."""
-    return _cached_verdict(name) if len(name) <= _CACHED_NAME_LENGTH else _verdict(name)
-
-
-def _verdict(name: str) -> bool:
-    snake = snake_case(name)
-    if snake == "auth":
-        return True
-    words = f"_{snake}_"
-    found = {
-        secret for secret in _SECRET_NAMES if f"_{secret}_" in words or f"_{secret}s_" in words
-    }
-    found.update(end for end in _SECRET_ENDS if snake.endswith(end))
-    if found == {"token"}:
-        return _HARMLESS_TOKEN.search(snake) is None
-    return bool(found)
-
-
-# The same few names come with every call, and the verdict costs ten times a look-up.
-_cached_verdict = lru_cache(maxsize=8192)(_verdict)
-
-
-def mask_secrets(text: str, mask: Callable[[str], str]) -> str:
-    """`text` with each secret in it replaced by `mask(secret)`; `mask` returns a `MASKED` text.
-
-    Doing it twice changes nothing: what is masked is never looked at again, and the search goes on
-    until it finds nothing new.
-    """
-    lower = text.lower()
-    looks = ((_FORM_HINT, _mask_forms), (_NAME_HINT, _mask_assigned), (_CARD_HINT, _mask_cards))
-    patterns = [pattern for hint, pattern in looks if hint.search(lower)]
-    before = None
-    while patterns and text != before:
-        before = text
-        for pattern in patterns:
-            text = outside_masks(text, partial(pattern, mask))
-    return text
-
-
-def outside_masks(text: str, change: Callable[[str], str]) -> str:
-    """Apply `change` to the stretches of `text` between masked values."""
-    if "[" not in text:
-        return change(text)
-    parts = _MASKED_PART.split(text)
-    parts[::2] = [change(part) for part in parts[::2]]
-    return "".join(parts)
-
-
-def _mask_forms(mask: Callable[[str], str], part: str) -> str:
-    return _FORMS.sub(lambda match: mask(match[0]), part)
-
-
-def _mask_assigned(mask: Callable[[str], str], part: str) -> str:
-    def masked(match: re.Match[str]) -> str:
-        start = match.start("name")
-        prefix = re.search(r"[\w-]*$", part[max(0, start - _CACHED_NAME_LENGTH) : start])
-        name = (prefix[0] if prefix else "") + match["name"]
-        if not is_secret_name(name):
-            return match[0]
-        return match["name"] + match["sign"] + match["scheme"] + mask(match["value"])
-
-    cookies = _COOKIES.sub(lambda match: match["sign"] + mask(match["value"]), part)
-    return outside_masks(cookies, lambda rest: _ASSIGNED.sub(masked, rest))
-
-
-def _mask_cards(mask: Callable[[str], str], part: str) -> str:
-    return _CARD.sub(lambda match: mask(match[0]) if _is_card(match[0]) else match[0], part)
-
-
-def _is_card(text: str) -> bool:
-    """Luhn's check (ISO/IEC 7812-1), so that order numbers and timestamps stay."""
-    digits = [int(char) for char in text if char.isdigit()]
-    doubled = (sum(divmod(2 * digit, 10)) for digit in digits[-2::-2])
-    return len(set(digits)) > 1 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
-
 
 _NAMED_SCHEMAS = frozenset(
     {"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
@@ -216,10 +47,17 @@ ToolT = TypeVar("ToolT", bound=ToolSpec)
 ModelT = TypeVar("ModelT", bound=WireModel)
 REDACTED = MASKED
 """How a masked value looks; masking it again changes nothing."""
-_MIN_ECHO = 6
-"""Shortest masked value that is looked for elsewhere; shorter ones occur in any text by chance."""
+_MIN_ECHO, _MIN_INSIDE = 3, 6
+"""Shortest masked value that is looked for elsewhere, as a word and within words."""
 _MAX_ECHOES = 100
 """Masked values that are looked for elsewhere, the longest: each costs a search of every text."""
+_CARDS = 10**11
+"""Whole numbers from here on may be those of cards."""
+_BETWEEN, _MAX_WORDS, _MAX_WORD = "\x1f", 64, 512
+"""ASCII's unit separator, which patterns take for a space; words of a list, characters of each."""
+_MAX_NAME = 64
+_NAME_FIELDS = frozenset({"name", "key", "header", "variable", "field"})
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,11 +70,15 @@ class Redactor:
     Args:
         extra_names: further parameter names to mask, in snake case (`create` takes any writing).
         allowlists: per tool name, the parameters that are kept; every other one is stored as its
-            type and a hash of its value only.
+            type and a hash of its value only, or masked where its name is a secret's.
+        hash_key: of the hashes, at least 16 bytes, so that no dictionary tells what was hashed.
+            Equal values have equal hashes under one key. None is the key of this user of this
+            machine, a file made at first use.
     """
 
     extra_names: frozenset[str] = frozenset()
     allowlists: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    hash_key: bytes | None = field(default=None, repr=False)
 
     @classmethod
     def create(
@@ -244,27 +86,36 @@ class Redactor:
         *,
         extra_names: Iterable[str] = (),
         allowlists: Mapping[str, Iterable[str]] | None = None,
+        hash_key: bytes | None = None,
     ) -> "Redactor":
         """A redactor from plain settings."""
         return cls(
             extra_names=frozenset(snake_case(name) for name in extra_names),
             allowlists={tool: frozenset(kept) for tool, kept in (allowlists or {}).items()},
+            hash_key=hash_key,
         )
 
     def call(self, call: CallT) -> CallT:
         """A copy of `call` without secrets in its parameters, result, error, context and schema."""
-        echoes = self._echoes(call.tool_name, call.parameters)
-        mask = _Mask(self, echoes)
+        error: ExecutionError | None = getattr(call, "error", None)
+        texts = [call.parameters, call.result, call.context, call.result_status]
+        if error is not None:
+            texts += [error.message, error.code, error.stack, error.details]
+        changes = self._twice(texts, lambda mask: self._masked(call, mask))
+        if call.input_schema is not None:
+            hints = self._hints(call.input_schema)
+            changes["input_schema"] = _Mask(self, hints=hints).schema(call.input_schema)
+        if call.session_id is not None:
+            changes["session_id"] = self.session_id(call.session_id)
+        return call.model_copy(update=changes)
+
+    def _masked(self, call: Call, mask: "_Mask") -> dict[str, object]:
         changes: dict[str, object] = {
-            "parameters": self._parameters(call.tool_name, call.parameters, mask),
+            "parameters": mask.parameters(call.tool_name, call.parameters),
             "result": mask.value(call.result),
             "context": mask.optional_text(call.context),
             "result_status": mask.optional_text(call.result_status),
         }
-        if call.input_schema is not None:
-            changes["input_schema"] = mask.schema(call.input_schema)
-        if call.session_id is not None:
-            changes["session_id"] = self.session_id(call.session_id)
         error: ExecutionError | None = getattr(call, "error", None)
         if error is not None:
             changes["error"] = error.model_copy(
@@ -275,7 +126,17 @@ class Redactor:
                     "details": mask.value(error.details),
                 }
             )
-        return call.model_copy(update=changes)
+        return changes
+
+    def _twice(self, texts: JsonValue, masked: "Callable[[_Mask], ResultT]") -> "ResultT":
+        """What `masked` makes, with every secret that it found masked in all the other texts."""
+        hints = self._hints(texts)
+        mask = _Mask(self, hints=hints)
+        result = masked(mask)
+        return masked(_Mask(self, mask.echoes(), hints)) if mask.found else result
+
+    def _hints(self, value: JsonValue) -> Hints:
+        return hints_of("\n".join(_texts(value)), self.extra_names)
 
     def tool(self, tool: ToolT) -> ToolT:
         """A copy of `tool` without secrets in description, input schema and implementation.
@@ -302,8 +163,7 @@ class Redactor:
 
     def parameters(self, tool_name: str, parameters: JsonObject) -> JsonObject:
         """The parameters of a call to `tool_name` without secrets."""
-        mask = _Mask(self, self._echoes(tool_name, parameters))
-        return self._parameters(tool_name, parameters, mask)
+        return self._twice(parameters, lambda mask: mask.parameters(tool_name, parameters))
 
     def value(self, value: JsonValue) -> JsonValue:
         """Any JSON value without secrets; `value` itself stays as it is."""
@@ -311,49 +171,34 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Text with the secrets in it masked."""
-        return mask_secrets(text, _mask_text)
+        return _Mask(self).text(text)
 
     def session_id(self, session_id: str) -> str:
         """The name of a session as its calls carry it: one in the form of a secret is hashed."""
-        return session_id if self.text(session_id) == session_id else _hashed(session_id)
+        if not self.extra_names and len(session_id) <= _MAX_NAME and is_harmless_name(session_id):
+            return session_id
+        return session_id if self.text(session_id) == session_id else self.hashed(session_id)
 
     def is_secret_name(self, name: str) -> bool:
         """Whether a parameter of this name is masked whatever its value."""
-        return is_secret_name(name) or (
-            bool(self.extra_names) and snake_case(name) in self.extra_names
-        )
+        return self.kind(name) == "secret"
 
-    def _parameters(self, tool_name: str, parameters: JsonObject, mask: "_Mask") -> JsonObject:
-        kept = self.allowlists.get(tool_name)
-        if kept is None:
-            return mask.object(parameters)
-        return {
-            name if name in kept else self.text(name): (
-                mask.member(name, item) if name in kept else _hashed(item)
-            )
-            for name, item in parameters.items()
-        }
+    def kind(self, name: str) -> Kind | None:
+        """What a parameter's name says of its value."""
+        own = self.extra_names and snake_case(name) in self.extra_names
+        return "secret" if own else name_kind(name)
 
-    def _echoes(self, tool_name: str, parameters: JsonObject) -> tuple[str, ...]:
-        """The values to be masked in the parameters, longest first: one may hold another."""
-        kept = self.allowlists.get(tool_name)
-        found: set[str] = set()
-        for name, item in parameters.items():
-            hidden = kept is not None and name not in kept
-            found.update(self._hidden_texts(item, hidden=hidden or self.is_secret_name(name)))
-        return tuple(sorted(found, key=lambda text: (-len(text), text))[:_MAX_ECHOES])
-
-    def _hidden_texts(self, value: JsonValue, *, hidden: bool) -> Iterator[str]:
-        if isinstance(value, dict):
-            for name, item in value.items():
-                yield from self._hidden_texts(item, hidden=hidden or self.is_secret_name(name))
-        elif isinstance(value, list):
-            for item in value:
-                yield from self._hidden_texts(item, hidden=hidden)
-        elif hidden and isinstance(value, str | int | float) and not isinstance(value, bool):
-            text = str(value)
-            if len(text) >= _MIN_ECHO and not MASKED.fullmatch(text):
-                yield text
+    def hashed(self, value: JsonValue) -> str:
+        """The type of a value and its HMAC-SHA256 of 64 bits; what is masked stays."""
+        if isinstance(value, str) and MASKED.fullmatch(value):
+            return value
+        kind = {
+            type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string",
+            list: "array", dict: "object",
+        }[type(value)]  # fmt: skip
+        key = user_key() if self.hash_key is None else self.hash_key
+        digest = hmac.new(key, canonical_json(value).encode(), "sha256").hexdigest()
+        return f"[hashed:{kind}:{digest[:16]}]"
 
 
 DEFAULT_REDACTOR = Redactor()
@@ -362,10 +207,37 @@ DEFAULT_REDACTOR = Redactor()
 
 @dataclass(frozen=True, slots=True)
 class _Mask:
-    """Masks the values of one call, of which `echoes` are known to be secret."""
+    """Masks the values of one call, of which `known` are secret, and collects what it masked."""
 
     redactor: Redactor
-    echoes: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    hints: Hints | None = None
+    """What all the texts of the call may hold, so that each is not asked again."""
+    found: set[str] = field(default_factory=set)
+
+    def echoes(self) -> tuple[str, ...]:
+        """What was found in the forms that a tool may repeat it in, longest first."""
+        forms = {
+            form
+            for text in self.found
+            for part in (text, text.partition(":")[2])
+            for form in (part, quote(part, safe=""), json.dumps(part)[1:-1])
+            if len(form) >= _MIN_ECHO and form.lower() not in NO_SECRETS
+        }
+        return tuple(sorted(forms, key=lambda text: (-len(text), text))[:_MAX_ECHOES])
+
+    def parameters(self, tool_name: str, parameters: JsonObject) -> JsonObject:
+        kept = self.redactor.allowlists.get(tool_name)
+        if kept is None:
+            return self.object(parameters)
+        return {
+            name if name in kept else self.text(name): (
+                self.member(name, item)
+                if name in kept or self.redactor.is_secret_name(name)
+                else self.hashed(item)
+            )
+            for name, item in parameters.items()
+        }
 
     def value(self, value: JsonValue) -> JsonValue:
         if isinstance(value, str):
@@ -373,14 +245,61 @@ class _Mask:
         if isinstance(value, dict):
             return self.object(value)
         if isinstance(value, list):
-            return [self.value(item) for item in value]
+            return self.items(value)
+        if (
+            isinstance(value, int)
+            and value >= _CARDS
+            and self.redactor.text(str(value)) != str(value)
+        ):
+            return self.hide(value)
         return value
 
+    def items(self, values: list[JsonValue]) -> list[JsonValue]:
+        """Short texts are read as one line, for a command's flags stand before their values."""
+        texts = [
+            item
+            for item in values
+            if isinstance(item, str) and len(item) <= _MAX_WORD and _BETWEEN not in item
+        ]
+        if 1 < len(texts) == len(values) <= _MAX_WORDS:
+            line = self.text(_BETWEEN.join(texts)).split(_BETWEEN)
+            if len(line) == len(texts):
+                return list(line)
+        return [self.value(item) for item in values]
+
     def object(self, value: JsonObject) -> JsonObject:
-        return {self.text(name): self.member(name, item) for name, item in value.items()}
+        masked = {self.name(name): self.member(name, item) for name, item in value.items()}
+        if "value" in value:  # an environment's or a header's entry: {"name": ..., "value": ...}
+            for name in _NAME_FIELDS & value.keys():
+                if isinstance(named := value[name], str) and self.redactor.kind(named):
+                    masked["value"] = self.member(named, value["value"])
+        return masked
 
     def member(self, name: str, value: JsonValue) -> JsonValue:
-        return _mask(value) if self.redactor.is_secret_name(name) else self.value(value)
+        kind = self.redactor.kind(name)
+        return self.below(kind, value) if is_secret_value(kind, value) else self.value(value)
+
+    def below(self, kind: Kind | None, value: JsonValue) -> JsonValue:
+        """A value under a secret's name: every text and number in it is masked."""
+        if isinstance(value, list):
+            return [self.below(kind, item) for item in value]
+        if isinstance(value, dict):
+            return {self.name(name): self.below(kind, item) for name, item in value.items()}
+        return self.hide(value) if is_secret_value(kind, value) else self.value(value)
+
+    def hide(self, value: JsonValue) -> JsonValue:
+        if value is None or isinstance(value, bool) or value == "":
+            return value
+        text, kind = str(value), "string" if isinstance(value, str) else "number"
+        if MASKED.fullmatch(text):
+            return value
+        self.found.add(text)
+        return f"[redacted:{kind}:{_length_class(len(text))}]"
+
+    def hashed(self, value: JsonValue) -> str:
+        if isinstance(value, str | int | float) and not is_redacted(value):
+            self.found.add(str(value))
+        return self.redactor.hashed(value)
 
     def schema(self, schema: JsonObject, owner: str = "") -> JsonObject:
         """A schema with the same keys: what it says is masked, never what it is made of.
@@ -407,14 +326,39 @@ class _Mask:
             return [self._keyword("", item, owner) for item in value]
         return self.value(value)
 
+    def name(self, name: str) -> str:
+        if not self.known and len(name) <= _MAX_NAME and is_harmless_name(name):
+            return name
+        return replace(self, hints=None).text(name)
+
     def optional_text(self, text: str | None) -> str | None:
         return None if text is None else self.text(text)
 
     def text(self, text: str) -> str:
-        for echo in self.echoes:
-            if echo in text:
-                text = outside_masks(text, partial(_without, echo))
-        return mask_secrets(text, _mask_text)
+        for known in self.known:
+            if known in text:
+                text = outside_masks(text, partial(self._without, known))
+        return mask_secrets(text, self._hidden, self.redactor.extra_names, self.hints)
+
+    def _without(self, known: str, text: str) -> str:
+        if len(known) >= _MIN_INSIDE:
+            return text.replace(known, self._hidden(known))
+        return re.sub(rf"(?<!\w){re.escape(known)}(?!\w)", lambda _: self._hidden(known), text)
+
+    def _hidden(self, text: str) -> str:
+        """Each part by itself of a secret that several items of a list make together."""
+        return _BETWEEN.join(str(self.hide(part)) for part in text.split(_BETWEEN))
+
+
+def _texts(value: JsonValue) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
 
 
 def is_redacted(value: JsonValue) -> bool:
@@ -426,38 +370,6 @@ def is_redacted(value: JsonValue) -> bool:
     if isinstance(value, list):
         return any(is_redacted(item) for item in value)
     return False
-
-
-def _mask(value: JsonValue) -> JsonValue:
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return _mask_text(value)
-    if isinstance(value, int | float):
-        return f"[redacted:number:{_length_class(len(str(value)))}]"
-    if isinstance(value, list):
-        return [_mask(item) for item in value]
-    return {mask_secrets(name, _mask_text): _mask(item) for name, item in value.items()}
-
-
-def _without(echo: str, text: str) -> str:
-    return text.replace(echo, _mask_text(echo))
-
-
-def _mask_text(text: str) -> str:
-    if text == "" or MASKED.fullmatch(text):
-        return text
-    return f"[redacted:string:{_length_class(len(text))}]"
-
-
-def _hashed(value: JsonValue) -> str:
-    kind = {
-        type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string",
-        list: "array", dict: "object",
-    }[type(value)]  # fmt: skip
-    if isinstance(value, str) and MASKED.fullmatch(value):
-        return value
-    return f"[hashed:{kind}:{content_hash(value)[:16]}]"
 
 
 def _length_class(length: int) -> str:

@@ -32,7 +32,8 @@ from pathlib import Path
 from aftercall.background import run_program
 from aftercall.errors import ConfigurationError
 from aftercall.json_values import clean_text
-from aftercall.redaction import Redactor, mask_secrets
+from aftercall.redaction import Redactor
+from aftercall.secret_forms import mask_secrets
 
 MAX_SOURCE_BYTES = 256 * 1024
 """Largest source of a tool that is evolved or accepted; a model's answer ends long before."""

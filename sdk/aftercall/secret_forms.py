@@ -1,0 +1,596 @@
+"""Finds secrets: by what they are called (`secret_names.toml`) and by form (`secret_forms.toml`).
+
+Texts come from strangers, so every search is linear in the text: what repeats is bounded or
+possessive. Texts without a hint of a secret pay for a few plain searches only, and a form's
+pattern is compiled when a text first hints at it.
+"""
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, lru_cache, partial
+from importlib.resources import files
+from typing import Any, Literal, NamedTuple
+
+MASKED = re.compile(r"\[(?:redacted|hashed):[a-z]+:[0-9a-f+-]+\]")
+"""How a masked value looks."""
+_MASKED_PART = re.compile(f"({MASKED.pattern})")
+
+Kind = Literal["secret", "likely", "random"]
+"""How a name judges its value: secret whatever it is, if it looks like one, if it looks random."""
+
+
+def snake_case(name: str) -> str:
+    """`apiKey`, `API-Key` and `api key` as `api_key`; letters of every script stay."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
+    return re.sub(r"[\W_]+", "_", spaced.lower()).strip("_")
+
+
+def _table(name: str) -> dict[str, Any]:
+    return tomllib.loads(files("aftercall").joinpath(name).read_text(encoding="utf-8"))
+
+
+def _any_of(words: Iterable[str]) -> str:
+    """A pattern of plain words, longest first, grouped by their first two letters."""
+    heads: dict[str, list[str]] = {}
+    for word in sorted(words, key=len, reverse=True):
+        heads.setdefault(word[:1], []).append(word[1:])
+    return "|".join(
+        re.escape(head)
+        + (f"(?:{_any_of(tails)})" if all(tails) else f"(?:{'|'.join(map(re.escape, tails))})")
+        for head, tails in heads.items()
+    )
+
+
+# --- Names ------------------------------------------------------------------------------------
+_NAMES = _table("secret_names.toml")
+_ABOUT = frozenset(_NAMES["about"])
+_WORDS = frozenset(_NAMES["words"])
+_METHODS = frozenset(_NAMES["methods"])
+NO_SECRETS = _WORDS | _METHODS
+"""Words that stand in the place of a secret and are none."""
+_ENDS = tuple(_NAMES["ends"])
+_KINDS: tuple[Kind, ...] = ("secret", "likely", "random")
+_PHRASES: dict[str, Kind | Literal["harmless"]] = dict.fromkeys(_NAMES["harmless"], "harmless") | {
+    word: kind for kind in reversed(_KINDS) for word in _NAMES[kind]
+}
+_CORE = re.compile("pass|pwd|secret|token|key|cred(?!it)|auth|cookie|jwt")
+_LONGEST = max(phrase.count("_") + 1 for phrase in _PHRASES)
+
+
+def name_kind(name: str) -> Kind | None:
+    """What the name of a parameter says of its value; None if it is no secret's name."""
+    return _cached_kind(name) if len(name) <= _CACHED_NAME_LENGTH else _kind(name[:1000])
+
+
+def _kind(name: str) -> Kind | None:
+    if not name.isascii() and (match := _names(ascii_only=False).search(name.lower())):
+        return _PHRASES[match[0].replace(" ", "_")]  # type: ignore[return-value]  # no such is harmless
+    words, at = snake_case(name).split("_"), 0
+    if len(words) > 1 and words[0] in _NAMES["asks"]:
+        return None
+    found: Kind | None = None
+    kind: Kind | Literal["harmless"] | None = None
+    while at < len(words):
+        size = min(_LONGEST, len(words) - at)
+        while size and (phrase := _phrase(words[at : at + size])) not in _PHRASES:
+            size -= 1
+        at += size or 1
+        kind = _PHRASES[phrase] if size else None
+        # A secret's name counts anywhere, unless the end tells what about it is said.
+        last = at == len(words) or (at == len(words) - 1 and words[at] in _NAMES["numbers"])
+        if kind == "secret" and (last or (_CORE.search(phrase) and words[-1] not in _ABOUT)):
+            found = kind
+        elif kind in ("likely", "random") and last:
+            found = found or kind
+    return found or ("secret" if kind is None and words[-1].endswith(_ENDS) else None)
+
+
+def _phrase(words: list[str]) -> str:
+    """As in the table: in the singular, but for several tokens whose use is not named."""
+    last = words[-1]
+    if last == "tokens" and len(words) == 1:
+        return last
+    plural = last.endswith("s") and not last.endswith("ss") and last not in _PHRASES
+    return "_".join([*words[:-1], last[:-1] if plural else last])
+
+
+_CACHED_NAME_LENGTH = 64
+# The same few names come with every call, and the verdict costs ten times a look-up.
+_cached_kind = lru_cache(maxsize=8192)(_kind)
+
+
+@lru_cache(maxsize=8192)
+def is_harmless_name(name: str) -> bool:
+    """Whether no secret stands in a parameter's name; the same few come with every call."""
+    return mask_secrets(name, lambda _: "") == name
+
+
+def is_secret_value(kind: Kind | None, value: object) -> bool:
+    """Whether a value under a name of this kind is a secret."""
+    if kind == "secret" or kind is None:
+        return kind is not None
+    if isinstance(value, dict | list):
+        return kind == "likely"
+    text = str(value)
+    if kind == "random":
+        return isinstance(value, str) and _looks_random(text, 16)
+    if text.lower() in NO_SECRETS or _PATH.search(text):
+        return False
+    return bool(re.fullmatch(r"\d{4,12}", text)) or (
+        isinstance(value, str) and len(text) >= _LEAST and not text.isdecimal()
+    )
+
+
+_LEAST = 4
+_PATH = re.compile(r"^(?:[/~.\\]|[A-Za-z]:[\\/]|%\w|\$\w|[a-z]+/[\w.-]+(?:/|$))|^\w{1,2}$")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_RUNS = re.compile(r"[A-Za-z0-9+/=]+")
+_CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^a-zA-Z0-9]+")
+
+
+def _looks_random(text: str, least: int) -> bool:
+    """Whether one run of letters and digits in `text` changes its kind of character often."""
+    if len(text) < least or any(char.isspace() for char in text):
+        return False
+    if _UUID.fullmatch(text):
+        return True
+    run = max(_RUNS.findall(text), key=len, default="")
+    kinds = len(_CLASSES.findall(run))
+    return len(run) >= least // 2 and len(set(run)) >= least // 2 and kinds * 5 >= len(run) + 5
+
+
+def _looks_like_password(text: str) -> bool:
+    """Letters with a digit or a sign within, or a capital where no sentence has one."""
+    if len(text) < _LEAST or _PATH.search(text) or MASKED.search(text):
+        return False
+    if text.isdecimal():
+        return True
+    if re.fullmatch(
+        r"[\w.-]*\.[a-z]{2,4}|v?\d+(?:[.:-]\d+)*\w?|[a-z]+(?:[_-][a-z0-9]+)*\(?\)?", text
+    ):
+        return bool(re.fullmatch(r"[a-z]+\d+", text))
+    letters = any(char.isalpha() for char in text)
+    signs = any(char in "!@#$%^&*?~+=_-" for char in text) or any(c.isdigit() for c in text)
+    return letters and (signs or bool(re.search(r"[a-z][A-Z]", text)))
+
+
+# --- Forms ------------------------------------------------------------------------------------
+class _Form(NamedTuple):
+    place: int
+    gate: str
+    hints: tuple[str, ...]
+    run: int
+    source: str
+    check: str | None
+
+
+def _forms() -> Iterator[_Form]:
+    for place, row in enumerate(_table("secret_forms.toml")["form"]):
+        source = row.get("pattern") or rf"(?<![A-Za-z0-9])(?:{row['token']})"
+        gate, hints = row.get("gate", "token"), tuple(row.get("hints", ()))
+        yield _Form(place, gate, hints, row.get("run", _SHORT_RUN), source, row.get("check"))
+
+
+_SHORT_RUN = 15
+_TWO_DIGITS = re.compile(r"\d\d")
+_DIGITS = re.compile(r"\d(?:[ .-]?\d){6,}+")
+_CAPITALS = re.compile(r"[A-Z](?:\d{4}|-?\d{6}| \d\d ?\d\d|\d\d[A-Z]\d)")
+_SCHEMES = ("bearer ", "basic ", "ssws ", "ntlm ", "negotiate ", "apikey ", "geniekey ", "bot ")
+_AT = re.compile(r":[^\s:@]+@")
+_FORMS = tuple(_forms())
+_GATED = {
+    gate: tuple(each for each in _FORMS if each.gate == gate)
+    for gate in ("inside", "at", "words", "schemes", "flags", "digits", "capitals")
+}
+_compiled = cache(re.compile)
+_STARTS = {
+    hint: tuple(f for f in _FORMS if f.gate == "token" and hint.startswith(f.hints))
+    for form in _FORMS
+    if form.gate == "token"
+    for hint in form.hints
+}
+_START = re.compile(f"(?<![a-z0-9])(?:{_any_of(_STARTS)})")
+_WORD = re.compile("[a-z]{3,}")
+_FORM_WORDS = {hint for each in _GATED["words"] for hint in each.hints}
+
+
+def _luhn(text: str) -> bool:
+    """ISO/IEC 7812-1, annex B, so that order numbers and timestamps stay."""
+    digits = [int(char) for char in text if char.isdecimal()]
+    doubled = (sum(divmod(2 * digit, 10)) for digit in digits[-2::-2])
+    return len(set(digits)) > 1 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+
+
+def _iban(text: str) -> bool:
+    """ISO 7064, MOD 97-10, over the text with its first four characters behind."""
+    plain = re.sub(r"[ -]", "", text).upper()
+    return int("".join(str(int(char, 36)) for char in plain[4:] + plain[:4])) % 97 == 1
+
+
+def _national(text: str) -> bool:
+    """The check digits of France's, Spain's, Sweden's and Canada's numbers."""
+    plain = re.sub(r"[ +-]", "", text)
+    if plain[-1].isalpha():
+        number = plain[:-1].translate(str.maketrans("XYZ", "012"))
+        return len(number) == 8 and "TRWAGMYFPDXBNJZSQVHLCKE"[int(number) % 23] == plain[-1]
+    if len(plain) == 15:
+        number = plain[:13].replace("2A", "19").replace("2B", "18")
+        return number.isdecimal() and 97 - int(number) % 97 == int(plain[13:])
+    return _luhn(plain[-10:])
+
+
+_CHECKS: Mapping[str, Callable[[str], bool]] = {
+    "luhn": _luhn, "iban": _iban, "national": _national,
+    "random": lambda text: _looks_random(text, 16) and not _UUID.fullmatch(text),
+}  # fmt: skip
+
+
+def _mask_form(form: _Form, mask: Callable[[str], str], part: str) -> str:
+    def masked(match: re.Match[str]) -> str:
+        groups = match.groupdict()
+        if form.check and not _CHECKS[form.check](groups.get("random") or match[0]):
+            return match[0]
+        name = next((key for key, value in groups.items() if value and key != "random"), None)
+        if name is None:
+            return mask(match[0])
+        start, end = match.start(name) - match.start(), match.end(name) - match.start()
+        return match[0][:start] + mask(match[name]) + match[0][end:]
+
+    return _compiled(form.source).sub(masked, part)
+
+
+# --- Seed phrases -----------------------------------------------------------------------------
+@cache
+def _seed_words() -> frozenset[str]:
+    """The English list of BIP 39."""
+    return frozenset(files("aftercall").joinpath("bip39_words.txt").read_text().split())
+
+
+_SEED_LENGTH = 12
+_SEED = re.compile(
+    r"(?<![\w-])[a-z]{3,8}(?:[ ,;\x1f\n]{1,2}(?:\d{1,2}[.)] ?)?[a-z]{3,8}){11,}+(?![\w-])",
+    re.IGNORECASE,
+)
+
+
+def _mask_seeds(mask: Callable[[str], str], part: str) -> str:
+    def masked(match: re.Match[str]) -> str:
+        known, start, out, last = _seed_words(), None, [], 0
+        words = [*re.finditer(r"[A-Za-z]+", match[0])]
+        for number, word in enumerate([*words, None]):
+            if word is not None and word[0].lower() in known:
+                start = number if start is None else start
+                continue
+            if start is not None and number - start >= _SEED_LENGTH:
+                begin, end = words[start].start(), words[number - 1].end()
+                out += [match[0][last:begin], mask(match[0][begin:end])]
+                last = end
+            start = None
+        return "".join(out) + match[0][last:]
+
+    return _SEED.sub(masked, part)
+
+
+# --- Names in texts ---------------------------------------------------------------------------
+def _keywords(words: Iterable[str], ends: Iterable[str] = ()) -> re.Pattern[str]:
+    """Words, spelt apart or as one; a compound is found by a last part that is a name itself."""
+    spelt = {sep.join(word.split("_")) for word in words for sep in ("_", " ", "-", "")}
+    whole = {
+        word for word in spelt if not any(part in spelt for part in re.split("[_ -]", word)[1:])
+    }
+    inside = f"|{_any_of(ends)}" if ends else ""
+    return re.compile(f"(?<![a-z])(?:{_any_of(whole)}){inside}")
+
+
+_IDEOGRAPHS = "\u2e80"
+"""From here on, words are not divided."""
+
+
+def _root(word: str) -> str:
+    """The word of a compound by which a text is known to hold it: a rare one."""
+    return max(word.split("_"), key=lambda part: (part not in _COMMON, len(part)))
+
+
+_ALL_NAMES = [word for kind in _KINDS for word in _NAMES[kind]]
+_COMMON = frozenset(_NAMES["common"])
+_ROOTS = {_root(word) for word in _ALL_NAMES} | {word.replace("_", "") for word in _ALL_NAMES}
+_ROOTS -= _COMMON
+_LASTS = {word.rpartition("_")[2] for word in _ALL_NAMES if _root(word) in _COMMON}
+_GLUED = re.compile(_any_of(_NAMES["glued"]))
+"""Each name as one word, and of each the longest word: a text has one of them, or no name."""
+
+
+@cache
+def _names(*, ascii_only: bool) -> re.Pattern[str]:
+    names = [word for word in _ALL_NAMES if word.isascii() == ascii_only]
+    if ascii_only:
+        return _keywords(names, [*_ENDS, "pass"])
+    spelt = {form for word in names for form in (word, word.replace("_", " "))}
+    parted = {word for word in spelt if word.replace("_", "").replace(" ", "").isalpha()}
+    parted = {word for word in parted if max(word) < _IDEOGRAPHS}
+    return re.compile(rf"(?<![^\W_])(?:{_any_of(parted)})(?![^\W\d_])|{_any_of(spelt - parted)}")
+
+
+@cache
+def _compounds() -> re.Pattern[str]:
+    return _keywords(word for word in _ALL_NAMES if "_" in word and _root(word) in _COMMON)
+
+
+def _is_named(text: str, lower: str, words: set[str], extra: frozenset[str]) -> bool:
+    if not _ROOTS.isdisjoint(words) or _GLUED.search(lower):
+        return True
+    if not _LASTS.isdisjoint(words) and _compounds().search(lower):
+        return True
+    other = not text.isascii() and _names(ascii_only=False).search(lower)
+    return bool(other or (extra and _extra_names(extra).search(lower)))
+
+
+(
+    _BEFORE,
+    _BEHIND,
+    _SIGN,
+    _SCHEME,
+    _COPULA,
+    _SPACE,
+    _QUOTED,
+    _PLAIN,
+    _APP_PASSWORD,
+    _SENTENCE,
+    _FILLED,
+) = (
+    re.compile(_NAMES["grammar"][part], re.VERBOSE)
+    for part in (
+        "before",
+        "behind",
+        "sign",
+        "scheme",
+        "copula",
+        "space",
+        "quoted",
+        "plain",
+        "app_password",
+        "sentence",
+        "filled",
+    )
+)
+_SLIPS = frozenset(_NAMES["ids"])
+_TOKENS = re.compile(_NAMES["grammar"]["tokens"])
+
+
+class _Named(NamedTuple):
+    """A name in a text: its kind, itself, where it begins and ends."""
+
+    kind: Kind
+    name: str
+    start: int
+    end: int
+
+
+def _named(text: str, extra: frozenset[str]) -> Iterator[_Named]:
+    lower = _lower(text)
+    patterns = [_names(ascii_only=True)] + [_names(ascii_only=False)] * (not text.isascii())
+    if extra:
+        patterns.append(_extra_names(extra))
+    for pattern in patterns:
+        for match in pattern.finditer(lower):
+            end = match.end()
+            if text[end - 1] < _IDEOGRAPHS:  # beyond, words are not divided
+                end = _BEHIND.match(text, end).end()  # type: ignore[union-attr]  # may be empty
+            before = _BEFORE.search(text[max(0, match.start() - 80) : match.start()])
+            name = (before[0] if before else "") + text[match.start() : end]
+            snake = snake_case(name)
+            own = any(snake == each or snake.endswith(f"_{each}") for each in extra)
+            if kind := ("secret" if own else name_kind(name)):
+                yield _Named(kind, name.rpartition(" ")[2], match.start(), end)
+
+
+@lru_cache(maxsize=64)
+def _extra_names(extra: frozenset[str]) -> re.Pattern[str]:
+    return _keywords(extra)
+
+
+def _value_of(named: _Named, text: str) -> tuple[int, int] | None:
+    """Where the value of a name stands, if it is a secret."""
+    if sign := _SIGN.match(text, named.end):
+        tag = sign[0].strip() == ">"
+        if tag and text[max(0, named.start - len(named.name) - 1) : named.start].rfind("<") < 0:
+            return None
+        span = _assigned(named, text, sign.end())
+        listed = sign[0].rstrip().endswith(",")  # `define('AUTH_KEY', '...')`, or a list of names
+        return span if span and not (listed and not _looks_random(text[slice(*span)], 12)) else None
+    if copula := _COPULA.match(text, named.end):
+        quoted = _quoted(text, copula.end())
+        start, end = quoted or _plain(text, copula.end())
+        value = text[start:end]
+        if named.kind == "random":
+            return (start, end) if _looks_random(value, 16) else None
+        if (quoted and len(value) > 2) or (value not in _WORDS and _looks_like_password(value)):
+            return start, end
+    elif space := _SPACE.match(text, named.end):
+        quoted = _quoted(text, space.end())
+        start, end = quoted or _plain(text, space.end())
+        value = text[start:end]
+        if named.name.startswith("-") and not value.startswith("-") and len(value) > 1:
+            negated = re.match(r"-{1,2}(?:no|skip|without|prompt|ask)-", named.name)
+            return (start, end) if not negated and is_secret_value(named.kind, value) else None
+        if named.kind != "random" and value not in _WORDS and _stands_bare(named, value, quoted):
+            return start, end
+    return _filled(text, named.end) if named.kind != "likely" else None
+
+
+def _stands_bare(named: _Named, value: str, quoted: object) -> bool:
+    if _TOKENS.search(named.name.lower()):
+        return _looks_random(value, 12)
+    if quoted and len(value) > _LONG and NO_SECRETS.isdisjoint(value.lower().split()):
+        return True
+    return len(value) > _LEAST and any(map(str.isdecimal, value)) and _looks_like_password(value)
+
+
+_LONG = 8
+_MAX_RANDOM = 1024
+
+
+def _assigned(named: _Named, text: str, at: int) -> tuple[int, int] | None:
+    quoted = _quoted(text, at)
+    start, end = quoted or _plain(text, at)
+    if named.kind != "secret" and end - start > _MAX_RANDOM:
+        return None
+    if scheme := _SCHEME.match(text, start):
+        start, end = (scheme.end(), end) if quoted else _plain(text, scheme.end())
+    value = text[start:end]
+    if len(value) < (2 if named.kind == "secret" and value.isdecimal() else 3):
+        return None
+    if quoted is None:
+        if app := _APP_PASSWORD.match(text, start):
+            return app.span()
+        if value.lower() in _WORDS:
+            return None
+        if value.isalpha() and text[at - 1].isspace() and _SENTENCE.match(text, end):
+            return None
+    return (start, end) if is_secret_value(named.kind, value) else None
+
+
+def _quoted(text: str, at: int) -> tuple[int, int] | None:
+    match = _QUOTED.match(text, at)
+    return match.span(next(name for name in "abcde" if match[name] is not None)) if match else None
+
+
+def _plain(text: str, at: int) -> tuple[int, int]:
+    match = _PLAIN.match(text, at)
+    return (at, at + len(match[0].rstrip(".:"))) if match else (at, at)
+
+
+def _filled(text: str, at: int) -> tuple[int, int] | None:
+    """A random token a few plain words behind a name: `Invalid API key provided: ...`."""
+    match = _FILLED.match(text[at : at + 600])
+    if match is None:
+        return None
+    words, value = re.findall(r"[a-z]+", match["fill"].lower()), match["value"].rstrip(".")
+    if len(words) > 4 or not _SLIPS.isdisjoint(words) or not _looks_random(value, 16):
+        return None
+    if (words and _UUID.fullmatch(value)) or (len(words) > 1 and re.fullmatch(r"[0-9a-f]+", value)):
+        return None
+    return at + match.start("value"), at + match.start("value") + len(value)
+
+
+def _mask_named(extra: frozenset[str], mask: Callable[[str], str], part: str) -> str:
+    out, last = [], 0
+    for start, end in _spans(part, extra):
+        out += [part[last:start], mask(part[start:end])]
+        last = end
+    return "".join(out) + part[last:] if out else part
+
+
+def _spans(text: str, extra: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """Where secrets stand behind names, in order; a name within a secret is none."""
+    last = 0
+    for each in sorted(_named(text, extra), key=lambda named: named.start):
+        span = _value_of(each, text) if each.start >= last else None
+        if span is not None and last <= span[0] < span[1]:
+            yield span
+            last = span[1]
+
+
+def _lower(text: str) -> str:
+    """In lower case, character by character."""
+    lower = text.lower()
+    return lower if len(lower) == len(text) else "".join(char.lower()[0] for char in text)
+
+
+class Hints(NamedTuple):
+    """What a text may hold: of these forms, after a name, a seed phrase."""
+
+    forms: tuple[_Form, ...]
+    named: bool
+    seeds: bool
+
+
+NOTHING = Hints((), named=False, seeds=False)
+
+
+def hints_of(text: str, extra_names: frozenset[str] = frozenset()) -> Hints:
+    """What a text, or one of several that are joined by line ends, may hold."""
+    lower = _lower(text)
+    seen = _WORD.findall(lower)
+    words = set(seen)
+    seeds = len(seen) >= _SEED_LENGTH and len(_seed_words() & words) > _SEED_LENGTH // 2
+    named = _is_named(text, lower, words, extra_names) and any(_spans(text, extra_names))
+    return Hints(_hinted(text, lower, words), named, seeds)
+
+
+def mask_secrets(
+    text: str,
+    mask: Callable[[str], str],
+    extra_names: frozenset[str] = frozenset(),
+    hints: Hints | None = None,
+) -> str:
+    """`text` with each secret in it replaced by `mask(secret)`; `mask` returns a `MASKED` text.
+
+    Doing it twice changes nothing: what is masked is never looked at again, and the search goes on
+    until it finds nothing new.
+
+    Args:
+        text: any text.
+        mask: what stands in a secret's place.
+        extra_names: further names of secrets, in snake case.
+        hints: what `text` and others may hold, where that is known.
+    """
+    if len(text) < _LEAST or text.isalpha() or hints == NOTHING:
+        return text
+    before = None
+    while text != before:
+        before = text
+        for step in _steps(hints or hints_of(text, extra_names), mask, extra_names):
+            text = outside_masks(text, step)
+        hints = None  # what was masked may have hidden a form from the next text
+    return text
+
+
+def _steps(
+    hints: Hints, mask: Callable[[str], str], extra_names: frozenset[str]
+) -> Iterator[Callable[[str], str]]:
+    yield from (partial(_mask_form, each, mask) for each in hints.forms)
+    if hints.named:
+        yield partial(_mask_named, extra_names, mask)
+    if hints.seeds:
+        yield partial(_mask_seeds, mask)
+
+
+def _hinted(text: str, lower: str, words: set[str]) -> tuple[_Form, ...]:
+    """The forms that a text hints at, in the order of the table."""
+    found: set[_Form] = set()
+    if runs := [run for run in text.split() if len(run) >= _SHORT_RUN]:
+        found.update(_in_runs("\n".join(runs).lower(), max(map(len, runs))))
+    if "@" in text and _AT.search(text):
+        found.update(_GATED["at"])
+    if _TWO_DIGITS.search(text):
+        for group in _DIGITS.findall(text):
+            digits = sum(map(str.isdecimal, group))
+            found.update(each for each in _GATED["digits"] if each.run <= digits)
+        if _CAPITALS.search(text):
+            found.update(_GATED["capitals"])
+    if not words.isdisjoint(_FORM_WORDS):
+        found.update(each for each in _GATED["words"] if not words.isdisjoint(each.hints))
+    if any(map(lower.__contains__, _SCHEMES)):
+        found.update(_GATED["schemes"])
+    if " -" in text or "\x1f-" in text or "\n-" in text or " /" in text:
+        found.update(each for each in _GATED["flags"] if any(h in lower for h in each.hints))
+    return tuple(each for each in sorted(found) if _compiled(each.source).search(text))
+
+
+def _in_runs(runs: str, longest: int) -> Iterator[_Form]:
+    for match in _START.finditer(runs):
+        yield from (each for each in _STARTS[match[0]] if each.run <= longest)
+    for each in _GATED["inside"]:
+        if each.run <= longest and any(hint in runs for hint in each.hints):
+            yield each
+
+
+def outside_masks(text: str, change: Callable[[str], str]) -> str:
+    """Apply `change` to the stretches of `text` between masked values."""
+    if "[" not in text:
+        return change(text)
+    parts = _MASKED_PART.split(text)
+    parts[::2] = [change(part) for part in parts[::2]]
+    return "".join(parts)
