@@ -17,6 +17,7 @@ from functools import partial
 
 from cachetools import LRUCache, TTLCache
 
+from aftercall.files import key_file
 from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
 from ingest.indexer import Indexer
@@ -115,8 +116,11 @@ async def open_context(
         metrics = ServiceMetrics(settings.metrics.tools)
         index = stores.index
         index.on_error = partial(metrics.failed, "vectors")
+        privacy = settings.privacy
         redactor = Redactor.create(
-            extra_names=settings.privacy.secret_names, allowlists=settings.privacy.allowlists
+            extra_names=privacy.secret_names,
+            allowlists=privacy.allowlists,
+            hash_key=key_file(privacy.hash_key_file or settings.data.dir / "hash.key"),
         )
         learning = await stack.enter_async_context(open_learning(settings, stores))
         indexer = learning.indexer

@@ -260,10 +260,13 @@ class PrivacySettings(Section):
     """What is masked before anything is written, and again before it is returned."""
 
     secret_names: Names = ()
-    """Further parameter names whose values are masked, comma-separated."""
+    """Further names whose values are masked, in parameters and in texts, comma-separated."""
     allowlists: Allowlists = Field(default_factory=dict)
     """JSON object of tool name to the parameters that are kept; of that tool's other parameters
-    only type and hash are stored."""
+    only type and a keyed hash are stored, and nothing where the name is a secret's."""
+    hash_key_file: Path | None = None
+    """File with the key of these hashes, made at first use; default: `hash.key` in the data folder.
+    Processes that share servers need the same one."""
 
 
 class LimitSettings(Section):

@@ -5,10 +5,10 @@
 `make bench-quality` installs what it needs beside the project (`bfcl-eval`, matplotlib), then runs
 it.
 A dataset that is not there is named and left out. `--only` measures some parts and writes nothing,
-but for `choosing`, `regret`, `boundaries`, `memory`, `kinds`, `traps`, `attacks` and `secrets`, which
-have pages of their own in `docs/figures/`; the parts `final` (APIs that nothing was developed on),
-`kinds-final` (kinds of mistakes likewise) and `mistakes` (a section of `memory`) are measured only
-when they are named.
+but for `choosing`, `regret`, `boundaries`, `memory`, `kinds`, `traps`, `attacks` and `secrets`,
+which have pages of their own in `docs/figures/`; the parts `final` (APIs that nothing was developed
+on), `kinds-final` (kinds of mistakes likewise) and `mistakes` (a section of `memory`) are measured
+only when they are named.
 """
 
 import argparse

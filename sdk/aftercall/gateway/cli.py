@@ -7,6 +7,7 @@ from aftercall.cli import Command
 from aftercall.cli.status import add_service, service_url
 from aftercall.errors import ConfigurationError
 from aftercall.gateway.config import GatewayConfig
+from aftercall.redaction import Redactor
 from aftercall.reflection.retry_rules import ReflectionPolicy
 
 
@@ -50,7 +51,31 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="record this agent's calls, but leave its failures alone; may be repeated",
     )
+    add(
+        "--secret-name",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a further name whose values are masked; may be repeated",
+    )
+    add(
+        "--allowlist",
+        action="append",
+        default=[],
+        metavar="TOOL=NAME,NAME",
+        help="keep only these parameters of a tool, the others as type and hash; may be repeated",
+    )
     add("--verbose", action="store_true", help="log more, to standard error")
+
+
+def _redactor(secret_names: list[str], allowlists: list[str]) -> Redactor:
+    kept: dict[str, list[str]] = {}
+    for each in allowlists:
+        tool, sign, names = each.partition("=")
+        if not tool or not sign:
+            raise ConfigurationError(f"--allowlist {each}: write TOOL=NAME,NAME, or TOOL= for none")
+        kept.setdefault(tool, []).extend(name.strip() for name in names.split(",") if name.strip())
+    return Redactor.create(extra_names=secret_names, allowlists=kept)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -73,6 +98,7 @@ def _run(args: argparse.Namespace) -> int:
         policy,
         address=(args.host, args.port) if args.transport == "http" else None,
         agent=args.agent,
+        redactor=_redactor(args.secret_name, args.allowlist),
         verbose=args.verbose,
     )
 

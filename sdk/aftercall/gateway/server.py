@@ -44,6 +44,7 @@ from aftercall.process import (
     log_to_stderr,
     url_of,
 )
+from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 from aftercall.reflection import CallObserver, ExecutionSink, ReflectionPolicy
 
 PATH = "/mcp"
@@ -79,12 +80,13 @@ def serve(
     *,
     address: tuple[str, int] | None = None,
     agent: str | None = None,
+    redactor: Redactor = DEFAULT_REDACTOR,
     verbose: bool = False,
 ) -> int:
     """Run until the client leaves or a signal comes; the exit code.
 
     The service, a URL, may come and go. `address` is host and port for HTTP; None serves the
-    standard streams. `agent` is the name of callers that give none.
+    standard streams. `agent` is the name of callers that give none; `redactor` masks secrets.
     """
     log_to_stderr(verbose=verbose)
     # FastMCP decorates its own log for a terminal; here it goes the way of all others.
@@ -93,7 +95,7 @@ def serve(
     of_fastmcp.propagate = True
     of_fastmcp.setLevel(logging.getLogger().level)
     with _observed(os.environ) as observers:
-        return asyncio.run(_serve(config, service, policy, address, agent, observers))
+        return asyncio.run(_serve(config, service, policy, address, agent, redactor, observers))
 
 
 async def _serve(
@@ -102,15 +104,16 @@ async def _serve(
     policy: ReflectionPolicy,
     address: tuple[str, int] | None,
     agent: str | None,
+    redactor: Redactor,
     observers: Sequence[CallObserver],
 ) -> int:
     @contextlib.asynccontextmanager
     async def opened(api_key: str | None) -> AsyncIterator[FastMCP[Any]]:
-        recorder = Recorder(base_url=service, api_key=api_key)
+        recorder = Recorder(base_url=service, api_key=api_key, redactor=redactor)
         try:
             # No retries of its own: a failing call would wait for them, and registration has its
             # own.
-            async with _client(service, api_key) as client:
+            async with _client(service, api_key, redactor) as client:
                 yield build_gateway(
                     config,
                     client=client,
@@ -130,8 +133,16 @@ async def _serve(
             return exit_code(received)
 
 
-def _client(service: str, api_key: str | None) -> AsyncClient:
-    return AsyncClient(service, api_key=api_key, retries=0, connect_timeout_s=_CONNECT_TIMEOUT_S)
+def _client(
+    service: str, api_key: str | None, redactor: Redactor = DEFAULT_REDACTOR
+) -> AsyncClient:
+    return AsyncClient(
+        service,
+        api_key=api_key,
+        retries=0,
+        connect_timeout_s=_CONNECT_TIMEOUT_S,
+        redactor=redactor,
+    )
 
 
 async def _serve_http(opened: _Opened, service: str, host: str, port: int) -> int:
