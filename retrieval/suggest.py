@@ -474,7 +474,7 @@ class Suggester:
             issued_at=now,
             answered=_counted(response),
             agent=call.agent,
-            session=call.session_id,
+            session=call.session_id and self._redactor.session_id(call.session_id),
         )
         if len(self._unsaved) >= _MAX_UNSAVED:
             log.warning("too many suggestions wait to be stored; outcomes of some will be lost")
