@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from aftercall.cli import Command
-from service.cli.options import add_common, say, seldom, start
+from service.cli.options import add_common, note, say, seldom, start
 
 if TYPE_CHECKING:
     from service.archive import Header
@@ -42,10 +42,9 @@ def _run(args: argparse.Namespace) -> int:
 async def _export(settings: "Settings", name: str) -> "tuple[Header, dict[str, int]]":
     from aftercall.models import ALL_WORKSPACES
     from service.archive import export_store
-    from service.keys import CONSOLE, Keyring
     from service.lifecycle import COMMAND_PATIENCE_S
     from service.packing import written
-    from service.stores import INDEX_MODEL_FACT, opened_control, opened_store
+    from service.stores import INDEX_MODEL_FACT, opened_store
 
     progress = seldom(say)
     async with opened_store(settings, beside=True, patience_s=COMMAND_PATIENCE_S) as store:
@@ -56,8 +55,7 @@ async def _export(settings: "Settings", name: str) -> "tuple[Header, dict[str, i
                 embedder=await store.metadata.get(INDEX_MODEL_FACT),
                 on_records=lambda kind, done: progress(f"{kind}: {done:,} written"),
             )
-        async with opened_control(settings, patience_s=COMMAND_PATIENCE_S) as control:
-            await Keyring(control).note(CONSOLE, ALL_WORKSPACES, "store.export", done[0].id)
+    await note(settings, ALL_WORKSPACES, "store.export", done[0].id)
     return done
 
 

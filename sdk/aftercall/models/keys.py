@@ -30,22 +30,17 @@ class KeySpec(WireModel):
     """Requests a second, of which five seconds' worth may come at once; null for any number."""
 
 
-class KnownKey(WireModel):
+class KnownKey(KeySpec):
     """A key, without its secret."""
 
     id: str
     """Also the principal of what it reported."""
-    name: str
-    workspace: str
-    scopes: list[Scope]
     created_at: Timestamp
-    expires_at: Timestamp | None = None
     revoked_at: Timestamp | None = None
     former_until: Timestamp | None = None
     """After a rotation: until when the secret before it holds."""
     used_at: Timestamp | None = None
     """When it was last used, to a minute."""
-    rate: float | None = None
 
 
 class IssuedKey(WireModel):
