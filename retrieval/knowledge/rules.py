@@ -444,7 +444,7 @@ class RepairRule(BaseModel):
     execution_ids: list[str] = Field(default_factory=list)
     last_seen: datetime | None = None
     heard_at: int = 0
-    """How much was said of its signature's rules when something was said of this one last."""
+    """Its place in the order in which something was said last of its signature's rules."""
     evidence: RuleEvidence = Field(default_factory=RuleEvidence)
 
     def worth(self) -> tuple[float, int]:
@@ -489,8 +489,6 @@ class SignatureKnowledge(BaseModel):
     rules: dict[str, RepairRule] = Field(default_factory=dict)
     mends: int = 0
     """Failures that were mended, by a rule or otherwise."""
-    heard: int = 0
-    """How often anything was said of its rules."""
     faults: dict[str, FaultKind] = Field(default_factory=dict)
     """Its skeleton: what was wrong, by place; the last reading's."""
     examples: list[RepairExample] = Field(default_factory=list)
@@ -535,7 +533,7 @@ class SignatureKnowledge(BaseModel):
             del self.rules[min(self.rules, key=lambda k: self.rules[k].worth())]
         # What can be done to any text could have been done to all that were mended otherwise.
         rule = self.rules.setdefault(key, RepairRule(edits=edits))
-        rule.heard_at = self.heard = self.heard + 1
+        rule.heard_at = 1 + max(each.heard_at for each in self.rules.values())
         if not rule.repairs and any(isinstance(edit, Respell) for edit in edits):
             rule.evidence.otherwise[UNNAMED_AGENT] = self.mends
         return rule

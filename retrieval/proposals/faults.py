@@ -153,11 +153,7 @@ def _plausible(
         fault
         for fault in said
         if not (fault.kind in _OF_THE_VALUE and fault.path in mistyped)
-        and not (
-            fault.kind == "wrong_type"
-            and fault.parameter not in has
-            and words_of(fault.parameter or "") in absent
-        )
+        and (fault.kind != "wrong_type" or words_of(fault.parameter or "") not in absent)
         and (fault.kind != "missing" or len(fault.path) != 1 or not has or fault.parameter in has)
         and (
             not has

@@ -458,20 +458,16 @@ _SAID_AT = re.compile(r"(?P<text>.{1,300}) at (?P<place>[^\s,:;()]{1,200})")
 def read_check(message: str) -> Iterator[Fault]:
     """What the TypeScript SDK of MCP says of arguments: what is wrong, and at which place, a line.
 
-    None where no line names a place.
+    None where no line names a place or a key.
     """
     found = _CHECK.search(message)
-    lines = found["body"].split("\n")[:_MAX_ISSUES] if found else []
-    said = [match for line in lines if (match := _SAID_AT.fullmatch(line.strip()))]
-    for match in said:
-        place = path_of(f"'{match['place']}'")
-        if match["text"].startswith("Unrecognized key"):
-            yield from (Fault("unexpected", (*place, key)) for key in _quoted(match["text"]))
-        elif place:
-            yield from _about(place, match["text"], "")
-    for line in lines if said else ():
+    for line in found["body"].split("\n")[:_MAX_ISSUES] if found else ():
+        said = _SAID_AT.fullmatch(line.strip())
+        place = path_of(f"'{said['place']}'") if said else ()
         if line.startswith("Unrecognized key"):
-            yield from (Fault("unexpected", (key,)) for key in _quoted(line))
+            yield from (Fault("unexpected", (*place, key)) for key in _quoted(line))
+        elif said and place:
+            yield from _about(place, said["text"], "")
 
 
 def _place(issue: JsonObject) -> Path:
