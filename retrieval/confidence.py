@@ -68,7 +68,10 @@ class Verifier:
         known = case.profile if case.profile_is_current else None
         if known and known.is_known_to_fail(parameters):
             return False
-        if any(_contradicts(fault, case.parameters, parameters) for fault in case.faults):
+        # What the schema only words, as examples may be, rules out nothing that several mended so.
+        learned = any(option.share for option in proposal.options)
+        faults = (fault for fault in case.faults if not (learned and fault.from_schema))
+        if any(_contradicts(fault, case.parameters, parameters) for fault in faults):
             return False
         return self._check is None or fits_schema(self._check, parameters)
 

@@ -76,6 +76,20 @@ def test_what_five_agents_mended_alike_is_offered_to_the_sixth(client: Client) -
     assert "10 of 10 sessions" in first.changes[0].reason
 
 
+@pytest.mark.parametrize("listed", [{"description": "such as 'UTC' or 'GMT'"}, {"enum": ["UTC"]}])
+def test_examples_in_words_rule_out_nothing_that_several_mended(
+    client: Client, listed: dict[str, Any]
+) -> None:
+    """Unlike a list that the schema asserts."""
+    tool = f"now_{uuid4().hex[:8]}"
+    schema = {"type": "object", "properties": {"zone": {"type": "string", **listed}}}
+    pair: Any = (({"zone": "Pacific"}, "Invalid zone"), ({"zone": "America/Los_Angeles"}, None))
+    record(client, [each for at in range(3) for each in session(tool, at, *pair)])
+    answer = ask(client, tool, {"zone": "Pacific"}, "Invalid zone", inputSchema=schema)
+    sent = [each.corrected_parameters for each in answer.suggestions]
+    assert ({"zone": "America/Los_Angeles"} in sent[:1]) == ("enum" not in listed)
+
+
 def test_a_change_is_known_again_behind_other_words(client: Client) -> None:
     """Where each session's error says something else, and exactly this value was mended."""
     tool = f"index_{uuid4().hex[:8]}"
