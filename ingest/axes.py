@@ -87,15 +87,13 @@ class AxisClusterer:
         workspaces = await self._knowledge().cursors()
         return [each for each in workspaces if (await self.cluster(each)).clusters]
 
-    async def is_due(self, workspace: str, since: datetime | None = None) -> bool:
-        """Whether an axis is not clustered, or the clusters are older than `since`."""
+    async def is_due(self, workspace: str) -> bool:
+        """Whether an axis is not clustered."""
         book = await self._memory.axis_book(workspace)
         if not book.axes:
             return False
         clusters = await self._memory.axis_clusters(workspace)
-        if clusters.clustered_at is None or not all(map(clusters.knows, book.axes)):
-            return True
-        return since is not None and clusters.clustered_at <= since
+        return clusters.clustered_at is None or not all(map(clusters.knows, book.axes))
 
     async def _embedded(self, axes: Sequence[str]) -> Vectors:
         """A vector per axis, in order; only those not remembered are made."""

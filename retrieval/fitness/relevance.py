@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Tool
 from embeddings.text import name_words, terms_text
+from retrieval.confidence import logistic
 from retrieval.index.protocol import Hit, IndexQuery
 from retrieval.knowledge.documents import Document
 
@@ -123,7 +124,7 @@ def relevance(
     """
     by = weights or shipped()
     evidence = cosine + by.terms * terms + by.past * past
-    return _logistic(by.slope * evidence - by.best_terms * best_terms + by.intercept)
+    return logistic(by.slope * evidence - by.best_terms * best_terms + by.intercept)
 
 
 def past_evidence(successes: Iterable[tuple[float, float]]) -> float:
@@ -134,13 +135,6 @@ def past_evidence(successes: Iterable[tuple[float, float]]) -> float:
     """
     near = sum(share * math.exp((cosine - 1) / PAST_WIDTH) for cosine, share in successes)
     return near / (near + math.exp((PAST_HALF - 1) / PAST_WIDTH))
-
-
-def _logistic(log_odds: float) -> float:
-    if log_odds >= 0:
-        return 1 / (1 + math.exp(-log_odds))
-    power = math.exp(log_odds)  # large log-odds would overflow the other form
-    return power / (1 + power)
 
 
 def scenario_parts(scenario: str) -> list[str]:
