@@ -16,12 +16,11 @@ error (Brier 1950).
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
 from importlib.resources import files
-from itertools import islice
 from math import exp, log, prod, sqrt
 from typing import Any, NamedTuple
 
@@ -33,12 +32,11 @@ from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models import ConfidenceBin, ConfidenceStatistics
 from aftercall.redaction import is_redacted
 from retrieval.edits import Add, Replace
-from retrieval.parameters import MAX_SCHEMA, leaves_like, resolve, value_at
+from retrieval.parameters import MAX_SCHEMA, resolve
 from retrieval.proposals.case import Case, Trials
 from retrieval.proposals.compose import Proposal, propose
+from retrieval.proposals.doubts import left_of_confidence
 from retrieval.reading.faults import Fault
-from retrieval.texts import format_of
-from retrieval.values import is_marked, is_placeholder, is_portion
 
 _MAX_PARAMETERS = 100_000
 """Characters of parameters that are held against a schema."""
@@ -250,46 +248,6 @@ def _strange(case: Case, proposal: Proposal) -> int:
     return len(view.unknown(proposal.parameters)) + len(view.missing(proposal.parameters))
 
 
-_MAX_TEXT = 2_000
-
-
-def _left_open(case: Case, proposal: Proposal) -> int:
-    """How many faults that the error itself states at a place a proposal leaves as they were."""
-    if proposal.reshaped is not None:
-        return 0
-    covered = {index for option in proposal.options for index in option.covers}
-    return sum(
-        index not in covered
-        and bool(fault.path)
-        and not fault.from_schema
-        and fault.kind not in ("invalid", "missing")
-        and same_json(value_at(case.parameters, fault.path), value_at(parameters, fault.path))
-        for parameters in [proposal.parameters]
-        for index, fault in enumerate(case.faults)
-    )
-
-
-def _odd_values(case: Case, parameters: JsonObject) -> Iterator[bool]:
-    """For each text of a call, whether it is a placeholder, or still in quotes, or JSON text.
-
-    What the schema lists, or the tool's successes had in such a form, is not odd.
-    """
-    for path, value in leaves_like(parameters, ()):
-        if not isinstance(value, str) or not 0 < len(value) <= _MAX_TEXT:
-            continue
-        name = str(path[0])
-        view, seen = case.parameter(name), case.seen(name)
-        if view is not None and view.states(value):
-            continue
-        form = format_of(value)
-        is_usual = seen is not None and seen.formats.get(form, 0) > 0
-        is_new = not same_json(value_at(case.parameters, path), value)
-        is_json = form == "json-text" and not is_new and not (view and "json" in view.described_by)
-        yield bool(
-            is_placeholder(value) or (is_marked(value) and not is_new) or (is_json and not is_usual)
-        )
-
-
 ENOUGH_OUTCOMES = 50
 """Outcomes, weighed, below which a workspace keeps the shipped calibration."""
 
@@ -385,38 +343,6 @@ def shipped() -> Calibration:
 
 _AFTER_A_FAILURE = 0.66
 """What is left of a confidence after a reported failure: below half after three of one agent."""
-_WITH_STRANGE = 0.5
-"""What is left of a confidence for each value of the repaired call that cannot be meant so, and for
-each fault that the error states and that is left as it was."""
-
-_OTHER_AMOUNT = 0.75
-"""What is left where a write gets another amount than its caller's: of real ones few were meant."""
-_MAX_NUMBERS = 1_000
-
-
-def _changes_amount(case: Case, proposal: Proposal) -> bool:
-    return any(
-        not is_portion(name)
-        and name in case.parameters
-        and name in proposal.parameters
-        and _is_other_amount(case.parameters[name], proposal.parameters[name])
-        for name in proposal.touched
-    )
-
-
-def _is_other_amount(before: JsonValue, after: JsonValue) -> bool:
-    mine, new = (list(islice(_numbers(value), _MAX_NUMBERS)) for value in (before, after))
-    return len(mine) == len(new) and sorted(mine) != sorted(new)
-
-
-def _numbers(value: JsonValue) -> Iterator[float]:
-    if isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _numbers(item)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield float(value)
-
-
 MIN_CONFIDENCE = 0.15
 """Below this nothing is proposed (4-rules.md, Suggesting)."""
 
@@ -445,11 +371,8 @@ def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
         features = features_of(case, proposal, own, others)
         estimate = calibration.estimate(features, proposal)
         estimate = _as_weak(estimate, _weakest(calibration, features, proposal))
-        if case.writes and _changes_amount(case, proposal):
-            estimate = estimate.times(_OTHER_AMOUNT)
         estimate = estimate.times(_AFTER_A_FAILURE**proposal.doubt)
-        strange = sum(_odd_values(case, proposal.parameters)) + _left_open(case, proposal)
-        estimate = estimate.times(_WITH_STRANGE**strange)
+        estimate = estimate.times(left_of_confidence(case, proposal))
         found.append(RankedProposal(proposal, features, estimate))
     return sorted(found, key=lambda each: (-each.estimate.probability, each.proposal.key))
 

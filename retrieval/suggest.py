@@ -75,6 +75,7 @@ from retrieval.proposals.case import (
     profile_for,
     view_of,
 )
+from retrieval.proposals.faults import held_against_schema
 from retrieval.reading.reader import ErrorReading, read_error
 from retrieval.trust import registered_schema, trusted_hints
 
@@ -306,18 +307,16 @@ class Suggester:
             self._near(tool, call, reading), self._session(workspace, call)
         )
         with stage("suggest.read_documents") as noted:
-            found_documents = await self._memory.documents(
-                workspace, [hit.document_id for hit in hits]
-            )
-            noted.note(documents=len(found_documents))
+            found = await self._memory.documents(workspace, [hit.document_id for hit in hits])
+            noted.note(documents=len(found))
         # Without a server the index is asked for the name alone, which other servers may have too.
         documents = {
             each: document
-            for each, document in found_documents.items()
+            for each, document in found.items()
             if document.server_name == tool.server_name
         }
         seeds = self._seeds.find(reading, call.tool_name, near_seeds)
-        reading = _informed(reading, seeds)
+        reading = held_against_schema(call, _informed(reading, seeds))
         case = replace(
             case_of(
                 call, reading, knowledge, registered, annotations, hits, documents, seeds,

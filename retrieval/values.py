@@ -490,6 +490,7 @@ _HARMLESS = frozenset(WORDS["harmless"])
 _IDS = frozenset(("id", "ids", "uuid", "key"))
 _ID_OR_THING = 0.6
 _COULD_BE_MEANT = 0.5
+_SAME_START = 0.8
 """Likeness below which no name is taken for the other."""
 _UNLIKE = frozenset(map(frozenset, WORDS["unlike"]))
 
@@ -530,6 +531,8 @@ def name_similarity(left: str, right: str) -> float:
         return 0.0
     shared = _matched(a, b)
     spelling = JaroWinkler.similarity("".join(a), "".join(b))
+    if not shared and a[0][0] != b[0][0]:
+        spelling *= _SAME_START  # a slip is seldom in the first letter: `reason` is no `season`
     containment = shared / min(len(a), len(b))
     coverage = shared / max(len(a), len(b))
     by_words = 0.55 * containment + 0.4 * coverage

@@ -6,9 +6,9 @@
 it.
 A dataset that is not there is named and left out. `--only` measures some parts and writes nothing,
 but for `choosing`, `regret`, `boundaries`, `memory`, `kinds`, `traps`, `attacks` and `secrets`,
-which have pages of their own in `docs/figures/`; the parts `final` (APIs that nothing was developed
-on), `kinds-final` (kinds of mistakes likewise) and `mistakes` (a section of `memory`) are measured
-only when they are named.
+which have pages of their own in `docs/figures/`. The parts `final` (APIs that nothing was developed
+on), `kinds-final` (kinds of mistakes likewise), `kinds-parts` (what each part earns on kinds) and
+`mistakes` (a section of `memory`) are measured only when they are named.
 """
 
 import argparse
@@ -142,6 +142,10 @@ async def _kinds_final(embedder: Embedder, _: Figures) -> None:
     await kinds.measure(embedder, FOLDER, final=True)
 
 
+async def _kinds_parts(embedder: Embedder, _: Figures) -> None:
+    await kinds.measure_parts(embedder, FOLDER)
+
+
 async def _traps(embedder: Embedder, _: Figures) -> None:
     await traps.write(embedder, FOLDER)
 
@@ -162,7 +166,7 @@ STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     "bfcl": _bfcl, "learning": _learning, "github": _github, "servers": _servers, "tau": _tau,
     "refusals": _refusals, "classifier": _classifier, "final": _final,
     "choosing": _choosing, "regret": _regret, "boundaries": _boundaries, "memory": _memory,
-    "kinds": _kinds, "kinds-final": _kinds_final, "traps": _traps,
+    "kinds": _kinds, "kinds-final": _kinds_final, "kinds-parts": _kinds_parts, "traps": _traps,
     "attacks": _attacks, "check": _check, "mistakes": _mistakes, "secrets": _secrets,
 }  # fmt: skip
 
@@ -173,13 +177,14 @@ OF_THEIR_OWN = {
     "memory",
     "kinds",
     "kinds-final",
+    "kinds-parts",
     "traps",
     "attacks",
     "check",
     "mistakes",
     "secrets",
 }
-ONLY_NAMED = {"final", "kinds-final", "mistakes"}
+ONLY_NAMED = {"final", "kinds-final", "kinds-parts", "mistakes"}
 """Steps that print and write pages of their own; the others are of `repair.md`."""
 
 

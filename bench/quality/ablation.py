@@ -30,7 +30,7 @@ from retrieval import answer, confidence, inference
 from retrieval import values as words
 from retrieval.advice import advise, waits
 from retrieval.knowledge import repairs, rules
-from retrieval.proposals import compose, context, experience, shape, values
+from retrieval.proposals import compose, context, doubts, experience, shape, values
 from retrieval.proposals import faults as found
 from retrieval.reading import faults, reader
 
@@ -154,9 +154,19 @@ def certainty_parts() -> Iterator[Part]:
     yield Part("synonyms of listed values", ((values, "synonym_of", _none),))
     yield Part("the only value in the message", ((reader, "_placed", lambda faults, *_: faults),))
     yield Part("the session's values", ((compose, "session_options", _nothing),))
-    yield Part("no value that cannot be meant", ((confidence, "_odd_values", _nothing),))
-    yield Part("no stated fault left open", ((confidence, "_left_open", lambda *_: 0),))
+    yield Part("no value that cannot be meant", ((doubts, "_odd_values", _nothing),))
+    yield Part("no stated fault left open", ((doubts, "_left_open", lambda *_: 0),))
     yield Part("no surer than the weakest", ((confidence, "_weakest", _none),))
+    yield from mixed_parts()
+
+
+def mixed_parts() -> Iterator[Part]:
+    """What was made for several mistakes at once."""
+    yield Part("strange names of open schemas", ((found, "_strangers", _nothing),))
+    yield Part("no call of another tool", ((doubts, "_is_another_call", _false),))
+    yield Part("what nothing shows to be right", ((doubts, "_unconfirmed", lambda *_: 0),))
+    yield Part("no value said twice", ((doubts, "_says_twice", _false),))
+    yield Part("no id filled into a write", ((doubts, "_fills_an_id", _false),))
 
 
 def _no_matches(*_: Any, **__: Any) -> dict[str, str]:

@@ -8,7 +8,13 @@ import re
 
 from rapidfuzz.distance import DamerauLevenshtein
 
-from aftercall.change_classes import BOUNDS, alters_qualifier, are_opposites, strictest
+from aftercall.change_classes import (
+    BOUNDS,
+    alters_qualifier,
+    are_opposites,
+    qualifiers_of,
+    strictest,
+)
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
 from aftercall.models import ChangeClass
@@ -51,10 +57,7 @@ from retrieval.values import (
 _SHOWN_BY_NAME = 0.7
 """Likeness of two names from which on the one shows the other: its spelling, a word of it, or one
 of the listed abbreviations and synonyms."""
-_NEUTRAL = frozenset(
-    ("text", "input", "value", "query", "data", "content", "body", "message", "name", "item",
-     "items", "arg", "args")
-)  # fmt: skip
+_NEUTRAL = frozenset(WORDS["neutral"])
 _SLIP = 0.8
 
 
@@ -97,6 +100,8 @@ def _of_kind(case: Case, edit: Edit) -> ChangeClass:
             return "plausible"  # what has no name is what comes in this place
         case Unwrap() | Respell() | Reformat() | Nest() | Flatten() | Snap():
             return "lossless"
+        case Remove() if qualifiers_of(str(edit.path[-1])):
+            return "lossy"  # without what was to limit it, a call may be about everything
         case Remove() if value_at(case.parameters, edit.path) is None:
             return "lossless"
         case Remove() if not edit.inside and says_nothing(value_at(case.parameters, edit.path)):

@@ -57,6 +57,8 @@ _LIKE = [
 _UNSURE_SOURCE = Trials(2, 2)
 """A judgement: in the damaged calls of a benchmark the like name is never a good one."""
 _ONLY_CANDIDATE = prior("rename.only", 4, 2.5)
+_ONLY_LEFT = prior("rename.only.left", 2, 4)
+"""The same, where neither name nor value show that it is meant: often it is one too many."""
 _LIKEST = prior("rename.likest", 10, 1.5)
 """More like the missing name than any other, and that more like it than any other."""
 _OTHER_MEANING = Trials(0.5, 12)
@@ -69,10 +71,14 @@ _REMOVE = {
     "like": prior("remove.like", 1, 6),  # ... and has a like name
 }
 _REMOVE_BLIND = Trials(1, 2)
-"""Nothing is known of the tool: the name may be one that it has under another name."""
+"""Nothing is known of the tool: the name may be one that it has under another name. Nor is an
+object or a list one thing too many."""
 _REMOVE_GUARD = Trials(1, 5)
 """Left out of a write, it may be what narrowed it: a judgement, whatever a benchmark says."""
 _GUARDS = frozenset(WORDS["guards"])
+_NEUTRAL = frozenset(WORDS["neutral"])
+_ANY_TEXT = frozenset(("word", "words", "identifier", "empty"))
+"""Forms of texts that do not show what they are."""
 _UNSEEN_IS_UNKNOWN = 5
 """From so many successes on, a parameter in none of them is taken as one the tool lacks."""
 _MAX_FREE = 10
@@ -142,7 +148,7 @@ def _remove_trials(case: Case, name: str) -> Trials:
     value = case.parameters[name]
     if value in (None, "", [], {}, False):
         return _REMOVE["alone"]
-    if case.view is None:
+    if case.view is None or isinstance(value, dict | list):
         return _REMOVE_BLIND
     absent = _absent(case)
     if any(_like_trials(name_similarity(name, target)) for target in absent):
@@ -218,10 +224,17 @@ def _rename_trials(case: Case, source: str, target: str, free: list[str]) -> Tri
     if alone != [source] or left != [target] or not case.view:
         return _LIKEST if best_matches(free, missing).get(source) == target else None
     value, seen, view = case.parameters[source], case.seen(target), case.parameter(target)
+    if any(_like_trials(name_similarity(source, name)) for name in _absent(case)):
+        return None  # another parameter that the call does not have is the like one
     if qualifiers_of(source) or (isinstance(value, bool) and view and not fits(value, view.types)):
         return _OTHER_MEANING
-    unlike = isinstance(value, str) and seen and seen.formats
-    return _UNLIKE if unlike and not _could_be_meant(case, value, target) else _ONLY_CANDIDATE
+    meant = _could_be_meant(case, value, target)
+    if isinstance(value, str) and seen and seen.formats and not meant:
+        return _UNLIKE
+    words = set(words_of(source))
+    shown = words & _NEUTRAL or (view and words & view.described_by)
+    telling = meant and format_of(str(value)) not in _ANY_TEXT
+    return _ONLY_CANDIDATE if shown or telling else _ONLY_LEFT
 
 
 def _has_like(name: str, others: list[str]) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import islice
 
 from aftercall.json_values import JsonObject, JsonValue
+from aftercall.models import FailedCall
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
 from retrieval.forms import meets, told_forms
@@ -19,9 +20,10 @@ from retrieval.parameters import (
     element_view,
     leaves_like,
     object_view,
+    view_of_schema,
 )
 from retrieval.reading.faults import Fault
-from retrieval.reading.reader import ErrorReading
+from retrieval.reading.reader import ErrorReading, only_refuses
 from retrieval.values import fits, is_marked, words_of
 
 
@@ -101,7 +103,8 @@ def faults_of(
     said = tuple(_of_form(fault) for fault in reading.faults)
     if view is not None:
         said = _plausible(said, parameters, view)
-        shown = _shown_beside(said, parameters, view, schema)
+        blamed = reading.category in ("invalid_parameters", "unknown")
+        shown = _shown_beside(said, parameters, view, schema, blamed=blamed)
         enough = profile is not None and profile.successes >= _MANY
         if enough and profile is not None and view.source == "profile":
             shown += _odd_types(profile, view, parameters, {f.path for f in (*said, *shown)})
@@ -122,6 +125,21 @@ def faults_of(
         return said
     suspects = _suspects(parameters, reading, view, profile)
     return _with_suspect(said, suspects[0]) if len(suspects) == 1 else said
+
+
+def held_against_schema(call: FailedCall, reading: ErrorReading) -> ErrorReading:
+    """The reading, where the caller's live schema refuses the call: so did its server, unrun.
+
+    4-rules.md, Retrying. It does not count where the error tells of anything else.
+    """
+    schema, parameters = call.input_schema, call.parameters
+    if schema is None or not call.parameters_known or reading.category != "invalid_parameters":
+        return reading
+    shown = [*shown_by(view_of_schema(schema), parameters), *inner_faults(schema, parameters)]
+    names = {fault.parameter for fault in shown if fault.parameter}
+    told = {fault.parameter for fault in reading.faults if fault.path}
+    refused = bool(names) and told <= names and only_refuses(call.error, names)
+    return replace(reading, rejected_before_run=reading.rejected_before_run or refused)
 
 
 def _of_form(fault: Fault) -> Fault:
@@ -174,13 +192,19 @@ def _says_no_more(fault: Fault) -> bool:
 
 
 def _shown_beside(
-    said: tuple[Fault, ...], parameters: JsonObject, view: ToolView, schema: JsonObject | None
+    said: tuple[Fault, ...],
+    parameters: JsonObject,
+    view: ToolView,
+    schema: JsonObject | None,
+    *,
+    blamed: bool,
 ) -> list[Fault]:
     known = {(fault.kind, fault.path) for fault in said}
     named = {fault.path for fault in said if fault.kind != "invalid"}
     shown = shown_by(view, parameters)
     if not view.closed and view.source == "schema":
-        shown += _strangers(said, parameters, view)
+        blamed = blamed and not (schema or {}).get("additionalProperties")
+        shown += _strangers(said, parameters, view, blamed=blamed)
     if schema is not None:
         shown += inner_faults(schema, parameters)
     return [
@@ -191,15 +215,17 @@ def _shown_beside(
     ]
 
 
-def _strangers(said: tuple[Fault, ...], parameters: JsonObject, view: ToolView) -> Iterator[Fault]:
-    """Names that an open schema does not have, where one of them was refused.
+def _strangers(
+    said: tuple[Fault, ...], parameters: JsonObject, view: ToolView, *, blamed: bool
+) -> Iterator[Fault]:
+    """Names that an open schema does not have, where the call is `blamed` or one was refused.
 
-    Where none was, those that are a missing name in another style: `fileName` for `file_name`.
+    Else those that are a missing name in another style: `fileName` for `file_name`.
     """
     refuses = any(fault.kind == "unexpected" and len(fault.path) == 1 for fault in said)
     absent = {words_of(name) for name in view.parameters if name not in parameters}
     for name in view.unknown(parameters)[:_MAX_SHOWN]:
-        if refuses or words_of(name) in absent:
+        if blamed or refuses or words_of(name) in absent:
             yield Fault("unexpected", (name,), from_schema=True)
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonValue, canonical_json
+from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models import EvidenceSource
 from aftercall.redaction import is_redacted
 from retrieval.edit_effects import apply_edits
@@ -23,7 +23,14 @@ from retrieval.edits import (
 )
 from retrieval.forms import in_form, same_moment, told_forms
 from retrieval.knowledge.profile import ParameterProfile
-from retrieval.parameters import JsonType, ParameterView, Path, general, leaves_like
+from retrieval.parameters import (
+    JsonType,
+    ParameterView,
+    Path,
+    general,
+    leaves_like,
+    object_view,
+)
 from retrieval.proposals.case import Case, Option, Trials, prior, quoted, value_sources_of
 from retrieval.proposals.faults import misses, stated_forms
 from retrieval.proposals.session import session_texts
@@ -112,13 +119,13 @@ def usual_values(case: Case, index: int, name: str) -> Iterator[Option]:
         yield one(index, put(case, name, common.value), reason, trials, "profile", common.count)
 
 
-_IDS = frozenset(("id", "ids", "uuid", "account", "recipient", "receiver", "to", "user"))
+IDS = frozenset(("id", "ids", "uuid", "account", "recipient", "receiver", "to", "user"))
 
 
 def _names_a_thing(name: str, seen: ParameterProfile) -> bool:
     usual = seen.usual_format()
     form = usual[0] if usual else "words"
-    return not _IDS.isdisjoint(words_of(name)) or form in ("uuid", "email", "mention")
+    return not IDS.isdisjoint(words_of(name)) or form in ("uuid", "email", "mention")
 
 
 def _of_profile(case: Case, trials: Trials) -> Trials:
@@ -143,6 +150,7 @@ _ONE_SLIP = 0.9
 """`values.nearest` of one letter too many, too few, wrong or swapped."""
 _SYNONYM = prior("snap.synonym", 16, 1)
 _LIKE = prior("snap.synonym.like", 7, 2)
+_SHORT = 6
 _LONG = 10
 """Characters from which on one such letter is a slip of the pen: Austin is no misspelt Boston."""
 _MAX_KNOWN = 2_000
@@ -296,6 +304,8 @@ def _of_the_same_meaning(
 
 def _near_trials(case: Case, source: EvidenceSource, nearness: float, length: int) -> Trials:
     level = next(level for level, least in _LEVELS if nearness >= least)
+    if level == "near" and length < _SHORT:
+        level = "part"  # two letters of five make another word
     right, wrong = _JUDGED[level]
     if source in ("error", "schema"):  # they list all there is
         return prior(f"snap.{level}", right, wrong)
@@ -360,7 +370,18 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         edit: Cast | Replace = Cast(name=name, to=kind)
         if not _is_plain_cast(value, kind, corrected):
             edit = Replace(name=name, before=value, value=corrected)
-        yield one(index, edit, reason, _cast_trials(value, corrected, kind), source)
+        trials = _cast_trials(value, corrected, kind)
+        if isinstance(value, dict) and kind == "array" and not _has_fields(case, name, value):
+            trials = _ONE_OF_SEVERAL  # a map, as far as anybody knows
+        yield one(index, edit, reason, trials, source)
+
+
+def _has_fields(case: Case, name: str, value: JsonObject) -> bool:
+    """Whether schema or successes show items with the fields of this object."""
+    inner = object_view(case.schema, (name, 0), value) if case.schema is not None else None
+    if inner is None and case.profile is not None:
+        inner = case.profile.inner_view((name, 0))
+    return inner is not None and not inner.unknown(value)
 
 
 def _as_type(value: JsonValue, kind: JsonType, name: str, view: ParameterView | None) -> JsonValue:

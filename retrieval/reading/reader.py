@@ -336,6 +336,28 @@ def _has_run(details: JsonValue) -> bool:
     return isinstance(details, dict) and details.get("ran") is True
 
 
+_REFUSES = re.compile(
+    r"(?:error )?\W*(?:bad request|missing|invalid|unknown|unexpected|unrecogni[sz]ed|validation|"
+    r"input|arguments?|parameters?|param|field|required|property|4(?:00|22)|json:|\d+ errors?)\b",
+    re.IGNORECASE,
+)
+
+_WORKED = re.compile(
+    r"\b(?:sent|done|created|processed|completed?|partial(?:ly)?|succe\w+|inserted|updated|"
+    r"deleted|removed|saved|written|wrote|applied|queued|booked|charged|paid|after|then)\b",
+    re.IGNORECASE,
+)
+
+
+def only_refuses(error: ExecutionError, names: Collection[str]) -> bool:
+    """Whether an error opens with a refusal or one of these names, and tells of no work done."""
+    body = strip_frames(error.message)
+    opens = body[:1] in ("{", "[") or _REFUSES.match(body) is not None
+    opens = opens or body.lstrip("'\"`").startswith(tuple(names))
+    told = _RAN.search(error.message) or _WORKED.search(error.message)
+    return opens and not told and not _has_run(error.details)
+
+
 _OF_VALUES = frozenset({"wrong_type", "out_of_range", "not_allowed", "bad_format", "unexpected"})
 _OF_FORMS = frozenset({"wrong_type", "out_of_range", "bad_format", "unexpected"})
 _REFUSALS = frozenset({"invalid_parameters", "rate_limited"})

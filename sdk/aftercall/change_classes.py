@@ -59,10 +59,10 @@ _DESTROYING: Final = _words_in(
 _QUALIFYING: Final = _words_in(
     """
     above after allow append backup before below besides but check condition confirm confirmed deny
-    diff draft dry encoding etag except exclude expected filter force ignore include invert keep
-    limit match max min mode negate never no not omit only other overwrite patch permanent preserve
-    preview protect recursive remaining rest retain safe scope simulate since skip unchanged
-    unless until validate what when where without
+    diff draft dry encoding etag except exclude expected filter force glob ignore include invert
+    keep limit match max min mode negate never newer no not older omit only other overwrite patch
+    permanent preserve preview protect recursive remaining rest retain safe scope simulate since
+    skip unchanged unless until validate what when where without
     """
 )
 _SPELT: Final = {
@@ -97,6 +97,7 @@ _NOT: Final = _words_in("never no non not without")
 _MAX_NAME: Final = 100
 _SHORT: Final = 3
 """Letters up to which a word of a pair stands alone: `on` is not the beginning of `only`."""
+_OPERATOR: Final = re.compile(r"[!<>=~^]")
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -106,9 +107,12 @@ def strictest(classes: Iterator[ChangeClass]) -> ChangeClass:
 
 
 def qualifiers_of(name: str) -> frozenset[str]:
-    """The words of a parameter's name that limit, negate or qualify; empty for most."""
-    words = (_SPELT.get(word, word) for word in _words(name))
-    return _QUALIFYING.intersection(words)
+    """The words of a parameter's name that limit, negate or qualify; empty for most.
+
+    A mark such as in `!names` or `id<` is one too.
+    """
+    words = {_SPELT.get(word, word) for word in _words(name)}
+    return _QUALIFYING & words | frozenset(_OPERATOR.findall(name))
 
 
 def are_opposites(left: str, right: str) -> bool:

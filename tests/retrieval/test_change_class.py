@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from aftercall.models import ExecutionError, ToolAnnotations
+from aftercall.models import ExecutionError, FailedCall, ToolAnnotations
 from retrieval.answer import Question, answer
 from retrieval.proposals.case import CallContext
+from retrieval.proposals.faults import held_against_schema
+from retrieval.reading.reader import read_error
 from tests.retrieval.cases import make_case, object_schema
 
 DAY = {"type": "string", "format": "date"}
@@ -131,3 +133,29 @@ def test_what_stands_in_brackets_is_not_split() -> None:
         "list_all", case, "MCP error -32602: 'globs' must be array", object_schema(globs=LIST)
     )
     assert found == ("lossless", True)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message", "refused"),
+    [
+        ({"n": "5"}, "n must be integer", True),
+        ({"n": "5"}, "400 Bad Request", True),
+        ({"m": 5}, '{"detail": "n is required"}', True),
+        ({"n": 5}, "400 Bad Request", False),  # the call fits
+        ({"n": "5"}, "step 1 of 2 done; then n must be integer", False),
+        ({"n": "5"}, "Response validation failed: n must be integer", False),
+        ({"n": "5", "to": "x"}, "Invalid to: no such user", False),
+    ],
+)
+def test_a_call_that_the_live_schema_refuses_did_not_run(
+    parameters: dict[str, Any], message: str, refused: bool
+) -> None:
+    """Unless the error tells of anything else, or of work that was done."""
+    fields = {"agent": "a", "tool_name": "save", "parameters": parameters,
+              "error": {"message": message}}  # fmt: skip
+    schema = object_schema(["n"], n="integer", to="string")
+    call = FailedCall.model_validate({**fields, "input_schema": schema})
+    reading = read_error(call.error, parameters)
+    assert held_against_schema(call, reading).rejected_before_run is refused
+    blind = FailedCall.model_validate(fields)
+    assert not held_against_schema(blind, reading).rejected_before_run

@@ -131,3 +131,37 @@ def test_two_faults_are_never_surer_than_the_weaker_alone() -> None:
     alone = suggestions({"town": "Paris", "days": 3}, MISSING.format("city"), WEATHER)
     assert both[0].corrected_parameters == alone[0].corrected_parameters == PARIS
     assert both[0].confidence <= alone[0].confidence
+
+
+@pytest.mark.parametrize(
+    ("parameters", "right"),
+    [
+        ({"input": {**PARIS, "reason": "asked"}}, PARIS),
+        ({"town": "Paris", "days": "3", "apiVersion": "v2"}, PARIS),
+        ({"city": ["Paris"], "days": 3, "verbose": True}, PARIS),
+    ],
+)
+@pytest.mark.parametrize("message", ["400 Bad Request", "validation failed: 2 errors"])
+def test_names_that_the_tool_does_not_have_go_with_the_other_mistakes(
+    parameters: dict[str, Any], right: dict[str, Any], message: str
+) -> None:
+    """Also where nothing is said of them, and the schema does not forbid them."""
+    open_schema = {key: of for key, of in WEATHER.items() if key != "additionalProperties"}
+    assert suggestions(parameters, message, open_schema)[0].corrected_parameters == right
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message", "schema"),
+    [
+        ({"genre": "x", "isbn": "y", "shelf": "z", "days": 3}, MISSING.format("city"), WEATHER),
+        ({"api_version": "v2", "days": 3}, MISSING.format("city"), WEATHER),
+        ({"files": {"a.py": "x"}}, "'files' must be array", None),
+        ({"file": "a.txt", "lines": "five"}, "got an unexpected keyword argument 'file'. "
+         "Did you mean 'path'?", None),
+    ],
+)  # fmt: skip
+def test_what_may_be_another_call_or_has_more_wrong_with_it_is_never_sure(
+    parameters: dict[str, Any], message: str, schema: dict[str, Any] | None
+) -> None:
+    """More left out than kept; a name that is only left over; a map; what nothing shows."""
+    assert max((s.confidence for s in suggestions(parameters, message, schema)), default=0) < 0.8

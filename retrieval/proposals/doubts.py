@@ -1,0 +1,175 @@
+"""Doubts: what is still strange in a repaired call as a whole, however sure its parts are.
+
+A call with several mistakes looks right once those are mended that its error tells. So each sign
+that more is wrong with it, or that it was meant for another tool, takes from the confidence.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from aftercall.json_patch import same_json
+from aftercall.json_values import JsonObject, JsonValue
+from aftercall.redaction import is_redacted
+from retrieval.edits import Add, Edit, Flatten, FromContext, Nest, Remove, Rename
+from retrieval.parameters import leaves_like, value_at
+from retrieval.proposals.case import Case, Option
+from retrieval.proposals.compose import Proposal
+from retrieval.proposals.values import IDS
+from retrieval.texts import format_of, written_in
+from retrieval.values import fits, is_marked, is_placeholder, is_portion, words_of
+
+_STRANGE = 0.5
+"""What is left of a confidence for each thing in the repaired call that cannot be meant so."""
+_UNCONFIRMED = 0.8
+"""What is left for each part of a call without a schema that nothing shows to be right."""
+_OTHER_AMOUNT = 0.75
+"""What is left where a write gets another amount than its caller's: of real ones few were meant.
+And where it gets an id that its caller did not say: whom it is about is seldom whom others were."""
+_MAX_NUMBERS = 1_000
+_MAX_TEXT = 2_000
+_MAX_UNCONFIRMED = 3
+_LISTS_ALL = re.compile(r"validation errors? for|\[\{")
+"""Of the messages of validators that list all that they find: pydantic, zod, FastAPI."""
+
+
+def left_of_confidence(case: Case, proposal: Proposal) -> float:
+    """The share of a proposal's confidence, in (0, 1], that the doubts about its call leave."""
+    edits = [(edit, option) for option in proposal.options for edit in option.edits]
+    strange = _left_open(case, proposal) + sum(_odd_values(case, proposal.parameters))
+    strange += _is_another_call(case, proposal, edits) + _says_twice(case, proposal.parameters)
+    strange += any(_says_otherwise(case, edit) for edit, _ in edits)
+    share = _STRANGE**strange * _UNCONFIRMED ** _unconfirmed(case, proposal)
+    if case.writes and (_changes_amount(case, proposal) or _fills_an_id(edits)):
+        share *= _OTHER_AMOUNT
+    return share
+
+
+def _left_open(case: Case, proposal: Proposal) -> int:
+    """How many faults that the error itself states at a place a proposal leaves as they were."""
+    covered = {index for option in proposal.options for index in option.covers}
+    return 0 if proposal.reshaped is not None else sum(
+        index not in covered
+        and bool(fault.path)
+        and not fault.from_schema
+        and fault.kind not in ("invalid", "missing")
+        and same_json(
+            value_at(case.parameters, fault.path), value_at(proposal.parameters, fault.path)
+        )
+        for index, fault in enumerate(case.faults)
+    )  # fmt: skip
+
+
+_Edits = list[tuple[Edit, Option]]
+
+
+def _filled(edits: _Edits) -> list[Add]:
+    """Values that neither schema nor error give."""
+    return [
+        edit
+        for edit, option in edits
+        if isinstance(edit, Add) and not {"schema", "error"} & set(option.sources)
+    ]
+
+
+def _is_another_call(case: Case, proposal: Proposal, edits: _Edits) -> bool:
+    """Whether more of what was sent is left out than kept, or others' values stand in its place."""
+    sent = (proposal.reshaped or case).parameters
+    left_out = sum(
+        isinstance(edit, Remove) and value_at(sent, edit.path) not in (None, "", False, [], {})
+        for edit, _ in edits
+    )
+    filled = len(_filled(edits))
+    return left_out > 0 and (filled > 0 or left_out > len(proposal.parameters))
+
+
+def _says_twice(case: Case, parameters: JsonObject) -> bool:
+    """Whether a new text is that of another parameter too: from Rome to Rome is no journey."""
+    before = [value for value in case.parameters.values() if isinstance(value, str)]
+    after = [value for value in parameters.values() if isinstance(value, str) and value]
+    return any(after.count(value) > max(1, before.count(value)) for value in after)
+
+
+def _says_otherwise(case: Case, edit: Edit) -> bool:
+    """Whether a value that the context states gives way to another one of the context."""
+    sent = value_at(case.parameters, edit.path) if isinstance(edit, FromContext) else None
+    return isinstance(sent, str) and written_in(case.context or "", sent) is not None
+
+
+def _unconfirmed(case: Case, proposal: Proposal) -> int:
+    """Parts of the repaired call that neither schema nor successes nor error show to be right.
+
+    Many servers say the first fault only. So a name that nobody ever used, or a value of a type
+    that none had, may be the next one; where nothing is known of a tool, any other name may.
+    """
+    about, told = proposal.reshaped or case, case.reading
+    edits = [edit for option in proposal.options for edit in option.edits]
+    names_change = any(isinstance(edit, Rename | Flatten | Nest | Remove) for edit in edits)
+    names_all = any(fault.kind == "unexpected" for fault in told.faults)
+    if names_all and _LISTS_ALL.search(told.signature):
+        return 0
+    if (about.view.source == "schema") if about.view else not names_change:
+        return 0
+    said = {fault.parameter for fault in told.faults if fault.kind == "missing"}
+    said |= {fault.suggested for fault in told.faults}
+    unknown = (
+        name
+        for name, value in proposal.parameters.items()
+        if name not in said and not is_redacted(value)
+        and not ((seen := about.seen(name)) and seen.successes and fits(value, tuple(seen.types)))
+    )  # fmt: skip
+    return len(list(islice(unknown, _MAX_UNCONFIRMED)))
+
+
+def _odd_values(case: Case, parameters: JsonObject) -> Iterator[bool]:
+    """For each text of a call, whether it is a placeholder, or still in quotes, or JSON text.
+
+    Or a listed value in another spelling. What the schema lists, or the tool's successes had in
+    such a form, is not odd.
+    """
+    for path, value in leaves_like(parameters, ()):
+        if not isinstance(value, str) or not 0 < len(value) <= _MAX_TEXT:
+            continue
+        name = str(path[0])
+        view, seen = case.parameter(name), case.seen(name)
+        if view is not None and view.states(value):
+            continue
+        words = words_of(value)
+        listed = [words_of(each) for each in view.stated_values] if view is not None else []
+        form = format_of(value)
+        is_usual = seen is not None and seen.formats.get(form, 0) > 0
+        is_new = not same_json(value_at(case.parameters, path), value)
+        is_json = form == "json-text" and not is_new and not (view and "json" in view.described_by)
+        yield bool(
+            is_placeholder(value)
+            or (is_marked(value) and not is_new)
+            or (is_json and not is_usual)
+            or (len(listed) > 1 and words != () and words in listed)
+        )
+
+
+def _fills_an_id(edits: _Edits) -> bool:
+    return any(not IDS.isdisjoint(words_of(edit.name)) for edit in _filled(edits))
+
+
+def _changes_amount(case: Case, proposal: Proposal) -> bool:
+    return any(
+        not is_portion(name)
+        and name in case.parameters
+        and name in proposal.parameters
+        and _is_other_amount(case.parameters[name], proposal.parameters[name])
+        for name in proposal.touched
+    )
+
+
+def _is_other_amount(before: JsonValue, after: JsonValue) -> bool:
+    mine, new = (list(islice(_numbers(value), _MAX_NUMBERS)) for value in (before, after))
+    return len(mine) == len(new) and sorted(mine) != sorted(new)
+
+
+def _numbers(value: JsonValue) -> Iterator[float]:
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(item)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield float(value)
