@@ -168,7 +168,7 @@ def _unpacked(case: Case) -> Iterator[Option]:
                 break
             if isinstance(value, str) and value.lstrip()[:1] == "{":
                 edits.append(Cast(name=key, to="object"))
-            elif isinstance(value, str):
+            elif isinstance(value, str) or _named(value):
                 edits.append(Replace(name=key, before=value, value=inner))
             edits.append(Flatten(name=key))
             if any(_is_like_one(each, names) for each in inner):
@@ -356,7 +356,9 @@ def _step(case: Case, edits: Sequence[Edit], reason: str, trials: Trials) -> Opt
 
 
 def _object(value: JsonValue) -> JsonObject:
-    """An object, the only one of a list, or one that is written as text; else an empty one."""
+    """An object, the only one of a list, or one in text or in named values; else an empty one."""
+    if named := _named(value):
+        return named
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, str) and value.lstrip()[:1] == "{":
@@ -367,6 +369,17 @@ def _object(value: JsonValue) -> JsonObject:
     elif isinstance(value, str):
         return _assigned(value)
     return value if isinstance(value, dict) and len(value) <= _MAX_KEYS else {}
+
+
+def _named(value: JsonValue) -> JsonObject:
+    """What `[{"name": "a", "value": 1}]` says by name; empty where a list is anything else."""
+    found: JsonObject = {}
+    for each in value[:_MAX_KEYS] if isinstance(value, list) else ():
+        keys = [key for key in each if key in _KEYS] if isinstance(each, dict) else []
+        if not isinstance(each, dict) or len(keys) != 1 or {*each} != {*keys, "value"}:
+            return {}
+        found[str(each[keys[0]])] = each["value"]
+    return found
 
 
 def _assigned(text: str) -> JsonObject:

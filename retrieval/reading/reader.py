@@ -410,6 +410,8 @@ def _of_type(fault: Fault, parameters: JsonObject) -> Path:
 def _tied(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path, str]]) -> Fault:
     """Find the parameter of a fault that the message names only by value or in other words."""
     fault = replace(fault, value_text=_bare(fault.value_text))
+    if (whole := ".".join(map(str, fault.path))) in parameters:
+        fault = replace(fault, path=(whole,))  # `params.city` is one name
     if fault.value_text is not None and (place := _place_of_value(fault, parameters, leaves)):
         # Python's KeyError shows a key: the call's own value where it has one, else a name.
         kind = "not_found" if fault.kind == "missing" else fault.kind
