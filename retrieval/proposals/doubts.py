@@ -80,7 +80,7 @@ def _is_another_call(case: Case, proposal: Proposal, edits: _Edits) -> bool:
         for edit, _ in edits
     )
     filled = len(_filled(edits))
-    return left_out > 0 and (filled > 0 or left_out > len(proposal.parameters))
+    return left_out > 0 and (filled > 0 or left_out > max(1, len(proposal.parameters)))
 
 
 def _says_twice(case: Case, parameters: JsonObject) -> bool:
