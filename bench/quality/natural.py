@@ -5,8 +5,9 @@ nothing after. What is right is read from the traces: the agent's own repair whe
 likely one; the same call again where it worked later unchanged; else nothing that is sent.
 
 A repair is within reach when each value that it brings in stands in the call, the error, the
-context, an earlier call or result of the session, or an earlier repair. MIT, entireio/cli and
-sierra-research/tau-bench.
+context, an earlier call or result of the session, or an earlier repair. Most of claude_code's are
+not (another shell command, another passage of a file): *or left* counts silence as right there.
+Developed on the older halves. MIT, entireio/cli and sierra-research/tau-bench.
 """
 
 import argparse
