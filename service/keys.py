@@ -130,7 +130,8 @@ class Keyring:
         """
         if not token:
             raise InvalidTokenError(
-                "a key is needed: send it as `Authorization: Bearer ac_...` (AFTERCALL_API_KEY)"
+                "a key is needed: set AFTERCALL_API_KEY, or send it in the header Authorization, "
+                "behind the word Bearer and a space"
             )
         parts = _TOKEN.fullmatch(token)
         known = self._known.get(parts[1]) if parts else None

@@ -98,6 +98,7 @@ def test_what_is_no_key_is_refused(guarded: RunningService, header: str) -> None
     for path in ("/tools", "/executions", "/none", "/mcp", "/v1/traces", "/metrics"):
         answer = guarded.client.post(path, headers=headers, content=b"{")
         assert (answer.status_code, answer.json()["error"]["code"]) == (401, "key_needed"), path
+        assert "redacted" not in answer.text
     for path in ("/healthz", "/readyz", "/openapi.json", "/docs"):
         assert guarded.client.get(path, headers=headers).status_code == 200
 

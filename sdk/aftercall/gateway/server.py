@@ -215,7 +215,7 @@ class _Callers:
     async def _problem(self, key: str) -> tuple[int, str] | None:
         """Why a caller is not served: the service knows who may, and is asked again and again."""
         if not key:
-            said = "send a key of the service as `Authorization: Bearer ac_...`"
+            said = "send a key of the service in the header Authorization"
             return None if self._is_local else (401, said)
         if time.monotonic() - self._seen.get(key, -_TRUST_S) < _TRUST_S:
             return None

@@ -9,7 +9,7 @@ from aftercall.models.base import Name, Timestamp, WireModel
 Scope = Literal["record", "suggest", "read", "admin"]
 ALL_WORKSPACES = "*"
 """What an operator's key is bound to, in the place of one workspace."""
-Workspace = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+Workspace = Annotated[str, StringConstraints(pattern=r"^(\*|[A-Za-z0-9][A-Za-z0-9._-]{0,63})$")]
 WORKSPACE_HEADER = "aftercall-workspace"
 """Names the workspace of a request with an operator's key; `default` without it."""
 
@@ -19,7 +19,7 @@ class KeySpec(WireModel):
 
     name: Name
     """Whose it is, in words."""
-    workspace: Workspace | Literal["*"] = "default"
+    workspace: Workspace = "default"
     """The one workspace that it reads and writes; `*` for an operator's key, which may all."""
     scopes: list[Scope] = Field(min_length=1, max_length=4)
     """`record` calls, corrections and tools; `suggest` asks about calls and tools; `read` sees what
