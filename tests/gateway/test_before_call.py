@@ -114,7 +114,7 @@ async def test_what_a_server_says_without_calling_it_an_error_is_one(
     assert '"timezone": "UTC"' in texts(result)[0]
     await learned(true_service)
     totals = true_service.get("/stats/totals")["windows"][0]["totals"]
-    assert (totals["successes"], totals["failures"]) == (0, 1)
+    assert (totals["successes"], totals["failures"]) == (0, 1), totals
 
 
 @pytest.mark.real

@@ -322,10 +322,11 @@ class ToolResultReader(McpResultReader):
     def read(self, result: object) -> Outcome[Any] | None:
         """None for a request for input (SEP-2322) and for results of extensions (tasks)."""
         outcome = super().read(result) if _is_outcome(result) else None
-        if outcome is None or outcome.error is not None or self._pattern is None:
+        if self._pattern is None or outcome is None or not isinstance(result, ToolResult):
             return outcome
-        text = bounded_text(str(self.value_of(result)), MAX_MESSAGE_CHARS)
-        if self._pattern.search(text) is None:
+        blocks = (block.text for block in result.content if isinstance(block, TextContent))
+        text = bounded_text("\n".join(blocks), MAX_MESSAGE_CHARS)
+        if outcome.error is not None or self._pattern.search(text) is None:
             return outcome
         read = {"readAsError": self._pattern.pattern}
         return Outcome(failure=ExecutionError(type="ToolError", message=text, details=read))
