@@ -455,16 +455,16 @@ class ToolProfile:
                 _touch(self.failed_calls, call, now, MAX_FAILED_CALLS)
 
     def seen_by(self, agent: str) -> "ToolProfile":
-        """The profile for an agent that asks: its own calls make no other one's value private.
+        """The profile for an agent that asks: where another one used the tool, it is shared.
 
-        Where it and one other use the tool, the other is alone as far as the asker is concerned.
+        So what one other alone has sent, in however many sessions, is private for want of company.
         """
-        if len(self.agents) != 2 or agent_token(agent) not in self.agents:
+        if len(self.agents) != 1 or agent_token(agent) in self.agents:
             return self
         return replace(
             self,
-            parameters={n: replace(p, is_shared=False) for n, p in self.parameters.items()},
-            inner={n: replace(p, is_shared=False) for n, p in self.inner.items()},
+            parameters={n: replace(p, is_shared=True) for n, p in self.parameters.items()},
+            inner={n: replace(p, is_shared=True) for n, p in self.inner.items()},
         )
 
     def is_known_to_fail(self, parameters: JsonObject) -> bool:

@@ -74,13 +74,11 @@ class Signature:
 def may_be_told(rule: RepairRule, record: ToolRecord) -> bool:
     """Whether all that the lesson of a rule says is common knowledge, and true of the live schema.
 
-    Names of parameters and forms of values are; values are where two sessions (of two agents, where
-    several use the tool) had them, or where the schema states them.
+    Names of parameters and forms of values are; values are where two sessions of two agents had
+    them, or where the schema states them.
     """
-    profile, view = record.profile, record.schema_view()
-    is_shared = profile is not None and len(profile.agents) > 1
-    sessions = 1 if is_shared and rule.agents() < COMMON_SESSIONS else len(rule.sessions)
-    known_to_several = sessions >= COMMON_SESSIONS
+    profile, view = seen_by_all(record), record.schema_view()
+    known_to_several = min(rule.agents(), len(rule.sessions)) >= COMMON_SESSIONS
     return all(
         not _is_masked(edit)
         and (known_to_several or _is_free(edit, profile, view))
@@ -134,12 +132,17 @@ def is_common_name(known: ParameterProfile, profile: ToolProfile) -> bool:
     return known.successes >= _SETTLED and 2 * known.successes >= profile.successes
 
 
+def seen_by_all(record: ToolRecord) -> ToolProfile | None:
+    """The profile for readers of whom none has used the tool: one agent's values are private."""
+    return None if record.profile is None else record.profile.seen_by("")
+
+
 def common_value(record: ToolRecord, name: str) -> Sequence[JsonValue]:
     """One value of a parameter that everybody may see; none where there is none.
 
     The most usual one that is common knowledge, else the first that the schema allows.
     """
-    profile, view = record.profile, record.schema_view()
+    profile, view = seen_by_all(record), record.schema_view()
     if profile is not None and (known := profile.common_values(name)):
         return [known[0].value]
     stated = view.parameters.get(name) if view is not None else None

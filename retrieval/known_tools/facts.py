@@ -27,6 +27,7 @@ from retrieval.known_tools.common import (
     ToolRecord,
     common_value,
     may_be_told,
+    seen_by_all,
     signature_of_tool,
 )
 from retrieval.known_tools.text import (
@@ -457,7 +458,8 @@ def concrete(record: ToolRecord, edit: Clamp) -> Clamp:
 
 def _is_common(record: ToolRecord, name: str, bound: Boundary) -> bool:
     """Whether the ends of what worked are common knowledge, where one agent alone says so."""
-    values = record.profile.common_values(name) if record.profile is not None else []
+    profile = seen_by_all(record)
+    values = profile.common_values(name) if profile is not None else []
     return {bound.smallest, bound.largest} <= {each.value for each in values}
 
 

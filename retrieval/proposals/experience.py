@@ -239,12 +239,12 @@ def _may_be_offered(
 
 
 def _sessions(case: Case, rule: RepairRule) -> int:
-    """Sessions that speak for a rule's values; where several others use the tool, one agent is one.
+    """Sessions that speak for a rule's values; where others use the tool, one agent is one.
 
     The asker is no other: what it did with the tool itself makes nobody's value common.
     """
     agents = case.profile.agents.keys() if case.profile is not None else set()
-    shared = len(agents - {agent_token(case.agent)}) > 1
+    shared = bool(agents - {agent_token(case.agent)})
     asker, menders = agent_mark(case.agent), rule.menders()
     alone = others(menders, asker) + (asker in menders) < 2
     return 1 if shared and alone else len(rule.sessions)
