@@ -15,9 +15,9 @@ from aftercall.models import ErrorBody, ErrorResponse
 from service.logs import log_event
 from service.settings import LimitSettings
 
-MAX_ADDRESS = 16 * 1024
-"""Bytes of a path with its query."""
-MAX_HEAD = 64 * 1024
+MAX_ADDRESS = 128 * 1024
+"""Bytes of a path with its query: a scenario of 10,000 characters may take 120,000."""
+MAX_HEAD = 192 * 1024
 """Bytes of a head that came in several pieces; one piece is 256 KiB at most."""
 KEEP_ALIVE_S = 65
 """Idle connections are kept a little longer than the minute that clients and proxies commonly keep
