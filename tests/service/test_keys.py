@@ -12,6 +12,7 @@ import pytest
 from aftercall import Client, Recorder
 from aftercall.errors import NotAllowedError
 from aftercall.models import Execution, KeySpec
+from aftercall.redaction import Redactor
 from mongo.records import EventKind
 from tests.service.keys_helper import bearer, client_of, key_id, new_key
 from tests.service.running_service import (
@@ -53,6 +54,8 @@ def test_a_key_is_made_used_rotated_and_revoked(guarded: RunningService) -> None
     with Client(guarded.url, api_key=BOOTSTRAP) as operator:
         issued = operator.create_key(KeySpec(name="ci", workspace="life", scopes=["read"]))
         secret, name = issued.secret, issued.key.id
+        masked = Redactor().parameters("t", {"x": secret, "y": f"with {secret}."})
+        assert secret not in str(masked)
         with Client(guarded.url, api_key=secret) as mine:
             assert mine.key_id == name
             assert mine.status().executions == 0
