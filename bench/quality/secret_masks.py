@@ -202,6 +202,20 @@ SECTIONS = {
 }
 
 
+FIRST = (
+    "When the second list was measured for the first time, 96 kinds and 137 look-alikes, recall",
+    "was 0.8978 and the rate of false masks 0.0060; then the rules were mended for what it had missed",
+    "(schemes after `Authorization`, `define('NAME', '...')`, YAML entries, numbers of accounts).",
+    "",
+    "Masking a call of 870 characters without secrets (1,000 of tau_airline) takes 0.09 ms",
+    "of a core where the dozen of rules before took 0.035 ms.",
+    "",
+    "What one agent alone sent comes out to another by none of 13 doors in 32 scenarios",
+    "(`tests/service/test_private_values.py`): eight kinds of values, four kinds of errors.",
+)
+"""What is not measured anew each time."""
+
+
 def _row(name: str, found: Score, false: Score) -> str:
     return (
         f"| {name} | {found.kinds} | {found.planted:,} | {found.share:.4f} "
@@ -232,7 +246,7 @@ def measure(folder: Path) -> None:
             "parameter, in the context, an error, a result and a list; look-alikes likewise.\n",
             "| | kinds | planted | recall | look-alikes | false masks |",
             "|---|---|---|---|---|---|",
-            *rows, "", *notes, "",
+            *rows, "", *notes, "", *FIRST, "",
         )
     )  # fmt: skip
     print(text, f"{time.perf_counter() - started:.0f} s")

@@ -65,7 +65,7 @@ def name_kind(name: str) -> Kind | None:
 
 def _kind(name: str) -> Kind | None:
     if not name.isascii() and (match := _names(ascii_only=False).search(name.lower())):
-        return _PHRASES[match[0].replace(" ", "_")]  # type: ignore[return-value]  # no such is harmless
+        return _PHRASES[match[0].replace(" ", "_")]  # type: ignore[return-value]  # none is harmless
     words, at = snake_case(name).split("_"), 0
     if len(words) > 1 and words[0] in _NAMES["asks"]:
         return None
