@@ -21,19 +21,8 @@ from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models.base import WireModel
 from aftercall.models.calls import Call, ExecutionError
 from aftercall.models.tools import ToolSpec
-from aftercall.secret_forms import (
-    MASKED,
-    NO_SECRETS,
-    Hints,
-    Kind,
-    hints_of,
-    is_harmless_name,
-    is_secret_value,
-    mask_secrets,
-    name_kind,
-    outside_masks,
-    snake_case,
-)  # fmt: skip
+from aftercall.secret_forms import Hints, hints_of, is_harmless_name, mask_secrets, outside_masks
+from aftercall.secret_names import MASKED, NO_SECRETS, Kind, is_secret_value, name_kind, snake_case
 
 _NAMED_SCHEMAS = frozenset(
     {"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}

@@ -6,153 +6,36 @@ pattern is compiled when a text first hints at it.
 """
 
 import re
-import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache, partial
 from importlib.resources import files
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
-MASKED = re.compile(r"\[(?:redacted|hashed):[a-z]+:[0-9a-f+-]+\]")
-"""How a masked value looks."""
+from aftercall.secret_names import (
+    GLUED,
+    IDEOGRAPHS,
+    LASTS,
+    LEAST,
+    MASKED,
+    NAME_TABLE,
+    NO_SECRETS,
+    ROOTS,
+    UUID,
+    WORDS,
+    Kind,
+    any_of,
+    compounds,
+    is_secret_value,
+    keywords,
+    looks_like_password,
+    looks_random,
+    name_kind,
+    names_in_texts,
+    read_table,
+    snake_case,
+)
+
 _MASKED_PART = re.compile(f"({MASKED.pattern})")
-
-Kind = Literal["secret", "likely", "random"]
-"""How a name judges its value: secret whatever it is, if it looks like one, if it looks random."""
-
-
-def snake_case(name: str) -> str:
-    """`apiKey`, `API-Key` and `api key` as `api_key`; letters of every script stay."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
-    return re.sub(r"[\W_]+", "_", spaced.lower()).strip("_")
-
-
-def _table(name: str) -> dict[str, Any]:
-    return tomllib.loads(files("aftercall").joinpath(name).read_text(encoding="utf-8"))
-
-
-def _any_of(words: Iterable[str]) -> str:
-    """A pattern of plain words, longest first, grouped by their first two letters."""
-    heads: dict[str, list[str]] = {}
-    for word in sorted(words, key=len, reverse=True):
-        heads.setdefault(word[:1], []).append(word[1:])
-    return "|".join(
-        re.escape(head)
-        + (f"(?:{_any_of(tails)})" if all(tails) else f"(?:{'|'.join(map(re.escape, tails))})")
-        for head, tails in heads.items()
-    )
-
-
-# --- Names ------------------------------------------------------------------------------------
-_NAMES = _table("secret_names.toml")
-_ABOUT = frozenset(_NAMES["about"])
-_WORDS = frozenset(_NAMES["words"])
-_METHODS = frozenset(_NAMES["methods"])
-NO_SECRETS = _WORDS | _METHODS
-"""Words that stand in the place of a secret and are none."""
-_ENDS = tuple(_NAMES["ends"])
-_KINDS: tuple[Kind, ...] = ("secret", "likely", "random")
-_PHRASES: dict[str, Kind | Literal["harmless"]] = dict.fromkeys(_NAMES["harmless"], "harmless") | {
-    word: kind for kind in reversed(_KINDS) for word in _NAMES[kind]
-}
-_CORE = re.compile("pass|pwd|secret|token|key|cred(?!it)|auth|cookie|jwt")
-_LONGEST = max(phrase.count("_") + 1 for phrase in _PHRASES)
-
-
-def name_kind(name: str) -> Kind | None:
-    """What the name of a parameter says of its value; None if it is no secret's name."""
-    return _cached_kind(name) if len(name) <= _CACHED_NAME_LENGTH else _kind(name[:1000])
-
-
-def _kind(name: str) -> Kind | None:
-    if not name.isascii() and (match := _names(ascii_only=False).search(name.lower())):
-        return _PHRASES[match[0].replace(" ", "_")]  # type: ignore[return-value]  # none is harmless
-    words, at = snake_case(name).split("_"), 0
-    if len(words) > 1 and words[0] in _NAMES["asks"]:
-        return None
-    found: Kind | None = None
-    kind: Kind | Literal["harmless"] | None = None
-    while at < len(words):
-        size = min(_LONGEST, len(words) - at)
-        while size and (phrase := _phrase(words[at : at + size])) not in _PHRASES:
-            size -= 1
-        at += size or 1
-        kind = _PHRASES[phrase] if size else None
-        # A secret's name counts anywhere, unless the end tells what about it is said.
-        last = at == len(words) or (at == len(words) - 1 and words[at] in _NAMES["numbers"])
-        if kind == "secret" and (last or (_CORE.search(phrase) and words[-1] not in _ABOUT)):
-            found = kind
-        elif kind in ("likely", "random") and last:
-            found = found or kind
-    return found or ("secret" if kind is None and words[-1].endswith(_ENDS) else None)
-
-
-def _phrase(words: list[str]) -> str:
-    """As in the table: in the singular, but for several tokens whose use is not named."""
-    last = words[-1]
-    if last == "tokens" and len(words) == 1:
-        return last
-    plural = last.endswith("s") and not last.endswith("ss") and last not in _PHRASES
-    return "_".join([*words[:-1], last[:-1] if plural else last])
-
-
-_CACHED_NAME_LENGTH = 64
-# The same few names come with every call, and the verdict costs ten times a look-up.
-_cached_kind = lru_cache(maxsize=8192)(_kind)
-
-
-@lru_cache(maxsize=8192)
-def is_harmless_name(name: str) -> bool:
-    """Whether no secret stands in a parameter's name; the same few come with every call."""
-    return mask_secrets(name, lambda _: "") == name
-
-
-def is_secret_value(kind: Kind | None, value: object) -> bool:
-    """Whether a value under a name of this kind is a secret."""
-    if kind == "secret" or kind is None:
-        return kind is not None
-    if isinstance(value, dict | list):
-        return kind == "likely"
-    text = str(value)
-    if kind == "random":
-        return isinstance(value, str) and _looks_random(text, 16)
-    if text.lower() in NO_SECRETS or _PATH.search(text):
-        return False
-    return bool(re.fullmatch(r"\d{4,12}", text)) or (
-        isinstance(value, str) and len(text) >= _LEAST and not text.isdecimal()
-    )
-
-
-_LEAST = 4
-_PATH = re.compile(r"^(?:[/~.\\]|[A-Za-z]:[\\/]|%\w|\$\w|[a-z]+/[\w.-]+(?:/|$))|^\w{1,2}$")
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_RUNS = re.compile(r"[A-Za-z0-9+/=]+")
-_CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^a-zA-Z0-9]+")
-
-
-def _looks_random(text: str, least: int) -> bool:
-    """Whether one run of letters and digits in `text` changes its kind of character often."""
-    if len(text) < least or any(char.isspace() for char in text):
-        return False
-    if _UUID.fullmatch(text):
-        return True
-    run = max(_RUNS.findall(text), key=len, default="")
-    kinds = len(_CLASSES.findall(run))
-    return len(run) >= least // 2 and len(set(run)) >= least // 2 and kinds * 5 >= len(run) + 5
-
-
-def _looks_like_password(text: str) -> bool:
-    """Letters with a digit or a sign within, or a capital where no sentence has one."""
-    if len(text) < _LEAST or _PATH.search(text) or MASKED.search(text):
-        return False
-    if text.isdecimal():
-        return True
-    if re.fullmatch(
-        r"[\w.-]*\.[a-z]{2,4}|v?\d+(?:[.:-]\d+)*\w?|[a-z]+(?:[_-][a-z0-9]+)*\(?\)?", text
-    ):
-        return bool(re.fullmatch(r"[a-z]+\d+", text))
-    letters = any(char.isalpha() for char in text)
-    signs = any(char in "!@#$%^&*?~+=_-" for char in text) or any(c.isdigit() for c in text)
-    return letters and (signs or bool(re.search(r"[a-z][A-Z]", text)))
 
 
 # --- Forms ------------------------------------------------------------------------------------
@@ -166,7 +49,7 @@ class _Form(NamedTuple):
 
 
 def _forms() -> Iterator[_Form]:
-    for place, row in enumerate(_table("secret_forms.toml")["form"]):
+    for place, row in enumerate(read_table("secret_forms.toml")["form"]):
         source = row.get("pattern") or rf"(?<![A-Za-z0-9])(?:{row['token']})"
         gate, hints = row.get("gate", "token"), tuple(row.get("hints", ()))
         yield _Form(place, gate, hints, row.get("run", _SHORT_RUN), source, row.get("check"))
@@ -190,7 +73,7 @@ _STARTS = {
     if form.gate == "token"
     for hint in form.hints
 }
-_START = re.compile(f"(?<![a-z0-9])(?:{_any_of(_STARTS)})")
+_START = re.compile(f"(?<![a-z0-9])(?:{any_of(_STARTS)})")
 _WORD = re.compile("[a-z]{3,}")
 _FORM_WORDS = {hint for each in _GATED["words"] for hint in each.hints}
 
@@ -222,7 +105,7 @@ def _national(text: str) -> bool:
 
 _CHECKS: Mapping[str, Callable[[str], bool]] = {
     "luhn": _luhn, "iban": _iban, "national": _national,
-    "random": lambda text: _looks_random(text, 16) and not _UUID.fullmatch(text),
+    "random": lambda text: looks_random(text, 16) and not UUID.fullmatch(text),
 }  # fmt: skip
 
 
@@ -273,56 +156,12 @@ def _mask_seeds(mask: Callable[[str], str], part: str) -> str:
 
 
 # --- Names in texts ---------------------------------------------------------------------------
-def _keywords(words: Iterable[str], ends: Iterable[str] = ()) -> re.Pattern[str]:
-    """Words, spelt apart or as one; a compound is found by a last part that is a name itself."""
-    spelt = {sep.join(word.split("_")) for word in words for sep in ("_", " ", "-", "")}
-    whole = {
-        word for word in spelt if not any(part in spelt for part in re.split("[_ -]", word)[1:])
-    }
-    inside = f"|{_any_of(ends)}" if ends else ""
-    return re.compile(f"(?<![a-z])(?:{_any_of(whole)}){inside}")
-
-
-_IDEOGRAPHS = "\u2e80"
-"""From here on, words are not divided."""
-
-
-def _root(word: str) -> str:
-    """The word of a compound by which a text is known to hold it: a rare one."""
-    return max(word.split("_"), key=lambda part: (part not in _COMMON, len(part)))
-
-
-_ALL_NAMES = [word for kind in _KINDS for word in _NAMES[kind]]
-_COMMON = frozenset(_NAMES["common"])
-_ROOTS = {_root(word) for word in _ALL_NAMES} | {word.replace("_", "") for word in _ALL_NAMES}
-_ROOTS -= _COMMON
-_LASTS = {word.rpartition("_")[2] for word in _ALL_NAMES if _root(word) in _COMMON}
-_GLUED = re.compile(_any_of(_NAMES["glued"]))
-"""Each name as one word, and of each the longest word: a text has one of them, or no name."""
-
-
-@cache
-def _names(*, ascii_only: bool) -> re.Pattern[str]:
-    names = [word for word in _ALL_NAMES if word.isascii() == ascii_only]
-    if ascii_only:
-        return _keywords(names, [*_ENDS, "pass"])
-    spelt = {form for word in names for form in (word, word.replace("_", " "))}
-    parted = {word for word in spelt if word.replace("_", "").replace(" ", "").isalpha()}
-    parted = {word for word in parted if max(word) < _IDEOGRAPHS}
-    return re.compile(rf"(?<![^\W_])(?:{_any_of(parted)})(?![^\W\d_])|{_any_of(spelt - parted)}")
-
-
-@cache
-def _compounds() -> re.Pattern[str]:
-    return _keywords(word for word in _ALL_NAMES if "_" in word and _root(word) in _COMMON)
-
-
 def _is_named(text: str, lower: str, words: set[str], extra: frozenset[str]) -> bool:
-    if not _ROOTS.isdisjoint(words) or _GLUED.search(lower):
+    if not ROOTS.isdisjoint(words) or GLUED.search(lower):
         return True
-    if not _LASTS.isdisjoint(words) and _compounds().search(lower):
+    if not LASTS.isdisjoint(words) and compounds().search(lower):
         return True
-    other = not text.isascii() and _names(ascii_only=False).search(lower)
+    other = not text.isascii() and names_in_texts(ascii_only=False).search(lower)
     return bool(other or (extra and _extra_names(extra).search(lower)))
 
 
@@ -339,7 +178,7 @@ def _is_named(text: str, lower: str, words: set[str], extra: frozenset[str]) -> 
     _SENTENCE,
     _FILLED,
 ) = (
-    re.compile(_NAMES["grammar"][part], re.VERBOSE)
+    re.compile(NAME_TABLE["grammar"][part], re.VERBOSE)
     for part in (
         "before",
         "behind",
@@ -354,8 +193,8 @@ def _is_named(text: str, lower: str, words: set[str], extra: frozenset[str]) -> 
         "filled",
     )
 )
-_SLIPS = frozenset(_NAMES["ids"])
-_TOKENS = re.compile(_NAMES["grammar"]["tokens"])
+_SLIPS = frozenset(NAME_TABLE["ids"])
+_TOKENS = re.compile(NAME_TABLE["grammar"]["tokens"])
 
 
 class _Named(NamedTuple):
@@ -369,13 +208,15 @@ class _Named(NamedTuple):
 
 def _named(text: str, extra: frozenset[str]) -> Iterator[_Named]:
     lower = _lower(text)
-    patterns = [_names(ascii_only=True)] + [_names(ascii_only=False)] * (not text.isascii())
+    patterns = [names_in_texts(ascii_only=True)] + [names_in_texts(ascii_only=False)] * (
+        not text.isascii()
+    )
     if extra:
         patterns.append(_extra_names(extra))
     for pattern in patterns:
         for match in pattern.finditer(lower):
             end = match.end()
-            if text[end - 1] < _IDEOGRAPHS:  # beyond, words are not divided
+            if text[end - 1] < IDEOGRAPHS:  # beyond, words are not divided
                 end = _BEHIND.match(text, end).end()  # type: ignore[union-attr]  # may be empty
             before = _BEFORE.search(text[max(0, match.start() - 80) : match.start()])
             name = (before[0] if before else "") + text[match.start() : end]
@@ -387,7 +228,7 @@ def _named(text: str, extra: frozenset[str]) -> Iterator[_Named]:
 
 @lru_cache(maxsize=64)
 def _extra_names(extra: frozenset[str]) -> re.Pattern[str]:
-    return _keywords(extra)
+    return keywords(extra)
 
 
 def _value_of(named: _Named, text: str) -> tuple[int, int] | None:
@@ -398,14 +239,14 @@ def _value_of(named: _Named, text: str) -> tuple[int, int] | None:
             return None
         span = _assigned(named, text, sign.end())
         listed = sign[0].rstrip().endswith(",")  # `define('AUTH_KEY', '...')`, or a list of names
-        return span if span and not (listed and not _looks_random(text[slice(*span)], 12)) else None
+        return span if span and not (listed and not looks_random(text[slice(*span)], 12)) else None
     if copula := _COPULA.match(text, named.end):
         quoted = _quoted(text, copula.end())
         start, end = quoted or _plain(text, copula.end())
         value = text[start:end]
         if named.kind == "random":
-            return (start, end) if _looks_random(value, 16) else None
-        if (quoted and len(value) > 2) or (value not in _WORDS and _looks_like_password(value)):
+            return (start, end) if looks_random(value, 16) else None
+        if (quoted and len(value) > 2) or (value not in WORDS and looks_like_password(value)):
             return start, end
     elif space := _SPACE.match(text, named.end):
         quoted = _quoted(text, space.end())
@@ -414,17 +255,17 @@ def _value_of(named: _Named, text: str) -> tuple[int, int] | None:
         if named.name.startswith("-") and not value.startswith("-") and len(value) > 1:
             negated = re.match(r"-{1,2}(?:no|skip|without|prompt|ask)-", named.name)
             return (start, end) if not negated and is_secret_value(named.kind, value) else None
-        if named.kind != "random" and value not in _WORDS and _stands_bare(named, value, quoted):
+        if named.kind != "random" and value not in WORDS and _stands_bare(named, value, quoted):
             return start, end
     return _filled(text, named.end) if named.kind != "likely" else None
 
 
 def _stands_bare(named: _Named, value: str, quoted: object) -> bool:
     if _TOKENS.search(named.name.lower()):
-        return _looks_random(value, 12)
+        return looks_random(value, 12)
     if quoted and len(value) > _LONG and NO_SECRETS.isdisjoint(value.lower().split()):
         return True
-    return len(value) > _LEAST and any(map(str.isdecimal, value)) and _looks_like_password(value)
+    return len(value) > LEAST and any(map(str.isdecimal, value)) and looks_like_password(value)
 
 
 _LONG = 8
@@ -444,7 +285,7 @@ def _assigned(named: _Named, text: str, at: int) -> tuple[int, int] | None:
     if quoted is None:
         if app := _APP_PASSWORD.match(text, start):
             return app.span()
-        if value.lower() in _WORDS:
+        if value.lower() in WORDS:
             return None
         if value.isalpha() and text[at - 1].isspace() and _SENTENCE.match(text, end):
             return None
@@ -467,9 +308,9 @@ def _filled(text: str, at: int) -> tuple[int, int] | None:
     if match is None:
         return None
     words, value = re.findall(r"[a-z]+", match["fill"].lower()), match["value"].rstrip(".")
-    if len(words) > 4 or not _SLIPS.isdisjoint(words) or not _looks_random(value, 16):
+    if len(words) > 4 or not _SLIPS.isdisjoint(words) or not looks_random(value, 16):
         return None
-    if (words and _UUID.fullmatch(value)) or (len(words) > 1 and re.fullmatch(r"[0-9a-f]+", value)):
+    if (words and UUID.fullmatch(value)) or (len(words) > 1 and re.fullmatch(r"[0-9a-f]+", value)):
         return None
     return at + match.start("value"), at + match.start("value") + len(value)
 
@@ -519,6 +360,12 @@ def hints_of(text: str, extra_names: frozenset[str] = frozenset()) -> Hints:
     return Hints(_hinted(text, lower, words), named, seeds)
 
 
+@lru_cache(maxsize=8192)
+def is_harmless_name(name: str) -> bool:
+    """Whether no secret stands in a parameter's name; the same few come with every call."""
+    return mask_secrets(name, lambda _: "") == name
+
+
 def mask_secrets(
     text: str,
     mask: Callable[[str], str],
@@ -536,7 +383,7 @@ def mask_secrets(
         extra_names: further names of secrets, in snake case.
         hints: what `text` and others may hold, where that is known.
     """
-    if len(text) < _LEAST or text.isalpha() or hints == NOTHING:
+    if len(text) < LEAST or text.isalpha() or hints == NOTHING:
         return text
     before = None
     while text != before:

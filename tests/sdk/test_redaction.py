@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from aftercall.json_values import JsonValue
 from aftercall.models import Execution, ExecutionError, FailedCall, ToolSpec
 from aftercall.redaction import REDACTED, Redactor, is_redacted
-from aftercall.secret_forms import name_kind
+from aftercall.secret_names import name_kind
 from tests.sdk.strategies import executions, failed_calls, json_values, texts
 
 SECRET_NAMES = [
