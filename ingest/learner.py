@@ -47,24 +47,25 @@ from retrieval.knowledge.rules import (
     MAX_PROFILES,
     MAX_SHARED_RULES,
     NO_SCHEMA,
-    TRANSIENT,
     UNNAMED_AGENT,
     RepairRule,
     SignatureKnowledge,
     ToolKnowledge,
-    agent_mark,
+    remember,
+    signature_id,
+    skeleton_of,
+)
+from retrieval.knowledge.runs import (
+    TRANSIENT,
     forget_repeat,
     learn_recovery,
     learn_repeat,
-    remember,
     session_mark,
-    signature_id,
-    skeleton_of,
 )
 from retrieval.memory import AGENTS, SIGNATURES, Names, RowKind, tool_row
 from retrieval.parameters import first, place_of
 from retrieval.patterns import MAX_EXAMPLES, mark_of
-from retrieval.principals import marked, remember_mark
+from retrieval.principals import agent_mark, marked, remember_mark
 from retrieval.reading.faults import FaultKind
 from retrieval.reading.reader import ErrorReading
 from retrieval.values import same_value

@@ -19,16 +19,11 @@ from mongo.contents import as_named
 from mongo.records import OWNER, ToolKey
 from retrieval.answer import changes_of, lesson_of, spoken
 from retrieval.confidence import Calibration, RankedProposal, check_of, fits_schema, judge
-from retrieval.knowledge.rules import (
-    SignatureKnowledge,
-    ToolKnowledge,
-    agent_mark,
-    loops_of,
-    session_mark,
-)
+from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge
+from retrieval.knowledge.runs import TRANSIENT, loops_of, session_mark
 from retrieval.memory import Memory
 from retrieval.parameters import considered, is_large
-from retrieval.principals import principal_of
+from retrieval.principals import agent_mark, principal_of
 from retrieval.proposals.case import Case
 from retrieval.proposals.change_class import class_of
 from retrieval.reading.faults import Fault
@@ -114,9 +109,11 @@ def _looping(
     """The session's failures with one error, where this call is one of them, or still as wrong."""
     if knowledge is None or session is None:
         return None
-    for loop in loops_of(knowledge, case.parameters, session):
-        if loop.failures >= limit and (loop.is_same or not fits(case)):
-            known = loop.known
+    for loop in loops_of(knowledge.runs, case.parameters, session):
+        known = knowledge.signatures.get(loop.signature_id)
+        if known is None or known.category in TRANSIENT or loop.failures < limit:
+            continue
+        if loop.is_same or not fits(case):
             reasons = [
                 f"this failed {loop.failures} times in this session with the same error "
                 f"({known.category}): {known.signature}"

@@ -31,6 +31,11 @@ def marked(text: str, digest: Callable[[str], str]) -> str:
     return f"{key_mark(principal)}.{digest(name)}" if found else digest(text)
 
 
+def agent_mark(agent: str) -> str:
+    """A short mark of an agent's name, empty where it has none."""
+    return marked(agent, lambda name: sha256(name.encode()).hexdigest()[:12] if name else "")
+
+
 def principal_of(mark: str) -> str:
     """Whose a mark is: the mark of a key, or nothing for the owner."""
     return mark.partition(".")[0] if "." in mark else ""

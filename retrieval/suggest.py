@@ -51,17 +51,8 @@ from retrieval.index.protocol import SEED_WORKSPACE, Hit, IndexQuery, VectorInde
 from retrieval.knowledge.documents import CommonMistakes, Document, SeedEntry, shape_of
 from retrieval.knowledge.links import MAX_CALLS, Links
 from retrieval.knowledge.profile import ToolProfile
-from retrieval.knowledge.rules import (
-    TRANSIENT,
-    RecoveryTimes,
-    Repeats,
-    ToolKnowledge,
-    repeats_of,
-    session_mark,
-    signature_id,
-    skeleton_of,
-    workspace_wide,
-)
+from retrieval.knowledge.rules import ToolKnowledge, signature_id, skeleton_of, workspace_wide
+from retrieval.knowledge.runs import TRANSIENT, RecoveryTimes, Repeats, repeats_of, session_mark
 from retrieval.log import session_calls
 from retrieval.memory import Memory
 from retrieval.parameters import considered, is_large

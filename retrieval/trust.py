@@ -14,8 +14,7 @@ from mongo.contents import StoredTool
 from retrieval.confidence import Calibration, judge
 from retrieval.knowledge.profile import ParameterProfile, ToolProfile
 from retrieval.knowledge.repairs import carries_value
-from retrieval.knowledge.rules import agent_mark
-from retrieval.principals import SURE, principal_of
+from retrieval.principals import SURE, agent_mark, principal_of
 from retrieval.proposals.case import Case
 from retrieval.proposals.change_class import class_of
 from retrieval.proposals.compose import Proposal

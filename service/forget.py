@@ -28,8 +28,7 @@ from mongo.protocol import Store
 from mongo.records import Commit, Counter, Event, Removal, StateKind, StateRow, decoded
 from retrieval import counters as what
 from retrieval.knowledge.profile import agent_token
-from retrieval.knowledge.rules import agent_mark
-from retrieval.principals import key_mark
+from retrieval.principals import agent_mark, key_mark
 
 _PAGE = 500
 _EVER = (-(2**40), 2**40)

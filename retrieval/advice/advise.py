@@ -29,7 +29,7 @@ from retrieval.advice.waits import stated_wait_ms, transient_advice
 from retrieval.confidence import lower_bound
 from retrieval.edits import edit_key
 from retrieval.knowledge.documents import SeedEntry
-from retrieval.knowledge.rules import TRANSIENT
+from retrieval.knowledge.runs import TRANSIENT
 from retrieval.parameters import MAX_CHARS, MAX_VALUES
 from retrieval.proposals.case import Advice, CallContext, Case, NoAdvice, Trials, quoted
 from retrieval.reading.category import Refusal, is_unknown_tool, refusal_of

@@ -14,23 +14,16 @@ agents
 so agreeing reports only ever add up, an agent that goes on and on repeats itself and doubts once,
 and each further agent that doubts weighs again. (Beta reputation with a longevity factor, Josang
 and Ismail 2002, applied to contradicting reports only, with a cap per rater.)
-
-Of recoveries from transient failures each session counts with its latest only, each agent with its
-latest few sessions, so that no flood of one moves the rest.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from hashlib import sha256
-from math import ceil
 from typing import NamedTuple
 
 from pydantic import BaseModel, Field, PrivateAttr
 
-from aftercall.json_values import JsonObject, content_hash
 from aftercall.models import ErrorCategory, Outcome
-from aftercall.redaction import is_redacted
 from mongo.records import ToolKey
 from retrieval.edits import Edit, Respell, edit_key
 from retrieval.knowledge.links import Links
@@ -44,223 +37,16 @@ from retrieval.knowledge.repairs import (
     common_changes,
     common_repairs,
 )
+from retrieval.knowledge.runs import RecoveryTimes, Run
 from retrieval.parameters import place_of
 from retrieval.principals import (
-    drop_loudest,
-    fairly_heard,
+    agent_mark,
     make_room,
-    marked,
     principal_of,
     remember_mark,
 )
 from retrieval.reading.faults import FaultKind
 from retrieval.reading.reader import ErrorReading
-
-MAX_RECOVERIES = 32
-"""Sessions remembered per category: the 75th percentile of so many is within a few ranks."""
-MAX_PER_AGENT = 8
-"""A quarter of these: what a single agent waits is not how long an outage takes."""
-MIN_SESSIONS = 2
-"""Fewer say nothing yet: from two sessions on, something is common knowledge (4-rules.md)."""
-
-TRANSIENT: frozenset[ErrorCategory] = frozenset({"timeout", "rate_limited", "unavailable"})
-"""Failures of the moment: the same call may work later."""
-
-
-class Recovery(BaseModel):
-    """The latest recovery that one session saw; `seconds` from the failure to the success."""
-
-    session: str
-    agent: str
-    at: datetime
-    seconds: float = Field(ge=0)
-
-
-class RecoveryTimes(BaseModel):
-    """Recoveries of one category of failure, latest first."""
-
-    recoveries: list[Recovery] = Field(default_factory=list)
-
-    def observe(self, recovery: Recovery) -> None:
-        """Add one recovery, in place."""
-        self.recoveries = _bounded([*self.recoveries, recovery])
-
-    def heard_by(self, agent: str) -> "RecoveryTimes":
-        """Those that an agent hears, by its name (`retrieval.principals.fairly_heard`)."""
-        own = principal_of(agent_mark(agent))
-        found = fairly_heard(self.recoveries[::-1], lambda each: principal_of(each.agent), own)
-        return RecoveryTimes(recoveries=found[::-1])
-
-    def quantile_s(self, share: float) -> float | None:
-        """The seconds within which `share` (0 to 1) of the sessions saw it recover (nearest rank).
-
-        None while fewer than `MIN_SESSIONS` sessions are known.
-        """
-        if len(self.recoveries) < MIN_SESSIONS:
-            return None
-        ordered = sorted(each.seconds for each in self.recoveries)
-        return ordered[max(0, ceil(share * len(ordered)) - 1)]
-
-
-def learn_recovery(
-    recoveries: dict[ErrorCategory, RecoveryTimes],
-    category: ErrorCategory,
-    *,
-    failed_at: datetime,
-    worked_at: datetime,
-    session: str,
-    agent: str,
-) -> None:
-    """Add one recovery to those of its category, in place; other failures than transient are none.
-
-    `session` is a short text that tells sessions apart.
-    """
-    if category not in TRANSIENT:
-        return
-    seconds = max(0.0, (worked_at - failed_at).total_seconds())
-    recovery = Recovery(session=session, agent=agent, at=worked_at, seconds=seconds)
-    recoveries.setdefault(category, RecoveryTimes()).observe(recovery)
-
-
-def _bounded(recoveries: list[Recovery]) -> list[Recovery]:
-    latest: dict[tuple[str, str], Recovery] = {}
-    per_agent: dict[str, int] = {}
-    # Of one session's recoveries that ended together the longest counts: from its first failure.
-    for each in sorted(
-        recoveries, key=lambda r: (r.at, r.seconds, r.session, r.agent), reverse=True
-    ):
-        key = (each.agent, each.session)
-        if key not in latest and per_agent.get(each.agent, 0) < MAX_PER_AGENT:
-            latest[key] = each
-            per_agent[each.agent] = per_agent.get(each.agent, 0) + 1
-    kept = list(latest.values())[::-1]
-    drop_loudest(kept, MAX_RECOVERIES, lambda each: each.agent)
-    return kept[::-1]
-
-
-MAX_RUNS = 200
-"""Calls, and errors of a session, remembered per tool; those that failed last stay."""
-_MAX_SESSIONS = 5
-_OUTAGE = timedelta(hours=1)
-"""A transient failure after a longer pause begins anew: the earlier outage is over."""
-
-
-class Run(BaseModel):
-    """The same parameters, or calls of one session, that fail with the same signature.
-
-    With no success in between: of these parameters, or of the session.
-    """
-
-    signature: str
-    count: int = 0
-    sessions: dict[str, int] = Field(default_factory=dict)
-    """Failures of the latest few sessions."""
-    last_seen: datetime
-
-
-class Repeats(NamedTuple):
-    """How often exactly this call failed with this error since it last worked.
-
-    `weighed` counts every failure of the asking session, and one for each of the others; `alike`
-    the asking session's failures with this error, whatever the parameters, since the tool worked.
-    """
-
-    total: int = 0
-    weighed: int = 0
-    alike: int = 0
-
-
-def learn_repeat(
-    runs: dict[str, Run],
-    parameters: JsonObject,
-    signature_id: str,
-    category: ErrorCategory,
-    *,
-    session: str,
-    at: datetime,
-) -> None:
-    """Count a failure, in place. Masked parameters stand for many calls: only its error counts."""
-    keys = [_key_within(session, signature_id)]
-    keys += [] if is_redacted(parameters) else [_key(parameters)]
-    for key in keys:
-        run = runs.pop(key, None)
-        if run is None or run.signature != signature_id or _is_over(run, category, at):
-            run = Run(signature=signature_id, last_seen=at)
-        run.count += 1
-        run.sessions[session] = run.sessions.pop(session, 0) + 1
-        while len(run.sessions) > _MAX_SESSIONS:
-            del run.sessions[next(iter(run.sessions))]
-        run.last_seen = max(run.last_seen, at)
-        runs[key] = run
-    while len(runs) > MAX_RUNS:
-        del runs[next(iter(runs))]
-
-
-def forget_repeat(runs: dict[str, Run], parameters: JsonObject, session: str) -> None:
-    """Say that a call of a session worked, in place."""
-    if runs:
-        runs.pop(_key(parameters), None)
-        for key in [key for key in runs if key.startswith(_key_within(session, ""))]:
-            del runs[key]
-
-
-def repeats_of(
-    runs: dict[str, Run],
-    parameters: JsonObject,
-    signature_id: str,
-    category: ErrorCategory,
-    *,
-    session: str,
-    now: datetime,
-) -> Repeats:
-    """How often exactly this call failed with this error since it last worked."""
-    if not runs:
-        return Repeats()
-    alike = runs.get(_key_within(session, signature_id))
-    times = 0 if alike is None or _is_over(alike, category, now) else alike.count
-    run = None if is_redacted(parameters) else runs.get(_key(parameters))
-    if run is None or run.signature != signature_id or _is_over(run, category, now):
-        return Repeats(alike=times)
-    own = run.sessions.get(session, 0)
-    weighed = own + sum(other != session for other in run.sessions)
-    return Repeats(run.count, weighed, times)
-
-
-class Loop(NamedTuple):
-    """One error that the calls of a session keep failing with."""
-
-    known: "SignatureKnowledge"
-    failures: int
-    is_same: bool
-    """Whether exactly these parameters failed so."""
-
-
-def loops_of(knowledge: "ToolKnowledge", parameters: JsonObject, session: str) -> Iterator[Loop]:
-    """The errors of a session since the tool last worked in it, but for those of the moment."""
-    own = None if is_redacted(parameters) else knowledge.runs.get(_key(parameters))
-    for key, run in knowledge.runs.items():
-        known = knowledge.signatures.get(run.signature)
-        if key.startswith(_key_within(session, "")) and known and known.category not in TRANSIENT:
-            is_same = own is not None and own.signature == run.signature
-            yield Loop(known, run.count, is_same)
-
-
-def session_mark(session_id: str | None, agent: str) -> str:
-    """A short mark of a session; without one, the agent stands for it."""
-    return sha256((session_id or f"\x1f{agent}").encode()).hexdigest()[:8]
-
-
-def _key(parameters: JsonObject) -> str:
-    return content_hash(parameters)[:16]
-
-
-def _key_within(session: str, signature_id: str) -> str:
-    return f"{session} {signature_id}"
-
-
-def _is_over(run: Run, category: ErrorCategory, at: datetime) -> bool:
-    return category in TRANSIENT and at - run.last_seen > _OUTAGE
-
 
 HALF_LIFE = 2.0
 """Contradicting reports after which what was said before weighs half."""
@@ -409,13 +195,6 @@ class RuleEvidence(BaseModel):
         return self.by_agent.setdefault(key, AgentEvidence())
 
 
-def agent_mark(agent: str) -> str:
-    """A short mark of an agent's name, empty where it has none (see `retrieval.principals`)."""
-    return marked(
-        agent, lambda name: sha256(name.encode()).hexdigest()[:12] if name else UNNAMED_AGENT
-    )
-
-
 MAX_PROFILES = 4
 """Schema versions remembered; older ones are forgotten, oldest first."""
 MAX_SIGNATURES = 200
@@ -546,12 +325,12 @@ class ToolKnowledge(BaseModel):
     """By schema hash; `NO_SCHEMA` for calls whose schema is not known."""
     signatures: dict[str, SignatureKnowledge] = Field(default_factory=dict)
     recoveries: dict[ErrorCategory, RecoveryTimes] = Field(default_factory=dict)
-    """How long transient failures lasted (see `retrieval.knowledge.rules`)."""
+    """How long transient failures lasted (see `retrieval.knowledge.runs`)."""
     links: Links = Field(default_factory=Links)
     """Where its parameters' values come from in a session."""
     _elsewhere: SignatureKnowledge | None = PrivateAttr(None)
     runs: dict[str, Run] = Field(default_factory=dict)
-    """Calls that keep failing with the same error (see `retrieval.knowledge.rules`)."""
+    """Calls that keep failing with the same error (see `retrieval.knowledge.runs`)."""
 
     def profile(self, schema_hash: str | None) -> ToolProfile | None:
         """The profile of a schema version, if there is one."""

@@ -21,7 +21,8 @@ from retrieval.confidence import lower_bound
 from retrieval.edits import Add, Cast, Clamp, Edit, Remove, Rename, Replace, Unwrap
 from retrieval.health.record import HALF_LIFE, KnownHealth, Tally, decay
 from retrieval.knowledge.profile import COMMON_SESSIONS, Boundary
-from retrieval.knowledge.rules import TRANSIENT, SignatureKnowledge
+from retrieval.knowledge.rules import SignatureKnowledge
+from retrieval.knowledge.runs import TRANSIENT
 from retrieval.known_tools.common import (
     Signature,
     ToolRecord,

@@ -25,15 +25,10 @@ from retrieval.health.record import Referred
 from retrieval.knowledge.documents import SeedEntry
 from retrieval.knowledge.links import Links, SessionCall
 from retrieval.knowledge.profile import ParameterProfile, ToolProfile
-from retrieval.knowledge.rules import (
-    RecoveryTimes,
-    Repeats,
-    SignatureKnowledge,
-    ToolKnowledge,
-    agent_mark,
-)
+from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge
+from retrieval.knowledge.runs import RecoveryTimes, Repeats
 from retrieval.parameters import ParameterView, ToolView, view_of_schema
-from retrieval.principals import principal_of
+from retrieval.principals import agent_mark, principal_of
 from retrieval.proposals.faults import faults_of
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading

@@ -22,13 +22,7 @@ from retrieval.edits import (
 )
 from retrieval.knowledge.profile import COMMON_SESSIONS, agent_token
 from retrieval.knowledge.repairs import learned_repairs
-from retrieval.knowledge.rules import (
-    NO_SCHEMA,
-    RepairRule,
-    SignatureKnowledge,
-    ToolKnowledge,
-    agent_mark,
-)
+from retrieval.knowledge.rules import NO_SCHEMA, RepairRule, SignatureKnowledge, ToolKnowledge
 from retrieval.parameters import (
     ParameterView,
     Path,
@@ -38,7 +32,7 @@ from retrieval.parameters import (
     place_of,
     value_at,
 )
-from retrieval.principals import others, principal_of
+from retrieval.principals import agent_mark, others, principal_of
 from retrieval.proposals.case import Case, Option, Trials, value_sources_of
 from retrieval.proposals.session import session_texts
 from retrieval.reading.faults import Fault

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.knowledge.rules import (
+from retrieval.knowledge.runs import (
     MAX_PER_AGENT,
     MAX_RECOVERIES,
     MAX_RUNS,

@@ -6,12 +6,7 @@ from hypothesis import strategies as st
 
 from retrieval.confidence import lower_bound
 from retrieval.edits import Rename, Replace, edit_key
-from retrieval.knowledge.rules import (
-    MAX_AGENTS_HEARD,
-    MAX_RULES,
-    RepairRule,
-    SignatureKnowledge,
-)
+from retrieval.knowledge.rules import MAX_AGENTS_HEARD, MAX_RULES, RepairRule, SignatureKnowledge
 from retrieval.proposals.experience import rule_trials
 
 words = st.lists(

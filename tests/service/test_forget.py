@@ -13,7 +13,7 @@ import pytest
 
 from aftercall.errors import ConfigurationError
 from mongo.records import Commit, Event
-from retrieval.knowledge.rules import agent_mark
+from retrieval.principals import agent_mark
 from service.cli import forget as cli
 from service.forget import Forgotten, forget, state_of
 from service.rebuild import rebuild

@@ -11,7 +11,8 @@ from retrieval.advice.first_calls import first_tool
 from retrieval.answer import Question, answer
 from retrieval.edits import Replace
 from retrieval.knowledge.profile import ToolProfile
-from retrieval.knowledge.rules import Recovery, RecoveryTimes, Repeats, SignatureKnowledge
+from retrieval.knowledge.rules import SignatureKnowledge
+from retrieval.knowledge.runs import Recovery, RecoveryTimes, Repeats
 from retrieval.proposals.case import PLAIN, CallContext, Candidate, Case, StatedFirst
 from retrieval.reading.reader import read_error
 from tests.retrieval.cases import READS, make_case, object_schema

@@ -16,7 +16,8 @@ from aftercall.outcomes import Outcome
 from retrieval.answer import Question, answer
 from retrieval.edits import Add, Edit
 from retrieval.health.record import Referred
-from retrieval.knowledge.rules import Repeats, SignatureKnowledge
+from retrieval.knowledge.rules import SignatureKnowledge
+from retrieval.knowledge.runs import Repeats
 from retrieval.proposals.case import PLAIN, CallContext, Candidate, Case
 from retrieval.reading.reader import read_error
 from tests.ingest.conftest import WORKSPACE, Brain, brain

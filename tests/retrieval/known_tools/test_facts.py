@@ -11,7 +11,8 @@ from retrieval.boundaries.clusters import AxisClusters, KnownCluster
 from retrieval.edits import Add, Cast, Clamp, Rename, Replace, Respell
 from retrieval.health.record import Broken, MethodTallies
 from retrieval.knowledge.profile import ToolProfile
-from retrieval.knowledge.rules import RecoveryTimes, learn_recovery, signature_id
+from retrieval.knowledge.rules import signature_id
+from retrieval.knowledge.runs import RecoveryTimes, learn_recovery
 from retrieval.known_tools.pages import markdown_page, prompt_block
 from retrieval.known_tools.text import estimate_tokens
 from tests.retrieval.cases import object_schema
