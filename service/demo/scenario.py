@@ -456,8 +456,9 @@ async def _play_call(
     result = await client.call_tool(call.tool, call.sends, meta=meta, raise_on_error=False)
     found: dict[str, Any] = (result.meta or {}).get("aftercall", {})
     if not result.is_error:
-        sent, error = apply(call.sends, _operations(found)), found.get("firstError")
+        sent = apply(call.sends, _operations(found))
         ending: Ending = "repaired" if found.get("repaired") else "fine"
+        error = found.get("firstError") or found.get("note")
         best = found if ending == "repaired" else {}
         return PlayedCall(session, call, ending, error, best, as_meant=same_json(sent, meant))
     error = next((each.text for each in result.content if isinstance(each, TextContent)), "")

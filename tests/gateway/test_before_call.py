@@ -68,7 +68,9 @@ async def test_what_the_schema_refuses_is_mended_before_the_call_and_said(
     assert result.structured_content["timezone"] == "Europe/Warsaw"
     assert "Aftercall repaired this call before it was made" in texts(result)[-1]
     assert result.meta is not None
-    assert [each["op"] for each in result.meta["aftercall"]["before"]] == ["remove", "add"]
+    facts = result.meta["aftercall"]
+    assert (facts["repaired"], facts["note"]) == (True, "repaired before the call")
+    assert [each["op"] for each in facts["changes"]] == ["remove", "add"]
     status = true_service.get("/status")
     assert status["executions"] == 1
 

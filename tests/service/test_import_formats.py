@@ -78,7 +78,7 @@ def learned(service: RunningService, tool: str) -> bool:
     """Whether the service answers with what mended the calls that were imported."""
     server = {"serverName": "weather"} if tool.startswith("mcp") else {}
     question = {
-        "agent": "ada",
+        "agent": "librarian" if tool.startswith("otlp") else "ada",  # as the spans have it
         "toolName": tool,
         "parameters": {"city": "Rome", "unit": "celsius"},
         "error": {"message": REFUSED},
@@ -123,7 +123,7 @@ def test_a_file_is_recorded_and_learned_from(
     """
     file = tmp_path / "whatever.txt"
     file.write_text(all_three(tool))
-    status, out, _ = finished("import", str(file), "--service", service.url)
+    status, out, _ = finished("import", str(file), "--service", service.url, "--agent", "ada")
     assert (status, out) == (0, "6 accepted, 0 duplicates, 0 rejected\n")
     assert eventually(lambda: learned(service, tool))
     os.utime(file, (1, 1_700_000_000))

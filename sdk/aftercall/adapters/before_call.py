@@ -63,9 +63,13 @@ class Checked:
     """What is sent instead of the call's own parameters; `refusal` says why nothing is."""
 
     parameters: JsonObject
-    changes: Sequence[Change] = ()
-    reasons: Sequence[str] = ()
+    said: CheckResponse | None = None
     refusal: str = ""
+
+    @property
+    def changes(self) -> Sequence[Change]:
+        """What was changed."""
+        return self.said.changes if self.said is not None else ()
 
 
 class BeforeCall:
@@ -92,9 +96,7 @@ class BeforeCall:
         if said.verdict == "block":
             return Checked(call.parameters, refusal=_refusal(said))
         mended = apply_changes(call.parameters, said.changes) if said.verdict == "repair" else None
-        if mended is None:
-            return Checked(call.parameters, reasons=said.reasons)
-        return Checked(mended, said.changes, said.reasons)
+        return Checked(call.parameters) if mended is None else Checked(mended, said)
 
     def ended(self, call: Call, *, succeeded: bool) -> None:
         """Count how a call of the session ended."""

@@ -279,17 +279,27 @@ def _present(reflected: ReflectedResult[ToolResult]) -> ToolResult:
 def _noted(
     shown: ToolResult, reflected: ReflectedResult[ToolResult], checked: Checked, when: Noting
 ) -> ToolResult:
-    """The result of a repaired call with a last text that says so."""
-    followed = reflected.followed
+    """The result of a repaired call with what was changed in its meta, and in a last text."""
+    followed, said = reflected.followed, checked.said
     changes = [*checked.changes, *(reflected.attempts[-1].changes if followed else ())]
-    lossless = followed is None or followed.change_class == "lossless"
-    if not reflected.succeeded or not changes or when == "never" or (when == "lossy" and lossless):
+    if not reflected.succeeded or not changes:
         return shown
-    facts = dict((shown.meta or {}).get(META_KEY) or {"repaired": True})
-    if checked.changes:
-        facts |= {"before": [dumped(change) for change in checked.changes]}
+    facts = dict((shown.meta or {}).get(META_KEY) or {})
+    if said is not None:
+        before = dumped(said)
+        facts = {
+            "repaired": True,
+            "note": "repaired before the call",
+            "confidence": before["confidence"],
+            "evidence": before["evidence"],
+            "lesson": " ".join(said.reasons),
+            **facts,
+        }
+    facts["changes"] = [dumped(change) for change in changes]
+    lossless = followed is None or followed.change_class == "lossless"
+    is_said = when == "always" or (when == "lossy" and not lossless)
     text = TextContent(type="text", text=note_of(changes, before=followed is None))
-    return _rebuilt(shown, facts, [text])
+    return _rebuilt(shown, facts, [text] if is_said else [])
 
 
 class ToolResultReader(McpResultReader):

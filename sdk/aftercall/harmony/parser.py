@@ -58,7 +58,7 @@ _BEGINNINGS = frozenset(
     f"<|{name}|>"[:length] for name in NAMES for length in range(1, len(name) + len("<||>"))
 )
 _LONGEST = max(map(len, _BEGINNINGS))
-_PIECE = re.compile(rf'\\.|"|{_MARKER.pattern}', re.DOTALL)
+_PIECE = re.compile(rf'\\(?!<\|).|"|{_MARKER.pattern}', re.DOTALL)
 """What matters in a payload: escapes, quotes, and markers."""
 _SECTION = re.compile(r"<\|(channel|constrain)\|>")
 _WORD = re.compile(r"\S+")
