@@ -380,6 +380,13 @@ class PlayedCall:
     as_meant: bool = True
 
     @property
+    def attempts(self) -> int:
+        """How often the tool was called."""
+        if self.ending == "repaired":
+            return int(self.best.get("attempts", 1))  # none where it was repaired before
+        return 2 if self.ending == "by itself" else 1
+
+    @property
     def repairs_known(self) -> int:
         """Repairs by others that the suggestion rests on."""
         return int(self.best.get("evidence", {}).get("repairs", 0))
@@ -408,7 +415,7 @@ async def run_demo(console: Console, *, keep: Path | None = None) -> Played:
                     status.update(f"{session.agent}: {session.purpose} ...")
                     calls += await _play(console, session, stage.gateway_url)
                     # The next session builds on all attempts so far.
-                    tried = sum(1 if c.ending in ("fine", "failed") else 2 for c in calls)
+                    tried = sum(each.attempts for each in calls)
                     await learned(client, _LEARNED_S, tried)
                 with Recorder(base_url=stage.service_url, spool_dir=None) as recorder:
                     scene = Scene(stage, client, recorder)
