@@ -30,7 +30,7 @@ from retrieval.check import check
 from retrieval.memory import Memory
 
 _AGENT = "agent-asking"
-_MOST_WRONG = 3_000
+_MOST_WRONG = 800
 
 
 @dataclass
