@@ -82,10 +82,11 @@ async def check(
         quorum=quorum,
     )
     session = session_mark(call.session_id, call.agent)
+    is_fit, calibration = fits(case), await memory.calibration(workspace)
     checked = (
-        _looping(case, knowledge, session if loop and call.session_id else None, loop)
-        or _by_schema(case, await memory.calibration(workspace))
-        or _by_rules(case, knowledge, await memory.calibration(workspace))
+        _looping(case, knowledge, session if loop and call.session_id else None, loop, is_fit)
+        or (None if is_fit else _by_schema(case, calibration))
+        or _by_rules(case, knowledge, calibration)
         or _warned(case)
         or CheckResponse(verdict="pass")
     )
@@ -104,7 +105,11 @@ def fits(case: Case) -> bool:
 
 
 def _looping(
-    case: Case, knowledge: ToolKnowledge | None, session: str | None, limit: int
+    case: Case,
+    knowledge: ToolKnowledge | None,
+    session: str | None,
+    limit: int,
+    is_fit: bool,  # noqa: FBT001  # whether the schema takes the call
 ) -> CheckResponse | None:
     """The session's failures with one error, where this call is one of them, or still as wrong."""
     if knowledge is None or session is None:
@@ -113,7 +118,7 @@ def _looping(
         known = knowledge.signatures.get(loop.signature_id)
         if known is None or known.category in TRANSIENT or loop.failures < limit:
             continue
-        if loop.is_same or not fits(case):
+        if loop.is_same or not is_fit:
             reasons = [
                 f"this failed {loop.failures} times in this session with the same error "
                 f"({known.category}): {known.signature}"
@@ -132,10 +137,8 @@ def _looping(
     return None
 
 
-def _by_schema(case: Case, calibration: Calibration) -> CheckResponse | None:
+def _by_schema(case: Case, calibration: Calibration) -> CheckResponse:
     """What the schema refuses, repaired where that is proven."""
-    if fits(case):
-        return None
     best = next(iter(judge(case, calibration)), None)
     if best is not None and not case.is_foreign_schema and _is_proven(case, best):
         return _repaired(case, best)

@@ -60,7 +60,8 @@ def name_kind(name: str) -> Kind | None:
 
 def _kind(name: str) -> Kind | None:
     if not name.isascii() and (match := names_in_texts(ascii_only=False).search(name.lower())):
-        return _PHRASES[match[0].replace(" ", "_")]  # type: ignore[return-value]  # none is harmless
+        phrase = match[0].replace(" ", "_")
+        return _PHRASES[phrase]  # type: ignore[return-value]  # none is harmless
     words, at = snake_case(name).split("_"), 0
     if len(words) > 1 and words[0] in NAME_TABLE["asks"]:
         return None

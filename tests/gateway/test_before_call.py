@@ -10,6 +10,7 @@ import pytest
 from aftercall import Recorder
 from aftercall.adapters import before_call
 from aftercall.adapters.before_call import looks_right
+from aftercall.reflection import ReflectionPolicy
 from tests.gateway.conftest import TIME_SERVER, OpenGateway
 from tests.gateway.results import texts
 from tests.service.running_service import RunningService, eventually, serving
@@ -102,6 +103,19 @@ async def test_a_server_and_a_tool_have_modes_and_notes_of_their_own(
     assert last in texts(result)[-1]
     assert "repaired this call" not in texts(result)[-1]
     assert true_service.get("/status")["executions"] == (0 if own == {"mode": "off"} else 1)
+
+
+@pytest.mark.real
+async def test_an_agent_that_wants_no_reflection_has_its_calls_made_as_they_are(
+    open_gateway: OpenGateway, true_service: RunningService, recorder: Recorder
+) -> None:
+    """They are recorded, and neither mended before nor after."""
+    policy = ReflectionPolicy(disabled_agents=frozenset({"lone"}))
+    async with open_gateway(handled(), policy) as client:
+        result = await client.call_tool_mcp(NOW, WRONG, meta={"aftercall/agent": "lone"})
+    await asyncio.to_thread(recorder.flush)
+    assert result.is_error
+    assert true_service.get("/status")["executions"] == 1
 
 
 @pytest.mark.real

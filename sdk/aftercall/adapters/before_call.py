@@ -9,19 +9,21 @@ import asyncio
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from aftercall.json_values import JsonObject, quoted
-from aftercall.models.calls import Call, Change, CheckResponse, ToolAnnotations
+from aftercall.models.calls import Change, CheckResponse
 from aftercall.reflection.results import describe_change
 from aftercall.reflection.retry_rules import apply_changes
 
 Mode = Literal["off", "advise", "repair", "shadow"]
 """`off` passes calls on, unseen; `advise` never calls a tool by itself; `shadow` asks and records,
 and says and changes nothing."""
+CallKey = tuple[str, str | None, str]
+"""Session (or agent, where there is none), server and tool."""
 Noting = Literal["always", "lossy", "never"]
 """When a repaired call says so in its content: also where nothing was lost or guessed, or not."""
 TIMEOUT_S = 0.25
@@ -49,15 +51,6 @@ class ToolHandling:
     error_pattern: re.Pattern[str] | None = None
 
 
-class Checker(Protocol):
-    """The one method of `AsyncClient` that is needed here."""
-
-    def check(
-        self, call: Call, *, annotations: ToolAnnotations | None = None
-    ) -> Awaitable[CheckResponse]:
-        """What there is to say of a call."""
-
-
 @dataclass(frozen=True, slots=True)
 class Checked:
     """What is sent instead of the call's own parameters; `refusal` says why nothing is."""
@@ -75,43 +68,40 @@ class Checked:
 class BeforeCall:
     """Holds calls against what is known; one for all the calls of a gateway."""
 
-    def __init__(self, client: Checker) -> None:
-        self._client = client
-        self._failures: OrderedDict[tuple[str, str | None, str], int] = OrderedDict()
+    def __init__(self) -> None:
+        self._failures: OrderedDict[CallKey, int] = OrderedDict()
 
     async def check(
-        self, call: Call, *, schema: JsonObject | None, annotations: ToolAnnotations | None
+        self,
+        key: CallKey,
+        parameters: JsonObject,
+        schema: JsonObject | None,
+        ask: Callable[[], Awaitable[CheckResponse]],
     ) -> Checked:
-        """What to send; the call's own parameters where nothing is known or nobody answers."""
-        failed = self._failures.get(_key(call), 0)
-        if failed < LOOKED_AT and looks_right(schema, call.parameters):
-            return Checked(call.parameters)
-        asked = call if schema is None else call.model_copy(update={"input_schema": schema})
+        """What to send; the call's own parameters where nothing is known or nobody answers.
+
+        `ask` is called for what looks wrong alone; whatever it raises, the call is made as it is.
+        """
+        if self._failures.get(key, 0) < LOOKED_AT and looks_right(schema, parameters):
+            return Checked(parameters)
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                said = await self._client.check(asked, annotations=annotations)
-        except Exception as error:  # noqa: BLE001  # whatever it is, the call is made as it is
-            _logger.debug("%s is not checked: %s", call.tool_name, type(error).__name__)
-            return Checked(call.parameters)
+                said = await ask()
+        except Exception as error:  # noqa: BLE001  # as said above
+            _logger.debug("%s is not checked: %s", key[2], type(error).__name__)
+            return Checked(parameters)
         if said.verdict == "block":
-            return Checked(call.parameters, refusal=_refusal(said))
-        mended = apply_changes(call.parameters, said.changes) if said.verdict == "repair" else None
-        return Checked(call.parameters) if mended is None else Checked(mended, said)
+            return Checked(parameters, refusal=_refusal(said))
+        mended = apply_changes(parameters, said.changes) if said.verdict == "repair" else None
+        return Checked(parameters) if mended is None else Checked(mended, said)
 
-    def ended(self, call: Call, *, succeeded: bool) -> None:
+    def ended(self, key: CallKey, *, succeeded: bool) -> None:
         """Count how a call of the session ended."""
-        key = _key(call)
-        failed = 0 if succeeded else self._failures.pop(key, 0) + 1
-        if failed:
-            self._failures[key] = failed
+        failed = self._failures.pop(key, 0)
+        if not succeeded:
+            self._failures[key] = failed + 1
             if len(self._failures) > _MAX_SESSIONS:
                 self._failures.popitem(last=False)
-        else:
-            self._failures.pop(key, None)
-
-
-def _key(call: Call) -> tuple[str, str | None, str]:
-    return call.session_id or call.agent, call.server_name, call.tool_name
 
 
 def _refusal(said: CheckResponse) -> str:

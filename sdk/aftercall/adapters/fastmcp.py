@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, Protocol, Unpack
 from uuid import uuid4
 
 try:
@@ -35,8 +35,8 @@ except ImportError as error:
 
 from aftercall.adapters.before_call import (
     BeforeCall,
+    CallKey,
     Checked,
-    Checker,
     Noting,
     ToolHandling,
     note_of,
@@ -54,7 +54,7 @@ from aftercall.adapters.reflector import (
 from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader, canonical
 from aftercall.json_values import JsonObject, bounded_text
 from aftercall.mcp_calls import Caller, McpResultReader, name_or_none
-from aftercall.models.calls import Call, ExecutionError, ToolAnnotations
+from aftercall.models.calls import Call, CheckResponse, ExecutionError, ToolAnnotations
 from aftercall.outcomes import (
     MAX_MESSAGE_CHARS,
     STATUS_KEY,
@@ -74,9 +74,16 @@ DeliverableOf = Callable[[str | None, str], Deliverable | None]
 # What FastMCP itself turns into an `isError` result. Anything else is a matter of the protocol or
 # of authorisation, has its own form on the wire, and keeps it.
 _TOLD_AS_RESULT = (ToolError, ValidationError, NotFoundError, DisabledError)
-
-
 _USUAL = ToolHandling()
+
+
+class Checker(Protocol):
+    """The one method of `AsyncClient` that is needed here."""
+
+    def check(
+        self, call: Call, *, annotations: ToolAnnotations | None = None
+    ) -> Awaitable[CheckResponse]:
+        """What there is to say of a call."""
 
 
 class ReflectionMiddleware(Middleware):
@@ -121,7 +128,8 @@ class ReflectionMiddleware(Middleware):
             deliverables if callable(deliverables) else lambda _, tool: by_name.get(tool)
         )
         self._handling_of = handling_of
-        self._before = None if check is None else BeforeCall(check)
+        self._checker = check
+        self._before = BeforeCall()
         self._process_session = str(uuid4())
 
     async def on_call_tool(
@@ -169,11 +177,10 @@ class ReflectionMiddleware(Middleware):
                 has_run=lambda: error is not None and has_run(code, error),
             )
 
-        planned = Call(
-            agent=caller.agent, server_name=server_name, tool_name=tool_name, parameters=arguments,
-            session_id=caller.session_id, context=caller.context,
-        )  # fmt: skip
-        checked = await self._checked(planned, handling, context, known)
+        key = caller.session_id or caller.agent, server_name, tool_name
+        checked = Checked(arguments)
+        if self._checker is not None and handling.mode == "repair":
+            checked = await self._checked(key, caller, arguments, context, known)
         if checked.refusal:
             return ToolResult(
                 content=checked.refusal, meta={META_KEY: {"blocked": True}}, is_error=True
@@ -190,8 +197,7 @@ class ReflectionMiddleware(Middleware):
             context=caller.context,
             reader=reader,
         )
-        if self._before is not None:
-            self._before.ended(planned, succeeded=reflected.succeeded)
+        self._before.ended(key, succeeded=reflected.succeeded)
         if handling.mode == "shadow":
             return reflected.value()
         shown = _noted(_present(reflected), reflected, checked, handling.note)
@@ -207,20 +213,29 @@ class ReflectionMiddleware(Middleware):
 
     async def _checked(
         self,
-        call: Call,
-        handling: ToolHandling,
+        key: CallKey,
+        caller: Caller,
+        arguments: JsonObject,
         context: MiddlewareContext[mcp_types.CallToolRequestParams],
         known: Callable[[], Awaitable[KnownTool]],
     ) -> Checked:
-        """What to send; the call as it is where it is not to be changed."""
-        if self._before is None or handling.mode != "repair":
-            return Checked(call.parameters)
+        """What to send; the call as it is for an agent that wants no reflection."""
+        policy, checker = self._reflector.policy, self._checker
+        if checker is None or caller.agent in policy.disabled_agents:
+            return Checked(arguments)
         tool = await _tool_of(context.fastmcp_context, context.message.name)
-        return await self._before.check(
-            call,
-            schema=tool.parameters if tool is not None else None,
-            annotations=(await known()).annotations,
-        )
+        schema = tool.parameters if tool is not None else None
+
+        async def ask() -> CheckResponse:
+            call = Call(
+                agent=caller.agent, server_name=key[1], tool_name=key[2], parameters=arguments,
+                session_id=caller.session_id, context=caller.context, input_schema=schema,
+            )  # fmt: skip
+            trusts = policy.trust_annotations
+            claims = (await known()).annotations if trusts else ToolAnnotations()
+            return await checker.check(call, annotations=claims)
+
+        return await self._before.check(key, arguments, schema, ask)
 
 
 def _reader(
