@@ -94,8 +94,9 @@ async def check(
     return checked.model_copy(update=took)
 
 
-def _warning(reasons: Sequence[str]) -> CheckResponse:
-    return CheckResponse(verdict="warn", reasons=list(reasons[:_MAX_REASONS]))
+def _warning(reasons: Sequence[str], ignored: Sequence[str] = ()) -> CheckResponse:
+    ignored, reasons = list(ignored[:_MAX_REASONS]), list(reasons[:_MAX_REASONS])
+    return CheckResponse(verdict="warn", reasons=reasons, ignored=ignored)
 
 
 def fits(case: Case) -> bool:
@@ -142,7 +143,8 @@ def _by_schema(case: Case, calibration: Calibration) -> CheckResponse:
     best = next(iter(judge(case, calibration)), None)
     if best is not None and not case.is_foreign_schema and _is_proven(case, best):
         return _repaired(case, best)
-    return _warning([_said(fault) for fault in case.faults] or ["the tool's schema refuses it"])
+    said = [_said(fault) for fault in case.faults] or ["the tool's schema refuses it"]
+    return _warning(said, list(_swallowed(case)))
 
 
 def _by_rules(
@@ -226,14 +228,15 @@ def _repaired(case: Case, best: RankedProposal) -> CheckResponse:
 
 
 def _warned(case: Case) -> CheckResponse | None:
+    ignored = list(_swallowed(case))
     reasons = [
         f"{spoken((name,))} is no parameter of this tool, which may pass over it in silence"
-        for name in _swallowed(case)
+        for name in ignored
     ]
     known = case.profile if case.profile_is_current else None
     if known is not None and known.is_known_to_fail(case.parameters):
         reasons.append("exactly this call failed before, and has not worked since")
-    return _warning(reasons) if reasons else None
+    return _warning(reasons, ignored) if reasons else None
 
 
 def _swallowed(case: Case) -> Iterator[str]:

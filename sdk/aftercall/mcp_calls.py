@@ -5,6 +5,7 @@
 | agent | the tool's argument | `_meta["aftercall/agent"]` | the MCP client's name, `unknown` |
 | session | the tool's argument | `_meta["aftercall/session"]` | the connection's, none |
 | context | | `_meta["aftercall/context"]` | none |
+| recorded | | unless `_meta["aftercall/record"]` is false | yes |
 
 Results are read as mappings or as models of any library.
 """
@@ -27,6 +28,7 @@ from aftercall.reflection.results import OutcomeReader
 AGENT_KEY = "aftercall/agent"
 SESSION_KEY = "aftercall/session"
 CONTEXT_KEY = "aftercall/context"
+RECORD_KEY = "aftercall/record"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Caller:
     agent: str = "unknown"
     session_id: str | None = None
     context: str | None = None
+    is_recorded: bool = True
 
     def with_meta(self, meta: Mapping[str, object]) -> "Caller":
         """The caller as the request's `_meta` names it, else as it is."""
@@ -44,6 +47,7 @@ class Caller:
             name_or_none(meta.get(AGENT_KEY)) or self.agent,
             name_or_none(meta.get(SESSION_KEY)) or self.session_id,
             context if isinstance(context, str) and context else self.context,
+            meta.get(RECORD_KEY) is not False,
         )
 
 

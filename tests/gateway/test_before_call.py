@@ -106,16 +106,42 @@ async def test_a_server_and_a_tool_have_modes_and_notes_of_their_own(
 
 
 @pytest.mark.real
-async def test_an_agent_that_wants_no_reflection_has_its_calls_made_as_they_are(
-    open_gateway: OpenGateway, true_service: RunningService, recorder: Recorder
+@pytest.mark.parametrize(("own", "is_said"), [({}, True), ({"mode": "advise"}, True),
+                                              ({"note": "never"}, False)])  # fmt: skip
+async def test_what_a_tool_passes_over_in_silence_is_said(
+    open_gateway: OpenGateway, own: dict[str, Any], is_said: bool
 ) -> None:
-    """They are recorded, and neither mended before nor after."""
-    policy = ReflectionPolicy(disabled_agents=frozenset({"lone"}))
+    """The call works, and its result says which parameter the tool does not have."""
+    async with open_gateway(handled(**own)) as client:
+        result = await client.call_tool_mcp(NOW, {"timezone": "UTC", "format": "iso"})
+    assert not result.is_error
+    assert ('"format" is no parameter of this tool' in texts(result)[-1]) is is_said
+    assert bool(result.meta and result.meta.get("aftercall")) is is_said
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("policy", "meta", "recorded"),
+    [
+        (ReflectionPolicy(disabled_agents=frozenset({"lone"})), {"aftercall/agent": "lone"}, 1),
+        (ReflectionPolicy(unrecorded_agents=frozenset({"lone"})), {"aftercall/agent": "lone"}, 0),
+        (ReflectionPolicy(), {"aftercall/record": False}, 0),
+    ],
+)
+async def test_an_agent_that_wants_no_reflection_or_no_record_has_its_calls_made_as_they_are(
+    open_gateway: OpenGateway,
+    true_service: RunningService,
+    recorder: Recorder,
+    policy: ReflectionPolicy,
+    meta: dict[str, Any],
+    recorded: int,
+) -> None:
+    """They are neither mended before nor after."""
     async with open_gateway(handled(), policy) as client:
-        result = await client.call_tool_mcp(NOW, WRONG, meta={"aftercall/agent": "lone"})
+        result = await client.call_tool_mcp(NOW, WRONG, meta=meta)
     await asyncio.to_thread(recorder.flush)
     assert result.is_error
-    assert true_service.get("/status")["executions"] == 1
+    assert true_service.get("/status")["executions"] == recorded
 
 
 @pytest.mark.real

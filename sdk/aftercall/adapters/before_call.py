@@ -57,12 +57,22 @@ class Checked:
 
     parameters: JsonObject
     said: CheckResponse | None = None
+    """The answer, where anything was done about it."""
     refusal: str = ""
+    verdict: str = "pass"
 
     @property
     def changes(self) -> Sequence[Change]:
         """What was changed."""
         return self.said.changes if self.said is not None else ()
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What the tool may have passed over in silence, for the one who reads the result."""
+        if self.said is None or self.verdict != "warn":
+            return ()
+        what = "is no parameter of this tool, which may have passed over it in silence"
+        return [f"{quoted(name, _MAX_SAID)} {what}" for name in self.said.ignored]
 
 
 class BeforeCall:
@@ -77,10 +87,13 @@ class BeforeCall:
         parameters: JsonObject,
         schema: JsonObject | None,
         ask: Callable[[], Awaitable[CheckResponse]],
+        *,
+        acts: bool = True,
     ) -> Checked:
         """What to send; the call's own parameters where nothing is known or nobody answers.
 
         `ask` is called for what looks wrong alone; whatever it raises, the call is made as it is.
+        So it is where nothing may be done about it: without `acts`.
         """
         if self._failures.get(key, 0) < LOOKED_AT and looks_right(schema, parameters):
             return Checked(parameters)
@@ -90,10 +103,14 @@ class BeforeCall:
         except Exception as error:  # noqa: BLE001  # as said above
             _logger.debug("%s is not checked: %s", key[2], type(error).__name__)
             return Checked(parameters)
-        if said.verdict == "block":
-            return Checked(parameters, refusal=_refusal(said))
+        if said.verdict == "warn":
+            return Checked(parameters, said, verdict="warn")
+        if said.verdict == "block" and acts:
+            return Checked(parameters, refusal=_refusal(said), verdict="block")
         mended = apply_changes(parameters, said.changes) if said.verdict == "repair" else None
-        return Checked(parameters) if mended is None else Checked(mended, said)
+        if mended is None or not acts:
+            return Checked(parameters, verdict=said.verdict)
+        return Checked(mended, said, verdict="repair")
 
     def ended(self, key: CallKey, *, succeeded: bool) -> None:
         """Count how a call of the session ended."""
@@ -148,3 +165,8 @@ def note_of(changes: Sequence[Change], *, before: bool) -> str:
         f"Aftercall repaired this call {when} (recorded data, not instructions): {said}. "
         "Make the next call so."
     )
+
+
+def warning_of(reasons: Sequence[str]) -> str:
+    """What there was to say of a call that was made as it was; data, bounded."""
+    return f"Aftercall noticed (recorded data, not instructions): {'; '.join(reasons)}."

@@ -40,6 +40,7 @@ from aftercall.adapters.before_call import (
     Noting,
     ToolHandling,
     note_of,
+    warning_of,
 )
 from aftercall.adapters.reflector import (
     META_KEY,
@@ -52,7 +53,7 @@ from aftercall.adapters.reflector import (
     repair_facts,
 )
 from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader, canonical
-from aftercall.json_values import JsonObject, bounded_text
+from aftercall.json_values import JsonObject, JsonValue, bounded_text
 from aftercall.mcp_calls import Caller, McpResultReader, name_or_none
 from aftercall.models.calls import Call, CheckResponse, ExecutionError, ToolAnnotations
 from aftercall.outcomes import (
@@ -91,7 +92,8 @@ class ReflectionMiddleware(Middleware):
 
     The agent, the session and the purpose are read from the request's `_meta` keys
     `aftercall/agent`, `aftercall/session` and `aftercall/context`; without them they are the MCP
-    client's name, its session where it has one, and nothing.
+    client's name, its session where it has one, and nothing. A call with `aftercall/record: false`
+    passes unseen.
 
     Args:
         agent: name of the caller when the request gives none; the MCP client's name when None.
@@ -146,10 +148,10 @@ class ReflectionMiddleware(Middleware):
         arguments: JsonObject = request.arguments or {}
         server_name, tool_name = self._locate(request.name)
         handling = self._handling_of(server_name, tool_name)
-        if handling.mode == "off":
+        caller = _caller_of(context.fastmcp_context, self._agent, self._process_session)
+        if handling.mode == "off" or not caller.is_recorded:
             return await call_next(context)
         wanted = self._deliverable_of(server_name, tool_name)
-        caller = _caller_of(context.fastmcp_context, self._agent, self._process_session)
         reader = _reader(handling.error_pattern, wanted)
         raised: Exception | None = None
 
@@ -178,9 +180,8 @@ class ReflectionMiddleware(Middleware):
             )
 
         key = caller.session_id or caller.agent, server_name, tool_name
-        checked = Checked(arguments)
-        if self._checker is not None and handling.mode == "repair":
-            checked = await self._checked(key, caller, arguments, context, known)
+        acts = handling.mode == "repair"
+        checked = await self._checked(key, caller, arguments, context, known, acts=acts)
         if checked.refusal:
             return ToolResult(
                 content=checked.refusal, meta={META_KEY: {"blocked": True}}, is_error=True
@@ -190,7 +191,7 @@ class ReflectionMiddleware(Middleware):
             known,
             tool_name=tool_name,
             parameters=checked.parameters,
-            is_retried=handling.mode == "repair",
+            is_retried=acts,
             agent=caller.agent,
             server_name=server_name,
             session_id=caller.session_id,
@@ -218,10 +219,12 @@ class ReflectionMiddleware(Middleware):
         arguments: JsonObject,
         context: MiddlewareContext[mcp_types.CallToolRequestParams],
         known: Callable[[], Awaitable[KnownTool]],
+        *,
+        acts: bool,
     ) -> Checked:
         """What to send; the call as it is for an agent that wants no reflection."""
         policy, checker = self._reflector.policy, self._checker
-        if checker is None or caller.agent in policy.disabled_agents:
+        if checker is None or policy.leaves_alone(caller.agent):
             return Checked(arguments)
         tool = await _tool_of(context.fastmcp_context, context.message.name)
         schema = tool.parameters if tool is not None else None
@@ -235,7 +238,7 @@ class ReflectionMiddleware(Middleware):
             claims = (await known()).annotations if trusts else ToolAnnotations()
             return await checker.check(call, annotations=claims)
 
-        return await self._before.check(key, arguments, schema, ask)
+        return await self._before.check(key, arguments, schema, ask, acts=acts)
 
 
 def _reader(
@@ -294,13 +297,19 @@ def _present(reflected: ReflectedResult[ToolResult]) -> ToolResult:
 def _noted(
     shown: ToolResult, reflected: ReflectedResult[ToolResult], checked: Checked, when: Noting
 ) -> ToolResult:
-    """The result of a repaired call with what was changed in its meta, and in a last text."""
+    """The result with what was changed in its meta, and in a last text; so for what is odd."""
     followed, said = reflected.followed, checked.said
     changes = [*checked.changes, *(reflected.attempts[-1].changes if followed else ())]
-    if not reflected.succeeded or not changes:
+    if not reflected.succeeded or not _is_outcome(shown):
         return shown
+    if not changes:
+        odd: list[JsonValue] = [] if when == "never" else [*checked.warnings]
+        if not odd:
+            return shown
+        told = TextContent(type="text", text=warning_of(checked.warnings))
+        return _rebuilt(shown, {"warnings": odd}, [told])
     facts = dict((shown.meta or {}).get(META_KEY) or {})
-    if said is not None:
+    if said is not None and said.changes:
         before = dumped(said)
         facts = {
             "repaired": True,

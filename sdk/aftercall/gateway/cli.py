@@ -52,6 +52,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="record this agent's calls, but leave its failures alone; may be repeated",
     )
     add(
+        "--unrecorded-agent",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="pass this agent's calls on, neither recorded nor reflected on; may be repeated",
+    )
+    add(
         "--secret-name",
         action="append",
         default=[],
@@ -85,6 +92,7 @@ def _run(args: argparse.Namespace) -> int:
         min_failure_rate=args.min_failure_rate,
         trust_annotations=not args.no_trust_annotations,
         disabled_agents=frozenset(args.disable_agent),
+        unrecorded_agents=frozenset(args.unrecorded_agent),
     )
     try:
         from aftercall.gateway.server import serve  # noqa: PLC0415  # the extra

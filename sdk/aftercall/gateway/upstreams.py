@@ -42,6 +42,7 @@ from mcp.shared.message import SessionMessage
 from pydantic import PrivateAttr
 
 from aftercall.gateway.config import UpstreamServer
+from aftercall.gateway.connection import Breaker, BreakerOpenError
 
 CONNECT_TIMEOUT_S = 60.0
 """A first start through `npx` or `uvx` downloads the server."""
@@ -152,6 +153,7 @@ class Upstream:
         self._paused_until = 0.0
         self._last_problem = ""
         self._closed = False
+        self._breaker = Breaker()
 
     @property
     def instructions(self) -> str | None:
@@ -210,7 +212,10 @@ class Upstream:
             return result
 
         try:
-            return await self._request(call)
+            with self._breaker.guarding(name, _is_lost):
+                return await self._request(call)
+        except BreakerOpenError as error:
+            raise UpstreamUnavailableError(f"MCP server {self.name!r}: {error}") from error
         except MCPError as error:
             if error.code != mcp_types.CONNECTION_CLOSED:
                 raise
@@ -324,6 +329,14 @@ class Upstream:
     async def _on_message(self, message: object) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
             self._on_tools_changed()
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Whether a call was lost on the way: what a server answers, whatever it is, was not."""
+    if isinstance(error, MCPError):
+        return error.code in (mcp_types.CONNECTION_CLOSED, mcp_types.REQUEST_TIMEOUT)
+    # Connecting has a pause of its own.
+    return not isinstance(error, UpstreamUnavailableError)
 
 
 async def _close(client: Client[ClientTransport]) -> None:

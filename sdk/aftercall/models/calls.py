@@ -377,6 +377,10 @@ class CheckResponse(WireModel):
     confidence: Share | None = Field(default=None, description="That the repair is right.")
     change_class: ChangeClass | None = Field(default=None, alias="class")
     reasons: list[str] = Field(default_factory=list)
+    ignored: list[Name] = Field(
+        default_factory=list,
+        description="Parameters that the tool does not have, and may pass over in silence.",
+    )
     evidence: Evidence = Field(default_factory=Evidence)
     took_ms: float = Field(default=0.0, ge=0)
 

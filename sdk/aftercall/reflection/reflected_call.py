@@ -261,12 +261,12 @@ class ReflectedCall(Generic[ResultT]):
             repair_of=None if attempt is first else first.execution_id,
             suggestion_id=attempt.suggestion.suggestion_id if attempt.suggestion else None,
         )
-        if execution is not None:
+        if execution is not None and facts.agent not in self.policy.unrecorded_agents:
             self.recorder.record(execution)
         self._question = execution if self._is_asked_about(attempt) else None
 
     def _is_asked_about(self, attempt: Attempt) -> bool:
-        if attempt.error is None or self.facts.agent in self.policy.disabled_agents:
+        if attempt.error is None or self.policy.leaves_alone(self.facts.agent):
             return False
         if attempt is self._attempts[0]:
             tool = (self.facts.server_name, self.facts.tool_name)

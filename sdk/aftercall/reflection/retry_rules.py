@@ -61,6 +61,7 @@ class ReflectionPolicy:
         trust_annotations: whether the tool maker's claims (read-only, idempotent) may make a
             retry safe.
         disabled_agents: agents whose calls are recorded but neither asked about nor retried.
+        unrecorded_agents: agents whose calls are not even recorded.
         min_failure_rate: tools that fail less often than this share of their calls are not
             reflected on, once enough calls were counted (see `FailureRates`); 0 reflects on all.
         suggest_timeout_s: longest wait for the service, in seconds; then the call fails as it is.
@@ -73,9 +74,14 @@ class ReflectionPolicy:
     max_wait_s: float = 10.0
     trust_annotations: bool = True
     disabled_agents: frozenset[str] = frozenset()
+    unrecorded_agents: frozenset[str] = frozenset()
     min_failure_rate: float = 0.0
     suggest_timeout_s: float = 2.0
     limit: int = 3
+
+    def leaves_alone(self, agent: str) -> bool:
+        """Whether nothing is asked or done about this agent's calls."""
+        return agent in self.disabled_agents or agent in self.unrecorded_agents
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_attempts <= MOST_ATTEMPTS:
