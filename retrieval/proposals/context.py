@@ -28,6 +28,7 @@ _TOO_LONG = 2
 _OWN_WORDS = frozenset(WORDS["of_names"])
 _SMALL_WORDS = frozenset(WORDS["small"])
 _NEVER_FILLED = frozenset(WORDS["never_of_context"])
+_CHOICES = frozenset(WORDS["of_choices"])
 
 
 def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -142,6 +143,8 @@ def _grade(case: Case, name: str, stated: Stated, *, taken: bool) -> int:
     if taken or (formats and not in_form and not beside):
         return -1
     marked = stated.form not in ("word", "name", "number")
+    if not (beside or in_form or marked) and not _CHOICES.isdisjoint(words_of(name)[-1:]):
+        return -1
     if stated.form == "word" and (
         stated.text.lower() in _SMALL_WORDS or not _next_to(own, stated.before[-1:])
     ):

@@ -108,6 +108,10 @@ def absolute_path_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
     sent = case.parameters.get(name) if name is not None and len(fault.path) == 1 else None
     if name is None or not isinstance(sent, str) or not _RELATIVE.fullmatch(sent):
         return
+    view = case.parameter(name)
+    described = view is not None and not view.described_by.isdisjoint(_SAY_PATH)
+    if _OF_PATHS.isdisjoint(words_of(name)) and not described:
+        return
     if fault.kind not in ("not_found", "bad_format", "invalid", "not_allowed"):
         return
     used = {
@@ -128,8 +132,9 @@ def absolute_path_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
         yield Option((edit,), reason, _IN_FOLDER, ("session",), covers=frozenset({index}))
 
 
-_OF_PATHS = frozenset(("path", "paths", "file", "filename", "dir", "directory", "folder", "source",
-                       "destination", "root"))  # fmt: skip
+_SAY_PATH = frozenset(("path", "directory", "folder"))
+_OF_PATHS = frozenset(("path", "paths", "file", "files", "filename", "filepath", "dir", "directory",
+                       "folder", "source", "destination", "root"))  # fmt: skip
 
 
 def _chosen(values: list[JsonValue], sent: JsonValue) -> JsonValue:

@@ -20,6 +20,8 @@ _EPILOG = (
     "docs/demo-history.md tells what is in the history."
 )
 
+_PICTURED = 110
+"""Columns of the picture."""
 _FOR_HISTORY = ("days", "calls", "seed", "url", "yes", "exit")
 """Options that say nothing without --history."""
 
@@ -28,6 +30,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="leave the demo's data and logs in DIR"
+    )
+    parser.add_argument(
+        "--svg", type=Path, metavar="FILE", help="also draw the output as a picture"
     )
     group = parser.add_argument_group("a made-up history")
     group.add_argument(
@@ -71,7 +76,10 @@ def _run(args: argparse.Namespace) -> int:
         from service.demo.stage import StageError
 
         try:
-            return _play(args, Console())
+            console = Console(
+                highlight=False, record=bool(args.svg), width=_PICTURED if args.svg else None
+            )
+            return _play(args, console)
         except StageError as error:
             say(str(error))
     except ImportError as error:
@@ -87,6 +95,8 @@ def _play(args: argparse.Namespace, console: "Console") -> int:
         from service.demo.scenario import run_demo
 
         asyncio.run(run_demo(console, keep=args.keep))
+        if args.svg:
+            console.save_svg(str(args.svg), title="aftercall demo")
         return 0
     from service.demo.history import HistoryOptions, run_history
 
@@ -103,6 +113,8 @@ def _misused(args: argparse.Namespace) -> str | None:
     given = [name for name in _FOR_HISTORY if getattr(args, name) is not None]
     if not args.history and given:
         return f"--{given[0]} is for a made-up history; add --history"
+    if args.history and args.svg:
+        return "--svg is for the demo without --history; leave out one of them"
     if args.url is None and args.yes:
         return "--yes is for a running service; name it with --url"
     if args.url is not None and args.keep is not None:

@@ -18,15 +18,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 from mcp_types import TextContent
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.markup import escape
-from rich.table import Column, Table
+from rich.table import Table
 
 from aftercall import (
     AsyncClient,
@@ -131,7 +132,7 @@ class Scene:
             raise StageError("the service did not learn from the last call in time")
 
 
-async def play_scene(console: Console, scene: Scene) -> list[SceneCall]:
+async def play_scene(scene: Scene) -> list[SceneCall]:
     """A tool of a namespace degrades, recovers, and is chosen again."""
     played: list[SceneCall] = []
     stage = scene.stage
@@ -170,7 +171,6 @@ async def play_scene(console: Console, scene: Scene) -> list[SceneCall]:
                 SceneCall(phase, "eve" if by_name else "dee", called, succeeded,
                           best.tool.tool_id, own.score, own.factors)
             )  # fmt: skip
-            console.print(f"  {played[-1].agent}  {called}  {_mark(played[-1])}")
             return played[-1]
 
         # The script is new; git's tool is registered by the gateway and joins the namespace.
@@ -209,7 +209,7 @@ def _export(stage: DemoStage, *, whole: bool) -> None:
     file.write_text(text if whole else text[: len(text) // 2], encoding="utf-8")
 
 
-async def play_boundaries(console: Console, scene: Scene) -> BoundaryScene:
+async def play_boundaries(scene: Scene) -> BoundaryScene:
     """A tool that is asked to do two jobs, and one whose answers are empty."""
     calls: list[BoundaryCall] = []
     for name, (description, properties) in _SITE_TOOLS.items():
@@ -236,7 +236,6 @@ async def play_boundaries(console: Console, scene: Scene) -> BoundaryScene:
             if first and first.split:
                 lane = f"{first.action}: {', then '.join(first.split)}"
         calls.append(BoundaryCall(tool, " ".join(asked), said, lane))
-        console.print(f"  fay  {tool}  {_said(calls[-1])}")
 
     for _ in range(3):
         await call(READER, "cinema.html", "page")
@@ -277,70 +276,72 @@ async def _list_films(parameters: JsonObject) -> JsonValue:
 
 
 def show_scene(console: Console, played: Sequence[SceneCall]) -> None:
-    """Who was called and how it went; the factors and the score are the script's."""
-    figures = ("base", "quality", "demotion", "score")
-    table = Table(
-        "the script's list", "caller", Column("called", no_wrap=True), "ended",
-        *(Column(each, justify="right", no_wrap=True) for each in figures),
-        Column("fittest", no_wrap=True),
-        title=f"The fittest of the namespace {NAMESPACE}", expand=True,
-    )  # fmt: skip
-    for each in played:
-        factors = each.factors
-        numbers = (factors.base, factors.quality, factors.failure_demotion, each.score)
+    """Who was called and how it went, like calls in one line; the score is the script's."""
+    table = _table("caller", "called", "ended", ("the script's score", "right"), "fittest then",
+                   title=f'The fittest tool for "{SCENARIO}"')  # fmt: skip
+    for (agent, called, succeeded), run in groupby(
+        played, key=lambda each: (each.agent, each.called, each.succeeded)
+    ):
+        calls = list(run)
+        scores = dict.fromkeys(f"{each.score:.2f}" for each in (calls[0], calls[-1]))
+        ended = "[green]ok[/]" if succeeded else "[red]failed[/]"
         table.add_row(
-            each.phase, each.agent, escape(each.called), _mark(each),
-            *(f"{number:.2f}" for number in numbers), escape(each.chosen),
-        )  # fmt: skip
+            agent, _times(escape(called), calls), ended, " to ".join(scores), calls[-1].chosen
+        )
     console.print(table)
     failed = sum(not each.succeeded for each in played)
     mended = sum(each.agent == "eve" for each in played)
-    console.print(
-        f'  For "{SCENARIO}" the script lost its place after {failed} '
-        f"{'failure' if failed == 1 else 'failures'} and had it back after {mended} "
-        f"{'success' if mended == 1 else 'successes'}, without anybody changing a caller."
-    )
+    console.print(f"  The script lost its place after {failed} and had it back after {mended}"
+                  " calls by somebody else that worked; nobody changed a caller.")  # fmt: skip
 
 
 def show_boundaries(console: Console, scene: BoundaryScene) -> None:
-    """What the tools said of themselves, and what a tool builder and the next agent are told."""
-    table = Table(
-        Column("tool", no_wrap=True), "asked for", "it said", "what became of it",
-        title="What tools say of themselves", expand=True,
-    )  # fmt: skip
-    for each in scene.calls:
-        table.add_row(escape(each.tool), escape(each.asked), _said(each), escape(each.lane))
+    """What the tools said of themselves, like calls in one line, and what a builder is told."""
+    table = _table("tool", "asked for", "it said", "what became of it",
+                   title="What tools say of themselves")  # fmt: skip
+    for (tool, asked, said, lane), run in groupby(
+        scene.calls, key=lambda each: (each.tool, each.asked, each.said, each.lane)
+    ):
+        color = "green" if said == "success" else "yellow"
+        table.add_row(
+            _times(escape(tool), list(run)), escape(asked), f"[{color}]{escape(said)}[/]",
+            escape(lane),
+        )  # fmt: skip
     console.print(table)
-    console.print("  What a tool builder is recommended:")
     for advice in scene.recommendations:
-        console.print(f"  - {escape(advice.message)}")
-    console.print("  What the next agent is told, in a prompt:")
-    console.print(scene.known_tools, markup=False, highlight=False)
+        console.print(f"  To the tool's builder: {escape(advice.message)}")
 
 
-def _mark(each: SceneCall) -> str:
-    return "[green]ok[/]" if each.succeeded else "[red]failed[/]"
+_LEFT: JustifyMethod = "left"
 
 
-def _said(each: BoundaryCall) -> str:
-    return f"[{'green' if each.said == 'success' else 'yellow'}]{escape(each.said)}[/]"
+def _table(*columns: str | tuple[str, JustifyMethod], title: str) -> Table:
+    """A table of one line a row, cut where the terminal ends."""
+    made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=True)
+    for each in columns:
+        name, justify = each if isinstance(each, tuple) else (each, _LEFT)
+        made.add_column(name, justify=justify, no_wrap=True, header_style="dim")
+    return made
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}\u2026"
+
+
+def _times(word: str, run: Sequence[object]) -> str:
+    return word if len(run) == 1 else f"{word} x {len(run)}"
 
 
 Ending = Literal["fine", "repaired", "by itself", "failed"]
 """Right at once; mended by Aftercall; mended by the agent after reading the error; not mended."""
 _SHOWN: dict[Ending, str] = {
     "fine": "[green]ok[/]", "repaired": "[bold green]repaired[/]",
-    "by itself": "[yellow]by itself[/]", "failed": "[red]failed[/]",
+    "by itself": "[yellow]by the agent[/]", "failed": "[red]failed[/]",
 }  # fmt: skip
 _NEXT = """
 Nothing above was canned: errors came from the tools, corrections from /suggest.
-Next:
-  [bold]make serve[/]
-      run the service and keep what it learns
-  [bold].venv/bin/aftercall gateway --config mcp.json[/]
-      put it in front of your own MCP servers
-  README.md, "Use it from Python"
-      the SDK in ten lines"""
+Next: [bold]make serve[/] runs the service and keeps what it learns;
+[bold].venv/bin/aftercall gateway --config mcp.json[/] puts it in front of your own MCP servers."""
 
 
 class ScriptedCall(DemoTable):
@@ -409,21 +410,28 @@ async def run_demo(console: Console, *, keep: Path | None = None) -> Played:
     started = time.monotonic()
     calls: list[PlayedCall] = []
     with stage_folder(keep) as folder, console.status("getting ready") as status:
-        async with open_stage(folder, lambda words: status.update(f"{words} ...")) as stage:
+
+        def say(words: str) -> None:
+            """In the line that moves, or a line of its own where none can."""
+            status.update(f"{words} ...")
+            if not console.is_terminal:
+                console.print(f"[dim]{words} ...[/]")
+
+        async with open_stage(folder, say) as stage:
             async with AsyncClient(stage.service_url) as client:
                 for session in _sessions(str(stage.repository)):
-                    status.update(f"{session.agent}: {session.purpose} ...")
-                    calls += await _play(console, session, stage.gateway_url)
+                    say(f"{session.agent}: {session.purpose}")
+                    calls += await _play(session, stage.gateway_url)
                     # The next session builds on all attempts so far.
                     tried = sum(each.attempts for each in calls)
                     await learned(client, _LEARNED_S, tried)
                 with Recorder(base_url=stage.service_url, spool_dir=None) as recorder:
                     scene = Scene(stage, client, recorder)
-                    status.update("dee: what changed lately? ...")
-                    changes = await play_scene(console, scene)
-                    status.update("fay: which films are on tonight? ...")
-                    boundaries = await play_boundaries(console, scene)
-            status.update("stopping ...")
+                    say("dee: what changed lately?")
+                    changes = await play_scene(scene)
+                    say("fay: which films are on tonight?")
+                    boundaries = await play_boundaries(scene)
+            say("stopping")
     show_calls(console, calls)
     show_summary(console, calls)
     show_scene(console, changes)
@@ -441,14 +449,9 @@ def _sessions(repository: str) -> list[ScriptedSession]:
     return [ScriptedSession.model_validate(each) for each in filled]
 
 
-async def _play(console: Console, session: ScriptedSession, gateway: str) -> list[PlayedCall]:
-    played = []
+async def _play(session: ScriptedSession, gateway: str) -> list[PlayedCall]:
     async with Client(gateway) as client:
-        for call in session.calls:
-            each = await _play_call(client, session, call)
-            console.print(f"  {session.name}  {call.tool}  {_SHOWN[each.ending]}")
-            played.append(each)
-    return played
+        return [await _play_call(client, session, call) for call in session.calls]
 
 
 async def _play_call(
@@ -484,41 +487,27 @@ def _operations(found: dict[str, Any]) -> list[Operation]:
 
 
 def show_calls(console: Console, played: Sequence[PlayedCall]) -> None:
-    """Each call with its error, the suggestion and how the retry ended."""
-    table = Table(
-        Column("call", ratio=3), Column("the tool's own error", ratio=4),
-        Column("suggestion, confidence, evidence", ratio=5), Column("ended", no_wrap=True),
-        title="What the agents did", show_lines=True, expand=True,
-    )  # fmt: skip
+    """Each call that was not right at once: the error, the suggestion and how it ended."""
+    table = _table("agent", "call", "the tool's own error", "suggestion", "sure", "ended",
+                   title="Calls that were not right at once")  # fmt: skip
+    wide = max(12, (console.width - 53) // 2)
     for each in played:
-        mistake = f"\n[dim]{each.call.mistake}[/]" if each.call.mistake else ""
-        table.add_row(
-            f"[bold]{each.session.name}[/] {escape(each.call.tool.split('_', 1)[1])}{mistake}",
-            escape(_essence(each.error)),
-            _suggestion(each),
-            _SHOWN[each.ending] + ("" if each.as_meant else "\n[red]not as meant[/]"),
-        )
+        if each.ending != "fine":
+            sure = f"{each.best['confidence']:.2f}" if each.best else ""
+            table.add_row(
+                each.session.agent, escape(each.call.tool.split("_", 1)[1]),
+                *(escape(_cut(text, wide)) for text in (_essence(each.error), _suggestion(each))),
+                sure, _SHOWN[each.ending] + ("" if each.as_meant else " [red]not as meant[/]"),
+            )  # fmt: skip
     console.print(table)
 
 
 def _suggestion(each: PlayedCall) -> str:
-    if each.error is None:
-        return ""
     parts = []
     for change in each.best.get("changes", []):
         name = change["path"].removeprefix("/")
         parts.append(f"-{name}" if change["op"] == "remove" else f"{name}={change['value']!r}")
-    if not parts:
-        return "[dim]none: nothing known that would be more than a guess[/]"
-    evidence = each.best.get("evidence", {})
-    counts = [
-        f"{evidence[many]} {one if evidence[many] == 1 else many}"
-        for one, many in (("repair", "repairs"), ("success", "successes"))
-        if evidence.get(many)
-    ]
-    rests = ", ".join([*evidence.get("sources", []), *counts])
-    words = f"{escape(', '.join(parts))}\n[bold]{each.best['confidence']:.2f}[/]"
-    return f"{words} [dim]from {escape(rests)}[/]" if rests else words
+    return ", ".join(sorted(parts, key=lambda part: part[0] == "-"))
 
 
 def _essence(error: str | None) -> str:
@@ -528,32 +517,25 @@ def _essence(error: str | None) -> str:
     words = re.sub(r"^Error executing tool \w+: ", "", error)
     words = re.sub(r"^\d+ validation errors? for \w+\n", "", words)
     words = re.sub(r" \[type=[^\n]*|\n\s*For further information[^\n]*", "", words)
-    text = "; ".join(" ".join(part.split()) for part in re.split(r"\n(?=\S)", words))
-    return text if len(text) <= 160 else f"{text[:157]}..."
+    return "; ".join(" ".join(part.split()) for part in re.split(r"\n(?=\S)", words))
 
 
 def show_summary(console: Console, played: Sequence[PlayedCall]) -> None:
-    """Success before and after, over all and per session, and who profited from whom."""
-    numbers = ("calls", "at the first try", "with Aftercall", "as meant")
-    columns = (Column(each, justify="right") for each in numbers)
-    table = Table("session", *columns, title="Calls that succeeded")
-    for name in dict.fromkeys([*(each.session.name for each in played), "all"]):
-        rows = [each for each in played if name in ("all", each.session.name)]
-        fine = [each for each in rows if each.ending == "fine"]
-        after = [each for each in rows if each.ending in ("fine", "repaired")]
-        meant = [each for each in after if each.as_meant]
-        table.add_row(
-            name, str(len(rows)), _share(fine, rows), _share(after, rows), _share(meant, after)
-        )
-    console.print(table)
-    for each in played:
-        if each.ending == "repaired" and each.repairs_known:
-            times = "once" if each.repairs_known == 1 else f"{each.repairs_known} times"
-            console.print(
-                f"  [bold]{each.session.agent}[/] made a mistake that others had mended {times} "
-                f"before ({each.call.mistake}, {escape(each.call.tool)}): it was repaired at once."
-            )
+    """Success before and after, and who profited from whom."""
+    after = [each for each in played if each.ending in ("fine", "repaired")]
+    first = _share(sum(each.ending == "fine" for each in played), len(played))
+    meant = sum(each.as_meant for each in after)
+    console.print(
+        f"  {len(played)} calls: [bold]{first}[/] right at the first try, "
+        f"[bold]{_share(len(after), len(played))}[/] with Aftercall; "
+        f"{meant} of these {len(after)} did what their agent meant."
+    )
+    for agent, run in groupby(played, key=lambda each: each.session.agent):
+        learned = [each for each in run if each.ending == "repaired" and each.repairs_known]
+        if learned:
+            mistakes = ", ".join(str(each.call.mistake) for each in learned)
+            console.print(f"  {agent} was repaired by what others had found out: {mistakes}.")
 
 
-def _share(part: Sequence[PlayedCall], whole: Sequence[PlayedCall]) -> str:
-    return f"{len(part)} ({len(part) / max(1, len(whole)):.0%})"
+def _share(part: int, whole: int) -> str:
+    return f"{part} ({part / max(1, whole):.0%})"

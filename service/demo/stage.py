@@ -19,7 +19,7 @@ from aftercall.errors import AftercallError
 from service.environment import PREFIX, QUORUM_VARIABLE
 
 _READY_S = 120.0
-"""The first start exports the model; later ones take about two seconds."""
+"""A start takes about two seconds."""
 _STOP_S = 10.0
 _KEPT = f"{PREFIX}EMBEDDING_"
 
@@ -92,7 +92,7 @@ async def hosted(folder: Path) -> AsyncIterator[Hosted]:
 async def open_stage(folder: Path, say: Callable[[str], None]) -> AsyncIterator[DemoStage]:
     """Start service and gateway; both are stopped at the end, whatever happened."""
     repository = make_repository(folder / "repository")
-    say("starting the service (the first time, the model is exported once: about 15 s)")
+    say("starting the service")
     async with hosted(folder) as service:
         say("starting the gateway with mcp-server-time and mcp-server-git behind it")
         servers = {

@@ -91,6 +91,15 @@ def test_a_relative_path_is_taken_from_the_folder_that_the_session_used(
     assert found == (meant and {"path": meant})
 
 
+def test_what_is_no_path_is_not_put_into_a_folder() -> None:
+    """A branch that is not there is no file of the repository."""
+    message = "Ref 'feature/logn' did not resolve to an object"
+    calls = [session_call("git_log", {"repo_path": "/srv/repo"}, {})]
+    call = {"repo_path": "/srv/repo", "revision": "feature/logn"}
+    case = make_case(call, message, schema=object_schema(repo_path="string", revision="string"))
+    assert best(replace(case, session=lambda: calls), message) is None
+
+
 def test_a_refused_value_is_not_what_the_session_sent_before() -> None:
     """Who asks for another file does not mean the last one again, however often it did."""
     links, name = Links(), "file"
@@ -132,3 +141,14 @@ def test_words_of_the_context_are_no_query_hash_or_address(name: str) -> None:
     case = make_case({"title": "x"}, message, schema=object_schema(title="string", **{name: TEXT}))
     context = f"Publish it, with the {name} 'Publish'"
     assert best(replace(case, context=context), message) is None
+
+
+def test_a_name_in_the_context_is_no_choice_of_a_tool() -> None:
+    """A kind or a mode is the tool's own word, unless the context says which it is."""
+    message = "branch_type Field required"
+    case = make_case({"repo": "a"}, message, schema=object_schema(repo="string", branch_type=TEXT))
+    for context, meant in (
+        ("the notes for the Tokyo team", None), ("the branch type 'local'", "local"),
+    ):  # fmt: skip
+        found = best(replace(case, context=context), message)
+        assert found == (meant and {"repo": "a", "branch_type": meant})

@@ -133,6 +133,21 @@ def test_our_errors_are_one_line_on_standard_error(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [(["gret"], "greet"), (["greet", "--who", "ann", "--whom", "ann"], "--who"), (["xyz"], None)],
+)
+def test_a_slip_is_told_what_was_meant(
+    words: Sequence[str], meant: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A command, or an option of the command."""
+    with pytest.raises(SystemExit):
+        cli.main(words)
+    shown = capsys.readouterr().err
+    assert shown.endswith(f"Did you mean {meant}?\n") if meant else "Did you mean" not in shown
+
+
+@pytest.mark.usefixtures("installed")
 def test_only_the_command_that_is_meant_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow or broken neighbour does not touch a command that works."""
     loaded: list[str] = []

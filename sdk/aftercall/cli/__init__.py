@@ -6,10 +6,13 @@ A command is an object of the form of `Command`, named in the entry point group
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points, version
+from typing import NoReturn
 
 from aftercall.errors import AftercallError
 
@@ -92,17 +95,34 @@ class _OneLineEach(argparse.HelpFormatter):
         super().__init__(prog, max_help_position=14, width=100)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says which command or option may have been meant."""
+
+    known: list[str]
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with 2, after the usage and what is wrong."""
+        words = re.findall(r"(?:choice: '|arguments: )([^\s']+)", message)
+        near = [each for word in words for each in get_close_matches(word, self.known, 1)]
+        super().error(f"{message}\nDid you mean {near[0]}?" if near else message)
+
+
 def _parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="aftercall",
         description="Aftercall: every tool call teaches the next one.",
         epilog="`aftercall COMMAND --help` shows the options of a command.",
         formatter_class=_OneLineEach,
     )
     parser.add_argument("--version", action="version", version=f"aftercall {version('aftercall')}")
-    added = parser.add_subparsers(metavar="COMMAND", dest="command", title="commands")
+    added = parser.add_subparsers(
+        metavar="COMMAND", dest="command", title="commands", parser_class=argparse.ArgumentParser
+    )
+    parser.known = [*commands]
     for name, command in commands.items():
         # argparse reads "%" as the start of a format.
         text = command.help.replace("%", "%%")
-        command.add_arguments(added.add_parser(name, help=text, description=text))
+        part = added.add_parser(name, help=text, description=text)
+        command.add_arguments(part)
+        parser.known += part._option_string_actions  # noqa: SLF001 - argparse has no other way
     return parser
