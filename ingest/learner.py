@@ -186,9 +186,16 @@ def learn_repair(
 
 
 def learn_removal(knowledge: ToolKnowledge, removal: RuleRemoval) -> None:
-    """Forget a repair that was struck out, with the examples that taught it, in place."""
+    """Forget a repair that was struck out, with the examples that taught it, in place.
+
+    One that is switched off is kept, and not told until it is switched on.
+    """
     known = knowledge.signature(removal.signature)
     if known is None:
+        return
+    if removal.change != "remove":
+        known.off = [each for each in known.off if each != removal.edit_key]
+        known.off += [removal.edit_key] if removal.change == "off" else []
         return
     known.rules.pop(removal.edit_key, None)
     gone = {

@@ -6,7 +6,7 @@ call when it came, an outcome what its suggestion was.
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Literal, TypeVar
 from uuid import uuid4
 
 from aftercall.json_values import JsonObject
@@ -394,13 +394,17 @@ def review_command(review: StoredRecommendation, principal: str = OWNER) -> tupl
     return event, StateRow("review", review.recommendation_id, data)
 
 
+RuleChange = Literal["remove", "off", "on"]
+
+
 @dataclass(frozen=True, slots=True)
 class RuleRemoval:
-    """A learned repair was struck out; what is recorded later may teach it anew."""
+    """A learned repair was struck out, and may be taught anew; or it was switched off, or on."""
 
     tool: ToolKey
     signature: str
     edit_key: str
+    change: RuleChange = "remove"
 
 
 def removal_event(removal: RuleRemoval, principal: str = OWNER) -> Event:

@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from mongo.contents import RuleRemoval, removal_event
+from mongo.contents import RuleChange, RuleRemoval, removal_event
 from mongo.protocol import Store
 from mongo.records import ToolKey, decoded
 from retrieval.answer import lesson_of
@@ -32,6 +32,8 @@ class KnownRule:
     principals: frozenset[str]
     """Marks of the keys whose repairs it rests on; empty text for the owner."""
     execution_ids: tuple[str, ...]
+    is_off: bool = False
+    """Whether it is switched off: it is not proposed, and no call is changed by it."""
 
     @property
     def rule_id(self) -> str:
@@ -69,7 +71,8 @@ def _of(tool: ToolKey, known: ToolKnowledge) -> Iterable[KnownRule]:
         for key, (edits, repairs, marks, ids) in found.items():
             removal = RuleRemoval(tool, signature.signature, key)
             by = frozenset(map(principal_of, marks))
-            yield KnownRule(removal, lesson_of(edits), repairs, by, ids)
+            is_off = key in signature.off
+            yield KnownRule(removal, lesson_of(edits), repairs, by, ids, is_off)
 
 
 async def bursts(store: Store, workspace: str) -> AsyncIterator[tuple[ToolKey, int]]:
@@ -88,6 +91,7 @@ async def bursts(store: Store, workspace: str) -> AsyncIterator[tuple[ToolKey, i
         after = rows[-1].key
 
 
-async def remove_rule(store: Store, rule: KnownRule) -> None:
-    """Strike it out; learned by whoever learns next, in every rebuild too."""
-    await store.events.append(rule.removal.tool.workspace, [removal_event(rule.removal)])
+async def remove_rule(store: Store, rule: KnownRule, change: RuleChange = "remove") -> None:
+    """Strike it out, or switch it off or on; known to whoever learns next, in rebuilds too."""
+    event = removal_event(replace(rule.removal, change=change))
+    await store.events.append(rule.removal.tool.workspace, [event])

@@ -275,6 +275,8 @@ class SignatureKnowledge(BaseModel):
     """Sessions in which the same call worked later, though the failure was none of the moment."""
     first_calls: dict[str, FirstCall] = Field(default_factory=dict)
     """What these called in between, by the tool's name."""
+    off: list[str] = Field(default_factory=list)
+    """Keys of the edits that somebody switched off: they are learned of, and not told."""
     _changes: tuple[list[str], list[CommonChange]] = PrivateAttr(([], []))
 
     def changes(self) -> list[CommonChange]:
@@ -286,7 +288,8 @@ class SignatureKnowledge(BaseModel):
 
     def learned(self) -> list[LearnedRepair]:
         """What several mended alike, for everybody's ears."""
-        return common_repairs(self.examples, self.changes())
+        found = common_repairs(self.examples, self.changes())
+        return [each for each in found if not self.off or edit_key(each.edits) not in self.off]
 
     def told_rules(self) -> list[tuple[RepairRule, str | None]]:
         """What is learned and the rules, each edits once, with the share of the sessions."""
@@ -302,7 +305,8 @@ class SignatureKnowledge(BaseModel):
                 remember_mark(rule.sessions, each.session, MAX_NAMES)
                 rule.evidence.repaired(each.agent, each.session)
             learned[edit_key(repair.edits)] = rule, repair.share
-        others = ((rule, None) for key, rule in self.rules.items() if key not in learned)
+        untold = {*learned, *self.off}
+        others = ((rule, None) for key, rule in self.rules.items() if key not in untold)
         return [*learned.values(), *others]
 
     def rule_to_update(self, edits: list[Edit], limit: int = MAX_RULES) -> RepairRule:
@@ -374,6 +378,7 @@ class ToolKnowledge(BaseModel):
         latest = sorted(others, key=lambda each: (each.at, each.execution_id))[-MAX_EXAMPLES:]
         if self._elsewhere is None or self._elsewhere.examples != latest:
             self._elsewhere = SignatureKnowledge(signature="", category="unknown", examples=latest)
+        self._elsewhere.off = [key for each in self.signatures.values() for key in each.off]
         return self._elsewhere
 
     def signature_to_update(self, text: str, category: ErrorCategory) -> SignatureKnowledge:

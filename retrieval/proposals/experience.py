@@ -18,6 +18,7 @@ from retrieval.edits import (
     Replace,
     Respell,
     ValueSources,
+    edit_key,
     touches,
 )
 from retrieval.knowledge.profile import COMMON_SESSIONS, agent_token
@@ -94,6 +95,8 @@ def learned_options(
     )
     said = {index for index, fault in enumerate(case.faults) if not fault.from_schema}
     for repair in repairs:
+        if known.off and edit_key(repair.edits) in known.off:
+            continue
         if exactly and (repair.is_general or not all(isinstance(e, Replace) for e in repair.edits)):
             continue
         if any(_is_overruled(case, edit) for edit in repair.edits) or is_retired(
@@ -158,8 +161,8 @@ def _of_signature(
     case: Case, known: SignatureKnowledge, value_sources: ValueSources, what: str, *, near: bool
 ) -> Iterator[Option]:
     said = {index for index, fault in enumerate(case.faults) if not fault.from_schema}
-    for rule in known.rules.values():
-        if _may_be_offered(case, rule, rule.edits, value_sources):
+    for key, rule in known.rules.items():
+        if key not in known.off and _may_be_offered(case, rule, rule.edits, value_sources):
             option = _option(case, rule, rule.edits, what, _trials(case, rule))
             covers = option.covers if near else option.covers | said
             trials = option.trials.under_old_schema() if near else option.trials

@@ -1,4 +1,4 @@
-"""`aftercall rules`: what was learned, what of it is suspicious, and striking it out."""
+"""`aftercall rules`: what was learned, what is suspicious, switching off and striking out."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 _MAX_SHOWN = 300
+_DONE = {"remove": "struck out", "off": "switched off", "on": "switched on"}
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,9 +22,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     listed.add_argument("--suspicious", action="store_true", help="only what is")
     explain = actions.add_parser("explain", help="what one rests on")
     remove = actions.add_parser("remove", help="strike one out, with what taught it")
-    for action in (explain, remove):
+    off = actions.add_parser("off", help="switch one off: neither proposed nor done by itself")
+    on = actions.add_parser("on", help="switch one on again")
+    for action in (explain, remove, off, on):
         action.add_argument("id", metavar="ID", help="as the list shows it")
-    for action in (listed, explain, remove):
+    for action in (listed, explain, remove, off, on):
         action.add_argument("--workspace", default="default", help="of this one (default)")
         add_common(action)
 
@@ -55,10 +58,10 @@ async def _done(settings: "Settings", args: argparse.Namespace) -> None:
         chosen = next((each for each in found if each.rule_id == args.id), None)
         if chosen is None:
             raise AftercallError(f"there is no rule {args.id!r}; `aftercall rules list` shows them")
-        if args.action == "remove":
-            await remove_rule(store, chosen)
-            await note(settings, args.workspace, "remove rule", chosen.rule_id)
-            say(f"struck out: {one_line(chosen.lesson, _MAX_SHOWN)}")
+        if args.action != "explain":
+            await remove_rule(store, chosen, args.action)
+            await note(settings, args.workspace, f"{args.action} rule", chosen.rule_id)
+            say(f"{_DONE[args.action]}: {one_line(chosen.lesson, _MAX_SHOWN)}")
             return
         print(_line(chosen))
         print(f"    error: {one_line(chosen.removal.signature, _MAX_SHOWN)}")
@@ -71,6 +74,7 @@ async def _done(settings: "Settings", args: argparse.Namespace) -> None:
 def _line(rule: "KnownRule") -> str:
     tool = rule.removal.tool.tool_name or "any tool"
     warning = "  suspicious: one key alone" if rule.is_of_one_key else ""
+    warning += "  (off)" if rule.is_off else ""
     lesson = one_line(rule.lesson, _MAX_SHOWN)
     return f"{rule.rule_id}  {tool}  {rule.repairs} repairs  {lesson}{warning}"
 

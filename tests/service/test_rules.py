@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from aftercall.errors import AftercallError
+from aftercall.models import FailedCall, SuggestRequest
 from mongo.contents import FailureRecord, mark_event
 from mongo.records import ToolKey
 from service.cli.rules import command
@@ -77,3 +78,30 @@ def test_what_one_key_taught_is_shown_and_struck_out(
         told(tmp_path, capsys, "explain", rule)
     asyncio.run(say(5))
     assert any(rule in line for line in told(tmp_path, capsys, "list"))
+
+
+def test_a_repair_that_is_switched_off_is_not_proposed_until_it_is_on_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It stays in the list, marked; what is learned later does not switch it on."""
+
+    async def proposed(first: int) -> list[object]:
+        async with in_process(tmp_path, embedder="hashing") as service:
+            await mend(service, "owner", first)
+            failed = FailedCall(
+                agent="owner", server_name="srv", tool_name="find",
+                parameters={"q": "x", "topK": 50}, error={"message": "Bad request"},
+            )  # fmt: skip
+            found = await service.context.suggester.preview(
+                WORKSPACE, SuggestRequest(execution=failed)
+            )
+            return [each.corrected_parameters for each in found.suggestions]
+
+    mended = {"q": "x", "topK": 10}
+    assert mended in asyncio.run(proposed(1))
+    rule = next(line.split()[0] for line in told(tmp_path, capsys, "list") if "repairs" in line)
+    told(tmp_path, capsys, "off", rule)
+    assert mended not in asyncio.run(proposed(3))
+    assert any(rule in line and "(off)" in line for line in told(tmp_path, capsys, "list"))
+    told(tmp_path, capsys, "on", rule)
+    assert mended in asyncio.run(proposed(5))
