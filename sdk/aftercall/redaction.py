@@ -17,11 +17,18 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from aftercall.files import user_key
-from aftercall.json_values import JsonObject, JsonValue, canonical_json
+from aftercall.json_values import JsonObject, JsonValue, canonical_json, content_hash
 from aftercall.models.base import WireModel
 from aftercall.models.calls import Call, ExecutionError
 from aftercall.models.tools import ToolSpec
-from aftercall.secret_forms import Hints, hints_of, is_harmless_name, mask_secrets, outside_masks
+from aftercall.secret_forms import (
+    NOTHING,
+    Hints,
+    hints_of,
+    is_harmless_name,
+    mask_secrets,
+    outside_masks,
+)
 from aftercall.secret_names import MASKED, NO_SECRETS, Kind, is_secret_value, name_kind, snake_case
 
 _NAMED_SCHEMAS = frozenset(
@@ -45,6 +52,8 @@ _CARDS = 10**11
 _BETWEEN, _MAX_WORDS, _MAX_WORD = "\x1f", 64, 512
 """ASCII's unit separator, which patterns take for a space; words of a list, characters of each."""
 _MAX_NAME = 64
+_HARMLESS_SCHEMAS: set[tuple[str, frozenset[str]]] = set()
+_MAX_SCHEMAS = 4096
 _NAME_FIELDS = frozenset({"name", "key", "header", "variable", "field"})
 ResultT = TypeVar("ResultT")
 
@@ -90,10 +99,13 @@ class Redactor:
         texts = [call.parameters, call.result, call.context, call.result_status]
         if error is not None:
             texts += [error.message, error.code, error.stack, error.details]
-        changes = self._twice(texts, lambda mask: self._masked(call, mask))
+        hints = self._hints(texts)
+        is_plain = hints == NOTHING and call.tool_name not in self.allowlists
+        changes: dict[str, object] = {}
+        if not is_plain or any(map(self._is_looked_at, texts)):
+            changes = self._twice(hints, lambda mask: self._masked(call, mask))
         if call.input_schema is not None:
-            hints = self._hints(call.input_schema)
-            changes["input_schema"] = _Mask(self, hints=hints).schema(call.input_schema)
+            changes["input_schema"] = self._schema(call.input_schema)
         if call.session_id is not None:
             changes["session_id"] = self.session_id(call.session_id)
         return call.model_copy(update=changes)
@@ -117,12 +129,34 @@ class Redactor:
             )
         return changes
 
-    def _twice(self, texts: JsonValue, masked: "Callable[[_Mask], ResultT]") -> "ResultT":
+    def _is_looked_at(self, value: JsonValue) -> bool:
+        """Whether a value whose texts hint at nothing may have to be masked all the same."""
+        if isinstance(value, dict):
+            return "value" in value or any(
+                self.kind(name) or not _is_plain(name) or self._is_looked_at(item)
+                for name, item in value.items()
+            )
+        if isinstance(value, list):
+            return any(map(self._is_looked_at, value))
+        return isinstance(value, int) and value >= _CARDS
+
+    def _twice(self, hints: Hints, masked: "Callable[[_Mask], ResultT]") -> "ResultT":
         """What `masked` makes, with every secret that it found masked in all the other texts."""
-        hints = self._hints(texts)
         mask = _Mask(self, hints=hints)
         result = masked(mask)
         return masked(_Mask(self, mask.echoes(), hints)) if mask.found else result
+
+    def _schema(self, schema: JsonObject) -> JsonObject:
+        """The same schema comes with every call of a tool: a harmless one is known by its hash."""
+        known = content_hash(schema), self.extra_names
+        if known in _HARMLESS_SCHEMAS:
+            return schema
+        masked = _Mask(self, hints=self._hints(schema)).schema(schema)
+        if masked == schema:
+            if len(_HARMLESS_SCHEMAS) >= _MAX_SCHEMAS:
+                _HARMLESS_SCHEMAS.clear()
+            _HARMLESS_SCHEMAS.add(known)
+        return masked
 
     def _hints(self, value: JsonValue) -> Hints:
         return hints_of("\n".join(_texts(value)), self.extra_names)
@@ -152,7 +186,8 @@ class Redactor:
 
     def parameters(self, tool_name: str, parameters: JsonObject) -> JsonObject:
         """The parameters of a call to `tool_name` without secrets."""
-        return self._twice(parameters, lambda mask: mask.parameters(tool_name, parameters))
+        hints = self._hints(parameters)
+        return self._twice(hints, lambda mask: mask.parameters(tool_name, parameters))
 
     def value(self, value: JsonValue) -> JsonValue:
         """Any JSON value without secrets; `value` itself stays as it is."""
@@ -164,7 +199,7 @@ class Redactor:
 
     def session_id(self, session_id: str) -> str:
         """The name of a session as its calls carry it: one in the form of a secret is hashed."""
-        if not self.extra_names and len(session_id) <= _MAX_NAME and is_harmless_name(session_id):
+        if not self.extra_names and _is_plain(session_id):
             return session_id
         return session_id if self.text(session_id) == session_id else self.hashed(session_id)
 
@@ -316,7 +351,7 @@ class _Mask:
         return self.value(value)
 
     def name(self, name: str) -> str:
-        if not self.known and len(name) <= _MAX_NAME and is_harmless_name(name):
+        if not self.known and _is_plain(name):
             return name
         return replace(self, hints=None).text(name)
 
@@ -348,6 +383,10 @@ def _texts(value: JsonValue) -> Iterator[str]:
     elif isinstance(value, list):
         for item in value:
             yield from _texts(item)
+
+
+def _is_plain(name: str) -> bool:
+    return len(name) <= _MAX_NAME and is_harmless_name(name)
 
 
 def is_redacted(value: JsonValue) -> bool:

@@ -6,15 +6,15 @@ pattern is compiled when a text first hints at it.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from importlib.resources import files
 from typing import NamedTuple
 
 from aftercall.secret_names import (
+    COMPOUNDS,
     GLUED,
     IDEOGRAPHS,
-    LASTS,
     LEAST,
     MASKED,
     NAME_TABLE,
@@ -57,14 +57,14 @@ def _forms() -> Iterator[_Form]:
 
 _SHORT_RUN = 15
 _TWO_DIGITS = re.compile(r"\d\d")
-_DIGITS = re.compile(r"\d(?:[ .-]?\d){6,}+")
+_DIGITS = re.compile(r"\d(?:[ .-]?\d){6,}+(?:-?[A-Z])?")
 _CAPITALS = re.compile(r"[A-Z](?:\d{4}|-?\d{6}| \d\d ?\d\d|\d\d[A-Z]\d)")
-_SCHEMES = ("bearer ", "basic ", "ssws ", "ntlm ", "negotiate ", "apikey ", "geniekey ", "bot ")
+_SCHEMES = {"bearer", "basic", "ssws", "ntlm", "negotiate", "apikey", "geniekey", "bot"}
 _AT = re.compile(r":[^\s:@]+@")
 _FORMS = tuple(_forms())
 _GATED = {
     gate: tuple(each for each in _FORMS if each.gate == gate)
-    for gate in ("inside", "at", "words", "schemes", "flags", "digits", "capitals")
+    for gate in ("inside", "at", "words", "schemes", "flags", "digits", "lettered", "capitals")
 }
 _compiled = cache(re.compile)
 _STARTS = {
@@ -74,7 +74,7 @@ _STARTS = {
     for hint in form.hints
 }
 _START = re.compile(f"(?<![a-z0-9])(?:{any_of(_STARTS)})")
-_WORD = re.compile("[a-z]{3,}")
+_LETTERS = bytes(code if chr(code).islower() and code < 128 else 32 for code in range(256))
 _FORM_WORDS = {hint for each in _GATED["words"] for hint in each.hints}
 
 
@@ -137,6 +137,19 @@ _SEED = re.compile(
 )
 
 
+def _has_seeds(words: Sequence[str]) -> bool:
+    """Whether so many words of the list stand in a row; looks at each twelfth, and around it."""
+    known, at = _seed_words(), _SEED_LENGTH - 1
+    while at < len(words):
+        before = at
+        while before > at - _SEED_LENGTH and words[before] in known:
+            before -= 1
+        if before == at - _SEED_LENGTH:
+            return True
+        at = before + _SEED_LENGTH
+    return False
+
+
 def _mask_seeds(mask: Callable[[str], str], part: str) -> str:
     def masked(match: re.Match[str]) -> str:
         known, start, out, last = _seed_words(), None, [], 0
@@ -159,7 +172,8 @@ def _mask_seeds(mask: Callable[[str], str], part: str) -> str:
 def _is_named(text: str, lower: str, words: set[str], extra: frozenset[str]) -> bool:
     if not ROOTS.isdisjoint(words) or GLUED.search(lower):
         return True
-    if not LASTS.isdisjoint(words) and compounds().search(lower):
+    parts = (each for last in COMPOUNDS.keys() & words for each in COMPOUNDS[last])
+    if any(each <= words for each in parts) and compounds().search(lower):
         return True
     other = not text.isascii() and names_in_texts(ascii_only=False).search(lower)
     return bool(other or (extra and _extra_names(extra).search(lower)))
@@ -353,11 +367,10 @@ NOTHING = Hints((), named=False, seeds=False)
 def hints_of(text: str, extra_names: frozenset[str] = frozenset()) -> Hints:
     """What a text, or one of several that are joined by line ends, may hold."""
     lower = _lower(text)
-    seen = _WORD.findall(lower)
+    seen = lower.encode("utf-8", "replace").translate(_LETTERS).decode("ascii").split()
     words = set(seen)
-    seeds = len(seen) >= _SEED_LENGTH and len(_seed_words() & words) > _SEED_LENGTH // 2
     named = _is_named(text, lower, words, extra_names) and any(_spans(text, extra_names))
-    return Hints(_hinted(text, lower, words), named, seeds)
+    return Hints(_hinted(text, lower, words), named, _has_seeds(seen))
 
 
 @lru_cache(maxsize=8192)
@@ -415,11 +428,12 @@ def _hinted(text: str, lower: str, words: set[str]) -> tuple[_Form, ...]:
         for group in _DIGITS.findall(text):
             digits = sum(map(str.isdecimal, group))
             found.update(each for each in _GATED["digits"] if each.run <= digits)
+            found.update(_GATED["lettered"] if group[-1].isalpha() else ())
         if _CAPITALS.search(text):
             found.update(_GATED["capitals"])
     if not words.isdisjoint(_FORM_WORDS):
         found.update(each for each in _GATED["words"] if not words.isdisjoint(each.hints))
-    if any(map(lower.__contains__, _SCHEMES)):
+    if any(f"{scheme} " in lower for scheme in _SCHEMES & words):
         found.update(_GATED["schemes"])
     if " -" in text or "\x1f-" in text or "\n-" in text or " /" in text:
         found.update(each for each in _GATED["flags"] if any(h in lower for h in each.hints))

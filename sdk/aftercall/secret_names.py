@@ -167,11 +167,17 @@ def _root(word: str) -> str:
 
 _ALL_NAMES = [word for kind in _KINDS for word in NAME_TABLE[kind]]
 _COMMON = frozenset(NAME_TABLE["common"])
+_SHORT = 2
+"""Letters of a word that is too common to be a hint: `no`, `id`."""
 ROOTS = {_root(word) for word in _ALL_NAMES} | {word.replace("_", "") for word in _ALL_NAMES}
-ROOTS -= _COMMON
-LASTS = {word.rpartition("_")[2] for word in _ALL_NAMES if _root(word) in _COMMON}
+ROOTS = {word for word in ROOTS - _COMMON if len(word) > _SHORT}
+COMPOUNDS: dict[str, list[set[str]]] = {}
+for _parts in (word.split("_") for word in _ALL_NAMES if _root(word) in _COMMON):
+    if len(_parts[-1]) > _SHORT:
+        COMPOUNDS.setdefault(_parts[-1], []).append({w for w in _parts if len(w) > _SHORT})
 GLUED = re.compile(any_of(NAME_TABLE["glued"]))
-"""Each name as one word, and of each the longest word: a text has one of them, or no name."""
+"""Each name as one word, and of each the longest word: a text has one of them, all the words of a
+compound by its last one, or no name."""
 
 
 @cache
