@@ -12,24 +12,26 @@ from dataclasses import replace
 from itertools import islice
 
 from aftercall.background import aside
-from aftercall.json_values import JsonObject
-from aftercall.models import CheckRequest, CheckResponse, Evidence
+from aftercall.change_classes import reads_only
+from aftercall.json_values import JsonObject, content_hash
+from aftercall.models import Call, CheckRequest, CheckResponse, Evidence
 from aftercall.redaction import Redactor, is_redacted
 from mongo.contents import as_named
 from mongo.records import OWNER, ToolKey
 from retrieval.answer import changes_of, lesson_of, spoken
 from retrieval.confidence import Calibration, RankedProposal, check_of, fits_schema, judge
+from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge
 from retrieval.knowledge.runs import TRANSIENT, loops_of, session_mark
 from retrieval.memory import Memory
 from retrieval.parameters import considered, is_large
 from retrieval.principals import agent_mark, principal_of
-from retrieval.proposals.case import Case
+from retrieval.proposals.case import Case, profile_for
 from retrieval.proposals.change_class import class_of
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
 from retrieval.suggest import case_of
-from retrieval.trust import trusted_hints
+from retrieval.trust import registered_schema, trusted_hints
 from retrieval.values import type_of
 
 PROVEN = 0.9
@@ -72,14 +74,20 @@ async def check(
     asked = considered(request.call)
     if asked.parameters_known != request.call.parameters_known:
         return CheckResponse(verdict="pass")  # too large to be looked at
-    call = as_named(await aside(redactor.call, asked, when=is_large(asked)), principal)
-    tool = ToolKey(workspace, call.server_name, call.tool_name)
+    tool = ToolKey(workspace, asked.server_name, asked.tool_name)
     knowledge, registered = await memory.knowledge(tool), await memory.tool(tool)
     binds = quorum == 1 or (registered is not None and registered.binds(principal))
     hints = trusted_hints(request.annotations, registered, binds=binds)
-    case = replace(
-        case_of(call, _REFUSED, knowledge, registered, hints, [], {}, (), binds=binds),
-        quorum=quorum,
+    writes = not reads_only(asked.tool_name, hints)
+    schema = asked.input_schema or registered_schema(registered, binds=binds, writes=writes)
+    if asked.session_id is not None:
+        session_id = redactor.session_id(asked.session_id)
+        asked = asked.model_copy(update={"session_id": session_id})
+    if _is_clear(as_named(asked, principal), schema, knowledge):
+        return CheckResponse(verdict="pass", took_ms=_since(started))
+    call = as_named(await aside(redactor.call, asked, when=is_large(asked)), principal)
+    case = case_of(
+        call, _REFUSED, knowledge, registered, hints, [], {}, (), binds=binds, quorum=quorum
     )
     session = session_mark(call.session_id, call.agent)
     is_fit, calibration = fits(case), await memory.calibration(workspace)
@@ -90,8 +98,33 @@ async def check(
         or _warned(case)
         or CheckResponse(verdict="pass")
     )
-    took = {"took_ms": round((time.perf_counter() - started) * 1000, 3)}
-    return checked.model_copy(update=took)
+    return checked.model_copy(update={"took_ms": _since(started)})
+
+
+def _since(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 3)
+
+
+def _is_clear(call: Call, schema: JsonObject | None, knowledge: ToolKnowledge | None) -> bool:
+    """Whether nothing can be said of a call, seen at a glance: most calls are right."""
+    if schema is not None:
+        known, properties = check_of(schema), schema.get("properties")
+        if not isinstance(properties, dict) or not call.parameters.keys() <= properties.keys():
+            return False
+        if known is not None and not fits_schema(known, call.parameters):
+            return False
+    if knowledge is None:
+        return True
+    session = session_mark(call.session_id, call.agent)
+    if call.session_id is not None and any(loops_of(knowledge.runs, call.parameters, session)):
+        return False
+    profiles = knowledge.profiles.values()
+    if any(each.failed_calls and each.is_known_to_fail(call.parameters) for each in profiles):
+        return False
+    if not any(each.rules or each.examples for each in knowledge.signatures.values()):
+        return True
+    hashed = None if schema is None else content_hash(schema)
+    return not _never_worked(call.parameters, profile_for(knowledge, hashed, call.agent)[0])
 
 
 def _warning(reasons: Sequence[str], ignored: Sequence[str] = ()) -> CheckResponse:
@@ -151,7 +184,7 @@ def _by_rules(
     case: Case, knowledge: ToolKnowledge | None, calibration: Calibration
 ) -> CheckResponse | None:
     """What several mended alike, in a call with something that no success had."""
-    odd = _never_worked(case)
+    odd = _never_worked(case.parameters, case.profile)
     if knowledge is None or not odd:
         return None
     for known in islice(reversed(knowledge.signatures.values()), _MAX_SIGNATURES):
@@ -174,15 +207,15 @@ def _reading(known: SignatureKnowledge, parameters: JsonObject) -> ErrorReading:
     return ErrorReading(known.category, 1.0, known.signature, faults, rejected_before_run=True)
 
 
-def _never_worked(case: Case) -> set[str]:
+def _never_worked(parameters: JsonObject, profile: ToolProfile | None) -> set[str]:
     """Names that no success of the tool had, or had with a value of such a type."""
-    if case.profile is None or case.profile.successes < _SEVERAL:
+    if profile is None or profile.successes < _SEVERAL:
         return set()
     return {
         name
-        for name, value in islice(case.parameters.items(), _MAX_NAMES)
+        for name, value in islice(parameters.items(), _MAX_NAMES)
         if not is_redacted(value)
-        and ((seen := case.seen(name)) is None or type_of(value) not in seen.types)
+        and ((seen := profile.parameters.get(name)) is None or type_of(value) not in seen.types)
     }
 
 

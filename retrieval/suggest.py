@@ -551,6 +551,7 @@ def case_of(
     seeds: tuple[SeedEntry, ...],
     *,
     binds: bool,
+    quorum: int = QUORUM,
 ) -> Case:
     """The case of a call; `binds` says whether the asker registered the tool itself."""
     writes = not reads_only(call.tool_name, annotations)
@@ -579,6 +580,7 @@ def case_of(
         is_foreign_schema=is_foreign,
         schema=schema,
         schema_hash=schema_hash,
+        quorum=quorum,
     )
 
 
