@@ -96,6 +96,8 @@ class Lifecycle:
 
     context: Context | None = None
     phase: str = "starting"
+    linger_s: float | None = None
+    """Seconds that it stays after the last gateway left; None: until it is stopped."""
 
     def stopping(self) -> None:
         """Nothing is served any more."""

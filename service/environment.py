@@ -3,9 +3,7 @@
 import json
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import BaseModel, SecretStr, ValidationError
@@ -15,7 +13,7 @@ from pydantic_settings.exceptions import SettingsError
 from aftercall.change_classes import QUORUM
 from aftercall.errors import ConfigurationError
 from aftercall.explain import nearest
-from aftercall.files import user_folder
+from aftercall.files import default_data_folder
 from service.settings import Settings
 
 PREFIX = "AFTERCALL_"
@@ -74,7 +72,7 @@ def read_settings() -> Settings:
     """The settings of this process: environment first, then the defaults of this machine."""
     try:
         found = _EnvironmentSettings(
-            data={"dir": default_data_dir(os.environ)},
+            data={"dir": default_data_folder(os.environ)},
             gate={"quorum": os.environ.get(QUORUM_VARIABLE) or QUORUM},
         )
     except ValidationError as error:
@@ -127,15 +125,6 @@ def environment_of(settings: Settings) -> dict[str, str]:
         for section, field, variable in _fields()
     }
     return {variable: text for variable, text in texts.items() if text}
-
-
-def default_data_dir(environ: Mapping[str, str], platform: str = sys.platform) -> Path:
-    """Where this platform keeps a user's data: XDG on Unix, their own places on the others."""
-    # Some set XDG's variable on the other systems too.
-    if platform == "win32" and not environ.get("XDG_DATA_HOME") and environ.get("LOCALAPPDATA"):
-        return Path(environ["LOCALAPPDATA"]) / "aftercall"
-    place = "Library/Application Support" if platform == "darwin" else ".local/share"
-    return user_folder("XDG_DATA_HOME", place, environ)
 
 
 def _fields() -> Iterator[tuple[str, str, str]]:

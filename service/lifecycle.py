@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from aftercall.errors import AftercallError
+from aftercall.files import GATEWAYS_LOCK, try_lock, unlock
 from aftercall.process import ended_by_signals
 from embeddings.protocol import EmbeddingError
 from ingest.seed import SeedCorpusError
@@ -74,6 +75,26 @@ async def done_or_stopped(stopping: asyncio.Event, work: Awaitable[T]) -> T | No
         return await task
     except asyncio.CancelledError:
         return None
+
+
+async def unused(folder: Path, linger_s: float) -> None:
+    """Return once no gateway has held its lock in the folder for so many seconds.
+
+    The lock is kept then, until this process has ended: a gateway that comes meanwhile waits for
+    it, and starts a new service.
+    """
+    loop = asyncio.get_running_loop()
+    left_at: float | None = None
+    while True:
+        lock = try_lock(folder / GATEWAYS_LOCK, alone=True)
+        now = loop.time()
+        left_at = None if lock is None else left_at or now
+        if lock is not None and left_at is not None:
+            if now - left_at >= linger_s:
+                log_event(logger, "no gateway uses the service any more", seconds=round(linger_s))
+                return
+            unlock(lock)
+        await asyncio.sleep(min(1.0, linger_s / 4))
 
 
 Step = Callable[[], Awaitable[float]]

@@ -29,6 +29,7 @@ from service.lifecycle import (
     first,
     settle_memory,
     stopped_by_signals,
+    unused,
 )
 from service.logs import log_event
 from service.settings import Settings
@@ -73,15 +74,21 @@ logger = logging.getLogger(__name__)
 
 
 async def serve(
-    settings: Settings, listener: socket.socket, on_ready: Callable[[Context], None]
+    settings: Settings,
+    listener: socket.socket,
+    on_ready: Callable[[Context], None],
+    *,
+    linger_s: float | None = None,
 ) -> None:
     """Serve on `listener` until SIGINT or SIGTERM; then finish, flush and close.
+
+    With `linger_s` also until no gateway has used it for so many seconds.
 
     It listens at once, so that `/healthz` answers while models load; all else is 503 until
     `on_ready` is called. A second signal ends the process where it stands, which is safe: what was
     acknowledged is durable.
     """
-    lifecycle = Lifecycle()
+    lifecycle = Lifecycle(linger_s=linger_s)
     with traced(settings) as with_spans:
         server = http_server(
             with_spans(create_app(settings, lifecycle)),
@@ -98,6 +105,10 @@ async def serve(
             serving = asyncio.create_task(server.serve(sockets=[listener]), name="uvicorn")
             try:
                 async with contextlib.AsyncExitStack() as stack:
+                    if linger_s is not None:
+                        leaving = asyncio.create_task(unused(settings.data.dir, linger_s))
+                        leaving.add_done_callback(lambda _: stopping.set())
+                        stack.callback(leaving.cancel)
                     opening = open_context(settings, _phases(lifecycle))
                     context = await done_or_stopped(stopping, stack.enter_async_context(opening))
                     stack.callback(lifecycle.stopping)

@@ -10,6 +10,17 @@ from typing import Any, NamedTuple, get_args
 
 from pydantic import BaseModel, ValidationError
 
+HOW_TO_SERVE = (
+    "the service is not installed here; in a checkout of the repository, run "
+    "`pip install -c constraints.txt ./sdk .`"
+)
+
+
+def how_to_install(extra: str) -> str:
+    """Which command brings an extra of the SDK; of the repository, since no index has it."""
+    return f"in a checkout of the repository, run `pip install -c constraints.txt './sdk[{extra}]'`"
+
+
 _ALIKE = 0.74
 """Ratio of `difflib`: `params` to `parameters` has 0.75, `args` to `agent` less."""
 

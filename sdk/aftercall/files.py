@@ -3,6 +3,7 @@
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -19,6 +20,21 @@ def user_folder(variable: str, below_home: str, environ: Mapping[str, str] = os.
     """The folder `aftercall` in that of a variable such as `XDG_CACHE_HOME`, or below the home."""
     given = Path(environ.get(variable, ""))  # the specification has relative paths ignored
     return (given if given.is_absolute() else Path.home() / below_home) / "aftercall"
+
+
+def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where the service of this user keeps its data, unless a command line says otherwise."""
+    given = environ.get("AFTERCALL_DATA_DIR")
+    return Path(given) if given else default_data_folder(environ)
+
+
+def default_data_folder(environ: Mapping[str, str], platform: str = sys.platform) -> Path:
+    """Where this platform keeps a user's data: XDG on Unix, their own places on the others."""
+    # Some set XDG's variable on the other systems too.
+    if platform == "win32" and not environ.get("XDG_DATA_HOME") and environ.get("LOCALAPPDATA"):
+        return Path(environ["LOCALAPPDATA"]) / "aftercall"
+    place = "Library/Application Support" if platform == "darwin" else ".local/share"
+    return user_folder("XDG_DATA_HOME", place, environ)
 
 
 def key_file(path: Path) -> bytes:
@@ -92,6 +108,26 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         unlock(descriptor)
+
+
+GATEWAYS_LOCK = "gateways.lock"
+"""Of the data folder: held by every gateway of this machine, together with the others."""
+LOCKS = fcntl is not None
+"""Whether this system has the locks below."""
+
+
+def try_lock(path: Path, *, alone: bool) -> int | None:
+    """Lock a file, which is made where it is missing; None where others hold it. End by `unlock`.
+
+    `alone` or together with others who do not want it alone (POSIX).
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def unlock(descriptor: int) -> None:

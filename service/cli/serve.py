@@ -11,6 +11,13 @@ from service.cli.options import add_common, say, start
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to listen on; 0 picks one (8799)")
+    parser.add_argument(
+        "--linger",
+        type=float,
+        metavar="SECONDS",
+        help="end so long after the last `aftercall gateway` of this machine left; gateways start "
+        "the service with it (default: stay)",
+    )
     add_common(parser)
 
 
@@ -59,7 +66,7 @@ def _run(args: argparse.Namespace) -> int:
         one_line(settings.data.dir),
         asyncio.Runner(loop_factory=loop_factory()) as runner,
     ):
-        runner.run(serve(settings, listener, ready))
+        runner.run(serve(settings, listener, ready, linger_s=args.linger))
     return 0
 
 

@@ -21,7 +21,7 @@ router = APIRouter(tags=["service"])
     "/status",
     summary="How much there is, and what is still to be learned from",
 )
-async def status(space: Reading) -> Status:
+async def status(space: Reading, lifecycle: CurrentLifecycle) -> Status:
     """`pendingIndexing` counts all that is durable but not yet usable in answers."""
     context, workspace = space
     known = await counts(context.store, workspace)
@@ -49,6 +49,7 @@ async def status(space: Reading) -> Status:
         generation=context.store.knowledge.generation,
         indexing="here" if context.settings.indexing.here else "workers",
         indexing_lag_s=round(await lag_s(context.store, workspace), 1),
+        linger_s=lifecycle.linger_s,
     )
 
 

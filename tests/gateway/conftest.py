@@ -12,6 +12,7 @@ from fastmcp import Client
 
 from aftercall import AsyncClient, Recorder
 from aftercall.gateway.config import GatewayConfig
+from aftercall.gateway.listing import LastLists
 from aftercall.gateway.server import build_gateway
 from aftercall.reflection import ReflectionPolicy
 from tests.gateway.contract_service import ContractService
@@ -69,7 +70,10 @@ def open_gateway(service_url: str, recorder: Recorder, tmp_path: Path) -> OpenGa
 
     @asynccontextmanager
     async def opened(
-        servers: dict[str, Any], policy: ReflectionPolicy | None = None, **client_options: Any
+        servers: dict[str, Any],
+        policy: ReflectionPolicy | None = None,
+        lists: LastLists | None = None,
+        **client_options: Any,
     ) -> AsyncIterator[Client[Any]]:
         with (tmp_path / "upstream.log").open("a") as errlog:
             async with AsyncClient(service_url, retries=0) as api:
@@ -79,6 +83,7 @@ def open_gateway(service_url: str, recorder: Recorder, tmp_path: Path) -> OpenGa
                     recorder=recorder,
                     policy=policy or ReflectionPolicy(base_backoff_s=0),
                     errlog=errlog,
+                    lists=lists,
                 )
                 async with Client(gateway, **client_options) as client:
                     yield client

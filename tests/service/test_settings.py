@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from aftercall.errors import ConfigurationError
+from aftercall.files import default_data_folder
 from service.environment import (
-    default_data_dir,
     harmful,
     list_settings,
     read_settings,
@@ -139,12 +139,13 @@ def test_unknown_variables_are_named_with_the_nearest_known_one() -> None:
 def test_folders_follow_the_platform(tmp_path: Path) -> None:
     """XDG where it is set and absolute, the platform's own place elsewhere."""
     home = Path.home()
-    assert default_data_dir({"XDG_DATA_HOME": str(tmp_path)}, "linux") == tmp_path / "aftercall"
+    assert default_data_folder({"XDG_DATA_HOME": str(tmp_path)}, "linux") == tmp_path / "aftercall"
     assert (
-        default_data_dir({"XDG_DATA_HOME": "relative"}, "linux") == home / ".local/share/aftercall"
+        default_data_folder({"XDG_DATA_HOME": "relative"}, "linux")
+        == home / ".local/share/aftercall"
     )
-    assert default_data_dir({}, "darwin") == home / "Library/Application Support/aftercall"
-    assert default_data_dir({"LOCALAPPDATA": str(tmp_path)}, "win32") == tmp_path / "aftercall"
+    assert default_data_folder({}, "darwin") == home / "Library/Application Support/aftercall"
+    assert default_data_folder({"LOCALAPPDATA": str(tmp_path)}, "win32") == tmp_path / "aftercall"
 
 
 def test_more_copies_of_a_write_than_there_are_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from aftercall.cli import Command
+from aftercall.cli import Command, discover
 from aftercall.client import Client
 from aftercall.client.transport import BASE_URL
 from aftercall.errors import (
@@ -13,6 +13,7 @@ from aftercall.errors import (
     ServiceTimeoutError,
     ServiceUnreachableError,
 )
+from aftercall.explain import HOW_TO_SERVE
 
 SERVICE_VARIABLE = "AFTERCALL_URL"
 
@@ -34,8 +35,8 @@ def _run(args: argparse.Namespace) -> int:
         raise  # it is there; its own message says what to look at
     except ServiceUnreachableError as error:
         raise ServiceUnreachableError(
-            f"no service at {url} ({error.__cause__ or error}). Start one with `aftercall "
-            f"serve`, or name another with --service URL or {SERVICE_VARIABLE}"
+            f"no service at {url} ({error.__cause__ or error}). {_how_to_start()}, or name "
+            f"another with --service URL or {SERVICE_VARIABLE}"
         ) from error
     if args.json:
         sys.stdout.write(status.model_dump_json(by_alias=True, indent=2) + "\n")
@@ -65,10 +66,19 @@ def _run(args: argparse.Namespace) -> int:
     lines += [f"  {label:<22} {text}" for label, text in rows]
     if status.indexing == "workers":
         lines.append(f"  {'learning':<22} by `aftercall worker` alone")
+    if status.linger_s is not None:
+        ends = f"it ends {duration(status.linger_s)} after the last one left"
+        lines.append(f"  {'started':<22} by a gateway; {ends}")
     if status.problem:
         lines.append(f"  {'PROBLEM':<22} {status.problem}")
     sys.stdout.write("\n".join(lines) + "\n")
     return 0
+
+
+def _how_to_start() -> str:
+    if "serve" in discover():
+        return "Start one with `aftercall serve`; `aftercall gateway` starts one by itself"
+    return HOW_TO_SERVE[:1].upper() + HOW_TO_SERVE[1:]
 
 
 def add_service(parser: argparse.ArgumentParser) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from aftercall.cli import Command
 from aftercall.cli.status import add_service, service_url
 from aftercall.errors import ConfigurationError
+from aftercall.explain import how_to_install
 from aftercall.gateway.config import GatewayConfig
 from aftercall.redaction import Redactor
 from aftercall.reflection.retry_rules import ReflectionPolicy
@@ -72,6 +73,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TOOL=NAME,NAME",
         help="keep only these parameters of a tool, the others as type and hash; may be repeated",
     )
+    add(
+        "--linger",
+        type=float,
+        default=300.0,
+        metavar="SECONDS",
+        help="how long a service that this gateway starts stays after the last gateway left "
+        "(default: 300)",
+    )
     add("--verbose", action="store_true", help="log more, to standard error")
 
 
@@ -98,7 +107,7 @@ def _run(args: argparse.Namespace) -> int:
         from aftercall.gateway.server import serve  # noqa: PLC0415  # the extra
     except ModuleNotFoundError as error:
         raise ConfigurationError(
-            f"the gateway needs {error.name}; install it with `pip install aftercall[gateway]`"
+            f"the gateway needs {error.name}; {how_to_install('gateway')}"
         ) from error
     return serve(
         config,
@@ -108,6 +117,7 @@ def _run(args: argparse.Namespace) -> int:
         agent=args.agent,
         redactor=_redactor(args.secret_name, args.allowlist),
         verbose=args.verbose,
+        linger_s=args.linger,
     )
 
 

@@ -12,11 +12,10 @@ from contextlib import suppress
 from difflib import get_close_matches
 from importlib.metadata import version
 from ipaddress import ip_address
-from typing import Any, TextIO, TypeAlias, TypeVar
+from typing import Any, TextIO, TypeAlias
 
 import mcp_types
 from fastmcp import FastMCP
-from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from pydantic import ValidationError
 
 from aftercall import AsyncClient, Recorder
@@ -31,7 +30,17 @@ from aftercall.errors import (
     RateLimitedError,
     ServiceFailedError,
 )
+from aftercall.explain import how_to_install
+from aftercall.files import data_folder
 from aftercall.gateway.config import GatewayConfig
+from aftercall.gateway.listing import (
+    Announcer,
+    InstructionsMiddleware,
+    InUse,
+    LastLists,
+    ServerList,
+)
+from aftercall.gateway.local_service import LINGER_S, LocalService
 from aftercall.gateway.upstreams import Upstream, UpstreamProvider
 from aftercall.json_values import bounded_text, make_json_value
 from aftercall.models import ToolAnnotations, ToolSpec
@@ -54,9 +63,6 @@ their own, and a call must not wait for such a question."""
 
 CHECK_EVERY_S = 30.0
 """How often the service is looked at, so that its return is noticed."""
-INSTRUCTIONS_WAIT_S = 5.0
-"""A client that connects while the servers start waits this long for their words, then does
-without."""
 
 _CONNECT_TIMEOUT_S = 1.0  # a service that is away must not hold a failing call up for long
 _LAST_SPANS_S = 2.0  # as long as running calls get
@@ -70,7 +76,6 @@ _App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 _AppOf: TypeAlias = Callable[[str | None], contextlib.AbstractAsyncContextManager[_App]]
 _Opened: TypeAlias = Callable[[str | None], contextlib.AbstractAsyncContextManager[FastMCP[Any]]]
 _logger = logging.getLogger(__name__)
-OpeningT = TypeVar("OpeningT", mcp_types.InitializeResult, mcp_types.DiscoverResult)
 
 
 def serve(
@@ -82,11 +87,14 @@ def serve(
     agent: str | None = None,
     redactor: Redactor = DEFAULT_REDACTOR,
     verbose: bool = False,
+    linger_s: float = LINGER_S,
 ) -> int:
     """Run until the client leaves or a signal comes; the exit code.
 
-    The service, a URL, may come and go. `address` is host and port for HTTP; None serves the
-    standard streams. `agent` is the name of callers that give none; `redactor` masks secrets.
+    The service, a URL, may come and go; one on this machine is started where none answers, and
+    ends `linger_s` seconds after its last gateway left. `address` is host and port for HTTP; None
+    serves the standard streams. `agent` is the name of callers that give none; `redactor` masks
+    secrets.
     """
     log_to_stderr(verbose=verbose)
     # FastMCP decorates its own log for a terminal; here it goes the way of all others.
@@ -95,18 +103,25 @@ def serve(
     of_fastmcp.propagate = True
     of_fastmcp.setLevel(logging.getLogger().level)
     with _observed(os.environ) as observers:
-        return asyncio.run(_serve(config, service, policy, address, agent, redactor, observers))
+        local = LocalService(service, say=_say, linger_s=linger_s)
+        return asyncio.run(_serve(config, local, policy, address, agent, redactor, observers))
+
+
+def _say(sentence: str) -> None:
+    sys.stderr.write(f"aftercall: {sentence}\n")
 
 
 async def _serve(
     config: GatewayConfig,
-    service: str,
+    local: LocalService,
     policy: ReflectionPolicy,
     address: tuple[str, int] | None,
     agent: str | None,
     redactor: Redactor,
     observers: Sequence[CallObserver],
 ) -> int:
+    service, lists = local.url, LastLists(data_folder() / "listed")
+
     @contextlib.asynccontextmanager
     async def opened(api_key: str | None) -> AsyncIterator[FastMCP[Any]]:
         recorder = Recorder(base_url=service, api_key=api_key, redactor=redactor)
@@ -121,13 +136,16 @@ async def _serve(
                     policy=policy,
                     agent=agent,
                     observers=observers,
+                    lists=lists,
+                    in_use=local.looked,
                 )
         finally:
             await asyncio.to_thread(recorder.close)
 
     if address is not None:
-        return await _serve_http(opened, service, *address)
-    async with opened(None) as gateway:
+        async with local.used():
+            return await _serve_http(opened, service, *address)
+    async with local.used(), opened(None) as gateway:
         with gated_stdin() as end, ended_by_signals(end) as received:
             await gateway.run_stdio_async(show_banner=False)
             return exit_code(received)
@@ -170,7 +188,7 @@ async def _serve_http(opened: _Opened, service: str, host: str, port: int) -> in
             access_log=False,
             timeout_graceful_shutdown=2,
         )
-        sys.stderr.write(f"aftercall: gateway at {url_of(listener)}{PATH}\n")
+        _say(f"gateway at {url_of(listener)}{PATH}")
         with ended_by_signals(lambda: setattr(server, "should_exit", True)) as received:
             try:
                 if is_local:
@@ -270,8 +288,7 @@ def _observed(environ: Mapping[str, str]) -> Iterator[list[CallObserver]]:
     except ImportError:
         # The variables may be meant for other programs, so this is no reason to stop.
         _logger.warning(
-            "no spans are sent: OpenTelemetry is not installed; "
-            "run `pip install 'aftercall[gateway,otel]'`"
+            "no spans are sent: OpenTelemetry is not installed; %s", how_to_install("gateway,otel")
         )
         yield []
         return
@@ -302,6 +319,8 @@ def build_gateway(
     agent: str | None = None,
     errlog: TextIO | None = None,
     observers: Sequence[CallObserver] = (),
+    lists: LastLists | None = None,
+    in_use: InUse | None = None,
 ) -> FastMCP[Any]:
     """A server that offers the tools, resources and prompts of all configured servers.
 
@@ -310,9 +329,10 @@ def build_gateway(
     not start does not keep the others away: calls of its tools say what is wrong.
 
     The client asks `/suggest` and registers tools; it and the recorder stay the caller's to close.
-    `errlog` is where stdio servers' standard error goes; this process's own when None.
+    `errlog` is where stdio servers' standard error goes; this process's own when None. `lists` are
+    those of the last run; `in_use` says which service is used, for the instructions.
     """
-    upstreams = _Upstreams(config, client, errlog)
+    upstreams = _Upstreams(config, client, errlog, lists or LastLists(None))
     gateway: FastMCP[Any] = FastMCP(
         "aftercall-gateway",
         version=version("aftercall"),
@@ -330,9 +350,10 @@ def build_gateway(
                 check=client,
                 observers=observers,
             ),
-            InstructionsMiddleware(upstreams.servers),
+            InstructionsMiddleware(upstreams.servers, upstreams.instructions_before, in_use),
         ],
     )
+    upstreams.announcer.serve(gateway)
     # A call of a tool whose server is away must say so, and not "unknown tool".
     gateway.provider_error_strategy = "raise"
     # Without a lookup the MCP SDK lists all tools before every call over HTTP (2026-07-28), to
@@ -344,7 +365,13 @@ def build_gateway(
 
 
 class _Upstreams:
-    def __init__(self, config: GatewayConfig, client: AsyncClient, errlog: TextIO | None) -> None:
+    def __init__(
+        self,
+        config: GatewayConfig,
+        client: AsyncClient,
+        errlog: TextIO | None,
+        lists: LastLists,
+    ) -> None:
         self.are_several = len(config.servers) > 1
         self._configured = {server.name: server for server in config.servers}
         self._deliverables = {server.name: server.deliverables for server in config.servers}
@@ -355,10 +382,20 @@ class _Upstreams:
             Upstream(server, on_tools_changed=self._relist.set, errlog=errlog)
             for server in config.servers
         ]
+        self._lists = lists
+        self._known = {server.name: lists.read(server) for server in config.servers}
+        self.announcer = Announcer()
         self.providers = {
-            upstream.name: UpstreamProvider(upstream, on_tools=self._listed)
-            for upstream in self.servers
+            upstream.name: UpstreamProvider(
+                upstream, on_tools=self._listed, before=known.tools if known else None
+            )
+            for upstream, known in zip(self.servers, self._known.values(), strict=True)
         }
+
+    @property
+    def instructions_before(self) -> dict[str, str | None]:
+        """What servers said about their use in the last run; of those whose list is known."""
+        return {name: known.instructions for name, known in self._known.items() if known}
 
     def locate(self, exposed: str) -> tuple[str | None, str]:
         """Server and tool behind an exposed name, in the order in which FastMCP looks for it."""
@@ -385,6 +422,7 @@ class _Upstreams:
 
     def _listed(self, server_name: str, tools: Sequence[mcp_types.Tool]) -> None:
         self._registrar.offer(server_name, tools)
+        self._keep(server_name, tools)
         names = [tool.name for tool in tools]
         absent = set(self._deliverables[server_name]).difference(names)
         for name in sorted(absent - self._absent.get(server_name, set())):
@@ -399,6 +437,16 @@ class _Upstreams:
             )
         self._absent[server_name] = absent
 
+    def _keep(self, server_name: str, tools: Sequence[mcp_types.Tool]) -> None:
+        upstream = next(each for each in self.servers if each.name == server_name)
+        before, now = self._known[server_name], ServerList(tools, upstream.instructions)
+        if now == before:
+            return
+        if self.providers[server_name].is_missed or (before and before.tools != tools):
+            self.announcer.announce()
+        self._known[server_name] = now
+        self._lists.write(self._configured[server_name], now)
+
     def input_schema(self, exposed: str) -> dict[str, Any] | None:
         server_name, tool_name = self.locate(exposed)
         provider = self.providers.get(server_name or "")
@@ -409,7 +457,8 @@ class _Upstreams:
     async def lifespan(self, _: FastMCP[Any]) -> AsyncIterator[None]:
         for upstream in self.servers:
             upstream.start()
-        tasks = [asyncio.create_task(work) for work in (self._keep_listed(), self._registrar.run())]
+        work = (self._keep_listed(), self._registrar.run(), self.announcer.run())
+        tasks = [asyncio.create_task(each) for each in work]
         try:
             yield
         finally:
@@ -425,48 +474,6 @@ class _Upstreams:
             await asyncio.gather(*listing, return_exceptions=True)  # some may be away
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._relist.wait(), RELIST_EVERY_S)
-
-
-class InstructionsMiddleware(Middleware):
-    """Adds the servers' instructions to the answer that opens a connection.
-
-    With several servers each one's words stand under its name.
-    """
-
-    def __init__(self, upstreams: Sequence[Upstream]) -> None:
-        self._upstreams = upstreams
-
-    async def on_initialize(
-        self,
-        context: MiddlewareContext[mcp_types.InitializeRequest],
-        call_next: CallNext[mcp_types.InitializeRequest, mcp_types.InitializeResult | None],
-    ) -> mcp_types.InitializeResult | None:
-        """The handshake up to 2025-11-25."""
-        result = await call_next(context)
-        return None if result is None else await self._with_instructions(result)
-
-    async def on_discover(
-        self,
-        context: MiddlewareContext[mcp_types.DiscoverRequest],
-        call_next: CallNext[mcp_types.DiscoverRequest, mcp_types.DiscoverResult | dict[str, Any]],
-    ) -> mcp_types.DiscoverResult | dict[str, Any]:
-        """The question that takes the handshake's place from 2026-07-28 on."""
-        result = await call_next(context)
-        return result if isinstance(result, dict) else await self._with_instructions(result)
-
-    async def _with_instructions(self, result: OpeningT) -> OpeningT:
-        return result.model_copy(update={"instructions": await self._instructions()})
-
-    async def _instructions(self) -> str | None:
-        with suppress(TimeoutError):
-            connecting = (upstream.client() for upstream in self._upstreams)
-            await asyncio.wait_for(
-                asyncio.gather(*connecting, return_exceptions=True), INSTRUCTIONS_WAIT_S
-            )
-        stated = [(u.name, u.instructions) for u in self._upstreams if u.instructions]
-        if len(self._upstreams) == 1:
-            return stated[0][1] if stated else None
-        return "\n\n".join(f"# {name}\n{text}" for name, text in stated) or None
 
 
 class ToolRegistrar:
@@ -512,7 +519,7 @@ class ToolRegistrar:
         elif not is_there and not self._is_away:
             _logger.warning(
                 "the Aftercall service does not answer; calls pass through without suggestions "
-                "until it does (start it with `aftercall serve`)"
+                "until it does"
             )
         self._is_away = not is_there
 

@@ -404,16 +404,26 @@ class UpstreamTool(ProxyTool):
 class UpstreamProvider(ProxyProvider):
     """What one server offers. Tools are looked up in the list last seen, without a question.
 
-    `on_tools` is called with the tools each time they were listed.
+    `on_tools` is called with the tools each time they were listed; `before` are those of the last
+    run, which count until they are.
     """
 
     def __init__(
-        self, upstream: Upstream, *, on_tools: Callable[[str, Sequence[mcp_types.Tool]], None]
+        self,
+        upstream: Upstream,
+        *,
+        on_tools: Callable[[str, Sequence[mcp_types.Tool]], None],
+        before: Sequence[mcp_types.Tool] | None = None,
     ) -> None:
         super().__init__(upstream.client)
         self._upstream = upstream
         self._on_tools = on_tools
-        self._tools: dict[str, Tool] | None = None
+        self._tools = None if before is None else self._made(before)
+        self.is_missed = False
+        """Whether a client saw none of its tools, because the server was away."""
+
+    def _made(self, listed: Sequence[mcp_types.Tool]) -> dict[str, Tool]:
+        return {tool.name: UpstreamTool.of(self._upstream, tool) for tool in listed}
 
     def known(self, tool_name: str) -> Tool | None:
         """The tool of this name in the list last seen."""
@@ -422,7 +432,7 @@ class UpstreamProvider(ProxyProvider):
     async def refresh(self) -> dict[str, Tool]:
         """Ask the server for its tools; an `UpstreamUnavailableError` where it is away."""
         listed = await self._upstream.list_tools()
-        self._tools = {tool.name: UpstreamTool.of(self._upstream, tool) for tool in listed}
+        self._tools = self._made(listed)
         self._on_tools(self._upstream.name, listed)
         return self._tools
 
@@ -439,7 +449,7 @@ class UpstreamProvider(ProxyProvider):
                 tools = await self.refresh()
             except UpstreamUnavailableError as error:
                 _logger.warning("%s", error)
-                tools = {}
+                tools, self.is_missed = {}, True
         return list(tools.values())
 
     async def _list_resources(self) -> Sequence[Resource]:

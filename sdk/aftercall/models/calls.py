@@ -473,6 +473,8 @@ class Status(WireModel):
     """Who learns: this process too, or `aftercall worker` alone."""
     indexing_lag_s: float | None = Field(default=None, ge=0)
     """Seconds that the oldest execution has waited to be learned from; 0 for none."""
+    linger_s: float | None = Field(default=None, ge=0)
+    """Seconds that a service which a gateway started stays after the last gateway left."""
 
 
 class SimilarExecution(WireModel):

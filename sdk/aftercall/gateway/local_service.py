@@ -1,0 +1,197 @@
+"""The service of a gateway: the one that answers, else one that a gateway starts on this machine.
+
+Files that are locked in the data folder decide, since a lock ends with its process however that
+ends: every gateway holds `gateways.lock`, together with the others; a gateway that starts the
+service holds `starting.lock` alone, so the others wait and find it. The service that was started so
+(`aftercall serve --linger`) takes `gateways.lock` for itself when nobody held it for a while, and
+ends.
+"""
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from aftercall.cli import discover
+from aftercall.client import AsyncClient
+from aftercall.errors import AftercallError, ServiceFailedError, ServiceUnreachableError
+from aftercall.explain import HOW_TO_SERVE
+from aftercall.files import GATEWAYS_LOCK, LOCKS, data_folder, try_lock, unlock
+
+LINGER_S = 300.0
+"""Seconds that the service stays after the last gateway left."""
+_LOOK_EVERY_S = 5.0
+_START_WITHIN_S = 60.0
+"""Until it listens: on a busy machine the imports alone take seconds."""
+_POLL_S = 0.1
+_AFTER_A_FAILURE_S = 60.0
+_LOG_BYTES = 1 << 20
+_LOCAL_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class LocalService:
+    """Looks for the service at `url`, starts one where it may, and says what is in use.
+
+    Only a service on this machine is started: at another address there is somebody else's.
+    `say` gets a sentence each time that something else is in use than before.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        say: Callable[[str], None],
+        linger_s: float = LINGER_S,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self.url = url
+        self._say = say
+        self._linger_s = linger_s
+        self._environ = dict(environ)
+        self._folder = data_folder(environ)
+        self._looked = asyncio.Event()
+        self.in_use = f"the service at {url} is being looked for"
+        """What is in use, in a sentence without its full stop."""
+
+    @contextlib.asynccontextmanager
+    async def used(self) -> AsyncIterator["LocalService"]:
+        """Looked for and kept there, in the background, until the block ends."""
+        keeping = asyncio.create_task(self._keep(), name="aftercall-service")
+        try:
+            yield self
+        finally:
+            keeping.cancel()
+            await asyncio.wait([keeping])
+
+    async def looked(self) -> str:
+        """What is in use, once it is known whether a service answers or has to be started."""
+        await self._looked.wait()
+        return self.in_use
+
+    async def _keep(self) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            cannot = self._why_not()
+            if cannot is None:
+                try:
+                    await stack.enter_async_context(self._locked(GATEWAYS_LOCK, alone=False))
+                except OSError as error:
+                    cannot = f"{self._folder} cannot be used: {error.strerror or error}"
+            was_there = False
+            while True:
+                pause_s = _LOOK_EVERY_S
+                problem = await self._problem()
+                if problem and cannot is None and problem != _OTHER:
+                    problem = await self._start()
+                    pause_s = _AFTER_A_FAILURE_S if problem else _LOOK_EVERY_S
+                elif not problem and not was_there:
+                    self._note(f"using the service at {self.url}")
+                if problem:
+                    self._note(
+                        f"no service at {self.url} ({cannot or problem}): calls pass through "
+                        "without advice, and are kept to be recorded later"
+                    )
+                was_there = not problem
+                await asyncio.sleep(pause_s)
+
+    def _note(self, sentence: str) -> None:
+        if sentence != self.in_use:
+            self.in_use = sentence
+            self._say(sentence)
+        self._looked.set()
+
+    async def _problem(self) -> str:
+        """Why the service cannot be used; empty when it answers."""
+        try:
+            async with AsyncClient(self.url, retries=0, connect_timeout_s=1.0) as client:
+                if await client.healthy():
+                    return ""
+        except (ServiceFailedError, ServiceUnreachableError):
+            pass
+        except AftercallError:
+            return _OTHER
+        return "nothing answers there"
+
+    async def _is_ready(self) -> bool:
+        try:
+            async with AsyncClient(self.url, retries=0, connect_timeout_s=1.0) as client:
+                return await client.ready()
+        except AftercallError:
+            return False
+
+    def _why_not(self) -> str | None:
+        address = urlsplit(self.url)
+        if address.scheme != "http" or address.hostname not in _LOCAL_HOSTS:
+            return "it is not on this machine, so it has to be started there"
+        if not LOCKS:
+            return "start one with `aftercall serve`: on this system no gateway can"
+        return None if "serve" in discover() else HOW_TO_SERVE
+
+    async def _start(self) -> str:
+        """Start it, alone among the gateways; why it does not run, or nothing."""
+        async with self._locked("starting.lock", alone=True):
+            if not await self._problem():
+                self._note(f"using the service at {self.url}")  # another gateway was first
+                return ""
+            self._note(f"starting a service at {self.url}")
+            log = self._folder / "serve.log"
+            process = self._process(log)
+            until = asyncio.get_running_loop().time() + _START_WITHIN_S
+            while process.poll() is None:
+                # It listens before it has opened its data, which may fail.
+                if await self._is_ready():
+                    break
+                if asyncio.get_running_loop().time() > until and await self._problem():
+                    return f"the one that was started does not answer; see {log}"
+                await asyncio.sleep(_POLL_S)
+            else:
+                return f"the one that was started has ended: {_last_line(log)}"
+            process.returncode = 0  # it is meant to outlive this process, which Popen warns of
+            self._note(self._started(log))
+            return ""
+
+    def _started(self, log: Path) -> str:
+        return (
+            f"using the service at {self.url}, which this gateway started (log: {log}); it ends "
+            f"{self._linger_s:g} s after the last gateway left"
+        )
+
+    def _process(self, log: Path) -> "subprocess.Popen[bytes]":
+        address = urlsplit(self.url)
+        words = [sys.executable, "-P", "-m", "aftercall.cli", "serve"]
+        words += ["--host", address.hostname or "", "--port", str(address.port or 80)]
+        words += ["--linger", f"{self._linger_s:g}", "--log-level", "warning"]
+        begin_anew = log.exists() and log.stat().st_size > _LOG_BYTES
+        with log.open("wb" if begin_anew else "ab") as output:
+            # In a session of its own: what ends this gateway must not end what others use.
+            return subprocess.Popen(  # noqa: S603  # our own command; no shell
+                words,
+                cwd=self._folder,
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @contextlib.asynccontextmanager
+    async def _locked(self, name: str, *, alone: bool) -> AsyncIterator[None]:
+        """Asks again and again, since who waits for a lock in a thread cannot be called off."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        while (descriptor := try_lock(self._folder / name, alone=alone)) is None:  # noqa: ASYNC110
+            await asyncio.sleep(_POLL_S)
+        try:
+            yield
+        finally:
+            unlock(descriptor)
+
+
+_OTHER = "another program answers there"
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace")[-2_000:].strip().splitlines()
+    return lines[-1] if lines else f"it said nothing; see {log}"
