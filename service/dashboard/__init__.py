@@ -1,6 +1,7 @@
 """The dashboard at `/dashboard`: a file a page, for people who look before they read.
 
-A page is a function from a `Look` to what is shown. It reads the service's own answers, keeps
-nothing, and is asked for again every second while somebody looks; `service.http.routes.dashboard`
-answers the requests, `static/dashboard.js` puts into the page what has changed.
+A page is a function from a `Look` to what is shown, which a template draws. It reads the service's
+own answers, keeps nothing, and is asked for again every second while somebody looks;
+`service.routes.dashboard` answers the requests, `static/dashboard.js` puts into the page what has
+changed.
 """

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from aftercall.models import AxisShare, Boundaries, Cohesion, ToolBoundary
+from aftercall.models import AxisShare, Boundaries, Cohesion
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.look import Look, Shown
@@ -18,52 +18,38 @@ MAX_MAPPED: Final = 24
 _MAX_BESIDE: Final = 3
 _MAX_WARNED: Final = 50
 _MAX_RECOMMENDATIONS: Final = 500
-_REFERRAL: Final = """{
-  "outcome": "failure",
-  "error": {
-    "type": "wrong_tool_boundary",
-    "message": "I fetch pages; I do not know what is on them",
-    "details": {
-      "boundaryAxes": ["transport", "extraction"],
-      "observedTaskShape": "fetch a page and list the films on it",
-      "suggestedSplit": ["page_fetcher", "film_lister"],
-      "evidence": "the request asks for titles, the page is HTML"
-    }
-  }
-}"""
-"""What a tool that refers a request elsewhere sends, beside what every execution has."""
 
 
 async def boundaries(look: Look) -> Shown:
     """The page."""
     report = await boundary_report(*look.space, MAX_LISTED)
-    if not (report.clusters or report.tools):
-        return Shown("Boundaries", _no_referral())
-    content = [
-        h.note(clustered_words(report)),
-        _map(report) if report.clusters else None,
-        await _warnings(look, report),
-        _tables(look, report),
+    warned = [each for each in report.tools if each.cohesion.warning][:_MAX_WARNED]
+    advice = await look.rarely("advice on boundaries", lambda: _advice(look)) if warned else {}
+    warnings = [
+        (
+            each,
+            [
+                ("How sure", cohesion_words(each.cohesion)),
+                ("Axes", _shares(each.cohesion.axes)),
+                *(("Recommended", message) for message in advice.get(place_of(each.tool), ())),
+            ],
+        )
+        for each in warned
     ]
-    return Shown("Boundaries", content)
-
-
-def _map(report: Boundaries) -> h.Html:
-    lighter = len(report.clusters) - MAX_MAPPED
-    left_out = f"{w.count(lighter)} lighter clusters are in the table only."
-    name = "Map of boundary axes"
-    return h.section(
-        name,
-        h.bars(name, mapped(report)),
-        h.note(left_out if lighter > 0 else None),
-        remark="A bar is a cluster of wordings that mean one capability, as long as the "
-        "recency-weighted count of referrals that name it; behind its name are those that the same "
-        "referrals name most.",
+    return look.shows(
+        "Boundaries",
+        "boundaries",
+        report=report,
+        clustered=clustered_words(report),
+        mapped=mapped(report),
+        lighter=len(report.clusters) - MAX_MAPPED,
+        warnings=warnings,
+        tables=_tables(look, report),
     )
 
 
 def mapped(report: Boundaries) -> list[tuple[str, str, float]]:
-    """The weightiest clusters with those they co-occur with, as `html.bars` takes them."""
+    """The weightiest clusters with those they co-occur with, as bars: name, count and length."""
     beside: dict[str, list[str]] = {}
     for pair in report.co_occurrences:
         for cluster_id, other in zip(pair.cluster_ids, pair.names[::-1], strict=True):
@@ -78,29 +64,6 @@ def mapped(report: Boundaries) -> list[tuple[str, str, float]]:
     return found
 
 
-async def _warnings(look: Look, report: Boundaries) -> h.Html | None:
-    found = [each for each in report.tools if each.cohesion.warning][:_MAX_WARNED]
-    if not found:
-        return None
-    advice = await look.rarely("advice on boundaries", lambda: _advice(look))
-    shown = [_warning(look, each, advice.get(place_of(each.tool), ())) for each in found]
-    return h.section("Tools that are asked for several jobs", shown)
-
-
-def _warning(look: Look, each: ToolBoundary, advice: Sequence[str]) -> list[h.Html]:
-    return [
-        h.tag("h3", w.tool_name(each.tool)),
-        h.badge("asked for several jobs", "warn"),
-        h.p(w.visible(each.cohesion.message, w.MAX_SENTENCE)),
-        h.facts(
-            ("How sure", cohesion_words(each.cohesion)),
-            ("Axes", _shares(each.cohesion.axes)),
-            *(("Recommended", message) for message in advice),
-        ),
-        h.link("Its page, with recommendations and referrals", look.tool(each.tool)),
-    ]
-
-
 async def _advice(look: Look) -> dict[ToolId, list[str]]:
     asked = RecommendationQuery(limit=_MAX_RECOMMENDATIONS)
     queue = await recommendations(*look.space, asked)
@@ -112,7 +75,7 @@ async def _advice(look: Look) -> dict[ToolId, list[str]]:
     return found
 
 
-def _tables(look: Look, report: Boundaries) -> list[h.Html]:
+def _tables(look: Look, report: Boundaries) -> list[tuple[str, list[h.Column], Sequence[object]]]:
     weight = h.Column("weight", "Weight", "number", "halves every 7 days")
     last = h.Column("last_seen", "Last seen", "time")
     tools = [
@@ -142,29 +105,11 @@ def _tables(look: Look, report: Boundaries) -> list[h.Html]:
         weight,
         last,
     ]
-    missing = "No two clusters are named in one referral."
-    tables = (
+    return [
         ("Tools with boundary failures", tools, report.tools),
         ("Clusters of axes", clusters, report.clusters),
         ("Clusters that co-occur", pairs, report.co_occurrences),
-    )
-    return [
-        h.section(name, look.table(name, columns, rows, missing=missing))
-        for name, columns, rows in tables
     ]
-
-
-def _no_referral() -> h.Html:
-    missing = h.empty(
-        "No tool has referred a request elsewhere yet.",
-        "A referral is a tool's own word that a request is not its job: a failure of the type "
-        "wrong_tool_boundary which names the capabilities that the request mixes. Record one "
-        "with POST /executions, or raise Outcome.wrong_tool_boundary of the SDK in the tool.",
-    )
-    example = h.section(
-        "What a referral looks like", h.code(_REFERRAL), remark="Beside what every execution has."
-    )
-    return h.markup([missing, example])
 
 
 def cohesion_words(cohesion: Cohesion) -> str:

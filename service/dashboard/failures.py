@@ -1,23 +1,13 @@
 """*Failures*: the patterns that are met most, what helps against them, and all others to search."""
 
-from collections.abc import Iterable, Sequence
 from typing import Final, get_args
 
-from aftercall.models import ErrorCategory, PatternFailures
+from aftercall.models import ErrorCategory
 from service import statistics
 from service.dashboard import html as h
 from service.dashboard import words as w
-from service.dashboard.look import PREFIX, Look, Shown
-from service.dashboard.pattern import (
-    PatternEvidence,
-    about,
-    agents_html,
-    call_html,
-    evidence_of,
-    help_of,
-    mended_share,
-    repair_html,
-)
+from service.dashboard.look import Look, Shown
+from service.dashboard.pattern import evidence_of, mended_share
 from service.patterns import consolidated_at
 
 MAX_PATTERNS: Final = 500
@@ -32,119 +22,49 @@ async def failures(look: Look) -> Shown:
     found = await statistics.patterns(*look.space, look.window, MAX_PATTERNS)
     usage = await statistics.usage(*look.space, look.window, 1)
     met, failed = found.patterns, usage.totals.failures
-    is_complete = found.is_complete and usage.is_complete
     most = max((each.failures for each in usage.by_category), default=1)
     by_category = [
         (
-            h.link(each.category, look.link("/failures", category=each.category)),
+            h.Link(each.category, look.link("/failures", category=each.category)),
             f"{w.count(each.failures)} ({w.percent(each.failures / max(1, failed))})",
             each.failures / most,
         )
         for each in usage.by_category
     ]
-    numbers = h.stats(
-        ("Failures", w.count(failed)),
-        ("Patterns met", w.count(len(met))),
-        ("Of no pattern yet", w.count(found.other_failures), "the next nightly run looks at them"),
-    )
-    name, remark = "Failures by category", "Choose one to see its patterns."
-    content = [
-        None if met else await _nothing_met(look, failed, is_complete),
-        h.section("In this window", numbers),
-        await _met_most(look, met[:_TOP]) if met else None,
-        h.section(name, h.bars(name, by_category), remark=remark) if by_category else None,
-        _all_patterns(look, met) if met else None,
-    ]
-    return Shown("Failures", content, found.until, is_complete=found.is_complete)
-
-
-async def _nothing_met(look: Look, failed: int, is_complete: bool) -> h.Html:  # noqa: FBT001
-    if not (is_complete and failed):
-        return h.empty(
-            "No failure in this window.",
-            "Choose a longer window, or record calls with the SDK, the gateway or POST "
-            "/executions. A month of made-up ones:",
-            "aftercall demo --history",
-            is_complete=is_complete,
-        )
-    if await consolidated_at(*look.space) is None:
-        return h.empty(
-            "Failures are not gathered into patterns yet.",
-            "The nightly run does that; run it now:",
-            "aftercall nightly",
-        )
-    return h.empty(
-        "No failure of a known pattern in this window.",
-        "Choose a longer window. Failures that say something new become patterns in the next "
-        "nightly run.",
-    )
-
-
-async def _met_most(look: Look, met: Sequence[PatternFailures]) -> h.Html:
-    patterns = [each.pattern for each in met]
-    key = f"examples of {[each.pattern_id for each in patterns]}"
-    examples = await look.rarely(key, lambda: evidence_of(*look.space, patterns, _TRIED))
-    cards = [_card(look, each, examples[each.pattern.pattern_id]) for each in met]
-    return h.section(
-        "Met most",
-        h.tag("ol", cards, class_="patterns"),
-        remark=f"At most {_TOP} patterns, most failures in the window first.",
-    )
-
-
-def _card(look: Look, met: PatternFailures, example: PatternEvidence) -> h.Html:
-    pattern, share = met.pattern, mended_share(met.pattern)
-    mended = f"Agents mended {w.percent(share)} of all so far."
-    often = [w.counted(met.failures, "failure"), compared(met.failures, met.before)]
-    words = f"{', '.join(filter(None, often))}. {mended if share else 'None is mended so far.'}"
-    signature = w.one_line(pattern.signature, w.MAX_SIGNATURE)
-    content = [
-        h.tag("h3", h.link(signature, look.pattern(pattern.pattern_id))),
-        about(look, pattern),
-        h.p(words, class_="counted"),
-        h.p(help_of(pattern), class_="lesson"),
-        agents_html(look, pattern.agents),
-        _example(look, example),
-    ]
-    return h.tag("li", content, class_="pattern", id=f"p-{pattern.pattern_id}")
-
-
-def _example(look: Look, example: PatternEvidence) -> h.Html:
-    if example.repairs:
-        title, shown = "Example with its repair", repair_html(look, example.repairs[0], 4)
-    elif example.examples:
-        title, shown = "Example", call_html(look, "Failed", example.examples[0], 4)
-    else:
-        return h.p("Its examples have expired.", class_="note")
-    return h.markup([h.p(example.glimpse, class_="glimpse"), h.details(title, shown)])
-
-
-def _all_patterns(look: Look, met: Iterable[PatternFailures]) -> h.Html:
+    top = [each.pattern for each in met[:_TOP]]
+    key = f"examples of {[each.pattern_id for each in top]}"
+    examples = await look.rarely(key, lambda: evidence_of(*look.space, top, _TRIED)) if top else {}
     tool, category = (look.query.get(name, "").strip() for name in ("tool", "category"))
-    asked = [
-        each
-        for each in met
-        if tool.casefold() in w.tool_name(each.pattern.tool).casefold()
-        and category in ("", each.pattern.category)
-    ]
-    categories = [("", "any"), *((each, each) for each in get_args(ErrorCategory))]
-    return h.section(
-        "All patterns",
-        h.form(
-            f"{PREFIX}/failures",
-            h.search_field("Tool", "tool", tool),
-            h.choice("Category", "category", categories, category),
-            hidden=[("window", look.window), ("workspace", look.workspace)],
-        ),
-        look.table(
-            "Failure patterns",
-            pattern_columns(look),
-            asked,
-            missing="No pattern of this window is like that.",
-            look="wide",
-        ),
-        remark="Those met in this window.",
-    )
+    return look.shows(
+        "Failures",
+        "failures",
+        at=found.until,
+        is_complete=found.is_complete,
+        is_counted=found.is_complete and usage.is_complete,
+        failed=failed,
+        found=found,
+        gathered=bool(met) or await consolidated_at(*look.space) is not None,
+        top=[
+            (
+                each.pattern,
+                examples[each.pattern.pattern_id],
+                ", ".join(filter(None, (w.counted(each.failures, "failure"),
+                                        compared(each.failures, each.before)))),
+                mended_share(each.pattern),
+            )
+            for each in met[:_TOP]
+        ],
+        by_category=by_category,
+        asked={"tool": tool, "category": category},
+        categories=["", *get_args(ErrorCategory)],
+        columns=pattern_columns(look),
+        like=[
+            each
+            for each in met
+            if tool.casefold() in w.tool_name(each.pattern.tool).casefold()
+            and category in ("", each.pattern.category)
+        ],
+    )  # fmt: skip
 
 
 def pattern_columns(look: Look) -> list[h.Column]:

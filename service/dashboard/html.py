@@ -1,4 +1,4 @@
-"""HTML and tables from plain functions. A `str` is always text; only what is made here is markup.
+"""Pages from templates, and tables. What a template writes of others is text, never markup.
 
 So nothing that a tool, an agent or an address said can become an element, an attribute or a script,
 and characters that cannot be seen are written as escapes.
@@ -8,87 +8,22 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from html import escape
+from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from service.dashboard.words import (
-    MAX_SENTENCE,
-    count,
-    duration,
-    moment,
-    one_line,
-    percent,
-    score,
-    visible,
-)
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2.utils import htmlsafe_json_dumps
+from markupsafe import Markup, escape
 
+from service.dashboard import words as w
+
+Html: TypeAlias = Markup
 Tone = Literal["good", "bad", "warn", "plain"]
-_SIGNS: Final[dict[Tone, str]] = {"good": "✓ ", "bad": "✗ ", "warn": "! ", "plain": ""}
+SIGNS: Final[dict[Tone, str]] = {"good": "✓ ", "bad": "✗ ", "warn": "! ", "plain": ""}
 """What stands before a word, for nothing is said by colour alone."""
-_VOID: Final = frozenset({"input", "link", "meta"})
-
-
-class Html(str):
-    """Markup."""
-
-    __slots__ = ()
-
-
-Content: TypeAlias = "str | Html | Iterable[Content] | None"
-"""Text, markup, empty, or several of these."""
-Value: TypeAlias = "str | Html"
-"""Text or a link."""
-
-
-def markup(content: Content) -> Html:
-    """Content as markup: text is escaped."""
-    if content is None:
-        return Html()
-    if isinstance(content, Html):
-        return content
-    if isinstance(content, str):
-        return Html(escape(visible(content)))
-    return Html("".join(map(markup, content)))
-
-
-def tag(name: str, /, *content: Content, **attributes: str | int | bool | None) -> Html:
-    """An element.
-
-    Of the names of attributes `_` stands for `-`, one at the end for nothing (`class_`). None and
-    False leave an attribute out, True writes it without a value.
-    """
-    written = "".join(
-        f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{_quoted(value)}"')
-        for key, value in attributes.items()
-        if value is not None and value is not False
-    )
-    end = "" if name in _VOID else f"{markup(content)}</{name}>"
-    return Html(f"<{name}{written}>{end}")
-
-
-def p(*content: Content, class_: str | None = None) -> Html:
-    """A paragraph."""
-    return tag("p", *content, class_=class_)
-
-
-def box(class_: str, *content: Content) -> Html:
-    """A `div` of a class."""
-    return tag("div", *content, class_=class_)
-
-
-def note(*content: Content) -> Html | None:
-    """A remark in small letters; nothing without content."""
-    return p(*content, class_="note") if any(content) else None
-
-
-def link(text: str, href: str | None, class_: str | None = None) -> Html:
-    """A link within the service; plain text when `href` is None or leads elsewhere."""
-    if href is None or not is_local(href):
-        return tag("span", text, class_=class_)
-    return tag("a", text, class_=class_, href=href)
 
 
 def is_local(href: str) -> bool:
@@ -98,137 +33,19 @@ def is_local(href: str) -> bool:
     return href.startswith("#") or (href.startswith("/") and not href.startswith(("//", "/\\")))
 
 
-def badge(word: str, tone: Tone = "plain") -> Html:
-    """A short word about a state."""
-    return tag("span", _SIGNS[tone] + word, class_=f"badge {tone}")
-
-
-def toned(words: str, tone: Tone) -> str:
-    """A sentence with the sign of its tone."""
-    return _SIGNS[tone] + words
-
-
-def section(title: str, *content: Content, remark: str = "") -> Html:
-    """A card with a heading and, below it, what it is about."""
-    slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60]
-    heading = tag("h2", title)
-    return tag(
-        "section", heading, note(remark), *content, class_="card", id=f"s-{slug}", aria_label=title
-    )
-
-
-def stats(*numbers: tuple[str, ...], class_: str = "stats") -> Html:
-    """Numbers beside one another: what each is, the number, and where it has one a remark."""
-    return box(class_, [
-        box("stat", p(label, class_="label"), p(value, class_="value"), p(*remark, class_="note"))
-        for label, value, *remark in numbers
-    ])  # fmt: skip
-
-
-def facts(*pairs: tuple[str, Value]) -> Html:
-    """Names with values."""
-    return tag("dl", [[tag("dt", name), tag("dd", value)] for name, value in pairs], class_="facts")
-
-
-def lines(items: Iterable[Content], name: str = "ul", class_: str = "lines") -> Html:
-    """A list."""
-    return tag(name, [tag("li", each) for each in items], class_=class_)
-
-
-def code(text: str, **attributes: str) -> Html:
-    """Preformatted text, which can be scrolled when it is long, with the keyboard too."""
-    # A line end at its very beginning would be swallowed.
-    return tag("pre", "\n" + text, class_="code", tabindex=0, **attributes)
-
-
-def copyable(text: str, name: str) -> Html:
-    """Preformatted text with a button that copies it; `name` is its id on the page."""
-    button = tag("button", "Copy", type="button", data_copy=name)
-    return markup([p(button, tag("span", role="status", class_="note"), class_="copy"),
-                   code(text, id=name)])  # fmt: skip
-
-
-def details(summary: str, *content: Content, class_: str | None = None) -> Html:
-    """What is folded up until its reader opens it."""
-    return tag("details", tag("summary", summary), *content, class_=class_)
-
-
-def empty(what: str, cure: str, command: str | None = None, *, is_complete: bool = True) -> Html:
-    """An empty state: what is missing, and what to do; unless it is not known yet to be one."""
-    if not is_complete:
-        what, command = "Still counting what was recorded.", None
-        cure = "Nothing has to be done: this page fills by itself in a moment."
-    return box("empty", p(what, class_="what"), p(cure), None if command is None else code(command))
-
-
-def bars(title: str, items: Iterable[tuple[Value, str, float]]) -> Html:
-    """Lying bars that are words too: no picture needs to be seen to read them.
-
-    Args:
-        title: what is counted, for who does not see it.
-        items: name, number in words, and length in [0, 1].
-    """
-    drawn = [
-        [tag("span", name, class_="bar-label"), tag("span", words, class_="bar-count"),
-         tag("span", tag("span", class_="bar", style=f"width:{100 * length:.1f}%"),
-             class_="bar-track", aria_hidden="true")]
-        for name, words, length in items
-    ]  # fmt: skip
-    return tag("ul", [tag("li", each) for each in drawn], class_="bars", aria_label=title)
-
-
-def form(
-    action: str,
-    *fields: Content,
-    hidden: Iterable[tuple[str, str]] = (),
-    class_: str = "filter-form",
-) -> Html:
-    """A form of the browser's own: it works with the keyboard, and gives an address to share."""
-    kept = [tag("input", type="hidden", name=name, value=value) for name, value in hidden]
-    submit = tag("button", "Show", type="submit")
-    return tag("form", kept, *fields, submit, class_=class_, method="get", action=action)
-
-
-def search_field(label: str, name: str, value: str) -> Html:
-    """A field of such a form."""
-    field = tag("input", type="search", name=name, value=value, maxlength=MAX_QUERY)
-    return tag("label", tag("span", label), field)
-
-
-def choice(label: str, name: str, options: Iterable[tuple[str, str]], chosen: str) -> Html:
-    """A choice of such a form, from values with their words."""
-    offered = [
-        tag("option", words, value=value, selected=value == chosen) for value, words in options
-    ]
-    return tag("label", tag("span", label), tag("select", offered, name=name))
-
-
-MAX_QUERY: Final = 256
-"""Characters that a field of a form takes."""
-
-
-def data_element(name: str, data: object) -> Html:
-    """An element of our script's own, which draws itself from `data`."""
-    # Between apostrophes JSON's many quotes may stay as they are.
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    written = text.replace("&", "&amp;").replace("'", "&#39;").replace("<", "\\u003c")
-    return Html(f"<{name} data='{written}'></{name}>")
-
-
-def _quoted(value: str | int) -> str:
-    return escape(str(value).encode("utf-8", "replace").decode())
-
-
 # Tables that a reader sorts, filters, pages through and takes along (`static/dashboard.js`).
 
 Kind = Literal["text", "number", "percent", "duration", "time"]
 
 
 class Link(NamedTuple):
-    """A cell that leads somewhere."""
+    """A text that leads somewhere."""
 
     text: str
     href: str
+
+
+Value: TypeAlias = str | Link
 
 
 class Column(NamedTuple):
@@ -251,8 +68,8 @@ class Column(NamedTuple):
         else:
             value = row[self.key] if isinstance(row, Mapping) else getattr(row, self.key)
         if isinstance(value, Link):
-            return Link(one_line(value.text, MAX_SENTENCE), value.href)
-        return one_line(value, MAX_SENTENCE) if isinstance(value, str) else value
+            return Link(w.one_line(value.text, w.MAX_SENTENCE), value.href)
+        return w.one_line(value, w.MAX_SENTENCE) if isinstance(value, str) else value
 
 
 Cell: TypeAlias = "str | tuple[str, str | None] | tuple[str, str | None, float | None]"
@@ -302,7 +119,8 @@ class DataTable:
             "look": self.look,
             "address": address,
         }
-        return data_element("data-table", data)
+        written = htmlsafe_json_dumps(data, ensure_ascii=False, separators=(",", ":"))
+        return Html("<data-table data='{}'></data-table>").format(written)
 
     def csv(self) -> bytes:
         """UTF-8 with a mark at its beginning, so that spreadsheets read it as such.
@@ -323,8 +141,7 @@ class DataTable:
 
     def file_name(self, ending: str) -> str:
         """A name that any system takes: letters, digits and hyphens."""
-        plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in self.name.lower())
-        return f"aftercall-{plain.strip('-')[:60] or 'table'}.{ending}"
+        return f"aftercall-{_slug(self.name) or 'table'}.{ending}"
 
 
 def plain_table(
@@ -349,14 +166,14 @@ def _words(kind: Kind, value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, datetime):
-        return moment(value)
+        return w.moment(value)
     if not isinstance(value, int | float):
         return str(value)
     if kind == "percent":
-        return percent(value)
+        return w.percent(value)
     if kind == "duration":
-        return duration(value)
-    return count(value) if isinstance(value, int) else score(value)
+        return w.duration(value)
+    return w.count(value) if isinstance(value, int) else w.score(value)
 
 
 def _plain(value: object) -> object:
@@ -371,3 +188,58 @@ def _csv_cell(value: object) -> str | int | float:
         return value
     words = str(value)
     return f"'{words}" if words.startswith(_FORMULA) else words
+
+
+# Templates.
+
+
+def _written(value: object) -> object:
+    """What `{{ value }}` writes: markup as it is, all else as text that can be seen."""
+    if isinstance(value, Html):
+        return value
+    return "" if value is None else w.visible(str(value))
+
+
+def _slug(title: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60]
+
+
+def _typed(text: str) -> Html:
+    """As it was typed, with what cannot be seen."""
+    return escape(text.encode("utf-8", "replace").decode())
+
+
+_TEMPLATES: Final = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    auto_reload=False,
+    undefined=StrictUndefined,
+    finalize=_written,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.filters |= {"slug": _slug, "typed": _typed} | {
+    each.__name__: each
+    for each in (
+        w.as_json, w.calls, w.count, w.counted, w.duration, w.error_words, w.moment, w.one_line,
+        w.percent, w.score, w.success_rate, w.tool_name, w.visible,
+    )
+}  # fmt: skip
+_TEMPLATES.globals |= {
+    "SIGNS": SIGNS,
+    "WINDOWS": w.WINDOWS,
+    "SAME_CALL": w.SAME_CALL,
+    "plain_table": plain_table,
+}
+_TEMPLATES.globals["ui"] = _TEMPLATES.get_template("ui.html").module
+
+
+def ui() -> Any:
+    """The macros of `templates/ui.html`, which every template has as `ui`."""
+    return _TEMPLATES.globals["ui"]
+
+
+def render(template: str, **data: object) -> Html:
+    """A template of the folder `templates`, by its name without ending, with its data."""
+    text = _TEMPLATES.get_template(f"{template}.html").render(data)
+    return Html(text)  # the template has escaped what is not its own

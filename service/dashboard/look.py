@@ -42,7 +42,7 @@ class Shown:
 
     title: str
     """Its heading, and the first part of what the browser calls it."""
-    content: h.Content
+    content: h.Html
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
     """From when its figures are."""
     is_complete: bool = True
@@ -75,6 +75,19 @@ class Look:
     def space(self) -> Space:
         """What operations are given first."""
         return Space(self.context, self.workspace)
+
+    def shows(
+        self,
+        title: str,
+        template: str,
+        *,
+        at: datetime | None = None,
+        is_complete: bool = True,
+        **data: object,
+    ) -> Shown:
+        """The page that a template makes of this look and its data; `at` is now when left out."""
+        content = h.render(template, look=self, is_complete=is_complete, **data)
+        return Shown(title, content, at or datetime.now(UTC), is_complete=is_complete)
 
     def link(self, path: str, **query: str) -> str:
         """An address that keeps window and workspace, percent-encoded.

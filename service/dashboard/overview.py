@@ -7,11 +7,8 @@ from typing import Final, NamedTuple
 from aftercall.models import (
     CallCounts,
     PatternStatistics,
-    ReflectionStatistics,
     ToolName,
     ToolUsage,
-    Totals,
-    Trend,
     WindowTotals,
 )
 from service import statistics
@@ -43,12 +40,10 @@ async def overview(look: Look) -> Shown:
     """The page."""
     space, window = look.space, look.window
     totals = await statistics.totals(*space, with_durations=False)
-    day, month = totals.windows[0], totals.windows[-1]
-    if not w.calls(month.totals):
-        begin = _how_to_begin(is_complete=day.is_complete)
-        return Shown("Overview", begin, day.until, is_complete=day.is_complete)
+    day = totals.windows[0]
+    if not w.calls(totals.windows[-1].totals):
+        return look.shows("Overview", "begin", at=day.until, is_complete=day.is_complete)
     trend = await statistics.trend(*space, window)
-    reflection = await statistics.reflection(*space, window)
     patterns = await statistics.patterns(*space, window, _PATTERNS)
     tools = await statistics.called(*space, window, _TOOLS)
     # What changed is the same whatever the window; what was read for it is not read again.
@@ -57,136 +52,50 @@ async def overview(look: Look) -> Shown:
     )
     tools_day = tools if window == "24h" else await statistics.called(*space, "24h", _TOOLS)
     tools_week = tools if window == "7d" else await statistics.called(*space, "7d", _TOOLS)
-    found = changes(day, patterns_day, tools_day, tools_week)
-    changed = h.lines(_change(look, each) for each in found)
-    since = h.section("What changed since yesterday", changed)
-    content = [
-        _totals(totals),
-        h.box("grid", h.box("stack", since, _answers(look, reflection)), _trend(look, trend)),
-        _reflection(look, reflection),
-        h.box("grid", _patterns(look, patterns), _tools(look, tools)),
-    ]
-    return Shown("Overview", content, day.until, is_complete=day.is_complete)
+    failed = [each for each in tools if each.failures]
+    failed.sort(key=lambda each: (-each.failures, w.success_rate(each) or 0.0))
+    keys = ("signature", "tool", "failures", "before")
+    bars = {
+        "Successes": [each.successes for each in trend.points],
+        "Failures": [each.failures for each in trend.points],
+    }
+    return look.shows(
+        "Overview",
+        "overview",
+        at=day.until,
+        is_complete=day.is_complete,
+        totals=[(each.window, _numbers(each)) for each in totals.windows],
+        changes=[_change(look, each) for each in changes(day, patterns_day, tools_day, tools_week)],
+        reflection=await statistics.reflection(*space, window),
+        repair_words=repair_words,
+        success=success_chart("Success rate over time", trend, height=200),
+        calls=bar_chart(
+            "Calls over time", w.axis((e.at for e in trend.points), window), bars, height=150
+        ),
+        patterns=patterns.patterns[:_TOP],
+        pattern_columns=[each for each in pattern_columns(look) if each.key in keys],
+        tools=failed[:_TOP],
+        tool_columns=[
+            look.whole_tool_column(),
+            h.Column("failures", "Failures", "number"),
+            h.Column("rate", "Succeeded", "percent", of=w.success_rate),
+            h.Column("calls", "Calls", "number", of=w.calls),
+        ],
+    )
 
 
-def _totals(totals: Totals) -> h.Html:
-    def numbers(counts: CallCounts | None) -> tuple[str, str, str]:
+def _numbers(each: WindowTotals) -> list[tuple[str, str, str]]:
+    def told(counts: CallCounts | None) -> tuple[str, str, str]:
         if counts is None:
             return "", "", ""
         rate = w.percent(w.success_rate(counts))
         return w.count(w.calls(counts)), rate, w.count(counts.failures)
 
-    def card(each: WindowTotals) -> h.Html:
-        labels, both = ("Calls", "Succeeded", "Failures"), (each.totals, each.before)
-        told = [
-            (label, now, f"before: {before}" if before.strip("-") else "")
-            for label, now, before in zip(labels, *map(numbers, both), strict=True)
-        ]
-        return h.section(f"Last {w.WINDOWS[each.window]}", h.stats(*told, class_="stats three"))
-
-    return h.box("grid three", map(card, totals.windows))
-
-
-def _trend(look: Look, trend: Trend) -> h.Html:
-    bars = {
-        "Successes": [each.successes for each in trend.points],
-        "Failures": [each.failures for each in trend.points],
-    }
-    labels = w.axis((each.at for each in trend.points), look.window)
-    return h.section(
-        f"Success rate, {w.WINDOWS[look.window]}",
-        success_chart("Success rate over time", trend, height=200),
-        bar_chart("Calls over time", labels, bars, height=150),
-    )
-
-
-def _reflection(look: Look, found: ReflectionStatistics) -> h.Html:
-    def rate(label: str, counts: CallCounts) -> tuple[str, ...]:
-        return label, w.percent(w.success_rate(counts)), f"of {w.count(w.calls(counts))}"
-
-    repaired = [
-        "none" if median == "-" else f"{median}, {of}"
-        for median, of in map(repair_words, (found.with_suggestion, found.without_suggestion))
+    labels = ("Calls", "Succeeded", "Failures")
+    return [
+        (label, now, f"before: {before}" if before.strip("-") else "")
+        for label, now, before in zip(labels, told(each.totals), told(each.before), strict=True)
     ]
-    retries = w.success_rate(found.retries)
-    tried = f"{w.count(w.calls(found.retries))}, {w.percent(retries)} succeeded"
-    return h.section(
-        f"Before and after reflection, {w.WINDOWS[look.window]}",
-        h.stats(
-            rate("First attempts that succeeded", found.first_attempts),
-            rate("Tasks that succeeded", found.tasks),
-            rate("Calls that followed a suggestion", found.suggested),
-        ),
-        h.facts(
-            ("Retries", "none" if retries is None else tried),
-            ("Repaired with a suggestion", repaired[0]),
-            ("Repaired without one", repaired[1]),
-        ),
-        remark="A task is a first attempt with the retries that followed it. What succeeded only "
-        "when it was tried again counts as a success after reflection.",
-    )
-
-
-def _answers(look: Look, found: ReflectionStatistics) -> h.Html:
-    answers = found.answers
-
-    def number(label: str, some: int) -> tuple[str, ...]:
-        return label, w.count(some), w.percent(some / answers.asked) if answers.asked else ""
-
-    actions = [
-        (each.action.replace("_", " ").capitalize(), w.count(each.answers))
-        for each in answers.by_action
-    ]
-    nobody = [("Nobody asked yet", "POST /suggest with a call that failed")]
-    return h.section(
-        f"Suggestions, {w.WINDOWS[look.window]}",
-        h.stats(
-            ("Asked", w.count(answers.asked)),
-            number("Without a suggestion", answers.abstained),
-            number("Confident, above 80 %", answers.confident),
-        ),
-        h.facts(*(actions if answers.asked else nobody)),
-        h.link("All about suggestions", look.link("/suggestions")),
-    )
-
-
-def _patterns(look: Look, found: PatternStatistics) -> h.Html:
-    keys = ("signature", "tool", "failures", "before")
-    columns = [each for each in pattern_columns(look) if each.key in keys]
-    missing = "No pattern yet: the nightly run finds them (aftercall nightly)."
-    name, patterns = "Most frequent failures", found.patterns[:_TOP]
-    table = h.plain_table(name, columns, patterns, missing=missing)
-    return h.section(name, table, h.link("All failures", look.link("/failures")))
-
-
-def _tools(look: Look, tools: Sequence[ToolUsage]) -> h.Html:
-    failed = [each for each in tools if each.failures]
-    failed.sort(key=lambda each: (-each.failures, w.success_rate(each) or 0.0))
-    columns = [
-        look.whole_tool_column(),
-        h.Column("failures", "Failures", "number"),
-        h.Column("rate", "Succeeded", "percent", of=w.success_rate),
-        h.Column("calls", "Calls", "number", of=w.calls),
-    ]
-    table = h.plain_table("Tools in trouble", columns, failed[:_TOP], missing="No tool failed.")
-    return h.section("Tools in trouble", table, h.link("All tools", look.link("/tools")))
-
-
-def _how_to_begin(*, is_complete: bool) -> h.Html:
-    missing = h.empty(
-        "No call was recorded yet.",
-        "Fill the dashboard with a month of a made-up history, to see what it is like:",
-        "aftercall demo --history",
-        is_complete=is_complete,
-    )
-    ways = h.lines([
-        "With the gateway: put it before your MCP servers, and every call is recorded.",
-        "With the SDK: wrap your tools, and ask when one fails.",
-        "Over HTTP: POST /executions, as the API says.",
-    ])  # fmt: skip
-    how = h.section("Record calls of your own", ways, h.link("The API", "/docs"))
-    fills = h.p("This page fills by itself once the first call has come in.")
-    return h.markup([missing, *([how, fills] if is_complete else [])])
 
 
 # What changed since yesterday: small numbers say little, so a change is only named where it is more
@@ -238,11 +147,11 @@ def is_sure(one: CallCounts, other: CallCounts) -> bool:
     return error > 0 and abs(one.successes / n - other.successes / m) / error >= _SURE
 
 
-def _change(look: Look, change: DayChange) -> str:
-    words = h.toned(w.one_line(change.words, 2 * w.MAX_SIGNATURE), change.tone)
+def _change(look: Look, change: DayChange) -> h.Value:
+    words = h.SIGNS[change.tone] + w.one_line(change.words, 2 * w.MAX_SIGNATURE)
     if change.pattern_id is not None:
-        return h.link(words, look.pattern(change.pattern_id))
-    return words if change.tool is None else h.link(words, look.tool(change.tool))
+        return h.Link(words, look.pattern(change.pattern_id))
+    return words if change.tool is None else h.Link(words, look.tool(change.tool))
 
 
 def _changed_calls(now: int, before: int) -> DayChange:

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import cache
 from typing import Any, Final
 
 from aftercall.json_patch import Operation, diff
 from aftercall.json_values import JsonObject, canonical_json
-from aftercall.models import Execution, FailurePattern, PatternHistory
+from aftercall.models import Execution, FailurePattern
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
 from retrieval.answer import lesson_of
@@ -30,7 +29,6 @@ from service.dashboard.look import Look, NothingHereError, Shown
 from service.dashboard.profile import record_of
 from service.patterns import UnknownPatternError, stored_patterns
 
-SAME_CALL: Final = "Nothing was changed: the same call worked when it was made again."
 _MAX_LOOKED: Final = 500
 """Latest repairs of a tool among which those of a pattern are looked for."""
 _MAX_PARAMETERS: Final = 4_000
@@ -60,6 +58,12 @@ class ShownRepair:
         return [*shown, f"and {left} more"] if left > 0 else shown
 
     @property
+    def waited_ms(self) -> float:
+        """From the failure to the success, by the callers' own clocks."""
+        waited = self.mended.timestamp - self.failed.timestamp
+        return max(0.0, waited.total_seconds() * 1_000)
+
+    @property
     def patch(self) -> str:
         """The same as a JSON Patch document, for a tool that applies one."""
         return w.as_json([_operation(each) for each in self._patch()], _MAX_PARAMETERS)
@@ -84,8 +88,9 @@ class PatternEvidence:
     def glimpse(self) -> str:
         """Its gist in one line: what a repair changed, else what the tool said."""
         if self.repairs:
-            return w.one_line("; ".join(self.repairs[0].changes) or SAME_CALL, 200)
-        return w.one_line(_error_of(self.examples[0]) or "", 200) if self.examples else ""
+            return w.one_line("; ".join(self.repairs[0].changes) or w.SAME_CALL, 200)
+        error = self.examples[0].error if self.examples else None
+        return w.one_line(w.error_words(error), 200) if error else ""
 
 
 async def evidence_of(
@@ -152,83 +157,6 @@ def lesson_in_words(edits: Sequence[Edit], redactor: Redactor) -> str:
     return w.visible(redactor.text(lesson), _MAX_LESSON)
 
 
-def call_html(look: Look, title: str, call: Execution, level: int) -> h.Html:
-    """One call: who made it and when, what was sent, what the tool said, what it was for.
-
-    `level` is that of the heading; it comes after one of the level before.
-    """
-    said = w.visible(call.context or "", w.MAX_SENTENCE)
-    sent, error = "Nobody saw its parameters.", _error_of(call)
-    if call.parameters_known:
-        sent = w.as_json(call.parameters, _MAX_PARAMETERS)
-    parts = (
-        ("Context", h.p(said, class_="said") if said else None),
-        ("Parameters", h.code(sent)),
-        ("Error", h.code(error) if error else None),
-    )
-    agent = h.link(w.one_line(call.agent), look.agent(call.agent))
-    return h.box(
-        "call",
-        h.tag(f"h{level}", title, class_="call-title"),
-        h.p(f"{w.moment(call.timestamp)} UTC by ", agent, _more(call), class_="note"),
-        [[h.tag(f"h{level + 1}", name, class_="call-part"), part] for name, part in parts if part],
-    )
-
-
-def repair_html(look: Look, repair: ShownRepair, level: int) -> h.Html:
-    """The failed call and the one that mended it, and between them what changed.
-
-    `level` is that of the headings of the three; they come after one of the level before.
-    """
-    waited = max(timedelta(), repair.mended.timestamp - repair.failed.timestamp)
-    changes = repair.changes
-    return h.box(
-        "pair",
-        call_html(look, "Failed", repair.failed, level),
-        h.box(
-            "call",
-            h.tag(f"h{level}", "Mended by", class_="call-title"),
-            h.lines(changes, class_="changes") if changes else h.p(SAME_CALL),
-            h.p(repair.lesson, class_="lesson") if repair.lesson else None,
-            h.note(f"{w.duration(waited.total_seconds() * 1_000)} after the failure."),
-            h.details("JSON Patch", h.code(repair.patch)),
-        ),
-        call_html(look, "Worked", repair.mended, level),
-    )
-
-
-def agents_html(look: Look, agents: Sequence[str], most: int = 6) -> h.Html | None:
-    """Links to some of the agents that a pattern happened to."""
-    if not agents:
-        return None
-    links = [
-        [", " if place else None, h.link(w.one_line(agent), look.agent(agent))]
-        for place, agent in enumerate(agents[:most])
-    ]
-    left = len(agents) - most
-    more = f" and {w.count(left)} more." if left > 0 else "."
-    return h.p("Happened to ", links, more, class_="note agents")
-
-
-def _error_of(call: Execution) -> str | None:
-    error = call.error
-    if error is None:
-        return None
-    code = f" ({error.code})" if error.code else ""
-    return w.visible(f"{error.type}{code}: {error.message}", 2 * w.MAX_SENTENCE)
-
-
-def _more(call: Execution) -> str:
-    parts = [
-        "",
-        f"version {w.visible(call.tool_version, w.MAX_NAME)}" if call.tool_version else None,
-        f"attempt {call.attempt}" if call.attempt > 1 else None,
-        w.duration(call.duration_ms) if call.duration_ms else None,
-        "after a suggestion" if call.suggestion_id is not None else None,
-    ]
-    return ", ".join(each for each in parts if each is not None)
-
-
 def _operation_line(operation: Operation) -> str:
     path = w.one_line(operation.path, _MAX_VALUE)
     before, value = (
@@ -268,19 +196,6 @@ def _without_secrets(edit: Edit, redactor: Redactor) -> Edit:
     return edit.model_copy(update=masked)
 
 
-def about(look: Look, pattern: FailurePattern, *more: h.Html) -> h.Html:
-    """The tool and the category of a pattern."""
-    tool = h.link(w.tool_name(pattern.tool), look.tool(pattern.tool), "tool")
-    return h.p(tool, h.badge(pattern.category), *more, class_="about")
-
-
-def help_of(pattern: FailurePattern) -> str:
-    """What helps against it, or that nothing is known."""
-    if not pattern.lesson:
-        return "Nothing is known yet that helps against it."
-    return w.visible(pattern.lesson, w.MAX_SENTENCE)
-
-
 def mended_share(pattern: FailurePattern) -> float | None:
     """The share of a pattern's failures, of all times, that agents mended; None without any."""
     return min(1.0, pattern.mended / pattern.count) if pattern.count else None
@@ -292,6 +207,16 @@ _MAX_SHOWN: Final = 5
 """Repairs, and examples."""
 _SAME_CALL: Final = "Make the same call again, later."
 _MAX_RULES: Final = 20
+_RULES: Final = (
+    h.Column("lesson", "Repair"),
+    h.Column("repairs", "Repairs", "number", "By agents themselves."),
+    h.Column("agents", "Agents", "number"),
+    h.Column("worked", "Suggested and worked", "number"),
+    h.Column("failed", "Suggested and failed", "number"),
+    h.Column("sure", "Sure", "percent"),
+    h.Column("told", "Told to agents"),
+    h.Column("last_seen", "Last seen", "time"),
+)
 
 
 async def pattern(look: Look) -> Shown:
@@ -311,25 +236,19 @@ async def pattern(look: Look) -> Shown:
     )
     at = w.axis([each.at for each in history.points], history.window)
     failed = {"Failures": [float(each.failures) for each in history.points]}
-    content = [
-        about(look, found, h.link("All failures", look.link("/failures"))),
-        _how_often(history),
-        h.section("What helps", h.p(help_of(found), class_="lesson"),
-                  agents_html(look, found.agents)),
-        h.section("History", bar_chart("Failures of this pattern", at, failed),
-                  remark="Failures in this window."),
-        h.section(
-            "Wordings",
-            [h.code(w.visible(each, 2 * w.MAX_SENTENCE))
-             for each in found.wordings or [found.signature]],
-            remark="As the tool said it, variable parts masked. Most frequent first.",
-        ),
-        _rules(look, rules),
-        _repairs(look, evidence),
-        _examples(look, evidence),
-    ]  # fmt: skip
-    title = w.one_line(found.signature, w.MAX_SIGNATURE)
-    return Shown(title, content, history.until, is_complete=history.is_complete)
+    return look.shows(
+        w.one_line(found.signature, w.MAX_SIGNATURE),
+        "pattern",
+        at=history.until,
+        is_complete=history.is_complete,
+        pattern=found,
+        met=sum(each.failures for each in history.points),
+        share=mended_share(found),
+        chart=bar_chart("Failures of this pattern", at, failed),
+        rules=rules,
+        rule_columns=_RULES,
+        evidence=evidence,
+    )
 
 
 async def _evidence(
@@ -369,80 +288,3 @@ def rules_of(record: ToolRecord, belongs: Callable[[str], bool], redactor: Redac
     ]
     rows.sort(key=lambda row: (-row["sure"], -row["repairs"], row["lesson"]))
     return list(rows[:_MAX_RULES])
-
-
-def _how_often(history: PatternHistory) -> h.Html:
-    pattern = history.pattern
-    first = "" if pattern.first_seen is None else f"first {w.moment(pattern.first_seen)} UTC"
-    met, share = sum(each.failures for each in history.points), mended_share(pattern)
-    return h.section(
-        "How often",
-        h.stats(
-            ("Failures in the window", w.count(met)),
-            ("Failures ever", w.count(pattern.count), "up to the latest nightly run"),
-            ("Mended", w.percent(share), f"{w.count(pattern.mended)} by agents"),
-            ("Last seen", w.moment(pattern.last_seen), first),
-        ),
-    )
-
-
-_RULES: Final = (
-    h.Column("lesson", "Repair"),
-    h.Column("repairs", "Repairs", "number", "By agents themselves."),
-    h.Column("agents", "Agents", "number"),
-    h.Column("worked", "Suggested and worked", "number"),
-    h.Column("failed", "Suggested and failed", "number"),
-    h.Column("sure", "Sure", "percent"),
-    h.Column("told", "Told to agents"),
-    h.Column("last_seen", "Last seen", "time"),
-)
-
-
-def _rules(look: Look, rules: Sequence[h.Row]) -> h.Html:
-    none = h.empty(
-        "No repair of it was learned yet.",
-        "A call that fails and then succeeds with changed parameters, in the same session, is one.",
-    )
-    return h.section(
-        "What the memory makes of its repairs",
-        look.table("Repair rules", _RULES, rules) if rules else none,
-        remark="How sure each is: the lower bound of the probability that it mends such a failure. "
-        "What one session alone shows is told to nobody else.",
-    )
-
-
-def _repairs(look: Look, evidence: PatternEvidence) -> h.Html:
-    shown = [repair_html(look, each, 3) for each in evidence.repairs]
-    others = [
-        h.details(_made(each.mended), html)
-        for each, html in zip(evidence.repairs[1:], shown[1:], strict=True)
-    ]
-    return h.section(
-        "Latest repairs",
-        _gone(evidence.repairs_gone),
-        shown[:1] or h.p("No repair whose calls are still stored."),
-        others,
-        remark="What failed, what changed, and what worked.",
-    )
-
-
-def _examples(look: Look, evidence: PatternEvidence) -> h.Html:
-    shown = [
-        h.details(_made(each), call_html(look, "Failed", each, 3),
-                  h.facts(("Execution", each.execution_id)), class_="example")
-        for each in evidence.examples
-    ]  # fmt: skip
-    return h.section(
-        "Latest examples",
-        _gone(evidence.examples_gone),
-        shown or h.p("No example is still stored."),
-        remark="As they are stored, secrets masked.",
-    )
-
-
-def _made(call: Execution) -> str:
-    return f"{w.moment(call.timestamp)} UTC, {w.one_line(call.agent)}"
-
-
-def _gone(number: int) -> h.Html | None:
-    return h.note(f"{w.count(number)} more whose executions have expired.") if number else None

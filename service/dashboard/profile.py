@@ -20,7 +20,6 @@ from retrieval.values import number
 from service.context import Context
 from service.dashboard import html as h
 from service.dashboard import words as w
-from service.dashboard.look import Look
 
 MAX_PARAMETERS: Final = 40
 """Rows of a profile; required parameters come first, then the most used."""
@@ -54,22 +53,9 @@ class ToolParameters:
     """From how many calls it is known, and what is not shown."""
 
 
-def parameters_html(look: Look, found: ToolParameters | None) -> h.Html:
-    """The parameters as a card."""
-    rows, notes = (found.rows, found.notes) if found is not None else ((), ())
-    none = "None of its parameters is common knowledge yet."
-    shown = h.p(none if found is not None else "Nothing is known of its parameters yet.")
-    if rows:
-        # What no parameter has takes no room, so that the rest is seen without scrolling.
-        columns = [each for each in _COLUMNS if any(row[each.key] for row in rows)]
-        shown = look.table("Parameters of this tool", columns, rows, look="close")
-    return h.section(
-        "Parameters",
-        shown,
-        [h.note(each) for each in notes],
-        remark="From the registered schema and the calls. Values are shown where two sessions (of "
-        "two agents, where several use it) had success with them; others are their callers' own.",
-    )
+def columns_of(rows: Sequence[h.Row]) -> list[h.Column]:
+    """The columns of parameters; what none has takes no room, so that the rest is seen at once."""
+    return [each for each in _COLUMNS if any(row[each.key] for row in rows)]
 
 
 async def record_of(context: Context, tool: ToolKey) -> ToolRecord:

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from aftercall.models import (
-    AnswerCounts,
-    CallCounts,
     ConfidenceBin,
     ConfidenceStatistics,
     ReflectionStatistics,
@@ -27,163 +25,26 @@ async def suggestions(look: Look) -> Shown:
     """The page."""
     reflection = await statistics.reflection(*look.space, look.window)
     confidence = await statistics.confidence(*look.space)
-    known = await look.context.memory.calibration(look.workspace)
-    nothing = h.empty(
-        "No call in this window, and no outcome of a suggestion yet.",
-        "Choose a longer window, or fill the store with a history to look at.",
-        "aftercall demo --history",
-    )
-    content = [
-        None if w.calls(reflection.first_attempts) or confidence.judged else nothing,
-        _effect(reflection),
-        _answers(reflection.answers),
-        _calibration(look, confidence),
-        _in_force(known.scaling),
-    ]
-    at, is_complete = reflection.until, reflection.is_complete
-    return Shown("Suggestions", content, at, is_complete=is_complete)
-
-
-def _effect(found: ReflectionStatistics) -> h.Html:
-    def rate(label: str, counts: CallCounts) -> tuple[str, ...]:
-        of = f"{w.count(counts.successes)} of {w.count(w.calls(counts))}"
-        return label, w.percent(w.success_rate(counts)), of
-
-    return h.markup([
-        h.section(
-            "Before and after reflection",
-            h.p(effect_words(found)),
-            h.stats(
-                rate("First attempts that succeeded", found.first_attempts),
-                rate("Tasks that succeeded", found.tasks),
-                rate("Retries that succeeded", found.retries),
-                rate("Calls after a suggestion that succeeded", found.suggested),
-            ),
-            remark="A task is a first attempt with the retries that followed it.",
-        ),
-        h.section(
-            "Time to repair",
-            h.stats(
-                ("With a suggestion", *repair_words(found.with_suggestion)),
-                ("Without one", *repair_words(found.without_suggestion)),
-            ),
-            remark="From a failure to the success that mended it, by the callers' own clocks.",
-        ),
-    ])  # fmt: skip
-
-
-def _answers(answers: AnswerCounts) -> h.Html:
-    def part(label: str, some: int) -> tuple[str, str]:
-        return label, f"{w.count(some)} ({w.percent(some / answers.asked)})"
-
-    remark = "By the day on which they were asked for."
-    number = h.Column("answers", "Answers", "number")
-    if not answers.asked:
-        missing = h.empty(
-            "Nothing was asked in this window.",
-            "A gateway asks POST /suggest when a call fails; to see an answer now, open the page "
-            "Try it.",
-        )
-        return h.section("Answers", missing, remark=remark)
-    actions = h.plain_table(
-        "Answers by action",
-        [h.Column("action", "Best suggestion"), number],
-        answers.by_action,
-        missing="No answer had a suggestion.",
-    )
-    abstentions = h.plain_table(
-        "Abstentions by kind of error",
-        [h.Column("category", "Kind of error"), number],
-        answers.abstentions,
-        missing="Every answer had a suggestion.",
-    )
-    rest = max(0, answers.asked - answers.abstained - answers.confident)
-    return h.section(
-        "Answers",
-        h.facts(
-            ("Asked", w.count(answers.asked)),
-            part("Best suggestion above 0.80", answers.confident),
-            part("Suggestions, none so sure", rest),
-            part("No suggestion, with a reason", answers.abstained),
-        ),
-        h.box(
-            "grid",
-            h.box("", h.tag("h3", "By action"), actions),
-            h.box("", h.tag("h3", "Without a suggestion"), abstentions),
-        ),
-        remark=remark,
-    )
-
-
-def _calibration(look: Look, found: ConfidenceStatistics) -> h.Html:
-    missing = h.empty(
-        "No outcome of a suggestion is known yet.",
-        "Record the call that followed a suggestion with its suggestionId, or send "
-        "POST /suggestions/{suggestionId}/outcome.",
-    )
-    return h.section(
-        "Calibration",
-        _reliability(look, found) if found.judged else missing,
-        remark="Of the latest 2,000 outcomes of suggestions, whatever the window. A confidence is "
-        "the probability that the suggestion is right; points on the diagonal kept what they "
-        "promised.",
-    )
-
-
-def _reliability(look: Look, found: ConfidenceStatistics) -> list[h.Html]:
+    scaling = (await look.context.memory.calibration(look.workspace)).scaling
     title, across = "Promised and kept, by tenths of confidence", "mean confidence"
-    chart = scatter_chart(title, across, "share that succeeded", points(found.bins))
-    columns = [
-        h.Column("bin", "Confidence", of=bin_name),
-        h.Column("judged", "Outcomes", "number"),
-        h.Column("mean_confidence", "Mean", "percent", "mean confidence"),
-        h.Column("succeeded", "Succeeded", "percent"),
-        h.Column("gap", "Difference", "percent", "above 0: more succeeded than was promised", gap),
-    ]
-    error, brier = w.score(found.expected_calibration_error, 3), w.score(found.brier, 3)
-    return [
-        h.p(trust_words(found)),
-        h.p(
-            "An outcome says whether the call succeeded, not whether it did what was meant. A call "
-            "that succeeds at something else counts as a success here, so that a point above the "
-            "diagonal is no proof of being right."
-        ),
-        h.stats(
-            ("Expected calibration error", error, "0 is best"),
-            ("Brier score", brier, "mean squared error; 0 is best"),
-            ("Outcomes", w.count(found.judged)),
-        ),
-        h.box("grid", h.box("", chart),
-              h.box("", look.table("Calibration by tenths", columns, found.bins))),
-    ]  # fmt: skip
-
-
-def _in_force(scaling: Scaling) -> h.Html:
-    title = "Which calibration is in force"
-    if not scaling.outcomes:
-        words = (
-            "The shipped calibration is in force. The nightly run fits this workspace's own once "
-            f"{w.count(ENOUGH_OUTCOMES)} outcomes of its suggestions are known, and takes it where "
-            "it fits them better."
-        )
-        return h.section(title, h.p(words))
-    at = f" at {w.moment(scaling.fitted_at)}" if scaling.fitted_at else ""
-    fitted = w.counted(scaling.outcomes, "outcome")
-    columns = [
-        h.Column("shipped", "Shipped confidence", "percent"),
-        h.Column("own", "In this workspace", "percent"),
-    ]
-    rows = [{"shipped": each, "own": rescaled(scaling, each)} for each in _SHOWN_CONFIDENCES]
-    facts = h.facts(
-        ("Shift", f"{scaling.shift:+.2f} (above 0 raises every confidence)"),
-        ("Slope", f"{scaling.slope:.2f} (below 1 draws confidences together)"),
-    )
-    return h.section(
-        title,
-        h.p(f"This workspace's own calibration is in force, fitted on {fitted}{at}."),
-        h.box(
-            "narrow", facts, h.plain_table("Own calibration beside the shipped one", columns, rows)
-        ),
+    return look.shows(
+        "Suggestions",
+        "suggestions",
+        at=reflection.until,
+        is_complete=reflection.is_complete,
+        reflection=reflection,
+        confidence=confidence,
+        scaling=scaling,
+        effect=effect_words(reflection),
+        trust=trust_words(confidence),
+        repair_words=repair_words,
+        enough=ENOUGH_OUTCOMES,
+        chart=scatter_chart(title, across, "share that succeeded", points(confidence.bins)),
+        actions=[h.Column("action", "Best suggestion"), _ANSWERS],
+        kinds=[h.Column("category", "Kind of error"), _ANSWERS],
+        tenths=_TENTHS,
+        scales=_SCALES,
+        scaled=[{"shipped": each, "own": rescaled(scaling, each)} for each in _SHOWN_CONFIDENCES],
     )
 
 
@@ -257,3 +118,17 @@ def repair_words(times: RepairTimes) -> tuple[str, str]:
 
 def _points_apart(difference: float) -> str:
     return f"{abs(difference) * 100:.1f} percentage points"
+
+
+_ANSWERS: Final = h.Column("answers", "Answers", "number")
+_TENTHS: Final = (
+    h.Column("bin", "Confidence", of=bin_name),
+    h.Column("judged", "Outcomes", "number"),
+    h.Column("mean_confidence", "Mean", "percent", "mean confidence"),
+    h.Column("succeeded", "Succeeded", "percent"),
+    h.Column("gap", "Difference", "percent", "above 0: more succeeded than was promised", gap),
+)
+_SCALES: Final = (
+    h.Column("shipped", "Shipped confidence", "percent"),
+    h.Column("own", "In this workspace", "percent"),
+)

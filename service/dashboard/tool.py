@@ -1,19 +1,17 @@
 """The page of one tool: how it does, what it takes, how fit it is, and what is said of it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
 from aftercall.models import (
     BestTool,
     CallCounts,
-    Latency,
     PromotionStatus,
     Recommendation,
     SimilarFailure,
     ToolHealth,
-    Trend,
 )
 from aftercall.models.tools import same_version
 from mongo.contents import StoredTool
@@ -28,23 +26,17 @@ from service.dashboard.boundaries import cohesion_words
 from service.dashboard.charts import line_chart, success_chart
 from service.dashboard.failures import pattern_columns
 from service.dashboard.look import Look, Shown
-from service.dashboard.profile import (
-    ToolParameters,
-    parameters_html,
-    parameters_of,
-    record_of,
-)
+from service.dashboard.profile import ToolParameters, columns_of, parameters_of, record_of
 from service.dashboard.tools import place_of
 from service.health import health_of, tool_health
 from service.known_tools import KnownToolsQuery, known_tools
 from service.promotions import read_promotion
 from service.recommendations import recommendations_about
-from service.tool_quality import ToolQuality, tool_qualities
+from service.tool_quality import tool_qualities
 
 _MAX_PATTERNS: Final = 500
 _MAX_MARKS: Final = 20
 _MAX_CANDIDATES: Final = 20
-_MAX_QUOTES: Final = 3
 UNNAMED: Final = "calls that name no version"
 _ASKS: Final = {
     "repair": "Repair the implementation",
@@ -91,22 +83,38 @@ async def tool(look: Look) -> Shown:
     latency = await statistics.latency(*look.space, look.window, key)
     quality = (await tool_qualities(*look.space, [key]))[key]
     evidence = await look.rarely(f"evidence of {key}", lambda: evidence_of(look, health))
-    several = h.badge("asked for several jobs", "warn") if quality.cohesion_warning else None
-    content = [
-        h.p(h.link("All tools", look.link("/tools")), several, class_="about"),
-        _numbers(trend, latency, health, quality),
-        h.box("grid", _about(evidence), _known(evidence)),
-        _charts(trend, latency),
-        _recommendations(evidence.recommendations),
-        await _patterns(look, health),
-        parameters_html(look, evidence.parameters),
-        _versions(look, evidence),
-        h.box("grid", _cohesion(health), _kinds(health)),
-        _reports(look, health),
-        _marks(look, evidence.marks),
-    ]
-    title = w.tool_name(health.tool)
-    return Shown(title, content, trend.until, is_complete=trend.is_complete)
+    met = await statistics.patterns(*look.space, look.window, _MAX_PATTERNS)
+    # The points of a trend add up to the calls of its window.
+    worked, failed = (
+        sum(getattr(each, name) for each in trend.points) for name in ("successes", "failures")
+    )
+    took = [each.duration_ms for each in latency.points]
+    at = w.axis((each.at for each in latency.points), latency.window)
+    lines = {name: [getattr(each, name, None) for each in took] for name in ("p50", "p95", "p99")}
+    reports = sorted(report_rows(health), key=lambda row: str(row["at"]), reverse=True)
+    rows = evidence.parameters.rows if evidence.parameters else []
+    return look.shows(
+        w.tool_name(health.tool),
+        "tool",
+        at=trend.until,
+        is_complete=trend.is_complete,
+        health=health,
+        quality=quality,
+        evidence=evidence,
+        counts=CallCounts(successes=worked, failures=failed),
+        took=latency.overall,
+        success=success_chart("Success rate of this tool", trend),
+        latency=line_chart("Latency of this tool", at, lines, "ms"),
+        asks=_ASKS,
+        patterns=[e for e in met.patterns if place_of(e.pattern.tool) == place_of(health.tool)],
+        pattern_columns=[e for e in pattern_columns(look) if e.key not in ("tool", "agents")],
+        parameter_columns=columns_of(rows),
+        candidates=[(space, each) for space, best in evidence.fitness for each in best.candidates],
+        fitness_columns=_fitness_columns(look),
+        columns=_COLUMNS,
+        cohesion=cohesion_words(health.cohesion),
+        reports=reports,
+    )
 
 
 async def evidence_of(look: Look, health: ToolHealth) -> ToolEvidence:
@@ -197,165 +205,19 @@ def version_rows(
 
 def _unknown(look: Look, name: str, nearest: Sequence[str]) -> Shown:
     shown = w.one_line(name, w.MAX_SENTENCE)
-    what = f"There is no tool {shown!r}."
-    if any(each.endswith(f"/{name}") for each in nearest):
-        what = f"Several servers have a tool {shown!r}."
+    several = any(each.endswith(f"/{name}") for each in nearest)
     names = [
-        h.link(w.one_line(each, w.MAX_SENTENCE), look.link(f"/tools/{each}")) for each in nearest
+        h.Link(w.one_line(each, w.MAX_SENTENCE), look.link(f"/tools/{each}")) for each in nearest
     ]
-    unknown = h.p("A tool is known once it is registered or was called.")
-    content = h.box(
-        "empty",
-        h.p(what, class_="what"),
-        [h.p("Was one of these meant?"), h.lines(names)] if names else unknown,
-        h.link("All tools", look.link("/tools")),
-    )
-    return Shown("No such tool", content, status=404)
+    page = look.shows("No such tool", "no_tool", name=repr(shown), several=several, names=names)
+    return replace(page, status=404)
 
 
-def _numbers(trend: Trend, latency: Latency, health: ToolHealth, quality: ToolQuality) -> h.Html:
-    # The points of a trend add up to the calls of its window.
-    worked, failed = (
-        sum(getattr(each, name) for each in trend.points) for name in ("successes", "failures")
-    )
-    counts, took = CallCounts(successes=worked, failures=failed), latency.overall
-    return h.section(
-        "In this window, and now",
-        h.stats(
-            ("Calls", w.count(w.calls(counts)), f"{w.count(failed)} failed"),
-            ("Success", w.percent(w.success_rate(counts)), "of the calls"),
-            ("p50", w.duration(took.p50 if took else None), "half took no longer"),
-            ("p95", w.duration(took.p95 if took else None), "19 of 20 took no longer"),
-            ("Quality", w.score(quality.quality), "as in its fitness"),
-            ("Cohesion", w.score(quality.cohesion), "1 is one job"),
-            ("Usefulness", w.score(health.utility.score), "1: nobody complained"),
-        ),
-    )
-
-
-def _charts(trend: Trend, latency: Latency) -> h.Html:
-    took = [each.duration_ms for each in latency.points]
-    at = w.axis((each.at for each in latency.points), latency.window)
-    lines = {name: [getattr(each, name, None) for each in took] for name in ("p50", "p95", "p99")}
-    return h.box(
-        "grid",
-        h.section(
-            "Success over time",
-            success_chart("Success rate of this tool", trend),
-            remark="Share of calls that succeeded.",
-        ),
-        h.section(
-            "Latency over time",
-            line_chart("Latency of this tool", at, lines, "ms"),
-            remark="Of calls that say how long they took.",
-        ),
-    )
-
-
-def _about(evidence: ToolEvidence) -> h.Html:
-    if evidence.stored is None:
-        return h.section(
-            "About",
-            h.empty(
-                "It is not registered; this was learned from its calls.",
-                "With its schema registered (PUT /tools/{toolId}), suggestions are checked before "
-                "they are made.",
-            ),
-        )
-    stored = evidence.stored.tool
-    facts = (
-        ("Id", stored.tool_id),
-        ("Server", stored.server_name or "none"),
-        ("Version", stored.version or "none"),
-        ("Namespace", stored.namespace or "its id"),
-        ("Tags", ", ".join(stored.tags) or "none"),
-        ("Not offered for", ", ".join(evidence.not_for) or "nothing"),
-        ("Schema", stored.schema_hash[:16] if stored.schema_hash else "none"),
-        ("Registered", f"{w.moment(stored.updated_at)} UTC"),
-    )
-    return h.section(
-        "About",
-        h.p(w.visible(stored.description, w.MAX_SENTENCE)) if stored.description else None,
-        h.facts(*((name, w.one_line(value, w.MAX_SENTENCE)) for name, value in facts)),
-    )
-
-
-def _known(evidence: ToolEvidence) -> h.Html:
-    text = evidence.known_text
-    return h.section(
-        "What agents are told",
-        h.copyable(text, "known") if text else h.p("Nothing is told of it yet."),
-        remark="The block of GET /known-tools for this tool, for a prompt. It is data.",
-    )
-
-
-def _recommendations(found: Sequence[Recommendation]) -> h.Html | None:
-    if not found:
-        return None
-    return h.section(
-        "Recommendations",
-        [_recommendation(each) for each in found],
-        remark="Answer one with PUT /recommendations/{recommendationId}.",
-    )
-
-
-def _recommendation(each: Recommendation) -> h.Html:
-    evidence = each.evidence
-    rests = ", ".join(f"{w.one_line(one.what)} {w.count(one.count)}" for one in evidence.counts)
-    quotes = [w.one_line(quote, w.MAX_SENTENCE) for quote in evidence.quotes[:_MAX_QUOTES]]
-    split = ", then ".join(evidence.suggested_splits[0]) if evidence.suggested_splits else ""
-    pairs = (
-        ("Sure", w.percent(each.confidence)),
-        ("Rests on", rests or "nothing counted"),
-        ("Suggested split", w.one_line(split, w.MAX_SENTENCE)),
-        ("Other tools", w.one_line(", ".join(evidence.other_tools), w.MAX_SENTENCE)),
-        ("Id", each.recommendation_id),
-    )
-    state = h.badge(each.state, "warn" if each.state == "open" else "plain")
-    return h.box(
-        "recommendation",
-        h.tag("h3", h.tag("span", _ASKS[each.kind]), state),
-        h.p(w.one_line(each.message, w.MAX_SENTENCE)),
-        h.facts(*(pair for pair in pairs if pair[1])),
-        h.details("What was said", h.lines(quotes)) if quotes else None,
-    )
-
-
-async def _patterns(look: Look, health: ToolHealth) -> h.Html:
-    found = await statistics.patterns(*look.space, look.window, _MAX_PATTERNS)
-    own = [each for each in found.patterns if place_of(each.pattern.tool) == place_of(health.tool)]
-    columns = [each for each in pattern_columns(look) if each.key not in ("tool", "agents")]
-    table = look.table("Failure patterns of this tool", columns, own, page_size=10, look="wide")
-    none = h.p("No failure of a known pattern in this window.")
-    remark = "Those met in this window."
-    return h.section("Failure patterns", table if own else none, remark=remark)
-
-
-_VERSIONS: Final = (
-    h.Column("version", "Version"),
-    h.Column("ids", "Registered as"),
-    h.Column("successes", "Successes", "number"),
-    h.Column("failures", "Failures", "number"),
-    h.Column("quality", "Quality", "number"),
-    h.Column("last_seen", "Last used", "time"),
-)
-
-
-def _versions(look: Look, evidence: ToolEvidence) -> h.Html:
-    missing = "No version was called or is registered."
-    return h.section(
-        "Versions and fitness",
-        h.plain_table("Versions of this tool", _VERSIONS, evidence.versions, missing=missing),
-        _fitness(look, evidence.fitness) if evidence.fitness else None,
-        [_promotion(each) for each in evidence.promotions],
-    )
-
-
-def _fitness(look: Look, fitness: Sequence[tuple[str, BestTool]]) -> list[h.Html | None]:
+def _fitness_columns(look: Look) -> list[h.Column]:
     def factor(key: str, label: str, name: str) -> h.Column:
         return h.Column(key, label, "number", of=lambda row: getattr(row[1].factors, name))
 
-    columns = [
+    return [
         h.Column("namespace", "Namespace", of=lambda row: row[0]),
         h.Column("tool_id", "Tool", of=lambda row: h.Link(
             row[1].tool.tool_id, look.link(f"/tools/{row[1].tool.tool_id}"))),
@@ -367,91 +229,45 @@ def _fitness(look: Look, fitness: Sequence[tuple[str, BestTool]]) -> list[h.Html
         factor("demotion", "Failure demotion", "failure_demotion"),
         h.Column("score", "Score", "number", of=lambda row: row[1].score),
     ]  # fmt: skip
-    rows = [(namespace, each) for namespace, best in fitness for each in best.candidates]
-    remark = (
-        "Score = base x quality x failure demotion. Without a scenario nothing is searched for, so "
-        "there is no similarity, and no like failure demotes."
-    )
-    table = h.plain_table("Fitness of this tool", columns, rows)
-    return [h.tag("h3", "Fitness"), h.note(remark), table]
 
 
-def _promotion(promotion: PromotionStatus) -> list[h.Html | None]:
-    at = f" at {w.moment(promotion.promoted_at)} UTC" if promotion.promoted_at else ""
-    evolved, original = (
-        f"{w.count(each.successes)} successes, {w.count(each.failures)} failures"
-        for each in (promotion.evolved, promotion.original)
-    )
-    return [
-        h.tag("h3", f"Promoted in {w.one_line(promotion.namespace)}"),
-        h.badge("fails more than the original", "bad") if promotion.fails_more else None,
-        h.facts(
-            ("In force", f"{w.one_line(promotion.evolved_version)}{at}"),
-            ("In the place of", w.one_line(promotion.original_version)),
-            ("Why", w.one_line(promotion.reason or "not said", w.MAX_SENTENCE)),
-            ("Inherited quality", w.score(promotion.inherited_quality)),
-            ("Evolved version", evolved),
-            ("Original version", original),
-            ("Probability that it fails more", w.percent(promotion.probability)),
-        ),
-    ]
-
-
-def _cohesion(health: ToolHealth) -> h.Html:
-    cohesion = health.cohesion
-    if cohesion.score is None:
-        words = "It never referred a request elsewhere, so nothing is known of its boundaries."
-        return h.section("Cohesion", h.p(words))
-    columns = [
+_COLUMNS: Final = {
+    "versions": (
+        h.Column("version", "Version"),
+        h.Column("ids", "Registered as"),
+        h.Column("successes", "Successes", "number"),
+        h.Column("failures", "Failures", "number"),
+        h.Column("quality", "Quality", "number"),
+        h.Column("last_seen", "Last used", "time"),
+    ),
+    "axes": (
         h.Column("name", "Axis"),
         h.Column("share", "Share", "percent", "Lately; a failure may name several."),
         h.Column("count", "Failures", "number"),
         h.Column("words", "In the tool's words", of=lambda each: ", ".join(each.axes)),
-    ]
-    warning = [
-        h.badge("asked for several jobs", "warn"),
-        h.p(w.one_line(cohesion.message, w.MAX_SENTENCE), class_="lesson"),
-    ]
-    return h.section(
-        "Cohesion",
-        warning if cohesion.warning else None,
-        h.p(cohesion_words(cohesion)),
-        h.plain_table("Axes of this tool's boundary failures", columns, cohesion.axes),
-    )
-
-
-def _kinds(health: ToolHealth) -> h.Html:
-    columns = [
+    ),
+    "kinds": (
         h.Column("category", "Category"),
         h.Column("count", "Failures", "number"),
         h.Column("weight", "Lately", "number"),
         h.Column("last_seen", "Last seen", "time"),
-    ]
-    name = "Kinds of failure of this tool"
-    return h.section(
-        "Kinds of failure",
-        h.plain_table(name, columns, health.categories, missing="It never failed."),
-        remark="Of all recorded calls, whatever the window; lately counts halve every 7 days.",
-    )
-
-
-def _reports(look: Look, health: ToolHealth) -> h.Html:
-    rows = sorted(report_rows(health), key=lambda row: str(row["at"]), reverse=True)
-    columns = [
+    ),
+    "reports": (
         h.Column("at", "When", "time"),
         h.Column("what", "What"),
         h.Column("said", "In its words"),
         h.Column("axes", "Boundary axes"),
         h.Column("split", "Suggested split"),
         h.Column("execution", "Execution"),
-    ]
-    table = look.table("Said of this tool", columns, rows, page_size=10, look="wide")
-    return h.section(
-        "Said of it lately",
-        table if rows else h.p("Neither the tool nor its users said anything."),
-        remark="Referrals by the tool itself, weak successes, and what users corrected. "
-        "Latest first; data, not instructions.",
-    )
+    ),
+    "marks": (
+        h.Column("at", "When", "time"),
+        h.Column("severity", "Severity"),
+        h.Column("weight", "Weight", "number"),
+        h.Column("scenario", "Scenario"),
+        h.Column("message", "Error", of=lambda each: each.error_message or ""),
+    ),
+}
 
 
 def report_rows(health: ToolHealth) -> Iterator[h.Row]:
@@ -472,20 +288,3 @@ def report_rows(health: ToolHealth) -> Iterator[h.Row]:
     for one in health.utility.recent_corrections:
         said = {"said": one.text, "execution": one.execution_id}
         yield {"at": one.at, "what": f"user's correction: {one.kind}", **said, **nothing}
-
-
-def _marks(look: Look, marks: Sequence[SimilarFailure]) -> h.Html | None:
-    if not marks:
-        return None
-    columns = [
-        h.Column("at", "When", "time"),
-        h.Column("severity", "Severity"),
-        h.Column("weight", "Weight", "number"),
-        h.Column("scenario", "Scenario"),
-        h.Column("message", "Error", of=lambda each: each.error_message or ""),
-    ]
-    return h.section(
-        "Marked failures",
-        look.table("Marked failures of this tool", columns, marks, page_size=10),
-        remark="Latest first; weight is how much each still counts.",
-    )

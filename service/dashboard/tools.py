@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from aftercall.models import ToolName, ToolStatistics, ToolStatisticsList
+from aftercall.models import ToolName, ToolStatistics
 from mongo.contents import StoredTool
 from service import statistics
 from service.dashboard import html as h
@@ -25,20 +25,21 @@ async def tools(look: Look) -> Shown:
     registered = await look.context.memory.tools(look.workspace)
     # Each reading weighs all the evidence anew.
     open_ones = await look.rarely("open recommendations", lambda: _open(look))
-    all_tools = with_never_called(found.tools, registered)
-    listed = h.empty(
-        "No tool was called or registered yet.",
-        "Record calls with the SDK or the gateway, register tools with PUT /tools/{toolId}, or "
-        "look at made-up ones:",
-        "aftercall demo --history",
+    made = sum(map(w.calls, found.tools)) + w.calls(found.other_tools)
+    return look.shows(
+        "Tools",
+        "tools",
+        at=found.until,
         is_complete=found.is_complete,
+        found=found,
+        tools=with_never_called(found.tools, registered),
+        columns=_columns(look, open_ones),
+        open_ones=open_ones.total(),
+        called=sum(bool(w.calls(each)) for each in found.tools),
+        made=made,
+        worked=sum(each.successes for each in (*found.tools, found.other_tools)),
+        warned=sum(each.cohesion_warning for each in found.tools),
     )
-    numbers = _numbers(found, open_ones.total())
-    if all_tools:
-        table = look.table("Tools", _columns(look, open_ones), all_tools, look="roomy")
-        listed = h.section("All tools", h.note(_summary(found, all_tools)), table)
-    content = [numbers, listed] if all_tools else [listed, numbers]
-    return Shown("Tools", content, found.until, is_complete=found.is_complete)
 
 
 def place_of(tool: ToolName) -> ToolId:
@@ -89,28 +90,3 @@ def _columns(look: Look, open_ones: Mapping[ToolId, int]) -> list[h.Column]:
                lambda each: open_ones.get(place_of(each.tool), 0)),
         h.Column("registered", "Registered", of=lambda each: "yes" if each.tool.tool_id else "no"),
     ]  # fmt: skip
-
-
-def _numbers(found: ToolStatisticsList, open_ones: int) -> h.Html:
-    called = sum(bool(w.calls(each)) for each in found.tools)
-    made = sum(map(w.calls, found.tools)) + w.calls(found.other_tools)
-    worked = sum(each.successes for each in (*found.tools, found.other_tools))
-    share = w.percent(worked / made if made else None)
-    warned = sum(each.cohesion_warning for each in found.tools)
-    return h.section(
-        "In this window",
-        h.stats(
-            ("Tools called", w.count(called), f"{w.count(made)} calls"),
-            ("Calls that succeeded", share, f"{w.count(worked)} of {w.count(made)}"),
-            ("Asked for several jobs", w.count(warned), "by their cohesion"),
-            ("Recommendations open", w.count(open_ones), "a moment ago"),
-        ),
-    )
-
-
-def _summary(found: ToolStatisticsList, tools: Sequence[ToolStatistics]) -> str:
-    never = sum(not w.calls(each) for each in tools)
-    without = f", of which {w.count(never)} without a call in this window" if never else ""
-    left = w.calls(found.other_tools)
-    more = f" {w.count(left)} more calls were of further tools." if left else ""
-    return f"{w.counted(len(tools), 'tool')}{without}.{more}"

@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
@@ -79,7 +79,7 @@ _MAX_TOOLS: Final = 500
 _MAX_PATTERNS: Final = 1_000
 _MAX_EXAMPLES: Final = 3
 _MAX_VALUE: Final = 300
-Texts = Mapping[str, str]
+Texts = dict[str, str]
 """What fields hold, by name."""
 
 
@@ -93,33 +93,28 @@ class FaultyFormError(Exception):
 
 async def try_it(look: Look, typed: Texts | None = None) -> Shown:
     """The page; with an answer, when the form was sent with `typed` in its fields."""
-    texts, answer = typed or await _filled_in(look), h.Html()
-    faults: Texts = {}
+    answer, faults = h.Html(), Texts()
     if typed is not None:
         try:
             answer = await _answer(look, request_of(typed))
         except FaultyFormError as error:
             faults = error.faults
-            answer = _message("Nothing was asked: the form says what is wrong.")
-    options = _options(await look.context.memory.called(look.workspace, _MAX_TOOLS))
-    fields = [_input(each, texts, faults, options.get(each.name)) for each in _FIELDS]
-    pasted = _form(look, [_input(_PASTE, texts, faults)], "Ask about what is pasted")
-    is_pasted = _PASTED in (typed or ())
-    content = [
-        h.p(
-            "Ask about a failed call as a gateway would. Nothing is recorded: neither the call nor "
-            "the answer counts or teaches."
-        ),
-        h.section(
-            "A failed call",
-            await _examples(look),
-            _form(look, fields, "Ask"),
-            h.tag("details", h.tag("summary", "Or paste a whole call"), pasted, open=is_pasted),
-            remark="Ctrl+Enter asks from any field.",
-        ),
-        h.tag("div", answer, id="answer", class_="page"),
-    ]
-    return Shown("Try it", content, is_live=False)
+            answer = h.render("answer", said="Nothing was asked: the form says what is wrong.")
+    tools, servers = _known(await look.context.memory.called(look.workspace, _MAX_TOOLS))
+    page = look.shows(
+        "Try it",
+        "try_it",
+        fields=_FIELDS,
+        paste=_PASTE,
+        texts=typed or await _filled_in(look),
+        faults=faults,
+        options={"tool": tools, "server": dict.fromkeys(servers)},
+        is_pasted=_PASTED in (typed or ()),
+        examples=await _examples(look),
+        most=MAX_CHARS,
+        answer=answer,
+    )
+    return replace(page, is_live=False)
 
 
 async def _answer(look: Look, request: SuggestRequest) -> h.Html:
@@ -129,16 +124,25 @@ async def _answer(look: Look, request: SuggestRequest) -> h.Html:
         patterns = await _patterns(look, request.execution)
     except (StoreError, EmbeddingError, VectorIndexError) as error:
         logger.warning("nothing could be tried out: %s", error)
-        return _message("The service cannot answer at this moment; its log says why.")
-    by_example = {example: each for each in patterns for example in each.examples}
-    shown = [_suggestion(look, *each, by_example) for each in enumerate(response.suggestions, 1)]
-    body = h.section(
-        "The same question to the service",
-        h.code(_body_of(look, request)),
-        remark="Body of POST /suggest, secrets masked.",
-    )
-    message = _message(answer_words(response))
-    return h.markup([message, _reading(look, response, patterns), shown, body])
+        said = "The service cannot answer at this moment; its log says why."
+        return h.render("answer", said=said)
+    found, by_example = response.pattern, {e: each for each in patterns for e in each.examples}
+    alike = (each for each in patterns if found.signature in (each.signature, *each.wordings))
+    return h.render(
+        "answer",
+        said=answer_words(response),
+        look=look,
+        response=response,
+        pattern=next(alike, None),
+        suggestions=[
+            (each, headline(each), confidence_words(each),
+             evidence_pairs(look, each.evidence, by_example))
+            for each in response.suggestions
+        ],
+        sure=SURE,
+        changes=_CHANGES,
+        body=_body_of(look, request),
+    )  # fmt: skip
 
 
 async def _patterns(look: Look, call: FailedCall | None) -> Sequence[FailurePattern]:
@@ -215,7 +219,7 @@ async def _filled_in(look: Look) -> Texts:
     if example := look.query.get("example"):
         for each in await executions(look.context.store.events, look.workspace, [example]):
             return texts_of(look.context.redactor.call(each.execution))
-    return look.query
+    return dict(look.query)
 
 
 def texts_of(call: Execution | FailedCall) -> Texts:
@@ -233,7 +237,7 @@ def texts_of(call: Execution | FailedCall) -> Texts:
     }
 
 
-async def _examples(look: Look) -> list[h.Html]:
+async def _examples(look: Look) -> list[h.Link]:
     """Links that fill in the latest stored failure of the most frequent patterns."""
     patterns = (await _patterns(look, None))[: 2 * _MAX_EXAMPLES]  # some have expired altogether
     ids = [each for pattern in patterns for each in pattern.examples]
@@ -245,63 +249,18 @@ async def _examples(look: Look) -> list[h.Html]:
         latest = next((each for each in reversed(pattern.examples) if each in stored), None)
         if latest is not None:
             label = w.one_line(f"{w.tool_name(pattern.tool)}: {pattern.signature}", 60)
-            links.append(h.link(label, look.link("/try", example=latest)))
-    if not links:
-        return []
-    words = "Fill in the latest failure of a frequent pattern:"
-    return [
-        h.tag("p", words, class_="note", id="examples"),
-        h.lines(links[:_MAX_EXAMPLES], class_="examples"),
-    ]
+            links.append(h.Link(label, look.link("/try", example=latest)))
+    return links[:_MAX_EXAMPLES]
 
 
-def _form(look: Look, fields: Sequence[h.Html], action: str) -> h.Html:
-    button = h.tag("button", action, type="submit", class_="main")
-    return h.tag("form", h.box("fields", fields), button, class_="text-form", method="post",
-                 novalidate=True, action=look.link("/try"), data_into="answer")  # fmt: skip
-
-
-def _options(known: Iterable[ToolKey]) -> dict[str, list[h.Html]]:
-    """What fields propose. A tool that one server alone has fills that server in."""
-    tools, servers = dict[str, set[str | None]](), set[str]()
-    for each in known:
+def _known(called: Iterable[ToolKey]) -> tuple[dict[str, str | None], list[str]]:
+    """Names of tools, each with its server where one alone has it, and names of servers."""
+    tools: dict[str, set[str | None]] = {}
+    for each in called:
         tools.setdefault(each.tool_name, set()).add(each.server_name)
-        servers.add(each.server_name or "")
-    fills = {name: next(iter(found)) for name, found in tools.items() if len(found) == 1}
-    return {
-        "tool": [h.tag("option", value=each, data_fills=fills.get(each)) for each in sorted(tools)],
-        "server": [h.tag("option", value=each) for each in sorted(servers - {""})],
-    }
-
-
-def _input(
-    field: _Field, texts: Texts, faults: Texts, options: Sequence[h.Html] | None = None
-) -> h.Html:
-    name, typed = f"f-{field.name}", texts.get(field.name, "")
-    fault = faults.get(field.name)
-    attributes: dict[str, str | int | None] = {
-        "id": name,
-        "name": field.name,
-        "spellcheck": "false",
-        "autocomplete": "off",
-        "aria_invalid": "true" if fault else None,
-        "aria_describedby": f"{name}-fault" if fault else None,
-    }
-    if field.rows:
-        # As it was typed, with what cannot be seen; one character more than is taken, so that what
-        # a browser cuts off is not taken for the whole.
-        text = h.Html(escape("\n" + typed.encode("utf-8", "replace").decode()))
-        entry = h.tag("textarea", text, rows=field.rows, maxlength=MAX_CHARS + 1, **attributes)
-    else:
-        more = {"list": f"{name}-list", "data_fills": "server"} if options else {}
-        entry = h.tag("input", type="text", value=typed, maxlength=300, **attributes, **more)
-    return h.box(
-        "field wide" if field.rows else "field",
-        h.tag("label", field.label, for_=name),
-        entry,
-        h.tag("datalist", options, id=f"{name}-list") if options else None,
-        h.tag("p", fault, id=f"{name}-fault", class_="fault") if fault else None,
-    )
+    servers = {each or "" for found in tools.values() for each in found} - {""}
+    fills = {name: next(iter(tools[name])) for name in sorted(tools) if len(tools[name]) == 1}
+    return {name: fills.get(name) for name in sorted(tools)}, sorted(servers)
 
 
 # The answer
@@ -347,63 +306,6 @@ def confidence_words(suggestion: Suggestion) -> str:
     )
 
 
-def _message(words: str) -> h.Html:
-    return h.tag("p", words, class_="said-first", role="status")
-
-
-def _reading(
-    look: Look, response: SuggestResponse, patterns: Iterable[FailurePattern]
-) -> list[h.Html]:
-    found, retry = response.pattern, response.retry
-    pattern: h.Value = "none that the nightly run has made"
-    for each in patterns:
-        if found.signature in (each.signature, *each.wordings):
-            often = f"failed so {w.count(each.count)} times, mended {w.count(each.mended)} times"
-            pattern = h.link(often, look.pattern(each.pattern_id))
-            break
-    facts = h.facts(
-        ("Kind of error", f"{found.category}, {w.percent(found.confidence)} sure"),
-        ("Signature", w.one_line(found.signature, 2_000)),
-        ("Pattern", pattern),
-        ("Retry", f"{'safe' if retry.safe else 'not safe'}: {retry.reason}"),
-        ("Took", w.duration(response.took_ms)),
-    )
-    reading = h.section("How the error is read", facts)
-    if not response.abstained:
-        return [reading]
-    abstained = h.section(
-        "No suggestion",
-        h.badge("abstained", "warn"),
-        h.p(w.one_line(response.reason or "Nothing is known of this failure.", 2_000)),
-        h.p(
-            "It learns from calls that are recorded: above all from the success that follows such "
-            "a failure in the same session."
-        ),
-    )
-    return [reading, abstained]
-
-
-def _suggestion(
-    look: Look, place: int, each: Suggestion, by_example: Mapping[str, FailurePattern]
-) -> h.Html:
-    tone: h.Tone = "good" if each.confidence > SURE else "plain"
-    corrected = each.corrected_parameters
-    split = h.facts(("Split into", ", ".join(map(w.one_line, each.split or ()))))
-    return h.section(
-        f"Suggestion {place}: {headline(each)}",
-        h.badge(f"confidence {w.percent(each.confidence)}", tone),
-        h.note(confidence_words(each)),
-        h.p(each.lesson),
-        h.plain_table("Changes", _CHANGES, each.changes) if each.changes else None,
-        split if each.split else None,
-        [h.tag("h3", "Corrected parameters"), h.code(w.as_json(corrected))]
-        if corrected is not None
-        else None,
-        h.tag("h3", "What it rests on"),
-        h.facts(*evidence_pairs(look, each.evidence, by_example)),
-    )
-
-
 def _value(value: JsonValue) -> str:
     return w.one_line(json.dumps(value, ensure_ascii=False), _MAX_VALUE)
 
@@ -424,10 +326,12 @@ def evidence_pairs(
 ) -> list[tuple[str, h.Value]]:
     """What a suggestion rests on. An execution leads to the pattern that it is an example of."""
     sources = ", ".join(_SOURCES[each] for each in evidence.sources)
-    shown: list[tuple[str, h.Value]] = []
-    for each in evidence.execution_ids:
-        found = by_example.get(each)
-        shown.append(("Execution", h.link(each, look.pattern(found.pattern_id) if found else None)))
+    shown: list[tuple[str, h.Value]] = [
+        ("Execution", h.Link(each, look.pattern(by_example[each].pattern_id)))
+        if each in by_example
+        else ("Execution", each)
+        for each in evidence.execution_ids
+    ]
     return [
         ("Repairs with the same edit", w.count(evidence.repairs)),
         ("Successes that agree", w.count(evidence.successes)),

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from aftercall.json_values import JsonValue
-from aftercall.models import CallCounts, ToolName, UsageWindow
+from aftercall.models import CallCounts, ExecutionError, ToolName, UsageWindow
 
 WINDOWS: Final[dict[UsageWindow, str]] = {"24h": "24 hours", "7d": "7 days", "30d": "30 days"}
 MAX_NAME: Final = 256
@@ -21,7 +21,7 @@ MAX_TEXT: Final = 20_000
 """Characters of any text on a page, such as corrected parameters."""
 MAX_SIGNATURE: Final = 300
 """Characters of an error's wording in a table or a heading; its own page shows it whole."""
-_LAYOUT: Final = frozenset("\n\t")
+SAME_CALL: Final = "Nothing was changed: the same call worked when it was made again."
 _READ: Final = 20
 """Times the limit that is looked at: what is beyond can hardly become visible within it."""
 
@@ -87,6 +87,12 @@ def tool_name(tool: ToolName) -> str:
     return one_line(name, 2 * MAX_NAME)
 
 
+def error_words(error: ExecutionError) -> str:
+    """Type, code and message of an error."""
+    code = f" ({error.code})" if error.code else ""
+    return visible(f"{error.type}{code}: {error.message}", 2 * MAX_SENTENCE)
+
+
 def visible(text: str, limit: int = MAX_TEXT) -> str:
     r"""A text of at most `limit` characters, in which whatever cannot be seen is an escape.
 
@@ -95,7 +101,10 @@ def visible(text: str, limit: int = MAX_TEXT) -> str:
     """
     text = text[: _READ * limit].replace("\r\n", "\n")
     if not (text.isascii() and text.isprintable()):
-        text = "".join(map(_visible_character, text))
+        text = "".join(
+            char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode()
+            for char in text
+        )
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
@@ -107,9 +116,3 @@ def one_line(text: str, limit: int = MAX_NAME) -> str:
 def as_json(value: JsonValue, limit: int = MAX_TEXT) -> str:
     """A value as indented JSON of at most `limit` characters, as `visible`."""
     return visible(json.dumps(value, indent=2, ensure_ascii=False), limit)
-
-
-def _visible_character(char: str) -> str:
-    if char.isprintable() or char in _LAYOUT:
-        return char
-    return char.encode("unicode_escape").decode()

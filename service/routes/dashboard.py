@@ -95,11 +95,6 @@ _SESSION_S: Final = 12 * 3600
 _LIVE_S: Final = 0.5
 _MAX_NAME: Final = 120
 """Characters of an unknown workspace or window that a page repeats."""
-_ICON: Final = (
-    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect "
-    "width='32' height='32' rx='7' fill='%231f5f8b'/%3E%3Cpath d='M7 22 13 14 18 18 25 9' "
-    "fill='none' stroke='%23fff' stroke-width='3.4'/%3E%3C/svg%3E"
-)
 
 
 class Dashboard:
@@ -242,15 +237,8 @@ async def _typed(request: Request) -> dict[str, str]:
 
 
 def _sign_in_page(refused: str | None) -> Shown:
-    field = h.tag("input", type="password", name="key", required=True, maxlength=h.MAX_QUERY,
-                  autocomplete="current-password", aria_label="Key")  # fmt: skip
-    entry = h.tag("form", field, h.tag("button", "Sign in", type="submit", class_="main"),
-                  method="post", action=_SIGN_IN, class_="sign-in")  # fmt: skip
-    said = [] if refused is None else [h.tag("p", f"{refused.capitalize()}.", role="alert")]
-    cure = "A key with the scope read shows its workspace; an operator makes one by "
-    content = h.box("empty", h.p("This service wants a key.", class_="what"), *said,
-                    h.p(cure, h.code("aftercall keys create NAME"), "."), entry)  # fmt: skip
-    return Shown("Sign in", content, status=200 if refused is None else 401, is_live=False)
+    content, status = h.render("sign_in", refused=refused), 200 if refused is None else 401
+    return Shown("Sign in", content, status=status, is_live=False)
 
 
 async def _no_page(_: Look) -> Shown:
@@ -273,9 +261,7 @@ def _refuse_unknown(look: Look) -> None:
 
 
 def _missing(title: str, what: str, cure: str, status: int) -> Shown:
-    overview = h.link("To the overview", f"{PREFIX}/")
-    content = h.box("empty", h.p(what, class_="what"), h.p(cure), overview)
-    return Shown(title, content, status=status)
+    return Shown(title, h.render("missing", what=what, cure=cure), status=status)
 
 
 def _file(table: h.DataTable, kind: str) -> Response:
@@ -311,25 +297,21 @@ async def _static(request: Request) -> Response:
 def _framed(request: Request, page: Page, look: Look | None, shown: Shown) -> Response:
     """The whole document, or 304 where the asker has it already."""
     chosen = request.cookies.get(THEME_COOKIE, "auto")
-    theme = chosen if chosen in THEMES else "auto"
-    style, script = (f"{PREFIX}/static/{name}" for name in _assets())
-    head = h.tag(
-        "head",
-        h.tag("meta", charset="utf-8"),
-        h.tag("meta", name="viewport", content="width=device-width,initial-scale=1"),
-        h.tag("title", f"{shown.title} - Aftercall"),
-        h.tag("link", rel="icon", href=_ICON),
-        h.tag("link", rel="stylesheet", href=style),
-        h.tag("script", src=script, defer=True),
+    style, script = _assets()
+    html = h.render(
+        "frame",
+        shown=shown,
+        look=look,
+        page=page,
+        pages=PAGES,
+        prefix=PREFIX,
+        theme=chosen if chosen in THEMES else "auto",
+        themes=THEMES,
+        style=style,
+        script=script,
+        is_signed_in=SESSION_COOKIE in request.cookies and page.path != "/sign-in",
+        version=VERSION,
     )
-    stale = "This page could not be brought up to date just now; it is tried again."
-    main = h.tag("main", h.tag("p", stale, class_="stale", role="alert", hidden=True),
-               h.tag("h1", shown.title), h.box("page", shown.content), id="main", tabindex=-1,
-               data_live=shown.is_live)  # fmt: skip
-    session = SESSION_COOKIE in request.cookies and page.path != "/sign-in"
-    out = _sign_out() if session else ""
-    body = h.tag("body", _header(page, look, theme, out), main, _footer(shown))
-    html = "<!doctype html>" + h.tag("html", head, body, lang="en-GB", data_theme=theme)
     etag = f'"{hashlib.sha256(html.encode()).hexdigest()[:24]}"'
     headers = {**HEADERS, "etag": etag, "cache-control": "no-cache, private"}
     if shown.status == 200 and request.headers.get("if-none-match") == etag:
@@ -337,62 +319,3 @@ def _framed(request: Request, page: Page, look: Look | None, shown: Shown) -> Re
     if shown.status == 503:
         headers["retry-after"] = "1"
     return HTMLResponse(html, status_code=shown.status, headers=headers)
-
-
-def _sign_out() -> h.Html:
-    button = h.tag("button", "Sign out", type="submit")
-    return h.tag("form", button, method="post", action=f"{PREFIX}/sign-out")
-
-
-def _header(page: Page, look: Look | None, theme: str, sign_out: h.Content) -> h.Html:
-    to = look.link if look is not None else lambda path: PREFIX + path
-    way = [
-        h.tag("a", each.nav, href=to(each.path),
-            aria_current="page" if each.path == page.path else None)
-        for each in PAGES if each.nav is not None
-    ]  # fmt: skip
-    pickers = [] if look is None else _pickers(page, look)
-    themes = [
-        h.tag("button", name, type="button", data_theme_choice=each,
-            aria_pressed="true" if each == theme else "false")
-        for each, name in THEMES.items()
-    ]  # fmt: skip
-    colours = h.tag("div", themes, class_="themes", role="group", aria_label="Colours")
-    no_script = h.tag("noscript", h.p("The dashboard needs JavaScript; the same figures are at ",
-                                  h.link("the API", "/docs"), "."))  # fmt: skip
-    return h.tag(
-        "header",
-        h.link("Skip to the content", "#main", "skip"),
-        no_script,
-        h.link("Aftercall", to("/"), "product"),
-        h.tag("nav", way, class_="way", aria_label="Pages"),
-        h.box("pickers", pickers, colours, sign_out),
-        class_="top",
-    )
-
-
-def _pickers(page: Page, look: Look) -> list[h.Html]:
-    windows = [
-        h.tag("a", each, href=look.again(window=each), aria_label=f"Last {words}",
-            aria_current="true" if each == look.window else None)
-        for each, words in w.WINDOWS.items()
-    ]  # fmt: skip
-    picked = h.tag("nav", windows, class_="windows", aria_label="Time range")
-    if len(look.workspaces) < 2:
-        return [picked]
-    # What a page of its own is about is not in another workspace; the lists are.
-    path = page.path if page.nav is not None else "/"
-    options = [(each, each) for each in look.workspaces]
-    workspaces = h.form(
-        f"{PREFIX}{path}",
-        h.choice("Workspace", "workspace", options, look.workspace),
-        hidden=[("window", look.window)],
-        class_="workspaces",
-    )
-    return [workspaces, picked]
-
-
-def _footer(shown: Shown) -> h.Html:
-    counting = "" if shown.is_complete else " - still counting what came in lately"
-    as_of = h.tag("p", f"As of {w.moment(shown.at)} UTC{counting}", role="status")
-    return h.tag("footer", as_of, h.p(f"Aftercall {VERSION}", class_="version"), class_="bottom")
