@@ -2,7 +2,9 @@
 
 import argparse
 from pathlib import Path
+from typing import get_args
 
+from aftercall.adapters.before_call import Mode
 from aftercall.cli import Command
 from aftercall.cli.status import add_service, service_url
 from aftercall.errors import ConfigurationError
@@ -14,7 +16,24 @@ from aftercall.reflection.retry_rules import ReflectionPolicy
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--config", required=True, type=Path, metavar="FILE", help="a JSON file, mcpServers")
+    add("--config", type=Path, metavar="FILE", help="a JSON file, mcpServers")
+    add(
+        "--server",
+        metavar="NAME",
+        help="instead of --config: one server, by its COMMAND after -- or by --url, as `aftercall "
+        "install` writes it",
+    )
+    add("command_words", nargs="*", metavar="COMMAND", help="of --server, with its arguments")
+    add("--url", default="", help="of --server, where it is reached by streamable HTTP")
+    add("--type", help=argparse.SUPPRESS)  # the client's own word, kept for `aftercall uninstall`
+    add(
+        "--header",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="of --url: a header, whose value is the environment variable of this name",
+    )
+    add("--mode", choices=get_args(Mode), help="of --server: how calls are handled")
     add_service(parser)
     add(
         "--transport",
@@ -95,7 +114,14 @@ def _redactor(secret_names: list[str], allowlists: list[str]) -> Redactor:
 
 
 def _run(args: argparse.Namespace) -> int:
-    config = GatewayConfig.from_file(args.config)
+    if (args.config is None) == (args.server is None):
+        raise ConfigurationError("say either --config FILE, or --server NAME -- COMMAND")
+    if args.config is not None:
+        config = GatewayConfig.from_file(args.config)
+    else:
+        config = GatewayConfig.from_words(
+            args.server, args.command_words, url=args.url, headers=args.header, mode=args.mode
+        )
     policy = ReflectionPolicy(
         min_confidence=args.min_confidence,
         min_failure_rate=args.min_failure_rate,

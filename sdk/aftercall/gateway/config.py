@@ -24,7 +24,9 @@ So does how its calls are handled, for the server or for one of its tools:
 """
 
 import json
+import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -65,6 +67,8 @@ class UpstreamServer(BaseModel):
     handling: ToolHandling = ToolHandling()
     handling_of: dict[str, ToolHandling] = Field(default_factory=dict)
     """Of single tools, by their own names."""
+    gets_environment: bool = False
+    """Whether it gets all of the gateway's environment (but its key), as from the client itself."""
 
 
 class _Handling(BaseModel):
@@ -107,6 +111,30 @@ class GatewayConfig:
         except ValueError as error:
             raise ConfigurationError(f"{path}: {error}") from error
         return cls.from_dict(content, source=str(path))
+
+    @classmethod
+    def from_words(
+        cls,
+        name: str,
+        command: Sequence[str],
+        *,
+        url: str = "",
+        headers: Sequence[str] = (),
+        mode: Mode | None = None,
+    ) -> "GatewayConfig":
+        """One server, as `aftercall install` writes it: its command, or its address.
+
+        `headers` are names; their values are variables of the environment of the same names.
+        """
+        entry: dict[str, Any] = {"aftercall": {"mode": mode}}
+        if command:
+            entry |= {"command": command[0], "args": list(command[1:]), "gets_environment": True}
+        if url:
+            absent = [each for each in headers if each not in os.environ]
+            if absent:
+                raise ConfigurationError(f"--header {absent[0]}: there is no such variable")
+            entry |= {"url": url, "headers": {each: os.environ[each] for each in headers}}
+        return cls.from_dict({"mcpServers": {name: entry}}, source="the command line")
 
     @classmethod
     def from_dict(cls, content: object, *, source: str = "the configuration") -> "GatewayConfig":

@@ -16,6 +16,7 @@ each call matters here.
 import asyncio
 import contextvars
 import logging
+import os
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -41,6 +42,7 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.message import SessionMessage
 from pydantic import PrivateAttr
 
+from aftercall.client.transport import KEY_VARIABLE
 from aftercall.gateway.config import UpstreamServer
 from aftercall.gateway.connection import Breaker, BreakerOpenError
 
@@ -300,9 +302,12 @@ class Upstream:
         server = self._server
         transport: ClientTransport
         if server.command is not None:
+            env = server.env
+            if server.gets_environment:
+                env = {key: each for key, each in os.environ.items() if key != KEY_VARIABLE} | env
             transport = WatchedStdioTransport(
                 StdioServerParameters(
-                    command=server.command, args=server.args, env=server.env, cwd=server.cwd
+                    command=server.command, args=server.args, env=env, cwd=server.cwd
                 ),
                 errlog=self._errlog or sys.__stderr__ or sys.stderr,
             )

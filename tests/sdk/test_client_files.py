@@ -1,0 +1,256 @@
+"""`aftercall install`: copies of the clients' own files, wrapped and given back."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aftercall.cli.install import client_files, install, uninstall, unwrapped, wrapped
+from aftercall.errors import ConfigurationError
+
+CLAUDE = "Claude/claude_desktop_config.json"
+RUN = ["/opt/aftercall/bin/aftercall"]
+TOKEN = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
+
+DESKTOP = json.dumps(
+    {
+        "globalShortcut": "",
+        "mcpServers": {
+            "filesystem": {
+                "command": "npx",
+                "args": ["-y", "@modelcontextprotocol/server-filesystem", "/Users/me/Desktop"],
+            },
+            "github": {"command": "docker", "args": ["run"], "env": {"GITHUB_TOKEN": TOKEN}},
+            "my own": {"command": "/usr/local/bin/own"},
+        },
+    },
+    indent=2,
+)
+CODE = json.dumps(
+    {
+        "numStartups": 3,
+        "projects": {
+            "/home/me/work": {
+                "allowedTools": [],
+                "mcpServers": {"db": {"type": "stdio", "command": "db", "args": [], "env": {}}},
+            },
+            "/home/me/play": {"mcpServers": {}},
+        },
+        "mcpServers": {
+            "wiki": {
+                "type": "http",
+                "url": "https://wiki.example/mcp",
+                "headers": {"Authorization": f"Bearer {TOKEN}"},
+            },
+            "linear": {"type": "sse", "url": "https://mcp.linear.app/sse"},
+            "notion": {"type": "http", "url": "https://mcp.notion.com/mcp"},
+        },
+    }
+)
+CURSOR = """{
+\t"mcpServers": {
+\t\t"local": {"url": "http://localhost:3000/mcp"},
+\t\t"keyed": {"url": "https://x.example/mcp?key=abcdefgh"},
+\t\t"py": {"command": "python", "args": ["${workspaceFolder}/s.py"], "envFile": ".env"}
+\t}
+}
+"""
+VSCODE = """{
+  // Asked for once, kept by VS Code
+  "inputs": [{"type": "promptString", "id": "key", "password": true, }],
+  "servers": {
+    "perplexity": { /* the "official" one */
+      "type": "stdio",
+      "command": "npx",
+      "args": [ // in this order
+        "-y", "server-perplexity-ask",
+      ],
+      "env": {"PERPLEXITY_API_KEY": "${input:key}"},
+    },
+    "gh": {"type": "http", "headers": {"X-Key": "${input:key}"}, "url": "https://gh.example/mcp"},
+  },
+}
+"""
+FILES = {"desktop": DESKTOP, "code": CODE, "cursor": CURSOR, "vscode": VSCODE}
+
+
+def servers(text: str) -> dict[str, Any]:
+    """All entries of a file without comments."""
+    content = json.loads(text)
+    found = dict(content.get("mcpServers") or content["servers"])
+    for project in content.get("projects", {}).values():
+        found |= project["mcpServers"]
+    return found
+
+
+@pytest.mark.parametrize("client", FILES)
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_what_is_wrapped_comes_back_to_the_letter(client: str, ends: str) -> None:
+    """Comments, order and line ends too; wrapping twice is wrapping once."""
+    text = FILES[client].replace("\n", ends)
+    changed = wrapped(text, RUN)
+    assert changed.text != text
+    assert wrapped(changed.text, RUN).text == changed.text
+    assert wrapped(changed.text, ["/new/aftercall"]).text.count("/new/") == changed.servers
+    assert unwrapped(changed.text).text == text
+
+
+def test_an_entry_keeps_all_but_what_is_started() -> None:
+    """Names, environments and the client's variables stay; the old command stands behind `--`."""
+    entries = servers(wrapped(DESKTOP, RUN, ["--mode", "shadow"]).text)
+    assert entries["github"] == {
+        "command": RUN[0],
+        "args": ["gateway", "--server", "github", "--mode", "shadow", "--", "docker", "run"],
+        "env": {"GITHUB_TOKEN": TOKEN},
+    }
+    words = ["gateway", "--server", "my-own", "--mode", "shadow", "--", "/usr/local/bin/own"]
+    assert entries["my own"]["args"] == words
+    of_code = servers(wrapped(CODE, RUN).text)
+    assert of_code["wiki"] == {
+        "type": "stdio",
+        "command": RUN[0],
+        "args": [
+            *["gateway", "--server", "wiki", "--type", "http", "--header", "Authorization"],
+            *("--url", "https://wiki.example/mcp"),
+        ],
+        "env": {"Authorization": f"Bearer {TOKEN}"},
+    }
+    assert of_code["db"]["args"] == ["gateway", "--server", "db", "--", "db"]
+
+
+@pytest.mark.parametrize(
+    ("client", "name", "why"),
+    [
+        ("code", "linear", "speaks SSE"),
+        ("code", "notion", "its login, if it has one, is the client's own"),
+        ("cursor", "keyed", "its address holds parameters"),
+    ],
+)
+def test_what_cannot_be_wrapped_is_left_and_said(client: str, name: str, why: str) -> None:
+    """A server that would stop working behind the gateway stays as it is."""
+    changed = wrapped(FILES[client], RUN)
+    assert servers(changed.text)[name] == servers(FILES[client])[name]
+    [line] = [line for line in changed.lines if line.startswith(f"  {name}: left as it is: ")]
+    assert why in line
+
+
+def test_what_the_user_changed_since_stays_changed() -> None:
+    """Entries that were edited, added, removed or written anew by the client come back right."""
+    content = json.loads(wrapped(DESKTOP, RUN).text)
+    content["mcpServers"]["filesystem"]["args"].append("/Users/me/Music")
+    content["mcpServers"]["new"] = {"command": "new"}
+    content["mcpServers"]["github"]["env"]["GITHUB_HOST"] = "ghe.example"
+    del content["mcpServers"]["my own"]
+    back = servers(unwrapped(json.dumps(content, indent=4)).text)
+    expected = servers(DESKTOP)
+    assert back["filesystem"]["args"] == [*expected["filesystem"]["args"], "/Users/me/Music"]
+    assert back["github"]["env"] == {"GITHUB_TOKEN": TOKEN, "GITHUB_HOST": "ghe.example"}
+    assert back["new"] == {"command": "new"}
+    assert list(back) == ["filesystem", "github", "new"]
+
+
+WORD = st.text(max_size=8)
+ENTRY = st.fixed_dictionaries(
+    {"command": st.text(min_size=1, max_size=8)},
+    optional={"args": st.lists(WORD, max_size=3), "env": st.dictionaries(WORD, WORD, max_size=2)},
+)
+
+
+@given(
+    entries=st.dictionaries(WORD, ENTRY, max_size=3),
+    indent=st.sampled_from([None, 0, 2, "\t"]),
+    ascii_only=st.booleans(),
+)
+def test_any_file_comes_back(entries: dict[str, Any], indent: Any, *, ascii_only: bool) -> None:
+    """Whatever commands, names and words there are, comment signs and quotes among them."""
+    text = json.dumps({"mcpServers": entries}, indent=indent, ensure_ascii=ascii_only)
+    changed = wrapped(text, RUN)
+    assert unwrapped(changed.text).text == text
+    for name, entry in servers(changed.text).items() if entries else ():
+        old = entries[name]
+        assert entry["args"][4:] == [old["command"], *old.get("args", [])]
+
+
+def command_line(name: str, *words: str) -> int:
+    """As `aftercall` runs a command."""
+    command = {each.name: each for each in (install, uninstall)}[name]
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    try:
+        return command.run(parser.parse_args(words))
+    except ConfigurationError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+
+
+def test_the_commands_show_keep_a_copy_and_undo(tmp_path: Path, capsys: Any) -> None:
+    """`--dry-run` and a missing `--yes` change nothing; no secret is shown; all comes back."""
+    file = tmp_path / "claude_desktop_config.json"
+    text = DESKTOP.replace('"run"', f'"run", "--token", "{TOKEN}"')
+    file.write_text(text)
+    file.chmod(0o600)
+    link = tmp_path / "link.json"
+    link.symlink_to(file)
+    assert command_line("install", "--client", str(file), "--dry-run") == 0
+    assert command_line("install", "--client", str(file)) == 1
+    assert file.read_text() == text
+    assert command_line("install", "--client", str(link), "--yes") == 0
+    assert "gateway" in file.read_text()
+    assert link.is_symlink()
+    assert (tmp_path / "claude_desktop_config.json.before-aftercall").read_text() == text
+    assert command_line("install", "--client", str(file), "--yes") == 0
+    assert "nothing to change" in capsys.readouterr().out
+    assert command_line("uninstall", "--client", str(file), "--yes") == 0
+    shown = capsys.readouterr().out
+    assert file.read_text() == text
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "docker run" in shown
+    assert TOKEN not in shown
+
+
+@pytest.mark.parametrize(
+    "content", ["", '{"mcpServers": {"a": {"command": "x"', "[]", '{"a": 1, "a": 2}', "\xff\xfe"]
+)
+def test_a_file_that_cannot_be_read_stays_as_it_is(
+    tmp_path: Path, capsys: Any, content: str
+) -> None:
+    """Half-written, no object, twice the same key, another encoding: exit 1, no copy, no change."""
+    file = tmp_path / "mcp.json"
+    file.write_bytes(content.encode("latin-1"))
+    assert command_line("install", "--client", str(file), "--yes") == 1
+    assert file.read_bytes() == content.encode("latin-1")
+    assert [each.name for each in tmp_path.iterdir()] == ["mcp.json"]
+    assert str(file) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("client", "platform", "place"),
+    [
+        ("claude-desktop", "darwin", f"Library/Application Support/{CLAUDE}"),
+        ("claude-desktop", "linux", f".config/{CLAUDE}"),
+        ("claude-desktop", "win32", f"Roaming/{CLAUDE}"),
+        ("claude-code", "linux", ".claude.json"),
+        ("cursor", "darwin", ".cursor/mcp.json"),
+        ("vscode", "darwin", "Library/Application Support/Code/User/mcp.json"),
+        ("vscode", "linux", ".config/Code/User/mcp.json"),
+        ("vscode", "win32", "Roaming/Code/User/mcp.json"),
+    ],
+)
+def test_clients_keep_their_files_where_they_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str, platform: str, place: str
+) -> None:
+    """By system; a client without any is named with the places that were looked at."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    environ = {"APPDATA": str(tmp_path / "Roaming")}
+    with pytest.raises(ConfigurationError, match="looked for"):
+        client_files(client, platform, environ)
+    file = tmp_path / place
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("{}")
+    assert file in client_files(client, platform, environ)
