@@ -35,13 +35,13 @@ from tokenizers import Tokenizer
 from bench import history
 from bench.service import percentiles, say
 from embeddings.models import BUNDLED_TOKENIZER
-from retrieval.known_tools.text import COMMON_WORDS, estimate_tokens
-from service.app import create_app
+from retrieval.known_tools.common import COMMON_WORDS, estimate_tokens
 from service.context import (
     Lifecycle,  # as above
     open_context,
 )
 from service.lifecycle import settle_memory
+from service.server import create_app
 from service.settings import DataSettings, EmbeddingSettings, Settings
 
 ROOT = Path(__file__).parents[1]
@@ -265,7 +265,7 @@ def page(figures: Json) -> str:
         f"| time, all caches of the tools dropped | | {ms('cold')} |",
         f"| time, Markdown form, warm | | {ms('markdown')} |",
         "",
-        "The estimate (`retrieval/known_tools/text.py`) beside WordPiece:",
+        "The estimate (`retrieval/known_tools/common.py`) beside WordPiece:",
         "",
         "| answer | budget | estimate | WordPiece | tools |",
         "|---|---|---|---|---|",

@@ -29,14 +29,13 @@ import uvicorn
 
 from aftercall.process import bind, url_of
 from bench.service import say
-from service.app import create_app
 from service.context import (
     Context,
     Lifecycle,  # as above
     open_context,
 )
 from service.lifecycle import settle_memory
-from service.server import loop_factory
+from service.server import create_app, loop_factory
 from service.settings import (
     DataSettings,
     EmbeddingSettings,

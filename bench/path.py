@@ -20,8 +20,8 @@ from typing import Any
 
 import httpx2
 
-from service.app import create_app
 from service.context import Lifecycle, open_context
+from service.server import create_app
 from service.settings import DataSettings, EmbeddingSettings, Settings
 
 ROOT = Path(__file__).parents[1]

@@ -37,7 +37,7 @@ from mongo.contents import (
     plain,
 )
 from mongo.records import OWNER, ToolKey
-from retrieval.boundaries.axes import normalised_axes
+from retrieval.boundaries.clusters import normalised_axes
 from retrieval.fitness.statistics import (
     MAX_NEGATIVE_TAGS,
     MAX_SCENARIO_TRIALS,

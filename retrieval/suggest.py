@@ -41,8 +41,7 @@ from mongo.contents import (
 from mongo.errors import StoreError
 from mongo.protocol import EventLog
 from mongo.records import OWNER, Event, ToolKey
-from retrieval.advice.advise import needs_like_calls, needs_names, needs_other_tools
-from retrieval.advice.first_calls import first_tool
+from retrieval.advice.advise import first_tool, needs_like_calls, needs_names, needs_other_tools
 from retrieval.answer import Answer, Question, answer
 from retrieval.classifier import CategoryHead, text_of
 from retrieval.counters import ABSTAINED, ASKED, SURE, SURE_ABOVE

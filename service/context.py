@@ -37,7 +37,7 @@ from service.learning import Learning, open_learning
 from service.lifecycle import OnPhase, Shared
 from service.metrics import ServiceMetrics
 from service.nightly import nightly
-from service.settings import BoundarySettings, Settings
+from service.settings import Settings
 from service.stores import open_stores, opened_control
 
 
@@ -161,7 +161,10 @@ async def open_context(
             ),
             redactor=redactor,
             changing=asyncio.Lock(),
-            cohesion=_cohesion_rules(settings.boundaries),
+            cohesion=CohesionRules(
+                half_life=timedelta(days=settings.boundaries.half_life_days),
+                **settings.boundaries.model_dump(exclude={"half_life_days"}),
+            ),
             clock=lambda: datetime.now(UTC),
             tool_facts=TTLCache(maxsize=2_000, ttl=60),
             sums=TTLCache(maxsize=512, ttl=5),
@@ -175,10 +178,3 @@ async def open_context(
             opened_at=time.monotonic(),
             keys=keys,
         )
-
-
-def _cohesion_rules(settings: BoundarySettings) -> CohesionRules:
-    return CohesionRules(
-        half_life=timedelta(days=settings.half_life_days),
-        **settings.model_dump(exclude={"half_life_days"}),
-    )

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from prometheus_client import disable_created_metrics
 from prometheus_client.exposition import choose_encoder, gzip_accepted
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -192,6 +193,7 @@ def _gauge(name: str, description: str, value: float) -> Metric:
     return GaugeMetricFamily(f"aftercall_{name}", description, value)
 
 
+disable_created_metrics()  # type: ignore[no-untyped-call]  # they double the page
 _GZIP_LEVEL = 1
 """A page is mostly repetition: the highest level takes ten times as long for a fifth less."""
 
@@ -244,11 +246,7 @@ def _known(accept: str) -> Iterator[str]:
 
 
 class _Together(Collector):
-    """Several registries and what was seen just now, as one.
-
-    Without the `_created` series, which `prometheus_client` adds to every counter and histogram:
-    nobody asks for them, they double the page, and its switch for them is the whole process's.
-    """
+    """Several registries and what was seen just now, as one."""
 
     def __init__(self, registries: Iterable[Collector], now: Iterable[Metric]) -> None:
         self._registries = registries
@@ -256,8 +254,5 @@ class _Together(Collector):
 
     def collect(self) -> Iterable[Metric]:
         for registry in self._registries:
-            for family in registry.collect():
-                created = f"{family.name}_created"
-                family.samples = [each for each in family.samples if each.name != created]
-                yield family
+            yield from registry.collect()
         yield from self._now

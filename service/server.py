@@ -8,19 +8,24 @@ import asyncio
 import contextlib
 import logging
 import socket
+import time
+from asyncio import TimerHandle, Transport
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from fastapi import FastAPI
+from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from aftercall.errors import AftercallError, ConfigurationError
+from aftercall.models import ErrorBody, ErrorResponse
 from aftercall.process import http_server
 from aftercall.stages import measured_by
 from retrieval.log import counts
-from service.app import create_app
-from service.connections import KEEP_ALIVE_S, bounded_protocol
 from service.context import Context, Lifecycle, open_context
+from service.errors import install_error_handlers
 from service.learning import open_learning
 from service.lifecycle import (
     COMMAND_PATIENCE_S,
@@ -32,9 +37,245 @@ from service.lifecycle import (
     unused,
 )
 from service.logs import log_event
-from service.settings import Settings
+from service.metrics import RequestMetrics
+from service.metrics_page import MetricsPage
+from service.middleware import (
+    BodyLimits,
+    HostGuard,
+    KeyGuard,
+    RequestLog,
+)
+from service.routes import (
+    boundaries,
+    choosing,
+    keys,
+    known_tools,
+    promotions,
+    recording,
+    service,
+    statistics,
+    suggesting,
+    tools,
+)
+from service.routes.dashboard import install_dashboard
+from service.routes.mcp import install_mcp
+from service.routes.openapi_document import install_openapi, render_docs
+from service.settings import LimitSettings, Settings
 from service.stores import Stores, open_stores
 from service.version import VERSION
+
+# The app: routes, errors, limits, OpenAPI.
+
+_DESCRIPTION = (
+    "The institutional memory of tool calls: record every call, ask when one fails. "
+    'Every error is `{"error": {"code", "message", "details"}}`. '
+    "Bodies are JSON with Content-Type application/json; names are camelCase. "
+    "Where a key stands twice in an object, the last value counts."
+)
+
+
+def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
+    """The app over services that `lifecycle` holds, or will hold once they are open.
+
+    Args:
+        settings: for limits and host names; nothing is read from the environment.
+        lifecycle: its `services` are set and taken away by the process that opens and closes them.
+    """
+    app = FastAPI(
+        title="Aftercall",
+        version=VERSION,
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        # FastAPI's own telemetry exports rejected input with its values to whatever OpenTelemetry
+        # provider the process has; calls are private.
+        telemetry={
+            "tracing": False,
+            "metrics": False,
+            "logs": False,
+            "operation_spans": False,
+            "auto_configure": False,
+        },
+    )
+    app.state.lifecycle = lifecycle
+    app.state.limits = settings.limits
+    # Requests of spans that are unpacked at a time: while one is stored, the next one is read. Each
+    # may hold as much as `limits.unpacked_bytes`, many times what came.
+    app.state.trace_turns = asyncio.Semaphore(2)
+    requests = RequestMetrics()
+    app.state.metrics_page = MetricsPage(requests, lifecycle)
+    install_error_handlers(app)
+    # Names in paths may hold slashes, so what is longer comes before what would take it whole.
+    for topic in (
+        recording, suggesting, choosing, boundaries, tools, promotions, known_tools, statistics,
+        keys,
+        service,
+    ):  # fmt: skip
+        app.include_router(topic.router)
+    install_mcp(app, settings)
+    if settings.server.dashboard:
+        install_dashboard(app, settings, lifecycle)
+    install_openapi(app)
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return render_docs(app.openapi())
+
+    # The last added is the outermost.
+    app.add_middleware(BodyLimits, limits=settings.limits)
+    app.add_middleware(KeyGuard, lifecycle=lifecycle)
+    app.add_middleware(HostGuard, server=settings.server)
+    app.add_middleware(RequestLog, on_request=requests.observe)
+    return app
+
+
+# Connections: uvicorn waits without end for a head that trickles or never comes, keeps all of it,
+# and answers what it cannot parse in plain text. Nothing here looks at a request's meaning.
+
+MAX_ADDRESS = 128 * 1024
+"""Bytes of a path with its query: a scenario of 10,000 characters may take 120,000."""
+MAX_HEAD = 192 * 1024
+"""Bytes of a head that came in several pieces; one piece is 256 KiB at most."""
+KEEP_ALIVE_S = 65
+"""Idle connections are kept a little longer than the minute that clients and proxies commonly keep
+them, so that it is the client that closes and no request meets a closing connection."""
+_RESERVED_FILES = 200
+"""Open files that are left to the stores, the index and the model, and to those refused."""
+_ANSWERED = 50
+"""Connections above the bound that are told so; more are closed without a word."""
+_PATIENCE_S = 1.0
+_LOG_EVERY_S = 10.0
+logger = logging.getLogger(__name__)
+
+
+def bounded_protocol(limits: LimitSettings) -> type[HttpToolsProtocol]:
+    """Uvicorn's protocol within `limits`, and within the files that the process may open."""
+    most = _connections_that_fit(limits.connections)
+
+    class BoundedProtocol(_BoundedProtocol):
+        most_connections = most
+        head_timeout_s = limits.head_timeout_s
+
+    return BoundedProtocol
+
+
+def _connections_that_fit(wanted: int) -> int:
+    try:
+        import resource  # noqa: PLC0415  # not on Windows
+    except ImportError:
+        return wanted
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + _RESERVED_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(hard, needed)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        if soft < needed:
+            wanted = max(soft - _RESERVED_FILES, soft // 4)
+            log_event(logger, "few connections", level="warning", connections=wanted, files=soft)
+    return wanted
+
+
+class _BoundedProtocol(HttpToolsProtocol):
+    most_connections: int
+    head_timeout_s: float
+    refused, logged_at = 0, 0.0
+    _is_refused = _is_over = False
+    _is_in_head = False
+    _head_bytes = 0
+    _late: TimerHandle | None = None
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as above
+        super().connection_made(transport)
+        above = len(self.connections) - self.most_connections
+        if above > 0:
+            self._count_refused()
+        if above > _ANSWERED:
+            transport.abort()
+        else:
+            self._is_refused = above > 0  # answered when it asks: else it might not read that
+            self._wait(_PATIENCE_S if above > 0 else self.head_timeout_s, self._too_late)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_over or self.transport.is_closing():
+            return
+        if self._is_refused:
+            self._refuse(503, "busy", "too many connections; try again shortly")
+            return
+        is_idle = self.cycle is None or self.cycle.response_complete
+        if self._late is None and is_idle:
+            self._wait(self.head_timeout_s, self._too_late)
+        super().data_received(data)
+        if self._is_in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD:
+                self.send_400_response("")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        self._is_in_head, self._head_bytes = True, 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._is_in_head = False
+        self._stop_waiting()
+        if len(self.url) > MAX_ADDRESS:
+            raise ValueError  # the parser stops, and `send_400_response` is called
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  # uvicorn's
+        """What could not be parsed, or is too long to be."""
+        if len(getattr(self, "url", b"")) > MAX_ADDRESS:
+            self._refuse(
+                414, "address_too_long", f"the address has more than {MAX_ADDRESS:,} bytes"
+            )
+        elif self._head_bytes > MAX_HEAD:
+            self._refuse(431, "head_too_large", f"the headers have more than {MAX_HEAD:,} bytes")
+        else:
+            self._refuse(400, "malformed_http", "this is no HTTP request; see /docs")
+
+    def _too_late(self) -> None:
+        if self._is_in_head:
+            late = f"the head did not arrive within {self.head_timeout_s:g} seconds"
+            self._refuse(408, "request_timeout", late)
+        else:
+            self.transport.close()
+
+    def _refuse(self, status: int, code: str, message: str) -> None:
+        """Answer beside the app; close when the client has read that, or a second later."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.transport.close()  # it would stand in the middle of another answer
+            return
+        body = ErrorResponse(error=ErrorBody(code=code, message=message)).model_dump_json().encode()
+        head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
+        head += "connection: close\r\nretry-after: 1\r\n\r\n"
+        self.transport.write(STATUS_LINE[status] + head.encode() + body)
+        # To close at once, with bytes of the client unread, would take the answer from it.
+        self.transport.write_eof()
+        self._is_over = True
+        self._wait(_PATIENCE_S, self.transport.close)
+
+    def _wait(self, seconds: float, then: Callable[[], None]) -> None:
+        self._stop_waiting()
+        self._late = self.loop.call_later(seconds, then)
+
+    def _stop_waiting(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _count_refused(self) -> None:
+        kind, now = type(self), time.monotonic()
+        kind.refused += 1
+        if now - kind.logged_at > _LOG_EVERY_S:
+            cure = "raise AFTERCALL_LIMITS_CONNECTIONS, or find who keeps them open"
+            log_event(
+                logger, "connections refused", level="warning", refused=kind.refused, cure=cure
+            )
+            kind.refused, kind.logged_at = 0, now
 
 
 @contextmanager
@@ -68,9 +309,6 @@ def traced(settings: Settings) -> Iterator[Callable[[ASGIApp], ASGIApp]]:
         stages = StageSpans(tracer)
         with measured_by(stages):
             yield lambda app: RequestSpans(app, tracer, stages)
-
-
-logger = logging.getLogger(__name__)
 
 
 async def serve(

@@ -22,8 +22,8 @@ from retrieval.confidence import Promise, reliability
 from retrieval.fitness.registry import Registry, UnknownNameError, named, nearest_names
 from retrieval.memory import JUDGED, REPAIR
 from service.context import Context
+from service.health import tool_qualities
 from service.patterns import UnknownPatternError, by_pattern, shown, stored_patterns
-from service.tool_quality import tool_qualities
 
 MAX_TOOLS_OF_AGENT = 20
 """Those with most failures, then most calls."""

@@ -19,13 +19,13 @@ from sklearn.metrics import (
 )
 
 from embeddings.protocol import Embedder, Vectors
-from retrieval.boundaries.axes import normalise_axis
 from retrieval.boundaries.clusters import (
     average_linkage,
     centred,
     cluster,
     neutral_sentences,
     neutral_vector,
+    normalise_axis,
     phrase_vectors,
     sentences_of,
     smoothed,

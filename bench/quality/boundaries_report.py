@@ -36,8 +36,13 @@ from bench.quality.boundaries_cohesion import (
 )
 from bench.quality.boundaries_plot import plot_clusters
 from embeddings.protocol import Embedder
-from retrieval.boundaries.axes import normalise_axis
-from retrieval.boundaries.clusters import THRESHOLD, cluster, phrase_vectors, sentences_of
+from retrieval.boundaries.clusters import (
+    THRESHOLD,
+    cluster,
+    normalise_axis,
+    phrase_vectors,
+    sentences_of,
+)
 from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.health.record import MAX_BOOK_AXES
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import httpx2
 
 from aftercall import AsyncClient
-from service.app import create_app
 from service.context import Context, Lifecycle, open_context
 from service.environment import read_settings
 from service.lifecycle import one_line
 from service.nightly import run_nightly
+from service.server import create_app
 from service.settings import DataSettings, GateSettings, NightlySettings, Settings
 
 if TYPE_CHECKING:

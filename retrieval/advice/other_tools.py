@@ -16,7 +16,7 @@ from itertools import islice
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import MAX_SPLIT, ExecutionError, Referral, Tool
 from aftercall.outcomes import referral_in
-from retrieval.boundaries.axes import normalised_axes
+from retrieval.boundaries.clusters import normalised_axes
 from retrieval.confidence import MIN_CONFIDENCE, Verifier, lower_bound
 from retrieval.health.record import Referred
 from retrieval.knowledge.profile import COMMON_SESSIONS

@@ -24,7 +24,7 @@ from aftercall.models import (
     SimilarFailure,
     ToolSource,
 )
-from retrieval.boundaries.axes import singular
+from retrieval.boundaries.clusters import singular
 from retrieval.fitness.registry import ToolCandidate
 from retrieval.fitness.statistics import (
     ToolTrials,

@@ -113,7 +113,7 @@ class Referred(_Event):
     kind: ReferralKind
     session: str
     axes: list[str] = Field(default_factory=list)
-    """Normalised (`retrieval.boundaries.axes`), each once."""
+    """Normalised (`retrieval.boundaries.clusters`), each once."""
     spelled: list[str] = Field(default_factory=list)
     """The same in the tool's own words, in the same order."""
     shape: str | None = None

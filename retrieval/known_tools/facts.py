@@ -24,20 +24,18 @@ from retrieval.knowledge.profile import COMMON_SESSIONS, Boundary
 from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.knowledge.runs import TRANSIENT
 from retrieval.known_tools.common import (
+    Clean,
     Signature,
     ToolRecord,
     common_value,
-    may_be_told,
-    seen_by_all,
-    signature_of_tool,
-)
-from retrieval.known_tools.text import (
-    Clean,
     duration,
     in_quotes,
+    may_be_told,
     named,
     percent,
     plain,
+    seen_by_all,
+    signature_of_tool,
     times,
     without_masks,
 )

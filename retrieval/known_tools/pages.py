@@ -26,8 +26,8 @@ from typing import NamedTuple
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
+from retrieval.known_tools.common import estimate_tokens, markdown_text
 from retrieval.known_tools.facts import BOUNDARIES, FAILS, PITFALLS, Statement, ToolFacts
-from retrieval.known_tools.text import estimate_tokens, markdown_text
 
 _MAX_COSTS = 8_192
 """Parts whose estimate is kept, those of some hundred tools: agents ask for the same ones often."""

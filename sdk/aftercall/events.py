@@ -48,7 +48,7 @@ from aftercall.json_values import (
 )
 from aftercall.models.calls import ExecutionError, FailedCall
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
-from aftercall.reflection.observers import PlannedAttempt
+from aftercall.reflection.results import PlannedAttempt
 
 __all__ = [
     "CANCELLED", "PAYLOAD_PARSE_ERROR", "PAYLOAD_TOO_LARGE", "CallSink", "CallbackSink",

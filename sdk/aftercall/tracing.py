@@ -28,7 +28,7 @@ except ModuleNotFoundError as error:
 
 from aftercall.json_values import bounded_name
 from aftercall.models.calls import ExecutionError
-from aftercall.reflection.observers import ObservedAttempt, PlannedAttempt
+from aftercall.reflection.results import ObservedAttempt, PlannedAttempt
 
 
 class TracingObserver:

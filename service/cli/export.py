@@ -41,9 +41,8 @@ def _run(args: argparse.Namespace) -> int:
 
 async def _export(settings: "Settings", name: str) -> "tuple[Header, dict[str, int]]":
     from aftercall.models import ALL_WORKSPACES
-    from service.archive import export_store
+    from service.archive import export_store, written
     from service.lifecycle import COMMAND_PATIENCE_S
-    from service.packing import written
     from service.stores import INDEX_MODEL_FACT, opened_store
 
     progress = seldom(say)

@@ -70,8 +70,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from service.archive import is_archive  # `aftercall --help` loads this module
-    from service.packing import unpacked
+    from service.archive import (
+        is_archive,  # `aftercall --help` loads this module
+        unpacked,
+    )
 
     with unpacked(args.file) as stream:
         if args.format == "auto" and is_archive(stream.peek(_FIRST_LOOK)):
@@ -138,7 +140,7 @@ _TITLES = {
 
 
 def _last_changed(name: str) -> datetime:
-    from service.packing import STDIO
+    from service.archive import STDIO
 
     if name == STDIO:
         return datetime.now(UTC)
@@ -180,9 +182,8 @@ def _print(report: "ImportReport", *, dry_run: bool) -> None:
 def _import_archive(args: argparse.Namespace, stream: io.BufferedReader) -> int:
     import asyncio
 
-    from service.archive import AlreadyImportedError, ArchiveReader
+    from service.archive import STDIO, AlreadyImportedError, ArchiveReader, unpacked
     from service.lifecycle import one_line
-    from service.packing import STDIO, unpacked
 
     settings = start(args)
     if args.dry_run or args.file != STDIO:

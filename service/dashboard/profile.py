@@ -12,8 +12,7 @@ from aftercall.json_values import JsonValue, canonical_json
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
 from retrieval.knowledge.profile import ParameterProfile, ToolProfile
-from retrieval.known_tools.common import ToolRecord, is_common_name
-from retrieval.known_tools.text import plain
+from retrieval.known_tools.common import ToolRecord, is_common_name, plain
 from retrieval.parameters import ParameterView, ToolView
 from retrieval.texts import Shape
 from retrieval.values import number

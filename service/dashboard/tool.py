@@ -28,11 +28,10 @@ from service.dashboard.failures import pattern_columns
 from service.dashboard.look import Look, Shown
 from service.dashboard.profile import ToolParameters, columns_of, parameters_of, record_of
 from service.dashboard.tools import place_of
-from service.health import health_of, tool_health
+from service.health import health_of, tool_health, tool_qualities
 from service.known_tools import KnownToolsQuery, known_tools
 from service.promotions import read_promotion
 from service.recommendations import recommendations_about
-from service.tool_quality import tool_qualities
 
 _MAX_PATTERNS: Final = 500
 _MAX_MARKS: Final = 20

@@ -15,8 +15,8 @@ import pytest
 
 from mongo.errors import StoreError
 from service import statistics
-from service.app import create_app
 from service.context import Lifecycle, open_context
+from service.server import create_app
 from service.settings import Settings
 from tests.service.running_service import failure, hashing_settings
 

@@ -70,11 +70,11 @@ async def test_a_success_is_recorded_and_nobody_is_asked() -> None:
     ],
     ids=["exception", "text", "outcome", "model"],
 )
-def test_a_failure_is_read_in_any_form(told: dict[str, Any]) -> None:
-    """Exceptions, the gateway's own words, typed outcomes, models of an MCP library; also sync."""
+async def test_a_failure_is_read_in_any_form(told: dict[str, Any]) -> None:
+    """Exceptions, the gateway's own words, typed outcomes, models of an MCP library."""
     records = Records()
     hooks = CallHooks(client=SyncScripted(answer(ADVICE)), recorder=records)
-    ended = hooks.post_sync(**told, key=hooks.pre("rag_query", {"topK": 50}))
+    ended = await hooks.post(**told, key=hooks.pre("rag_query", {"topK": 50}))
     assert ended is not None
     assert ended.advice
     assert records.executions[0].error is not None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.contracts import Deliverable, canonical, check
-from aftercall.contracts.values import items_of, members_of
+from aftercall.contracts.deliverables import items_of, members_of
 from aftercall.json_patch import value_at
 from aftercall.json_values import JsonValue, canonical_json
 from tests.sdk.strategies import json_values

@@ -19,7 +19,7 @@ from aftercall.reflection import (
     call_with_reflection,
     call_with_reflection_sync,
 )
-from aftercall.reflection.observers import CallFacts, PlannedAttempt
+from aftercall.reflection.results import CallFacts, PlannedAttempt
 from tests.sdk.event_records import Events, check_order
 from tests.sdk.scripted_advice import (
     AsyncScripted,

@@ -14,7 +14,7 @@ from aftercall.reflection import (
     call_with_reflection,
     call_with_reflection_sync,
 )
-from aftercall.reflection.observers import PlannedAttempt
+from aftercall.reflection.results import PlannedAttempt
 from tests.sdk.scripted_advice import (
     AsyncScripted,
     PickyTool,

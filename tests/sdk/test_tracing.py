@@ -28,7 +28,7 @@ from aftercall.reflection import (
     call_with_reflection,
     call_with_reflection_sync,
 )
-from aftercall.reflection.observers import CallFacts, PlannedAttempt
+from aftercall.reflection.results import CallFacts, PlannedAttempt
 from aftercall.span_export import exporting
 from aftercall.tracing import TracingObserver
 from tests.sdk.loopback import Loopback

@@ -23,10 +23,8 @@ from aftercall.process import bind, http_server, url_of
 from mongo.records import Commit, Row, ToolKey, encoded
 from retrieval.health.record import KnownHealth
 from retrieval.memory import HEALTH, TROUBLE, USED, tool_row
-from service.app import create_app
-from service.connections import bounded_protocol
 from service.context import Context, Lifecycle, open_context
-from service.server import loop_factory
+from service.server import bounded_protocol, create_app, loop_factory
 from service.settings import DataSettings, EmbeddingSettings, RetentionSettings, Settings
 
 ROOT = Path(__file__).parents[2]

@@ -26,14 +26,16 @@ from mongo.sqlite.store import open_sqlite_store
 from retrieval.memory import Memory
 from service.archive import (
     AlreadyImportedError,
+    ArchiveError,
     ArchiveReader,
     HalfImportedError,
     export_store,
     import_store,
     refuse_half_imported,
+    unpacked,
+    written,
 )
 from service.environment import environment_of
-from service.packing import ArchiveError, unpacked, written
 from service.settings import Settings
 from service.stores import opened_store
 from tests.mongo.mongo_server import SharedMongo, missing

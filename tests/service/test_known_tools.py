@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import httpx2
 
 from aftercall import Client
-from retrieval.known_tools.text import estimate_tokens
+from retrieval.known_tools.common import estimate_tokens
 from tests.service.fitness_client import Fitness, fresh
 from tests.service.running_service import (
     RunningService,

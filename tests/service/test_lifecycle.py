@@ -19,9 +19,9 @@ import uvicorn
 from aftercall.process import bind, url_of
 from mongo.sqlite import files
 from mongo.sqlite.store import FILE_NAME
-from service.app import create_app
 from service.context import Lifecycle
 from service.lifecycle import CannotOpenError, one_line
+from service.server import create_app
 from tests.service.running_service import (
     ROOT,
     ServeProcess,
@@ -380,7 +380,7 @@ def test_starting_imports_no_torch() -> None:
     heavy = ("torch", "transformers", "sentence_transformers", "sklearn")
     script = f"""
 import sys
-import service.cli.serve, service.server, service.app, service.context
+import service.cli.serve, service.server, service.server, service.context
 print([name for name in {heavy!r} if name in sys.modules])
 """
     done = subprocess.run(

@@ -11,10 +11,10 @@ import pytest
 
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import VectorIndexUnavailableError
-from service.app import create_app
 from service.context import Lifecycle
 from service.lifecycle import Shared
 from service.metrics_page import in_time
+from service.server import create_app
 from tests.service.metrics_page import read_open_metrics, read_text, scrape
 from tests.service.running_service import (
     RunningService,

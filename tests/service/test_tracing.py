@@ -21,9 +21,8 @@ from aftercall.reflection import call_with_reflection
 from aftercall.span_export import exporting
 from aftercall.stages import measured_by
 from aftercall.tracing import TracingObserver
-from service.app import create_app
 from service.context import Context, Lifecycle, open_context
-from service.server import traced
+from service.server import create_app, traced
 from service.spans import RequestSpans, StageSpans
 from tests.sdk.scripted_advice import PickyTool, Records
 from tests.sdk.tracing_collector import Collector, Spans, id_of, parent_of, trace_of

@@ -20,9 +20,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias, Unpack
 from uuid import uuid4
 
-from aftercall._generated.reflection_driver import ask_sync
 from aftercall.adapters.reflector import (
-    Asking,
     AsyncAsking,
     KnownTool,
     ReflectionOptions,
@@ -34,8 +32,8 @@ from aftercall.models.calls import ExecutionError, ToolAnnotations, execution_of
 from aftercall.outcomes import Outcome, ToolFailedError
 from aftercall.reflection import ReflectedResult, ResultReader
 from aftercall.reflection.async_driver import ask
-from aftercall.reflection.observers import CallFacts
 from aftercall.reflection.reflected_call import ReflectedCall
+from aftercall.reflection.results import CallFacts
 
 MAX_OPEN = 10_000
 """Calls that may be between their two hooks; far more than one gateway process runs at once."""
@@ -76,9 +74,8 @@ class CallHooks:
         reader: how a result that is a failure is recognised; results of MCP tools as mappings
             or models (`isError`), and typed outcomes, when None.
 
-    All other arguments are those of `ReflectionOptions`. An `AsyncClient` serves where only `post`
-    is used; of the policy count here `disabled_agents`, `min_failure_rate`, `trust_annotations`,
-    `suggest_timeout_s` and `limit`.
+    All other arguments are those of `ReflectionOptions`; of the policy count here
+    `disabled_agents`, `min_failure_rate`, `trust_annotations`, `suggest_timeout_s` and `limit`.
     """
 
     def __init__(
@@ -159,25 +156,8 @@ class CallHooks:
         question = job.question()
         if question is not None:
             asking, inside = AsyncAsking(self._reflector.client, tool), job.asking()
-            job.answered(await ask(asking, question, self._policy, self._trusted(), inside))
-        return job.finish(raise_on_failure=False)
-
-    def post_sync(
-        self, result: object = None, *, key: str, error: Failure = None, name: str | None = None
-    ) -> ReflectedResult[object] | None:
-        """As `post`, for gateways without an event loop.
-
-        Raises:
-            ConfigurationError: the client is an `AsyncClient`.
-        """
-        found = self._ended(result, key, error, name)
-        if found is None:
-            return None
-        job, tool = found
-        question = job.question()
-        if question is not None:
-            asking, inside = Asking(self._reflector.client, tool), job.asking()
-            job.answered(ask_sync(asking, question, self._policy, self._trusted(), inside))
+            trusted = None if self._policy.trust_annotations else ToolAnnotations()
+            job.answered(await ask(asking, question, self._policy, trusted, inside))
         return job.finish(raise_on_failure=False)
 
     def is_open(self, key: str) -> bool:
@@ -238,9 +218,6 @@ class CallHooks:
         )
         if execution is not None:
             self._reflector.recorder.record(execution)
-
-    def _trusted(self) -> ToolAnnotations | None:
-        return None if self._policy.trust_annotations else ToolAnnotations()
 
     def _drop_old(self) -> None:
         now = time.monotonic()

@@ -31,8 +31,8 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, ParamSpec, TypeVar
 
-from aftercall.contracts.deliverables import Deliverable
-from aftercall.contracts.values import (
+from aftercall.contracts.deliverables import (
+    Deliverable,
     described,
     folded,
     is_empty,
@@ -372,27 +372,21 @@ def canonical(value: Any, wanted: Deliverable) -> Any:
 
 
 def _in_container(value: Any, wanted: Deliverable) -> Any:
+    """Out of an envelope, out of or into an array of one: where that makes it what is asked for."""
     kind = wanted.expected_type
     if kind is None:
         return value
-    if kind == "object":
-        return _object_in(value, wanted)
+
+    def fits(each: Any) -> bool:
+        return _answers_to(each, wanted) if kind == "object" else is_of_type(each, kind)
+
     if isinstance(value, dict):
         held = _enveloped(value, wanted)
-        if held is not None and is_of_type(held, kind):
+        if held is not None and fits(held):
             return held
-    if kind == "array":
-        is_one = isinstance(value, dict) and wanted.items is not None
-        return [value] if is_one and _answers_to(value, wanted.items) else value
-    return _only(value, kind)
-
-
-def _object_in(value: Any, wanted: Deliverable) -> Any:
-    held = _enveloped(value, wanted) if isinstance(value, dict) else None
-    if _answers_to(held, wanted):
-        return held
-    only = _only(value, "object")
-    return only if _answers_to(only, wanted) else value
+        return [value] if kind == "array" and _answers_to(value, wanted.items) else value
+    is_one = kind != "array" and isinstance(value, list) and len(value) == 1
+    return value[0] if is_one and fits(value[0]) else value
 
 
 def _enveloped(value: dict[Any, Any], wanted: Deliverable) -> Any:
@@ -413,11 +407,6 @@ def _answers_to(value: Any, wanted: Deliverable | None) -> bool:
     if needed:
         return there.issuperset(needed)
     return not there.isdisjoint(wanted.named_in_any_style)
-
-
-def _only(value: Any, kind: str) -> Any:
-    is_one = isinstance(value, list) and len(value) == 1 and is_of_type(value[0], kind)
-    return value[0] if is_one else value
 
 
 def _in_style(value: dict[Any, Any], wanted: Deliverable) -> dict[Any, Any]:

@@ -2,9 +2,8 @@
 
 from aftercall._generated.reflection_driver import Suggester, call_with_reflection_sync
 from aftercall.reflection.async_driver import AsyncSuggester, call_with_reflection
-from aftercall.reflection.observers import CallObserver
 from aftercall.reflection.reflected_call import ExecutionSink, FailureRates
-from aftercall.reflection.results import Attempt, ReflectedResult, ResultReader
+from aftercall.reflection.results import Attempt, CallObserver, ReflectedResult, ResultReader
 from aftercall.reflection.retry_rules import ReflectionPolicy
 
 __all__ = [

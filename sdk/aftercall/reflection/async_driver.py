@@ -22,9 +22,8 @@ from typing import Protocol, TypeVar
 from aftercall.background import within
 from aftercall.json_values import JsonObject
 from aftercall.models import Execution, SuggestResponse, ToolAnnotations
-from aftercall.reflection.observers import CallFacts, CallObserver
 from aftercall.reflection.reflected_call import ExecutionSink, FailureRates, ReflectedCall
-from aftercall.reflection.results import ReflectedResult, ResultReader
+from aftercall.reflection.results import CallFacts, CallObserver, ReflectedResult, ResultReader
 from aftercall.reflection.retry_rules import ReflectionPolicy
 
 ResultT = TypeVar("ResultT")

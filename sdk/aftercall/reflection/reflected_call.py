@@ -18,15 +18,13 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text, make_json_value
 from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, execution_of
 from aftercall.outcomes import Outcome, is_referral, log_line
-from aftercall.reflection.observers import (
+from aftercall.reflection.results import (
+    Attempt,
     CallFacts,
     CallObserver,
     ObservedByAll,
-    PlannedAttempt,
-)
-from aftercall.reflection.results import (
-    Attempt,
     OutcomeReader,
+    PlannedAttempt,
     ReflectedResult,
     ResultReader,
 )

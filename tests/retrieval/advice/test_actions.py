@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from aftercall.models import ExecutionError, Suggestion, SuggestResponse, Tool, ToolAnnotations
-from retrieval.advice.advise import abstention_reason
-from retrieval.advice.first_calls import first_tool
+from retrieval.advice.advise import abstention_reason, first_tool
 from retrieval.answer import Question, answer
 from retrieval.edits import Replace
 from retrieval.knowledge.profile import ToolProfile

@@ -13,8 +13,8 @@ from retrieval.health.record import Broken, MethodTallies
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import signature_id
 from retrieval.knowledge.runs import RecoveryTimes, learn_recovery
+from retrieval.known_tools.common import estimate_tokens
 from retrieval.known_tools.pages import markdown_page, prompt_block
-from retrieval.known_tools.text import estimate_tokens
 from tests.retrieval.cases import object_schema
 from tests.retrieval.known_tools.made_records import (
     NOW,

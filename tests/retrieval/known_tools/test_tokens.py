@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.known_tools.text import COMMON_WORDS, estimate_tokens
+from retrieval.known_tools.common import COMMON_WORDS, estimate_tokens
 
 
 def test_what_is_counted() -> None:

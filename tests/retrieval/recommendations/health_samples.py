@@ -10,8 +10,7 @@ from aftercall.models import Recommendation
 from aftercall.redaction import Redactor
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
-from retrieval.boundaries.axes import normalise_axis
-from retrieval.boundaries.clusters import AxisClusters
+from retrieval.boundaries.clusters import AxisClusters, normalise_axis
 from retrieval.fitness.registry import Registry
 from retrieval.health.record import (
     MAX_OWN_FAILURES,
