@@ -209,6 +209,13 @@ def _typed(text: str) -> Html:
     return escape(text.encode("utf-8", "replace").decode())
 
 
+def _spans(text: str) -> Html:
+    """With the `code` spans of Markdown."""
+    parts = enumerate(escape(text).split("`"))
+    code = Html("<code>{}</code>")
+    return Html("").join(code.format(part) if place % 2 else part for place, part in parts)
+
+
 _TEMPLATES: Final = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=True,
@@ -218,7 +225,7 @@ _TEMPLATES: Final = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.filters |= {"slug": _slug, "typed": _typed} | {
+_TEMPLATES.filters |= {"slug": _slug, "spans": _spans, "typed": _typed} | {
     each.__name__: each
     for each in (
         w.as_json, w.calls, w.count, w.counted, w.duration, w.error_words, w.moment, w.one_line,
