@@ -9,7 +9,6 @@ day after the base has learned them.
 import asyncio
 import logging
 from collections import Counter as Tally
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -18,6 +17,7 @@ from typing import Any
 from aftercall.models import Execution
 from ingest import trials
 from ingest.learner import (
+    add_to_document,
     counts_of_answer,
     counts_of_execution,
     evolution_document,
@@ -30,13 +30,12 @@ from ingest.learner import (
     learn_removal,
     learn_repair,
     learn_success,
-    merge_document,
     success_document,
     tool_document,
     tool_document_row_id,
 )
 from ingest.mining import Repair, mine, passed
-from ingest.workspace import SESSION_CALLS, WorkspaceCache
+from ingest.workspace import WorkspaceCache
 from mongo.contents import (
     Called,
     CorrectionRecord,
@@ -49,16 +48,15 @@ from mongo.contents import (
     StoredTool,
     SuggestionOutcome,
     ToolChange,
-    as_named,
-    execution_of,
     named,
+    named_execution_of,
     thread_of,
 )
 from mongo.protocol import EventLog, Knowledge
 from mongo.records import Counter, Event, EventKind, Removal, Row, ToolKey, decoded
 from retrieval.edits import edit_key, edits_of_key
-from retrieval.knowledge.documents import Document, document_id, shape_of
-from retrieval.knowledge.links import MAX_CALLS, SessionCall, extract, session_call
+from retrieval.knowledge.documents import document_id, shape_of
+from retrieval.knowledge.links import MAX_CALLS
 from retrieval.knowledge.rules import UNNAMED_AGENT, ToolKnowledge, workspace_wide
 from retrieval.memory import (
     AGENTS,
@@ -138,11 +136,13 @@ async def load(
     workspace = cache.workspace
     named, followed = _named(batch)
     for event in await log_.find(workspace, "execution", named):
-        batch.earlier[event.id] = _execution(event)
+        batch.earlier[event.id] = named_execution_of(event)
     for event in await log_.find(workspace, "suggestion", followed):
         batch.issued[event.id] = event, decoded(IssuedSuggestion, event.data)
-    await _load_sessions(cache, batch, log_)
-    wanted = set(_wanted(workspace, batch))
+    executions = (each for each in contents.values() if isinstance(each, StoredExecution))
+    sessions = {thread_of(each.execution) for each in executions}
+    await cache.load_sessions(log_, sessions, before=events[0].position)
+    wanted = await asyncio.to_thread(lambda: set(_wanted(workspace, batch)))
     await cache.load(knowledge, wanted)
     await cache.load(knowledge, list(_judged_late(cache, batch)))
     spoken_of = any(kind is CALL and cache.get(kind, key) for kind, key in wanted)
@@ -206,18 +206,20 @@ def _learn_execution(
     knowledge = cache.made(KNOWLEDGE, tool_row(tool))
     registered = cache.get(REGISTERED, tool_row(tool))
     schema_hash = stored.schema_hash or (registered.schema_hash if registered else None)
-    document: Document | None = None
     if reading is not None:
         learn_failure(knowledge, execution, reading, schema_hash)
-        document = failure_document(stored.workspace, execution, reading)
     else:
         learn_success(knowledge, execution, schema_hash)
-        if execution.parameters_known:  # the shape of a success is that of its parameters
-            document = success_document(stored.workspace, execution)
     cache.put(KNOWLEDGE, tool_row(tool), tool=tool)
-    if document is not None:
-        known = cache.get(DOCUMENT, document.document_id)
-        cache.put_document(merge_document(known, document), stored.position, tool)
+    if reading is not None or execution.parameters_known:  # which are the shape of a success
+        document = cache.get(DOCUMENT, _document_of(stored, reading))
+        if document is not None:
+            add_to_document(document, execution, reading)
+        elif reading is not None:
+            document = failure_document(stored.workspace, execution, reading)
+        else:
+            document = success_document(stored.workspace, execution)
+        cache.put_document(document, stored.position, tool)
     trials.learn_trial(cache, stored, reading)
     learned.named_axes |= trials.learn_health(cache, stored, reading)
     learned.counters.update(counts_of_execution(cache, stored, reading))
@@ -245,26 +247,15 @@ def _learn_links(cache: WorkspaceCache, stored: StoredExecution, known: ToolKnow
         if each.execution.outcome == "success" and each.received_at >= since
     }
     if latest and execution.parameters_known:
-        earlier = [_session_call(cache, each) for each in latest.values()]
+        earlier = [cache.session_call(each) for each in latest.values()]
         known.links.learn(execution.parameters, earlier)
-
-
-def _session_call(cache: WorkspaceCache, execution: Execution) -> SessionCall:
-    known = cache.session_calls.get(execution.execution_id)
-    if known is None:
-        known = session_call(execution.tool_name, execution.parameters, execution.result)
-        cache.session_calls[execution.execution_id] = known
-    return known
 
 
 def _learn_repairs(
     cache: WorkspaceCache, batch: Batch, stored: StoredExecution, schema_hash: str | None
 ) -> None:
     """Repairs of which this call is the half that arrived last."""
-    session = thread_of(stored.execution)
-    calls = cache.sessions.setdefault(session, deque(maxlen=SESSION_CALLS))
-    cache.sessions.move_to_end(session)
-    calls.append(_slim(stored))
+    calls = cache.remember_call(stored)
     if not stored.execution.parameters_known:
         return
     tool, since = stored.tool_key, stored.received_at - LOOKBACK
@@ -438,7 +429,7 @@ def _contents(events: Iterable[Event]) -> dict[int, Any]:
     for event in events:
         try:
             if event.kind == "execution":
-                found[event.position] = _execution(event)
+                found[event.position] = named_execution_of(event)
             elif event.kind in _CONTENTS:
                 found[event.position] = decoded(_CONTENTS[event.kind], event.data)
             else:
@@ -446,12 +437,6 @@ def _contents(events: Iterable[Event]) -> dict[int, Any]:
         except ValueError:
             log.exception("the %s %s cannot be read", event.kind, event.id)
     return found
-
-
-def _execution(event: Event) -> StoredExecution:
-    """An execution whose agent and session nobody else's evidence is taken for."""
-    stored = execution_of(event)
-    return replace(stored, execution=as_named(stored.execution, event.principal))
 
 
 def _readings(contents: Iterable[Any]) -> dict[str, ErrorReading]:
@@ -498,37 +483,6 @@ def _called(batch: Batch, event: Event, execution_id: str | None) -> Called | No
     if found is None or not is_known or found.received_at < event.received_at - LOOKBACK:
         return None
     return Called.of(found)
-
-
-async def _load_sessions(cache: WorkspaceCache, batch: Batch, log_: EventLog) -> None:
-    """The calls before the batch of those of its sessions that are not in the cache."""
-    sessions = {
-        thread_of(each.execution)
-        for each in batch.contents.values()
-        if isinstance(each, StoredExecution)
-    }
-    unknown = sessions - cache.sessions.keys()
-    if not unknown:
-        return
-    found = await log_.latest(
-        cache.workspace,
-        "execution",
-        SESSION_CALLS,
-        sessions=unknown,
-        before=batch.events[0].position,
-    )
-    for session in unknown:
-        cache.sessions[session] = deque(maxlen=SESSION_CALLS)
-    for event in reversed(found):
-        cache.sessions[str(event.session)].append(_slim(_execution(event)))
-
-
-def _slim(stored: StoredExecution) -> StoredExecution:
-    """With no more of its result than its plain values."""
-    result = stored.execution.result
-    kept = extract(result) if stored.execution.session_id is not None else None
-    execution = stored.execution.model_copy(update={"result": kept})
-    return replace(stored, execution=execution, stands_for=1)
 
 
 def _wanted(workspace: str, batch: Batch) -> Iterator[tuple[RowKind[Any], str]]:

@@ -358,20 +358,19 @@ def evolution_id(stored: StoredPromotion) -> str:
     return document_id(stored.workspace, "evolution", None, None, what)
 
 
-def merge_document(known: Document | None, new: Document) -> Document:
-    """One document for both: counts add up, the text first embedded stays, the latest is shown."""
-    if known is None:
-        return new
-    merged = new.model_copy(update={"text": known.text, "count": known.count + new.count})
-    merged.agents = list(known.agents)
-    for agent in new.agents:
-        remember(merged.agents, agent)
-    merged.execution_ids = list(known.execution_ids)
-    for each in new.execution_ids:
-        remember(merged.execution_ids, each, MAX_EXECUTION_IDS)
-    merged.last_seen = _later(known.last_seen, new.last_seen)
-    merged.example = new.example or known.example
-    return merged
+def add_to_document(known: Document, execution: Execution, reading: ErrorReading | None) -> None:
+    """Let a document stand for one more call, in place.
+
+    Counts add up, the text first embedded stays, the latest is shown.
+    """
+    known.count += 1
+    remember(known.agents, plain(execution.agent))
+    remember(known.execution_ids, execution.execution_id, MAX_EXECUTION_IDS)
+    known.last_seen = _later(known.last_seen, execution.timestamp)
+    if reading is None:
+        known.example = _small(execution.parameters) or known.example
+    else:
+        known.category = reading.category
 
 
 def session_of(execution: Execution) -> str:

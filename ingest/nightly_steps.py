@@ -122,7 +122,7 @@ class _Consolidation:
 
 
 def _failures(lines: Iterable[bytes], record: ToolRecord) -> list[Failure]:
-    documents = (Document.model_validate_json(line) for line in lines)
+    documents = (decoded(Document, line) for line in lines)
     frequent = nlargest(MAX_FAILURES, documents, key=lambda each: (each.count, each.document_id))
     knowledge = record.knowledge
     names = {

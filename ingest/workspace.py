@@ -8,11 +8,12 @@ from typing import Any, TypeVar, cast
 
 from cachetools import LRUCache
 
-from mongo.contents import StoredExecution
-from mongo.protocol import Knowledge
+from aftercall.models import Execution
+from mongo.contents import StoredExecution, named_execution_of, thread_of
+from mongo.protocol import EventLog, Knowledge
 from mongo.records import Removal, Row, ToolKey, encoded
 from retrieval.knowledge.documents import Document
-from retrieval.knowledge.links import SessionCall
+from retrieval.knowledge.links import SessionCall, extract, session_call
 from retrieval.memory import (
     AXES,
     DOCUMENT,
@@ -49,10 +50,10 @@ class WorkspaceCache:
         """Of the commit whose rows these are."""
         self.sessions: OrderedDict[str, deque[StoredExecution]] = OrderedDict()
         """The latest calls of sessions, oldest arrival first, up to the cursor."""
-        self.session_calls: LRUCache[str, SessionCall] = LRUCache(_KEPT_OTHERS)
-        """Calls of sessions with their plain values, by execution id."""
+        self._session_calls: LRUCache[str, SessionCall] = LRUCache(_KEPT_OTHERS)
         self._rows: OrderedDict[tuple[str, str], Any] = OrderedDict()
-        self._changed: dict[tuple[str, str], Row] = {}
+        self._changed: dict[tuple[str, str], tuple[ToolKey | None, int, bytes]] = {}
+        """Rows to write: of what tool, their rank, and the data of those that are no object."""
         self._removed: dict[tuple[str, str], None] = {}
 
     async def load(self, knowledge: Knowledge, wanted: Iterable[tuple[RowKind[Any], str]]) -> None:
@@ -94,8 +95,9 @@ class WorkspaceCache:
         place = (kind.name, key)
         if value is not None:
             self._rows[place] = value
-        self._changed[place] = Row(kind.name, key, tool=tool, rank=rank)
-        self._removed.pop(place, None)
+        self._changed[place] = tool, rank, b""
+        if self._removed:
+            self._removed.pop(place, None)
 
     def remove(self, kind: RowKind[Any], key: str) -> None:
         """A row is gone."""
@@ -103,26 +105,54 @@ class WorkspaceCache:
         self._changed.pop((kind.name, key), None)
         self._removed[kind.name, key] = None
 
+    async def load_sessions(self, log: EventLog, sessions: set[str], *, before: int) -> None:
+        """Read the calls before a position of those of the sessions that are not here yet."""
+        unknown = sessions - self.sessions.keys()
+        if not unknown:
+            return
+        found = await log.latest(
+            self.workspace, "execution", SESSION_CALLS, sessions=unknown, before=before
+        )
+        for session in unknown:
+            self.sessions[session] = deque(maxlen=SESSION_CALLS)
+        for event in reversed(found):
+            self.sessions[str(event.session)].append(_slim(named_execution_of(event)))
+
+    def remember_call(self, stored: StoredExecution) -> deque[StoredExecution]:
+        """Add a call to its session; the latest calls of that, in the order of arrival."""
+        session = thread_of(stored.execution)
+        calls = self.sessions.setdefault(session, deque(maxlen=SESSION_CALLS))
+        self.sessions.move_to_end(session)
+        calls.append(_slim(stored))
+        return calls
+
+    def session_call(self, execution: Execution) -> SessionCall:
+        """A call of a session with its plain values."""
+        known = self._session_calls.get(execution.execution_id)
+        if known is None:
+            known = session_call(execution.tool_name, execution.parameters, execution.result)
+            self._session_calls[execution.execution_id] = known
+        return known
+
     def put_document(self, document: Document, position: int, tool: ToolKey | None = None) -> None:
         """A document was changed, or is new; it gets a vector when its text is a new one."""
         known = self.get(DOCUMENT, document.document_id)
         is_new = known is None or (known.text, known.terms) != (document.text, document.terms)
         self.put(DOCUMENT, document.document_id, document, tool=tool)
         if is_new:
-            self._changed[VECTOR.name, document.document_id] = Row(
-                VECTOR.name, document.document_id, rank=position
-            )
+            self._changed[VECTOR.name, document.document_id] = None, position, b""
 
     def remove_document(self, document_id: str, position: int) -> None:
         """A document is gone, and its vector will be."""
         self.remove(DOCUMENT, document_id)
-        self._changed[VECTOR.name, document_id] = Row(
-            VECTOR.name, document_id, b"{}", rank=position
-        )
+        self._changed[VECTOR.name, document_id] = None, position, b"{}"
 
     def taken(self) -> tuple[list[Row], list[Removal]]:
         """What was changed since the last time, encoded, and what was removed."""
-        rows = [self._encoded(place, row) for place, row in self._changed.items()]
+        rows = [
+            Row(*place, self._encoded(place, data), tool, rank)
+            for place, (tool, rank, data) in self._changed.items()
+        ]
         removed = [Removal(*place) for place in self._removed]
         self._changed.clear()
         self._removed.clear()
@@ -138,8 +168,16 @@ class WorkspaceCache:
         while len(self.sessions) > _MAX_SESSIONS:
             self.sessions.popitem(last=False)
 
-    def _encoded(self, place: tuple[str, str], row: Row) -> Row:
+    def _encoded(self, place: tuple[str, str], data: bytes) -> bytes:
         if place[0] in (VECTOR.name, TROUBLE.name, USED.name):
-            return row
+            return data
         sparse = place[0] == HEALTH.name  # of which most is empty, and nothing tells kinds apart
-        return replace(row, data=encoded(self._rows[place], sparse=sparse))
+        return encoded(self._rows[place], sparse=sparse)
+
+
+def _slim(stored: StoredExecution) -> StoredExecution:
+    """With no more of its result than its plain values."""
+    result = stored.execution.result
+    kept = extract(result) if stored.execution.session_id is not None else None
+    execution = stored.execution.model_copy(update={"result": kept})
+    return replace(stored, execution=execution, stands_for=1)

@@ -4,7 +4,7 @@ An event says all that learning from it needs: a mark or a correction carries wh
 call when it came, an outcome what its suggestion was.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Literal, TypeVar
 from uuid import uuid4
@@ -105,6 +105,8 @@ C = TypeVar("C", bound=Call)
 
 def as_named(call: C, principal: str) -> C:
     """A call whose agent and session are told apart from those of other principals."""
+    if principal == OWNER and BETWEEN not in f"{call.agent}{call.session_id}":
+        return call
     names = {"agent": named(principal, call.agent)}
     if call.session_id is not None:
         names["session_id"] = named(principal, call.session_id)
@@ -128,6 +130,13 @@ def execution_of(event: Event) -> StoredExecution:
         stands_for=recorded.stands_for,
         principal=event.principal,
     )
+
+
+def named_execution_of(event: Event) -> StoredExecution:
+    """The same, whose agent and session nobody else's evidence is taken for."""
+    stored = execution_of(event)
+    call = as_named(stored.execution, event.principal)
+    return stored if call is stored.execution else replace(stored, execution=call)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ def _strftime(wanted: str) -> str | None:
 _DATES = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%d %B %Y", "%B %d, %Y", "%B %d %Y",
           "%d %b %Y", "%b %d, %Y", "%b %d %Y", "%d. %B %Y", "%d-%b-%Y", "%d-%B-%Y", "%A, %B %d, %Y",
           "%a, %d %b %Y")  # fmt: skip
+_YEAR = re.compile(r"\d{4}")
 _DAY_FIRST = ("%d/%m/%Y", "%d.%m.%Y", "%d-%m-%Y")
 _MONTH_FIRST = ("%m/%d/%Y", "%m-%d-%Y")
 _CLOCK = re.compile(
@@ -127,7 +128,10 @@ def _zone(text: str | None) -> timezone | None:
     return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))
 
 
+@lru_cache(1_024)
 def _day(text: str, *, day_first: bool | None) -> date | None:
+    if not _YEAR.search(text):
+        return None  # before a dozen forms are tried
     text = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", text)
     local = {None: (), True: _DAY_FIRST, False: _MONTH_FIRST}[day_first]
     for form in (*_DATES, *local):

@@ -32,7 +32,7 @@ from retrieval.knowledge.rules import ToolKnowledge
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # each is one, and a key of many tables
 class RowKind(Generic[T]):
     """A kind of rows."""
 

@@ -101,20 +101,26 @@ def leaves_like(parameters: JsonObject, path: Path) -> list[tuple[Path, JsonValu
 
     An empty path means all of them.
     """
+    found: list[tuple[Path, JsonValue]] = []
+    _add_leaves(found, parameters, ())
     wanted = general(path)
-    found = islice(_leaves(parameters, ()), MAX_LEAVES)
-    return [(at, value) for at, value in found if not path or general(at) == wanted]
+    return [each for each in found if general(each[0]) == wanted] if path else found
 
 
-def _leaves(value: JsonValue, path: Path) -> Iterator[tuple[Path, JsonValue]]:
-    if isinstance(value, dict) and len(path) < _DEEPEST_LEAF:
-        for key, item in value.items():
-            yield from _leaves(item, (*path, key))
-    elif isinstance(value, list) and len(path) < _DEEPEST_LEAF:
-        for index, item in enumerate(value[:MAX_ELEMENTS]):
-            yield from _leaves(item, (*path, index))
-    elif not isinstance(value, dict | list):
-        yield path, value
+def _add_leaves(found: list[tuple[Path, JsonValue]], value: JsonValue, path: Path) -> None:
+    """Add the leaves of an object or a list, as long as there are fewer than `MAX_LEAVES`."""
+    if len(path) >= _DEEPEST_LEAF:
+        return
+    items: Iterable[tuple[str | int, JsonValue]] = (
+        value.items() if isinstance(value, dict) else enumerate(value[:MAX_ELEMENTS])  # type: ignore[index]
+    )
+    for key, item in items:
+        if len(found) >= MAX_LEAVES:
+            return
+        if isinstance(item, dict | list):
+            _add_leaves(found, item, (*path, key))
+        else:
+            found.append(((*path, key), item))
 
 
 def general(path: Path) -> Path:

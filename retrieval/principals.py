@@ -41,6 +41,13 @@ def principal_of(mark: str) -> str:
     return mark.partition(".")[0] if "." in mark else ""
 
 
+def principals_of(marks: Collection[str]) -> int:
+    """How many principals some marks are of."""
+    if marks and "." not in "".join(marks):
+        return 1
+    return len(set(map(principal_of, marks)))
+
+
 def others(marks: Iterable[str], asker: str) -> int:
     """How many others some marks are to the one who asks (a mark as well).
 

@@ -80,6 +80,16 @@ _FORMATS = tuple((name, re.compile(pattern)) for name, pattern in _PATTERNS)
 _INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]")
 
 
+@lru_cache(4_096)
+def _short_format(text: str) -> TextFormat:
+    for name, pattern in _FORMATS:
+        if pattern.fullmatch(text):
+            if name == "word" and _INNER_CAPITAL.search(text):
+                return "identifier"
+            return name
+    return "words"
+
+
 def format_of(text: str) -> TextFormat:
     """What a text is, by its look. Linear in its length, and never more than 256 characters' work.
 
@@ -88,14 +98,7 @@ def format_of(text: str) -> TextFormat:
     """
     if not text:
         return "empty"
-    if len(text) > MAX_LOOK:
-        return "words"
-    for name, pattern in _FORMATS:
-        if pattern.fullmatch(text):
-            if name == "word" and _INNER_CAPITAL.search(text):
-                return "identifier"
-            return name
-    return "words"
+    return "words" if len(text) > MAX_LOOK else _short_format(text)
 
 
 def case_of(text: str) -> LetterCase:

@@ -1,7 +1,7 @@
 """What is remembered of tools: their past failures, how they evolved, and marks not yet learned."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -210,5 +210,5 @@ def with_marks(known: ToolTrials | None, marks: Iterable[FailureRecord]) -> Tool
         version = versions.get(name) or VersionStatistics()
         trial = _trial(mark)
         trials = merged(version.trials, [trial])
-        versions[name] = version.model_copy(update={"trials": trials})
-    return (known or ToolTrials()).model_copy(update={"versions": versions})
+        versions[name] = replace(version, trials=trials)
+    return replace(known or ToolTrials(), versions=versions)

@@ -3,10 +3,10 @@
 import hashlib
 from bisect import insort
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Literal, NamedTuple
-
-from pydantic import BaseModel, Field
 
 from aftercall.models import Outcome, Severity
 from mongo.contents import BETWEEN
@@ -70,10 +70,11 @@ class Trial(NamedTuple):
         return kind
 
 
-class VersionStatistics(BaseModel):
+@dataclass(slots=True)
+class VersionStatistics:
     """How one version has done: its latest trials one by one, all of them in number."""
 
-    trials: list[Trial] = Field(default_factory=list)
+    trials: list[Trial] = field(default_factory=list)
     successes: int = 0
     failures: int = 0
     """Calls that failed or were referred elsewhere, and marks that name no recorded call."""
@@ -111,13 +112,14 @@ class VersionStatistics(BaseModel):
         return taken
 
 
-class ToolTrials(BaseModel):
+@dataclass(slots=True)
+class ToolTrials:
     """How a tool has done; `versions` by the version that its calls named."""
 
-    versions: dict[str, VersionStatistics] = Field(default_factory=dict)
-    scenarios: dict[str, datetime] = Field(default_factory=dict)
+    versions: dict[str, VersionStatistics] = field(default_factory=dict)
+    scenarios: dict[str, datetime] = field(default_factory=dict)
     """Ids of its scenario documents, with their latest use."""
-    negative_tags: dict[str, datetime] = Field(default_factory=dict)
+    negative_tags: dict[str, datetime] = field(default_factory=dict)
     """Tags given by marks, each behind the mark of its principal, with their latest use."""
 
     def tags(self, own: str | None = None) -> list[str]:
@@ -140,6 +142,10 @@ class ToolTrials(BaseModel):
     def _last_seen(self, version: str) -> tuple[float, str]:
         seen = self.versions[version].last_seen
         return (seen.timestamp() if seen else 0.0, version)
+
+
+_KEY_OF, _KIND_OF, _BY_OF = map(itemgetter, (1, 2, 3))
+"""Of a trial: without a step of Python for each, for there are dozens of every call."""
 
 
 def trial_of(at: datetime, call_id: str, kind: TrialKind, principal: str = OWNER) -> Trial:
@@ -187,12 +193,11 @@ def merged(*sets: Iterable[Trial], limit: int = MAX_TRIALS) -> list[Trial]:
     return _latest(sorted(by_key.values()), limit)
 
 
-def trial_of_call(trials: Iterable[Trial], key: str) -> Trial | None:
+def trial_of_call(trials: Sequence[Trial], key: str) -> Trial | None:
     """What is remembered of the call of that key."""
-    for trial in trials:
-        if trial.key == key:
-            return trial
-    return None
+    if key not in map(_KEY_OF, trials):
+        return None
+    return next(trial for trial in trials if trial.key == key)
 
 
 def with_trial(trials: Sequence[Trial], trial: Trial, limit: int = MAX_TRIALS) -> list[Trial]:
@@ -206,15 +211,15 @@ def _latest(trials: list[Trial], limit: int) -> list[Trial]:
     """The latest `limit` trials and the latest referrals, of trials in the order of time."""
     if len(trials) <= min(limit, MAX_REFERRALS):
         return trials
-    referrals = [each for each in trials if each.kind == "referral"]
-    if not referrals:
+    if "referral" not in map(_KIND_OF, trials):
         return _fitting(trials, limit)
+    referrals = [each for each in trials if each.kind == "referral"]
     others = [each for each in trials if each.kind != "referral"]
     return sorted([*_fitting(others, limit), *_fitting(referrals, max(MAX_REFERRALS, limit // 4))])
 
 
 def _fitting(trials: list[Trial], limit: int) -> list[Trial]:
     """The latest; of several principals the one with the most makes room."""
-    if len(trials) > limit and any(each.by != trials[0].by for each in trials):
+    if len(trials) > limit and len(set(map(_BY_OF, trials))) > 1:
         drop_loudest(trials, limit, lambda each: f"{each.by}.")
     return trials[-limit:]

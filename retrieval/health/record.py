@@ -7,6 +7,7 @@ arrival. The latest few keep their words; of the others there stays what questio
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import combinations
 from math import ceil
@@ -52,7 +53,8 @@ OWN_FAILURES: frozenset[ErrorCategory] = frozenset({"execution", "contract_viola
 """Failures that only the tool's maker can mend; they speak for a repair."""
 
 
-class Tally(BaseModel):
+@dataclass(slots=True)
+class Tally:
     """How often something happened, and the weight of that at the latest time.
 
     Mergeable, whatever the order of events.

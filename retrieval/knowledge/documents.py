@@ -28,7 +28,8 @@ MAX_EXECUTION_IDS = 5
 _MOST_KEYS = 100
 
 
-class Document(BaseModel):
+@dataclass(slots=True)
+class Document:
     """What is kept of a distinct document beside its vector."""
 
     document_id: str
@@ -40,8 +41,8 @@ class Document(BaseModel):
     terms: str | None = None
     """What BM25 reads (`IndexPoint.terms`), where that is more than the terms of the text."""
     count: int = 0
-    agents: list[str] = Field(default_factory=list)
-    execution_ids: list[str] = Field(default_factory=list)
+    agents: list[str] = field(default_factory=list)
+    execution_ids: list[str] = field(default_factory=list)
     """The latest few executions it stands for."""
     example: JsonObject | None = None
     """Parameters of the latest such call, when they are small."""
@@ -50,7 +51,7 @@ class Document(BaseModel):
     category: ErrorCategory | None = None
     version: str = ""
     """Of the tool, on `scenario` documents; empty where none is known."""
-    trials: list[Trial] = Field(default_factory=list)
+    trials: list[Trial] = field(default_factory=list)
     """What became of the latest calls in this scenario."""
     message: str | None = None
     """The latest error message in this scenario."""

@@ -77,7 +77,7 @@ def _values(result: JsonValue, depth: int) -> Iterator[tuple[str, JsonValue]]:
 def _keys(value: JsonValue, place: str) -> Iterator[tuple[str, JsonValue]]:
     """The keys of objects that are maps: keys with a digit are somebody's, and no field's name."""
     for key, inner in value.items() if isinstance(value, dict) else ():
-        if any(letter.isdigit() for letter in key):
+        if not key.isalpha() and any(map(str.isdigit, key)):
             yield f"{place}{_MAP}", key
         if isinstance(inner, dict) and len(place) < _LONGEST:
             yield from _keys(inner, f"{place}.{key}" if place else key)

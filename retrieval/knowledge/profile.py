@@ -26,7 +26,7 @@ from retrieval.parameters import (
     place_of,
     value_at,
 )
-from retrieval.principals import loudest, marked, principal_of
+from retrieval.principals import loudest, marked, principal_of, principals_of
 from retrieval.reading.faults import Fault
 from retrieval.texts import Shape, is_number
 
@@ -57,8 +57,11 @@ def _has_place(sample: dict[str, V], key: str, limit: int) -> bool:
     """
     if key in sample or len(sample) < limit:
         return True
-    whose = loudest([*sample, key])
-    largest = max(each for each in (*sample, key) if principal_of(each) == whose)
+    marks = [*sample, key]
+    if principals_of(marks) > 1:
+        whose = loudest(marks)
+        marks = [each for each in marks if principal_of(each) == whose]
+    largest = max(marks)
     sample.pop(largest, None)
     return key != largest
 
@@ -82,7 +85,8 @@ def _touch(latest: dict[str, int], key: str, at: int, limit: int) -> None:
         return
     latest[key] = at
     if len(latest) > limit:
-        del latest[min(zip(latest.values(), latest, strict=True))[1]]
+        least = min(latest.values())
+        del latest[min(each for each, when in latest.items() if when == least)]
 
 
 MAX_WEIGHT_OF_AGENT = 20
@@ -304,8 +308,8 @@ class ParameterProfile(Shape):
             # First who uses it, so that a flood of one drives out nothing that several use.
             def priority(key: str) -> tuple[int, int, int, int, int, str]:
                 known, agents = self.values[key], self.values[key].agents
-                shared = len(set(map(principal_of, agents))), len(agents), len(known.sessions)
-                return *shared, known.count, known.last_seen, key
+                heard = principals_of(agents), len(agents), len(known.sessions)
+                return *heard, known.count, known.last_seen, key
 
             for key in sorted(self.values, key=priority)[:-room]:
                 del self.values[key]
@@ -570,7 +574,7 @@ class ToolProfile:
         def priority(name: str) -> tuple[int, int, int, int, int, str]:
             known = places[name]
             # Principals and agents first, as for values.
-            principals = min(len(set(map(principal_of, known.agents))), 2)
+            principals = min(principals_of(known.agents), 2)
             agents = min(len(known.agents), 2)
             return principals, agents, known.successes, known.failures, known.last_seen, name
 

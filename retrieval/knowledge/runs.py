@@ -161,8 +161,10 @@ def forget_repeat(runs: dict[str, Run], parameters: JsonObject, session: str) ->
     """Say that a call of a session worked, in place."""
     if runs:
         runs.pop(_key(parameters), None)
-        for key in [key for key in runs if key.startswith(_key_within(session, ""))]:
-            del runs[key]
+        within = _key_within(session, "")
+        if within in "".join(runs):  # there are many, and hardly ever one of this session
+            for key in [key for key in runs if key.startswith(within)]:
+                del runs[key]
 
 
 def repeats_of(

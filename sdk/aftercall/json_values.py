@@ -198,6 +198,8 @@ def canonical_json(value: JsonValue) -> str:
 
     `1` and `1.0` differ: a tool may tell them apart.
     """
+    if type(value) is int:
+        return int.__repr__(value)
     return _CANONICAL.encode(value)
 
 

@@ -392,7 +392,7 @@ def _is_plain(name: str) -> bool:
 def is_redacted(value: JsonValue) -> bool:
     """Whether `value` holds a masked value; such a value is never proposed."""
     if isinstance(value, str):
-        return MASKED.search(value) is not None
+        return "[" in value and MASKED.search(value) is not None
     if isinstance(value, dict):
         return any(is_redacted(item) for item in value.values())
     if isinstance(value, list):
