@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from aftercall.explain import how_to_install
 from embeddings.protocol import EmbeddingError
 
 OPSET = 17
@@ -32,7 +33,7 @@ def bert_graph(folder: Path) -> bytes:
     except ImportError as error:
         raise EmbeddingError(
             f"a graph of {folder} is made with onnx and safetensors: "
-            "pip install 'aftercall-service[model]'"
+            + how_to_install("model", of_service=True)
         ) from error
     config = read_json(folder / "config.json")
     kind = (config.get("model_type"), config.get("hidden_act"))

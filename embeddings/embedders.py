@@ -18,6 +18,7 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
+from aftercall.explain import how_to_install
 from embeddings.bert_graph import WEIGHTS_FILE
 from embeddings.models import OnnxFiles, bundled_model, fingerprint, sha256
 from embeddings.protocol import EmbeddingError, Role, ThreadedEmbedder, Vectors
@@ -105,7 +106,7 @@ def _load(name_or_path: str) -> tuple[Any, str]:
     except ImportError as error:
         raise EmbeddingError(
             "sentence-transformers is not installed: "
-            "pip install 'aftercall-service[sentence-transformers]'"
+            + how_to_install("sentence-transformers", of_service=True)
         ) from error
     try:
         model = SentenceTransformer(name_or_path)

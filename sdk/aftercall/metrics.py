@@ -10,14 +10,13 @@ from typing import Literal
 
 from aftercall.errors import ConfigurationError
 from aftercall.event_sinks import ToolCallEvent, ToolCallResult
+from aftercall.explain import how_to_install
 
 try:
     from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
     from prometheus_client.openmetrics.exposition import generate_latest as generate_open_metrics
 except ModuleNotFoundError as error:
-    raise ConfigurationError(
-        f"metrics need {error.name}; install it with `pip install aftercall[metrics]`"
-    ) from error
+    raise ConfigurationError(f"metrics need {error.name}; {how_to_install('metrics')}") from error
 
 __all__ = ["OTHER", "ToolCallMetrics", "tool_label"]
 OTHER = "other"

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 
+from aftercall.explain import how_to_install
+
 try:
     from opentelemetry import context as otel_context
     from opentelemetry import trace
@@ -22,9 +24,7 @@ try:
     from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, TracerProvider
     from opentelemetry.util.types import AttributeValue
 except ModuleNotFoundError as error:
-    raise ImportError(
-        "aftercall.tracing needs OpenTelemetry; install it with `pip install 'aftercall[otel]'`"
-    ) from error
+    raise ImportError(f"aftercall.tracing needs OpenTelemetry; {how_to_install('otel')}") from error
 
 from aftercall.json_values import bounded_name
 from aftercall.models.calls import ExecutionError

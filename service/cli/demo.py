@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aftercall.cli import Command
+from aftercall.explain import how_to_install
 from service.cli.options import say
 
 if TYPE_CHECKING:
@@ -83,10 +84,7 @@ def _run(args: argparse.Namespace) -> int:
         except StageError as error:
             say(str(error))
     except ImportError as error:
-        say(
-            f"the demo needs {error.name}; "
-            "install the extra: pip install 'aftercall-service[demo,model]'"
-        )
+        say(f"the demo needs {error.name}; {how_to_install('demo,model', of_service=True)}")
     return 1
 
 

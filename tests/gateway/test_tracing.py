@@ -129,7 +129,7 @@ async def test_without_the_extra_the_gateway_runs_and_says_so(
     async with started(words, environment) as process:
         await answers(process, HELLO, request(2, "tools/call", name=TOOL, arguments={}))
         _, told = await process.communicate(b"")
-    assert b"pip install 'aftercall[gateway,otel]'" in told
+    assert b"./sdk[gateway,otel]" in told
     assert b"\nexit 0 " in told
 
 

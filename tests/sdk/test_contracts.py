@@ -276,7 +276,7 @@ def test_without_jsonschema_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     """Everything but `json_schema` works without it."""
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
     assert broken([], {"min_items": 1}) == [("", "min_items")]
-    with pytest.raises(ConfigurationError, match=r"pip install aftercall\[contracts\]"):
+    with pytest.raises(ConfigurationError, match=r"\./sdk\[contracts\]"):
         Deliverable.from_dict({"json_schema": {"title": "never seen before"}})
 
 

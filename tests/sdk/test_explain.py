@@ -1,5 +1,7 @@
 """Validation errors in sentences: path, problem, cure, and never the value."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,3 +60,12 @@ def test_messages_are_masked_valid_and_bounded() -> None:
     assert secret not in safe_message(f"unknown field `{secret}`")
     assert safe_message("a\ud800\0b") == "a\ufffd\ufffdb"
     assert len(safe_message("word " * 1000)) == MAX_MESSAGE
+
+
+def test_no_message_names_a_package_that_is_not_published() -> None:
+    """Aftercall is on no package index: what installs it names the checkout."""
+    root = Path(__file__).parents[2]
+    for room in ("sdk", "service", "retrieval", "ingest", "mongo", "embeddings"):
+        for file in (root / room).rglob("*.py"):
+            wrong = re.findall(r"install[^\n`]* '?aftercall(?:-service)?[\['` ]", file.read_text())
+            assert not wrong, file

@@ -50,5 +50,5 @@ def test_without_the_extra_the_cure_is_named(monkeypatch: pytest.MonkeyPatch) ->
         if name.startswith(("aftercall.metrics", "prometheus_client")):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    with pytest.raises(ConfigurationError, match=r"pip install aftercall\[metrics\]"):
+    with pytest.raises(ConfigurationError, match=r"\./sdk\[metrics\]"):
         importlib.import_module("aftercall.metrics")

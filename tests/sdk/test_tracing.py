@@ -292,7 +292,7 @@ try:
 except ImportError as error:
     print(json.dumps(str(error)))
 """
-    assert "pip install 'aftercall[otel]'" in _python(source)
+    assert "'./sdk[otel]'" in _python(source)
 
 
 def test_spans_are_sent_by_the_real_exporter() -> None:

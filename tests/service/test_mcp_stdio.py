@@ -163,4 +163,4 @@ def test_what_is_missing_is_named(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "mcp.server.stdio", None)
     assert main(["mcp"]) == 1
-    assert "pip install aftercall[mcp]" in capsys.readouterr().err
+    assert "'./sdk[mcp]'" in capsys.readouterr().err

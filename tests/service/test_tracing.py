@@ -321,6 +321,6 @@ def test_without_the_extra_the_start_says_what_to_install(tmp_path: Path) -> Non
         env={"AFTERCALL_TRACING_URL": "http://127.0.0.1:1/v1/traces", "HOME": str(tmp_path)},
     )  # fmt: skip
     assert done.returncode == 1
-    assert "pip install 'aftercall-service[otel]'" in done.stderr
+    assert "./sdk '.[otel]'" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "d").exists()

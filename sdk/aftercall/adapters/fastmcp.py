@@ -17,6 +17,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, Unpack
 from uuid import uuid4
 
+from aftercall.explain import how_to_install
+
 try:
     import mcp_types
     from fastmcp.exceptions import DisabledError, NotFoundError, ToolError, ValidationError
@@ -28,8 +30,7 @@ try:
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 except ImportError as error:
     raise type(error)(
-        f"aftercall.adapters.fastmcp needs FastMCP ({error}); "
-        "install it with `pip install 'aftercall[gateway]'`",
+        f"aftercall.adapters.fastmcp needs FastMCP ({error}); " + how_to_install("gateway"),
         name=error.name,
     ) from error
 

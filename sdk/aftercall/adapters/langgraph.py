@@ -24,6 +24,8 @@ from typing import Any, TypeAlias, Unpack
 
 from pydantic import BaseModel
 
+from aftercall.explain import how_to_install
+
 try:
     from langchain.agents.middleware import AgentMiddleware
     from langchain_core.messages import HumanMessage, ToolMessage
@@ -34,7 +36,7 @@ try:
 except ImportError as error:
     raise type(error)(
         f"aftercall.adapters.langgraph needs LangChain 1 and LangGraph ({error}); "
-        "install it with `pip install 'aftercall[langgraph]'`",
+        + how_to_install("langgraph"),
         name=error.name,
     ) from error
 

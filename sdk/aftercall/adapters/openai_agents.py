@@ -25,6 +25,8 @@ from dataclasses import replace
 from typing import Any, TypeAlias, Unpack
 from uuid import uuid4
 
+from aftercall.explain import how_to_install
+
 try:
     from agents import (
         Agent,
@@ -48,7 +50,7 @@ try:
 except ImportError as error:
     raise type(error)(
         f"aftercall.adapters.openai_agents needs the OpenAI Agents SDK ({error}); "
-        "install it with `pip install 'aftercall[openai-agents]'`",
+        + how_to_install("openai-agents"),
         name=error.name,
     ) from error
 

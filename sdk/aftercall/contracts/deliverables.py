@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from pydantic import BaseModel
 
 from aftercall.errors import ConfigurationError
-from aftercall.explain import nearest
+from aftercall.explain import how_to_install, nearest
 from aftercall.json_values import (
     MAX_DEPTH,
     InvalidJsonValueError,
@@ -168,7 +168,7 @@ def _validator(text: str) -> "jsonschema_rs.Validator":
         import jsonschema_rs  # noqa: PLC0415  # the extra; most deliverables have no schema
     except ModuleNotFoundError as error:
         raise ConfigurationError(
-            f"json_schema needs {error.name}; install it with `pip install aftercall[contracts]`"
+            f"json_schema needs {error.name}; {how_to_install('contracts')}"
         ) from error
     if len(text) > MAX_SCHEMA_CHARS:
         raise ConfigurationError(

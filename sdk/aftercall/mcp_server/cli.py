@@ -8,6 +8,7 @@ from aftercall.cli import Command
 from aftercall.cli.status import add_service, service_url
 from aftercall.client.transport import checked_base_url
 from aftercall.errors import ConfigurationError
+from aftercall.explain import how_to_install
 
 _EPILOG = """\
 MCP clients start it themselves. What their configuration needs is printed by
@@ -48,7 +49,7 @@ def _run(args: argparse.Namespace) -> int:
         from aftercall.mcp_server.server import serve  # noqa: PLC0415  # the extra
     except ModuleNotFoundError as error:
         raise ConfigurationError(
-            f"`aftercall mcp` needs {error.name}; install it with `pip install aftercall[mcp]`"
+            f"`aftercall mcp` needs {error.name}; {how_to_install('mcp')}"
         ) from error
     return serve(url, agent=args.agent, verbose=args.verbose)
 
