@@ -14,6 +14,7 @@ from aftercall.models import (
     ErrorCategory,
     Execution,
     Outcome,
+    PatternState,
     Promotion,
     PromotionAction,
     RecommendationState,
@@ -401,6 +402,28 @@ def review_command(review: StoredRecommendation, principal: str = OWNER) -> tupl
     data = encoded(review)
     event = Event(kind="review", id=str(uuid4()), data=data, principal=principal)
     return event, StateRow("review", review.recommendation_id, data)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPatternReview:
+    """What somebody said of a failure pattern."""
+
+    pattern_id: str
+    state: PatternState
+    changed_at: datetime
+    counted: int = 0
+    """Its failures that were counted by then in the hour of `changed_at`."""
+    version: str | None = None
+    """The tool's latest one then."""
+    reason: str | None = None
+    changed_by: str | None = None
+
+
+def pattern_command(review: StoredPatternReview, principal: str = OWNER) -> tuple[Event, StateRow]:
+    """The event of a reviewed pattern, and the state that it leaves: the last word."""
+    data = encoded(review)
+    event = Event(kind="review", id=str(uuid4()), data=data, principal=principal)
+    return event, StateRow("pattern", review.pattern_id, data)
 
 
 RuleChange = Literal["remove", "off", "on"]

@@ -20,7 +20,7 @@ EventKind = Literal[
     "execution", "suggestion", "outcome", "mark", "correction", "tool", "promotion", "review",
     "rule",
 ]  # fmt: skip
-StateKind = Literal["tool", "promotion", "review"]
+StateKind = Literal["tool", "promotion", "review", "pattern"]
 Appended = Literal["accepted", "duplicate", "conflict"]
 """What became of one event: stored; already there; its id taken by other content."""
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -62,7 +62,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class StateRow:
-    """What a command left: a registered tool, a promotion, a reviewed recommendation."""
+    """What a command left: a registered tool, a promotion, a reviewed recommendation or pattern."""
 
     kind: StateKind
     key: str

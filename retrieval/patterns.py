@@ -445,3 +445,66 @@ def _is_number(value: JsonValue) -> bool:
 
 def _known(record: ToolRecord, signature: str) -> SignatureKnowledge | None:
     return None if record.knowledge is None else record.knowledge.signature(signature)
+
+
+# What to fix first
+
+_WRONG: dict[FaultKind, str] = {
+    "missing": "missing",
+    "unexpected": "unknown",
+    "wrong_type": "of the wrong type",
+    "out_of_range": "out of range",
+    "not_allowed": "not among the allowed values",
+    "bad_format": "in the wrong form",
+    "not_found": "not found",
+    "invalid": "refused",
+}
+_KINDS: dict[ErrorCategory, str] = {
+    "invalid_parameters": "parameters refused",
+    "not_found": "not found",
+    "conflict": "in conflict with the present state",
+    "timeout": "takes too long",
+    "rate_limited": "called too often",
+    "unavailable": "cannot be reached",
+    "permission_denied": "permission denied",
+    "contract_violation": "breaks its contract",
+    "wrong_tool_boundary": "asked for another tool's job",
+    "low_utility": "its answer is of little use",
+    "user_rejected": "the user refuses it",
+}
+_MAX_NAMED = 3
+_MAX_WORDING = 80
+
+
+def title_of(pattern: ConsolidatedPattern) -> str:
+    """A pattern in a few words: `get-sum: a, b missing`, `git_show: revision not found`.
+
+    Made of the tool, what is wrong and where. The tool's own wording, with its masks, stands in it
+    only where no kind of failure is known.
+    """
+    by_fault: dict[str, list[str]] = {}
+    for place, fault in sorted(pattern.places.items()):
+        by_fault.setdefault(_WRONG[fault], []).append(place)
+    said = [f"{_names(places)} {wrong}" for wrong, places in by_fault.items()]
+    if not said:
+        others = [each for each in pattern.subjects if each != pattern.tool_name]
+        is_one = pattern.category == "invalid_parameters" and len(others) == 1
+        wording = " ".join(pattern.leader.split())[:_MAX_WORDING] or "fails"
+        said = [f"{others[0]} refused" if is_one else _KINDS.get(pattern.category, wording)]
+    return f"{pattern.tool_name}: {'; '.join(said)}"
+
+
+def cost_of(unmended: int, failures: int, before: int | None) -> float:
+    """What a pattern costs now: failures that nobody mended, times 0 to 2 by the trend.
+
+    The trend is the share of the later half of both spans, by Laplace's rule of succession, so that
+    few failures say little; it is left out where the span before is not known.
+    """
+    trend = 1.0 if before is None else 2 * (failures + 1) / (failures + before + 2)
+    return round(unmended * trend, 2)
+
+
+def _names(places: Sequence[str]) -> str:
+    more = len(places) - _MAX_NAMED
+    rest = [f"{more} more"] if more > 0 else []
+    return ", ".join([*places[:_MAX_NAMED], *rest])

@@ -171,8 +171,10 @@ def state_of(workspace: str, event: Event) -> StateRow | None:
         case "promotion":
             row = promotion_command(decoded(PromotionEvent, event.data), None)[1]
         case "review":
-            key = json.loads(event.data)["recommendation_id"]
-            row = StateRow("review", key, event.data)
+            said = json.loads(event.data)
+            if pattern_id := said.get("pattern_id"):
+                return StateRow("pattern", pattern_id, event.data)
+            row = StateRow("review", said["recommendation_id"], event.data)
         case _:
             return None
     return StateRow(row.kind, row.key, row.data)

@@ -151,9 +151,17 @@ class Shared:
         loop = asyncio.get_running_loop()
         took = loop.time() - begun
         if task.cancelled() or task.exception() is not None:  # who waits hears of it
-            del self._tasks[key]
+            self._drop(key, task)
         else:
-            loop.call_later(max(seconds - took, 3 * took), self._tasks.pop, key)
+            loop.call_later(max(seconds - took, 3 * took), self._drop, key, task)
+
+    def _drop(self, key: Hashable, task: "asyncio.Task[Any]") -> None:
+        if self._tasks.get(key) is task:
+            del self._tasks[key]
+
+    def forget(self) -> None:
+        """Read all anew: what was read may be from before a change."""
+        self._tasks.clear()
 
 
 async def _awaited(read: Callable[[], Awaitable[T]]) -> T:

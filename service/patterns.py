@@ -7,13 +7,22 @@ from datetime import datetime
 
 from pydantic import Field
 
-from aftercall.models import ErrorCategory, FailurePattern, FailurePatternList, WireModel
+from aftercall.models import (
+    ErrorCategory,
+    FailurePattern,
+    FailurePatternList,
+    PatternChange,
+    PatternReview,
+    WireModel,
+)
 from aftercall.models.base import Name
 from aftercall.redaction import Redactor
+from mongo.contents import StoredPatternReview, hour_of, pattern_command
 from mongo.records import Row, ToolKey, decoded
+from retrieval import counters as what
 from retrieval.fitness.registry import UnknownNameError, named
 from retrieval.memory import CONSOLIDATED, PATTERN
-from retrieval.patterns import ConsolidatedPattern
+from retrieval.patterns import ConsolidatedPattern, title_of
 from service.context import Context
 
 MAX_PATTERNS = 5_000
@@ -88,6 +97,7 @@ async def shown(
 ) -> list[FailurePattern]:
     """Patterns as they are answered."""
     registry = await context.memory.registry(workspace)
+    reviews = await _reviews(context, workspace, patterns)
 
     def made() -> list[FailurePattern]:
         found = []
@@ -95,10 +105,85 @@ async def shown(
             tool = ToolKey(workspace, each.server_name, each.tool_name)
             stored = registry.named(tool)
             tool_id = stored.tool.tool_id if stored else None
-            found.append(_answered(each, tool, tool_id, context.redactor))
+            review = reviews.get(each.pattern_id)
+            found.append(_answered(each, tool, tool_id, review, context.redactor))
         return found
 
     return await asyncio.to_thread(made)
+
+
+async def change_pattern(
+    context: Context, workspace: str, pattern_id: str, change: PatternChange
+) -> FailurePattern:
+    """Say what is done about a pattern; durable when this returns, the last word counts.
+
+    Raises:
+        UnknownPatternError: there is none of that id.
+    """
+    found = await stored_patterns(context, workspace, [pattern_id])
+    if not found:
+        raise UnknownPatternError(pattern_id)
+    now, reason = context.clock(), (change.reason or "").strip()
+    hour = hour_of(now)
+    review = StoredPatternReview(
+        pattern_id=pattern_id,
+        state=change.state,
+        changed_at=now,
+        counted=(await _since(context, workspace, found[0], hour))[hour],
+        version=await _latest_version(context, workspace, found[0]),
+        reason=context.redactor.text(reason) or None,
+        changed_by=change.changed_by and context.redactor.text(change.changed_by),
+    )
+    event, state = pattern_command(review, context.caller.principal)
+    await context.store.events.append(workspace, [event], [state])
+    context.indexer.wake()
+    await context.note(workspace, f"pattern.{change.state}", pattern_id)
+    [answered] = await shown(context, workspace, found)
+    return answered
+
+
+async def _reviews(
+    context: Context, workspace: str, patterns: Sequence[ConsolidatedPattern]
+) -> dict[str, PatternReview]:
+    by_id = {each.pattern_id: each for each in patterns}
+    found = {}
+    for row in await context.store.events.state(workspace, "pattern", list(by_id)):
+        stored, pattern = decoded(StoredPatternReview, row.data or b""), by_id[row.key]
+        hour, is_back = hour_of(stored.changed_at), False
+        if stored.state == "resolved":
+            since = await _since(context, workspace, pattern, hour)
+            is_back = since.total() > stored.counted
+        found[row.key] = PatternReview(
+            state=stored.state,
+            reason=stored.reason,
+            changed_by=stored.changed_by,
+            changed_at=stored.changed_at,
+            version=stored.version,
+            reopened=is_back,
+            version_now=await _latest_version(context, workspace, pattern),
+        )
+    return found
+
+
+async def _since(
+    context: Context, workspace: str, pattern: ConsolidatedPattern, hour: int
+) -> Counter[int]:
+    """Its failures by hour, from an hour on."""
+    names = [f"{what.SIGNATURE}{mark.hex()}" for mark in pattern.marks()]
+    found = await context.store.counters.sums(
+        workspace, names, since=hour, until=hour_of(context.clock()), by=["hour"]
+    )
+    return Counter({each.hour or 0: each.number for each in found})
+
+
+async def _latest_version(
+    context: Context, workspace: str, pattern: ConsolidatedPattern
+) -> str | None:
+    tool = ToolKey(workspace, pattern.server_name, pattern.tool_name)
+    known = (await context.memory.statistics([tool])).get(tool)
+    named = {name: each.last_seen for name, each in known.versions.items()} if known else {}
+    seen = [(at, name) for name, at in named.items() if name and at is not None]
+    return max(seen)[1] if seen else None
 
 
 async def _most(context: Context, workspace: str, limit: int) -> list[Row]:
@@ -127,12 +212,19 @@ def _decoded(rows: Sequence[Row]) -> list[ConsolidatedPattern]:
 
 
 def _answered(
-    pattern: ConsolidatedPattern, tool: ToolKey, tool_id: str | None, redactor: Redactor
+    pattern: ConsolidatedPattern,
+    tool: ToolKey,
+    tool_id: str | None,
+    review: PatternReview | None,
+    redactor: Redactor,
 ) -> FailurePattern:
     wordings = [redactor.text(each) for each in pattern.signatures or [pattern.leader]]
     return FailurePattern(
         pattern_id=pattern.pattern_id,
         tool=named(tool, tool_id),
+        title=redactor.text(title_of(pattern)),
+        state=review.state if review and not review.reopened else "open",
+        review=review,
         category=pattern.category,
         signature=wordings[0],
         wordings=list(dict.fromkeys(wordings)),

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from mongo.records import CounterSum, Cursor, ToolKey
 from retrieval import counters as what
 from retrieval.confidence import Promise, reliability
 from retrieval.fitness.registry import Registry, UnknownNameError, named, nearest_names
-from retrieval.memory import JUDGED, REPAIR
+from retrieval.knowledge.documents import document_id
+from retrieval.memory import JUDGED, REPAIR, MendedFailure
+from retrieval.patterns import cost_of, mark_of
 from service.context import Context
 from service.health import tool_qualities
 from service.patterns import UnknownPatternError, by_pattern, shown, stored_patterns
@@ -29,6 +31,8 @@ MAX_TOOLS_OF_AGENT = 20
 """Those with most failures, then most calls."""
 MAX_REPAIRS = 2_000
 """The latest repairs that are looked at."""
+MAX_COSTS = 500
+"""Patterns that are weighed, those of most failures."""
 MAX_OUTCOMES = 2_000
 """The latest outcomes that are looked at."""
 _DAY = 24
@@ -395,6 +399,48 @@ async def patterns(
     return m.PatternStatistics(**about, patterns=found, other_failures=other)
 
 
+async def fix_first(
+    context: Context, workspace: str, window: m.UsageWindow, limit: int
+) -> m.FixFirst:
+    """Open patterns of a window by what they cost now, at most `limit`.
+
+    Agents have mended as many as is seen of the latest 2,000 repairs, at least the pattern's share
+    of all times: of repairs that no edit describes only the number is kept.
+    """
+    met = await patterns(context, workspace, window, MAX_COSTS)
+    marks: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
+    for each in await _repairs(context, workspace):
+        if met.since <= each.mended.failed_at <= met.until:
+            marks[each.mended.followed_suggestion][each.mark] += 1
+    by_suggestion, by_agents = [
+        await by_pattern(context, workspace, marks[suggested]) for suggested in (True, False)
+    ]
+    costs, left = [], Counter[str]()
+    for one in met.patterns:
+        pattern, failures = one.pattern, one.failures
+        if pattern.state != "open":
+            left[pattern.state] += 1
+            continue
+        helped = min(failures, by_suggestion.get(pattern.pattern_id, 0))
+        share = pattern.mended / max(1, pattern.count)
+        seen = max(by_agents.get(pattern.pattern_id, 0), round(failures * share))
+        alone = min(failures - helped, seen)
+        costs.append(
+            m.PatternCost(
+                **dict(one),
+                mended_by_suggestion=helped,
+                mended_by_agents=alone,
+                unmended=failures - helped - alone,
+                cost=cost_of(failures - helped - alone, failures, one.before),
+            )
+        )
+    costs.sort(key=lambda each: (-each.cost, -each.failures, each.pattern.pattern_id))
+    about = met.model_dump(include={"window", "since", "until", "is_complete"})
+    return m.FixFirst(
+        **about, patterns=costs[:limit], ignored=left["ignored"], resolved=left["resolved"]
+    )
+
+
 async def pattern(
     context: Context, workspace: str, pattern_id: str, window: m.UsageWindow
 ) -> m.PatternHistory:
@@ -444,14 +490,29 @@ async def _repair_times(
     context: Context, workspace: str, about: Mapping[str, Any]
 ) -> tuple[m.RepairTimes, m.RepairTimes]:
     """Of the failures that were mended in a window: those by a suggestion, and the others."""
-    rows = await context.store.knowledge.scan(workspace, REPAIR.name, MAX_REPAIRS, by="rank")
     waited: dict[bool, list[float]] = {True: [], False: []}
-    for each in map(REPAIR.decode, rows):
+    for _, each in await _repairs(context, workspace):
         if about["since"] <= each.mended_at <= about["until"]:
             # By another clock a success may be of before its failure.
             seconds = max(0.0, (each.mended_at - each.failed_at) / timedelta(seconds=1))
             waited[each.followed_suggestion].append(seconds * 1000)
     return _times(waited[True]), _times(waited[False])
+
+
+class _Repair(NamedTuple):
+    tool: ToolKey
+    mended: MendedFailure
+
+    @property
+    def mark(self) -> str:
+        of = document_id(self.tool.workspace, "reflection", *self.tool[1:], self.mended.signature)
+        return mark_of(of).hex()
+
+
+async def _repairs(context: Context, workspace: str) -> list[_Repair]:
+    """The latest repairs, newest first."""
+    rows = await context.store.knowledge.scan(workspace, REPAIR.name, MAX_REPAIRS, by="rank")
+    return [_Repair(row.tool, REPAIR.decode(row)) for row in rows if row.tool is not None]
 
 
 async def _named(context: Context, tool: ToolKey | None) -> m.ToolName | None:

@@ -1,13 +1,14 @@
-"""*Failures*: the patterns that are met most, what helps against them, and all others to search."""
+"""*Failures*: the patterns that cost most, what helps against them, and all others to search."""
 
 from typing import Final, get_args
 
-from aftercall.models import ErrorCategory
+from aftercall.models import ErrorCategory, PatternCost, PatternState
 from service import statistics
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.look import Look, Shown
-from service.dashboard.pattern import evidence_of, mended_share
+from service.dashboard.pattern import evidence_of, mended_share, state_words
+from service.dashboard.tools import open_recommendations, place_of
 from service.patterns import consolidated_at
 
 MAX_PATTERNS: Final = 500
@@ -31,10 +32,12 @@ async def failures(look: Look) -> Shown:
         )
         for each in usage.by_category
     ]
-    top = [each.pattern for each in met[:_TOP]]
+    costs = await costly(look, _TOP)
+    top = [each.pattern for each, _, _ in costs]
     key = f"examples of {[each.pattern_id for each in top]}"
     examples = await look.rarely(key, lambda: evidence_of(*look.space, top, _TRIED)) if top else {}
-    tool, category = (look.query.get(name, "").strip() for name in ("tool", "category"))
+    names = ("tool", "category", "state")
+    tool, category, state = (look.query.get(name, "").strip() for name in names)
     return look.shows(
         "Failures",
         "failures",
@@ -44,37 +47,48 @@ async def failures(look: Look) -> Shown:
         failed=failed,
         found=found,
         gathered=bool(met) or await consolidated_at(*look.space) is not None,
-        top=[
-            (
-                each.pattern,
-                examples[each.pattern.pattern_id],
-                ", ".join(filter(None, (w.counted(each.failures, "failure"),
-                                        compared(each.failures, each.before)))),
-                mended_share(each.pattern),
-            )
-            for each in met[:_TOP]
-        ],
+        top=[(cost, examples[cost[0].pattern.pattern_id]) for cost in costs],
         by_category=by_category,
-        asked={"tool": tool, "category": category},
-        categories=["", *get_args(ErrorCategory)],
+        asked={"tool": tool, "category": category, "state": state},
+        choices={
+            "category": ["", *get_args(ErrorCategory)], "state": ["", *get_args(PatternState)]
+        },
         columns=pattern_columns(look),
         like=[
             each
             for each in met
             if tool.casefold() in w.tool_name(each.pattern.tool).casefold()
             and category in ("", each.pattern.category)
+            and state in ("", each.pattern.state)
         ],
     )  # fmt: skip
+
+
+async def costly(look: Look, most: int) -> list[tuple[PatternCost, str, bool]]:
+    """What to fix first: how often it is met, and whether there is advice for the tool's maker."""
+    advised = await look.rarely("open recommendations", lambda: open_recommendations(look))
+    found = await statistics.fix_first(*look.space, look.window, most)
+    return [
+        (
+            each,
+            ", ".join(filter(None, (w.counted(each.failures, "failure"),
+                                    compared(each.failures, each.before)))),
+            place_of(each.pattern.tool) in advised,
+        )
+        for each in found.patterns
+    ]  # fmt: skip
 
 
 def pattern_columns(look: Look) -> list[h.Column]:
     """What tables say of `PatternFailures`."""
     columns = [
-        h.Column("signature", "Pattern", of=lambda each: h.Link(
-            w.one_line(each.pattern.signature, w.MAX_SIGNATURE),
+        h.Column("title", "Pattern", of=lambda each: h.Link(
+            w.one_line(each.pattern.title, w.MAX_SIGNATURE),
             look.pattern(each.pattern.pattern_id))),
-        h.Column("tool", "Tool", of=lambda each: w.tool_name(each.pattern.tool)),
-        h.Column("category", "Category", of=lambda each: each.pattern.category),
+        h.Column("signature", "In the tool's words",
+                 of=lambda each: w.one_line(each.pattern.signature, w.MAX_SIGNATURE)),
+        h.Column("server", "Server", of=lambda each: each.pattern.tool.server_name or ""),
+        h.Column("state", "State", of=lambda each: state_words(each.pattern)),
         h.Column("failures", "Failures", "number", "Within the window."),
         h.Column("before", "Before", "number", "In the same span before it."),
         h.Column("mended", "Mended", "percent", "Of all failures there ever were.",

@@ -126,6 +126,11 @@ class Look:
         """The page of an agent."""
         return self.link(f"/agents/{agent}")
 
+    @property
+    def may_change(self) -> bool:
+        """Whether who looks may say what is done about patterns and recommendations."""
+        return "admin" in self.context.caller.scopes
+
     def whole_tool_column(self) -> h.Column:
         """The tool of a row, by server and name, with its page."""
         return h.Column(

@@ -15,7 +15,7 @@ from service import statistics
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.charts import bar_chart, success_chart
-from service.dashboard.failures import pattern_columns
+from service.dashboard.failures import costly
 from service.dashboard.look import Look, Shown
 from service.dashboard.suggestions import repair_words
 from service.dashboard.tools import place_of
@@ -23,7 +23,8 @@ from service.dashboard.tools import place_of
 _TOOLS: Final = 500
 """Tools that are compared with the days before."""
 _PATTERNS: Final = 50
-_TOP: Final = 5
+_TOP: Final = 4
+_TROUBLED: Final = 5
 _FEW: Final = 20
 """Calls on either side below which shares are not compared."""
 _SURE: Final = 1.96
@@ -54,7 +55,6 @@ async def overview(look: Look) -> Shown:
     tools_week = tools if window == "7d" else await statistics.called(*space, "7d", _TOOLS)
     failed = [each for each in tools if each.failures]
     failed.sort(key=lambda each: (-each.failures, w.success_rate(each) or 0.0))
-    keys = ("signature", "tool", "failures", "before")
     bars = {
         "Successes": [each.successes for each in trend.points],
         "Failures": [each.failures for each in trend.points],
@@ -72,9 +72,9 @@ async def overview(look: Look) -> Shown:
         calls=bar_chart(
             "Calls over time", w.axis((e.at for e in trend.points), window), bars, height=150
         ),
-        patterns=patterns.patterns[:_TOP],
-        pattern_columns=[each for each in pattern_columns(look) if each.key in keys],
-        tools=failed[:_TOP],
+        costs=await costly(look, _TOP),
+        is_gathered=bool(patterns.patterns or not patterns.other_failures),
+        tools=failed[:_TROUBLED],
         tool_columns=[
             look.whole_tool_column(),
             h.Column("failures", "Failures", "number"),

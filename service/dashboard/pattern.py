@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from aftercall.json_patch import Operation, diff
 from aftercall.json_values import JsonObject, canonical_json
-from aftercall.models import Execution, FailurePattern
+from aftercall.models import Execution, FailurePattern, PatternState
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
 from retrieval.answer import lesson_of
@@ -196,6 +196,16 @@ def _without_secrets(edit: Edit, redactor: Redactor) -> Edit:
     return edit.model_copy(update=masked)
 
 
+def state_words(pattern: FailurePattern) -> str:
+    """Whether it is open, ignored or resolved; of one that came back, the tool's versions."""
+    review = pattern.review
+    if review is None or not review.reopened:
+        return pattern.state
+    since = f", resolved in {w.one_line(review.version)}" if review.version else ""
+    now = f", the latest is {w.one_line(review.version_now)}" if review.version_now else ""
+    return f"came back{since}{now}"
+
+
 def mended_share(pattern: FailurePattern) -> float | None:
     """The share of a pattern's failures, of all times, that agents mended; None without any."""
     return min(1.0, pattern.mended / pattern.count) if pattern.count else None
@@ -237,13 +247,15 @@ async def pattern(look: Look) -> Shown:
     at = w.axis([each.at for each in history.points], history.window)
     failed = {"Failures": [float(each.failures) for each in history.points]}
     return look.shows(
-        w.one_line(found.signature, w.MAX_SIGNATURE),
+        w.one_line(found.title, w.MAX_SIGNATURE),
         "pattern",
         at=history.until,
         is_complete=history.is_complete,
         pattern=found,
         met=sum(each.failures for each in history.points),
         share=mended_share(found),
+        state=state_words(found),
+        states=get_args(PatternState),
         chart=bar_chart("Failures of this pattern", at, failed),
         rules=rules,
         rule_columns=_RULES,

@@ -106,7 +106,7 @@ async def tool(look: Look) -> Shown:
         latency=line_chart("Latency of this tool", at, lines, "ms"),
         asks=_ASKS,
         patterns=[e for e in met.patterns if place_of(e.pattern.tool) == place_of(health.tool)],
-        pattern_columns=[e for e in pattern_columns(look) if e.key not in ("tool", "agents")],
+        pattern_columns=[e for e in pattern_columns(look) if e.key not in ("server", "agents")],
         parameter_columns=columns_of(rows),
         candidates=[(space, each) for space, best in evidence.fitness for each in best.candidates],
         fitness_columns=_fitness_columns(look),

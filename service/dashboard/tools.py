@@ -24,7 +24,7 @@ async def tools(look: Look) -> Shown:
     found = await statistics.tools(*look.space, look.window, MAX_TOOLS)
     registered = await look.context.memory.tools(look.workspace)
     # Each reading weighs all the evidence anew.
-    open_ones = await look.rarely("open recommendations", lambda: _open(look))
+    open_ones = await look.rarely("open recommendations", lambda: open_recommendations(look))
     made = sum(map(w.calls, found.tools)) + w.calls(found.other_tools)
     return look.shows(
         "Tools",
@@ -67,7 +67,8 @@ def with_never_called(
     return [*called, *(ToolStatistics(tool=each) for each in never)]
 
 
-async def _open(look: Look) -> Counter[ToolId]:
+async def open_recommendations(look: Look) -> Counter[ToolId]:
+    """How many are open, by tool."""
     asked = RecommendationQuery(state="open", limit=_MAX_RECOMMENDATIONS)
     found = await recommendations(*look.space, asked)
     return Counter(place_of(each.tool) for each in found.recommendations if each.tool is not None)

@@ -14,10 +14,13 @@ from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import APIRouter, FastAPI
+from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from aftercall.models import PatternChange, RecommendationChange
 from mongo.errors import StoreError
+from retrieval.fitness.registry import UnknownNameError
 from service import dashboard
 from service.context import Lifecycle
 from service.dashboard import html as h
@@ -44,8 +47,11 @@ from service.keys import DEFAULT_WORKSPACE, InvalidTokenError
 from service.lifecycle import Shared
 from service.logs import log_event
 from service.middleware import SESSION_COOKIE, access_of
+from service.patterns import change_pattern
+from service.recommendations import change_recommendation
 from service.routes.parameters import check_scope
 from service.settings import Settings
+from service.tools import InvalidChangeError
 from service.version import VERSION
 
 logger = logging.getLogger(__name__)
@@ -126,6 +132,35 @@ class Dashboard:
         asking = page._replace(show=lambda look: try_it(look, typed))
         look, shown = await self._made(asking, request)
         return _framed(request, page, look, shown)
+
+    async def review(self, request: Request) -> Response:
+        """Say what is done about a pattern or a recommendation, and go back to where that was."""
+        if access_of(request.scope) is None and self._lifecycle.context is not None:
+            return RedirectResponse(_SIGN_IN, 303, HEADERS)
+        typed = await _typed(request)
+
+        async def change(look: Look) -> Shown:
+            check_scope(look.context.caller, "admin")
+            asked = {"state": typed.get("state", ""), "reason": typed.get("reason") or None}
+            try:
+                if subject := typed.get("pattern"):
+                    await change_pattern(*look.space, subject, PatternChange.model_validate(asked))
+                else:
+                    change = RecommendationChange.model_validate(asked)
+                    subject = typed.get("recommendation", "")
+                    await change_recommendation(*look.space, subject, change)
+            except (UnknownNameError, InvalidChangeError, ValidationError) as error:
+                what = "That is no state." if isinstance(error, ValidationError) else str(error)
+                return _missing("Not changed", what, "Go back, and try again.", 422)
+            return Shown("Changed", h.Html())
+
+        look, shown = await self._made(Page("/review", change), request)
+        back = typed.get("back", "")
+        if look is None or shown.title != "Changed":
+            return _framed(request, Page("/review", change), look, replace(shown, is_live=False))
+        self._shared.forget()
+        is_here = h.is_local(back) and back.startswith(f"{PREFIX}/")
+        return RedirectResponse(back if is_here else f"{PREFIX}/", 303, HEADERS)
 
     async def sign_in(self, request: Request) -> Response:
         """A session for a key; the page to ask for one, and again for one that does not hold."""
@@ -224,6 +259,7 @@ def install_dashboard(app: FastAPI, settings: Settings, lifecycle: Lifecycle) ->
 
     router.add_api_route("/static/{name}", _static, methods=["GET"])
     router.add_api_route("/try", inside.post, methods=["POST"])
+    router.add_api_route("/review", inside.review, methods=["POST"])
     router.add_api_route("/sign-in", inside.sign_in, methods=["GET", "POST"])
     router.add_api_route("/sign-out", inside.sign_out, methods=["POST"])
     for each in (*PAGES, Page("/{rest:path}", _no_page)):

@@ -6,9 +6,12 @@ from fastapi import APIRouter, Path, Query
 
 from aftercall import models as m
 from aftercall.models.base import Name
+from service import patterns as states
 from service import statistics
+from service.bodies import JsonRoute
 from service.patterns import PatternsQuery, listed
 from service.routes.parameters import (
+    Administering,
     ListQuery,
     NoQuery,
     Reading,
@@ -17,7 +20,7 @@ from service.routes.parameters import (
     WindowQuery,
 )
 
-router = APIRouter(tags=["statistics"])
+router = APIRouter(tags=["statistics"], route_class=JsonRoute)
 
 
 class _OverTime(ToolFilter, Window):
@@ -111,6 +114,26 @@ async def pattern_statistics(query: ListQuery, space: Reading) -> m.PatternStati
     Failures that are of no pattern yet are counted together. What tools said is quoted as data.
     """
     return await statistics.patterns(*space, query.window, query.limit)
+
+
+@router.get("/stats/fix-first", summary="What costs most tasks now")
+async def fix_first(query: ListQuery, space: Reading) -> m.FixFirst:
+    """Open patterns by failures that nobody mended, weighed by the trend.
+
+    Patterns are made by the nightly run, so that failures of today come tomorrow.
+    """
+    return await statistics.fix_first(*space, query.window, query.limit)
+
+
+@router.put("/patterns/{patternId}", summary="Say what is done about a failure pattern")
+async def change_pattern(
+    pattern_id: PatternId, change: m.PatternChange, _query: NoQuery, space: Administering
+) -> m.FailurePattern:
+    """Ignored and resolved ones are no more among those to fix first.
+
+    One that is resolved opens again (`review.reopened`) when it is met later than that.
+    """
+    return await states.change_pattern(*space, pattern_id, change)
 
 
 @router.get("/stats/patterns/{patternId}", summary="How often a failure pattern was met over time")

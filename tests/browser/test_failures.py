@@ -16,6 +16,7 @@ from tests.service.running_service import ServeProcess, serving
 
 pytestmark = pytest.mark.real
 
+TITLE = "search: topK out of range"
 TOP_K = "Invalid parameter: topK must be <= <n>"
 
 
@@ -46,8 +47,9 @@ def test_the_page_says_what_the_api_says(page: Page, story: ServeProcess) -> Non
     expected = met(story)
     assert expected
     told = rows(page, "Failure patterns")
-    assert [row[0] for row in told] == [each["pattern"]["signature"] for each in expected]
-    assert [row[3] for row in told] == [f"{each['failures']:,}" for each in expected]
+    assert [row[0] for row in told] == [each["pattern"]["title"] for each in expected]
+    assert [row[1] for row in told] == [each["pattern"]["signature"] for each in expected]
+    assert [row[4] for row in told] == [f"{each['failures']:,}" for each in expected]
     usage = httpx2.get(f"{story.url}/stats/usage?window=7d").json()
     bars = page.get_by_role("list", name="Failures by category").get_by_role("listitem")
     for bar, counted in zip(bars.all(), usage["byCategory"], strict=True):
@@ -55,25 +57,56 @@ def test_the_page_says_what_the_api_says(page: Page, story: ServeProcess) -> Non
         expect(bar).to_contain_text(f"{counted['failures']:,} (")
 
 
-def test_the_patterns_met_most_come_with_lesson_agents_and_example(
-    page: Page, story: ServeProcess
+@pytest.mark.parametrize(("path", "most"), [("", 4), ("failures", 10)])
+def test_what_to_fix_first_is_the_apis(
+    page: Page, story: ServeProcess, path: str, most: int
 ) -> None:
-    """Ten at most, most failures first; each leads to its page."""
-    page.goto("/dashboard/failures?window=7d")
-    cards = page.get_by_role("region", name="Met most").get_by_role("listitem")
-    expected = met(story)[:10]
+    """By title, with who mended how many, lesson and, on the page Failures, agents and example."""
+    page.goto(f"/dashboard/{path}?window=7d")
+    cards = page.get_by_role("region", name="Fix first").locator("li.pattern")
+    expected = story.get(f"/stats/fix-first?window=7d&limit={most}")["patterns"]
     expect(cards).to_have_count(len(expected))
     for card, each in zip(cards.all(), expected, strict=True):
-        expect(card.get_by_role("heading")).to_have_text(each["pattern"]["signature"])
+        expect(card.get_by_role("heading")).to_have_text(each["pattern"]["title"])
         expect(card).to_contain_text(f"{each['failures']:,} failure")
+        mended = f"{each['unmended']:,} not mended"
+        if not each["mendedBySuggestion"] + each["mendedByAgents"]:
+            mended = "nobody mends it yet"
+        expect(card).to_contain_text(mended)
         expect(card).to_contain_text(each["pattern"]["lesson"] or "Nothing is known yet")
-        expect(card.get_by_role("link").last).to_have_text(each["pattern"]["agents"][-1])
+        if path:
+            expect(card.get_by_role("link").last).to_have_text(each["pattern"]["agents"][-1])
+
+
+def test_a_pattern_is_resolved_by_a_form_and_opens_again_when_it_comes_back(
+    page: Page, story: ServeProcess
+) -> None:
+    """It leaves what is to be fixed first; its page says why, and that it came back."""
+    which = pattern_id(story, "Access denied")
+    page.goto(f"/dashboard/patterns/{which}?window=7d")
+    form = page.get_by_role("region", name="State")
+    form.get_by_role("combobox", name="State").select_option("resolved")
+    form.get_by_role("textbox", name="Reason").fill("the scope is granted <b>")
+    form.get_by_role("button", name="Save").click()
+    expect(page).to_have_url(re.compile(f"/patterns/{which}\\?window=7d$"))
+    expect(form).to_contain_text("the scope is granted <b>")
+    costs = story.get("/stats/fix-first?window=7d")
+    assert costs["resolved"] == 1
+    assert which not in [each["pattern"]["patternId"] for each in costs["patterns"]]
+    with httpx2.Client(base_url=story.url) as client:
+        teller = Teller(client)
+        error = {"type": "PermissionError", "message": "Access denied for note n-7"}
+        note = {"note": "n-7"}
+        teller.call("archive_note", hours_ago=0, agent="librarian", parameters=note, error=error)
+        teller.send()
+    expect(form).to_contain_text("came back")
+    assert story.get("/stats/fix-first?window=7d")["resolved"] == 0
 
 
 def test_an_example_shows_what_failed_and_what_the_repair_changed(page: Page) -> None:
     """The parameters that failed with the error, and beside them those that worked."""
     page.goto("/dashboard/failures?window=7d")
-    card = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name=TOP_K))
+    card = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name=TITLE))
     expect(card).to_contain_text("replace /topK: 90 -> 10")
     summary = card.get_by_text("Example with its repair")
     summary.focus()
@@ -98,7 +131,7 @@ def test_patterns_are_filtered_by_tool_and_category(page: Page, story: ServeProc
     assert query["category"] == ["invalid_parameters"]
     assert query["window"] == ["7d"]
     expected = [
-        each["pattern"]["signature"]
+        each["pattern"]["title"]
         for each in met(story)
         if each["pattern"]["category"] == "invalid_parameters"
         and "search" in each["pattern"]["tool"]["toolName"]
@@ -114,7 +147,7 @@ def test_a_pattern_s_page_says_what_the_api_says(page: Page, story: ServeProcess
     which = pattern_id(story, TOP_K)
     told = httpx2.get(f"{story.url}/stats/patterns/{which}?window=7d").json()
     page.goto(f"/dashboard/patterns/{which}?window=7d")
-    expect(page.get_by_role("heading", level=1)).to_have_text(TOP_K)
+    expect(page.get_by_role("heading", level=1)).to_have_text(TITLE)
     in_window = sum(each["failures"] for each in told["points"])
     expect(page.get_by_text("Failures in the window").locator("..")).to_contain_text(
         f"{in_window:,}"
@@ -177,9 +210,9 @@ def test_what_was_before_30_days_is_left_out(page: Page) -> None:
 def test_names_break_between_their_parts(page: Page) -> None:
     """The text stays what it is, so that it is found and copied as such."""
     page.goto("/dashboard/failures?window=7d")
-    cell = page.get_by_role("cell", name="invalid_parameters", exact=True).first
-    expect(cell).to_have_text("invalid_parameters")
-    expect(cell.locator("wbr")).to_have_count(1)
+    cell = page.get_by_role("rowheader", name="archive_note: permission denied").first
+    expect(cell).to_have_text("archive_note: permission denied")
+    assert cell.locator("wbr").count() == 1
 
 
 def test_headings_leave_no_level_out(page: Page, story: ServeProcess) -> None:

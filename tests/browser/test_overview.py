@@ -60,13 +60,9 @@ def test_reflection_and_answers_are_the_apis(page: Page, story: ServeProcess) ->
     assert said["answers"]["asked"] > 0
 
 
-def test_failures_and_tools_are_the_apis(page: Page, story: ServeProcess) -> None:
-    """Most failures first, five of each."""
+def test_tools_in_trouble_are_the_apis(page: Page, story: ServeProcess) -> None:
+    """Most failures first, five of them."""
     page.goto("/dashboard/?window=7d")
-    patterns = story.get("/stats/patterns?window=7d&limit=5")["patterns"]
-    expect(card(page, "Most frequent failures").locator("tbody tr")).to_have_count(len(patterns))
-    shown = rows(page, "Most frequent failures")
-    assert [int(cells[2]) for cells in shown] == [each["failures"] for each in patterns]
     tools = [each for each in story.get("/stats/tools?window=7d")["tools"] if each["failures"]]
     tools.sort(key=lambda each: -each["failures"])
     shown = rows(page, "Tools in trouble")
@@ -75,8 +71,8 @@ def test_failures_and_tools_are_the_apis(page: Page, story: ServeProcess) -> Non
 
 def test_links_lead_to_tools_and_patterns_in_the_same_window(page: Page) -> None:
     page.goto("/dashboard/?window=7d")
-    for title in ("Most frequent failures", "Tools in trouble"):
-        for each in card(page, title).locator("tbody a").all():
+    for title in ("Fix first", "Tools in trouble"):
+        for each in card(page, title).locator("li a, tbody a").all():
             assert "window=7d" in (each.get_attribute("href") or "")
     card(page, "Tools in trouble").get_by_role("link", name="library/search").click()
     expect(page).to_have_url(re.compile(r"/dashboard/tools/library/search\?window=7d$"))

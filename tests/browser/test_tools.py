@@ -152,7 +152,7 @@ def test_a_tool_s_page_tells_its_failures_and_marks(page: Page) -> None:
         "high", "1.00", "find a paper", "<b>wrong</b> paper",
     ]  # fmt: skip
     page.get_by_role("table", name="Failure patterns of this tool").get_by_role(
-        "link", name="topK must be"
+        "link", name="topK out of range"
     ).click()
     expect(page).to_have_url(re.compile("/dashboard/patterns/"))
 

@@ -230,6 +230,16 @@ async def test_only_the_service_s_own_pages_may_ask(
         assert answer.json()["error"]["code"] == "origin_not_allowed"
 
 
+async def test_what_is_done_about_a_pattern_is_said_by_own_pages_alone(house: House) -> None:
+    """What nobody knows is told, and no page of another host may say anything."""
+    said = {"pattern": "none", "state": "ignored", "back": "//evil.example/"}
+    for origin, status in (("https://evil.example", 403), ("http://localhost:8799", 422)):
+        answer = await house.client.post("/dashboard/review", data=said, headers={"origin": origin})
+        assert answer.status_code == status
+    answer = await house.client.post("/dashboard/review", data=said | {"state": "<b>"})
+    assert (answer.status_code, "That is no state." in answer.text) == (422, True)
+
+
 async def test_behind_a_proxy_the_public_address_is_its_own(tmp_path: Path) -> None:
     server = {"public_url": "https://calls.example.org", "allowed_hosts": ["inner"]}
     async with housed(hashing_settings(tmp_path, server=server)) as house:

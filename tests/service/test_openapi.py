@@ -51,6 +51,8 @@ CONTRACT = {
     ("get", "/stats/agents/{agent}"),
     ("get", "/stats/reflection"),
     ("get", "/stats/patterns"),
+    ("get", "/stats/fix-first"),
+    ("put", "/patterns/{patternId}"),
     ("get", "/stats/patterns/{patternId}"),
     ("get", "/stats/confidence"),
     ("get", "/metrics"),

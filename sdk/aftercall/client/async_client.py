@@ -389,6 +389,25 @@ class AsyncClient(AsyncBaseClient):
             "/stats/patterns", models.PatternStatistics, window=window, limit=limit
         )
 
+    async def fix_first(
+        self, window: models.UsageWindow = "24h", *, limit: int | None = None
+    ) -> models.FixFirst:
+        """Open failure patterns by what they cost now; `limit` 1 to 500."""
+        return await self._get("/stats/fix-first", models.FixFirst, window=window, limit=limit)
+
+    async def change_pattern(
+        self,
+        pattern_id: str,
+        state: models.PatternState,
+        *,
+        reason: str | None = None,
+        changed_by: str | None = None,
+    ) -> models.FailurePattern:
+        """Say what is done about a failure pattern. This wants a key with `admin`."""
+        change = models.PatternChange(state=state, reason=reason, changed_by=changed_by)
+        path = f"/patterns/{segment(pattern_id)}"
+        return await self._send("PUT", path, change, models.FailurePattern, masked=("reason",))
+
     async def pattern_history(
         self, pattern_id: str, window: models.UsageWindow = "30d"
     ) -> models.PatternHistory:

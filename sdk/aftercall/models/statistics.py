@@ -8,12 +8,35 @@ from aftercall.models.base import Name, Share, Text, Timestamp, WireModel
 from aftercall.models.calls import Action, ErrorCategory, Example
 from aftercall.models.health import ToolName
 
+PatternState = Literal["open", "ignored", "resolved"]
+
+
+class PatternChange(WireModel):
+    """Body of `PUT /patterns/{patternId}`."""
+
+    state: PatternState
+    reason: Text | None = Field(default=None, max_length=2000)
+    changed_by: Name | None = None
+
+
+class PatternReview(PatternChange):
+    """What was last said of a pattern, and whether it has come back since."""
+
+    changed_at: Timestamp
+    version: Name | None = Field(default=None, description="The tool's latest version then.")
+    reopened: bool = False
+    """It was resolved, and has failed so again since."""
+    version_now: Name | None = Field(default=None, description="The tool's latest version.")
+
 
 class FailurePattern(WireModel):
     """One way in which calls of a tool fail, whatever its wording. Its id lasts over time."""
 
     pattern_id: Name
     tool: ToolName
+    title: Text = Field(default="", description="Tool, parameters and what is wrong with them.")
+    state: PatternState = Field(default="open", description="As it is now: open if it came back.")
+    review: PatternReview | None = Field(default=None, description="None: nobody said anything.")
     category: ErrorCategory
     signature: Text = Field(description="Its most frequent wording, variable parts masked.")
     wordings: list[Text] = Field(default_factory=list)
@@ -234,6 +257,25 @@ class PatternStatistics(Statistics):
     patterns: list[PatternFailures] = Field(description="Most failures in the window first.")
     other_failures: int = Field(default=0, ge=0)
     """Failures in the window that are of no pattern of the list."""
+
+
+class PatternCost(PatternFailures):
+    """A pattern by what it costs now."""
+
+    mended_by_suggestion: int = Field(ge=0, description="Of the failures in the window.")
+    mended_by_agents: int = Field(ge=0, description="The same, without a suggestion.")
+    """By their number in the window, or by their share of all times where that is more."""
+    unmended: int = Field(ge=0, description="Failures in the window that nobody mended.")
+    cost: float = Field(ge=0)
+    """`unmended`, times 0 to 2 by the trend: 1 where it is met as often as in the span before."""
+
+
+class FixFirst(Statistics):
+    """Answer of `GET /stats/fix-first`."""
+
+    patterns: list[PatternCost] = Field(description="Open ones, the greatest cost first.")
+    ignored: int = Field(default=0, ge=0, description="Patterns met in the window, left out.")
+    resolved: int = Field(default=0, ge=0, description="The same.")
 
 
 class FailurePoint(WireModel):

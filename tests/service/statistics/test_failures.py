@@ -11,6 +11,7 @@ import pytest
 from aftercall.models import (
     AnswerCounts,
     ConfidenceStatistics,
+    FixFirst,
     PatternHistory,
     PatternStatistics,
     ReflectionStatistics,
@@ -197,6 +198,43 @@ def test_failures_are_told_by_pattern_once_there_are_patterns(tmp_path: Path) ->
         assert now.other_failures == 1
 
 
+def test_what_costs_most_comes_first_until_it_is_resolved_and_again_when_it_returns(
+    tmp_path: Path,
+) -> None:
+    """With the versions of the tool; it says what is left out, also after learning all anew."""
+    settings = hashing_settings(tmp_path)
+    slow = {"message": "timed out after 30 s", "type": "Timeout"}
+    with running(settings) as service:
+        service.record([failure(timestamp=ago(minutes=each)) for each in range(5)])
+        again = {"error": slow, "toolVersion": "1.0"}
+        service.record([failure(timestamp=ago(hours=1 + each), **again) for each in range(8)])
+        counted(service, 13)
+        consolidated(settings, service)
+        first, second = asked(service, "fix-first", FixFirst).patterns
+        assert (first.failures, first.unmended, first.pattern.title) == (
+            8, 8, f"{first.pattern.tool.tool_name}: takes too long",
+        )  # fmt: skip
+        assert (second.failures, second.pattern.state) == (5, "open")
+        assert first.cost > second.cost > 0
+        path = f"/patterns/{first.pattern.pattern_id}"
+        body = {"state": "resolved", "reason": f"by {SECRET}", "changedBy": "eve"}
+        answer = service.client.put(path, json=body)
+        assert answer.json()["state"] == "resolved"
+        assert SECRET not in answer.text
+        left = asked(service, "fix-first", FixFirst)
+        assert [each.pattern for each in left.patterns] == [second.pattern]
+        assert (left.ignored, left.resolved) == (0, 1)
+        service.record(failure(timestamp=ago(), error=slow, toolVersion="1.1"))
+        counted(service, 14)
+        [back] = [each.pattern for each in asked(service, "fix-first", FixFirst).patterns][:1]
+        assert back.review is not None
+        review = back.review
+        assert (review.reopened, review.version, review.version_now) == (True, "1.0", "1.1")
+        assert service.client.put(path, json={"state": "ignored"}).json()["state"] == "ignored"
+        assert asked(service, "fix-first", FixFirst).ignored == 1
+        assert service.client.put("/patterns/none", json=body).status_code == 404
+
+
 # Tools
 
 
@@ -251,7 +289,7 @@ def everything(service: RunningService) -> str:
     """All that is answered."""
     names = (
         "totals", "usage", "trend", "latency", "tools", "reflection", "patterns", "confidence",
-        "agents/librarian",
+        "agents/librarian", "fix-first",
     )  # fmt: skip
     patterns = service.client.get("/stats/patterns").json()["patterns"]
     paths = [*names, *(f"patterns/{each['pattern']['patternId']}" for each in patterns)]
