@@ -112,7 +112,7 @@ class VersionStatistics:
         return taken
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)  # what is shown of tools notices that it was replaced
 class ToolTrials:
     """How a tool has done; `versions` by the version that its calls named."""
 
