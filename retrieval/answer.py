@@ -56,6 +56,7 @@ from retrieval.edits import (
     edit_key,
 )
 from retrieval.knowledge.documents import shape_of
+from retrieval.knowledge.drift import drift_text
 from retrieval.parameters import Path
 from retrieval.principals import SURE
 from retrieval.proposals.case import PLAIN, Advice, CallContext, Case, NoAdvice
@@ -238,7 +239,10 @@ def answer(question: Question, *, limit: int) -> Answer:
     ranked = _advised_or_ranked(question, advice)
     kept = [each for each in ranked if each.suggestion.confidence >= MIN_CONFIDENCE][:limit]
     gated = [_gated(question, each) for each in kept]
-    kept = [replace(each, suggestion=told) for each, (told, _) in zip(kept, gated, strict=True)]
+    kept = [
+        replace(each, suggestion=_with_drift(question, told))
+        for each, (told, _) in zip(kept, gated, strict=True)
+    ]
     return Answer(
         SuggestResponse(
             pattern=Pattern(
@@ -249,11 +253,29 @@ def answer(question: Question, *, limit: int) -> Answer:
             suggestions=[each.suggestion for each in kept],
             retry=gated[0][1] if gated else retry_advice(case.reading, question.annotations),
             abstained=not kept,
-            reason=None if kept else _why_not(case, advice, question.call_context),
+            reason=None if kept else _why_not(question, advice),
             took_ms=0.0,
         ),
         {each.suggestion.suggestion_id: each for each in kept},
     )
+
+
+def _with_drift(question: Question, suggestion: Suggestion) -> Suggestion:
+    """The suggestion, with what has changed of the parameters that it is about."""
+    changed = _drift(question, suggestion.changes)
+    if changed is None:
+        return suggestion
+    lesson = f"{suggestion.lesson} {changed}".strip() if suggestion.lesson else changed
+    return suggestion.model_copy(update={"lesson": lesson})
+
+
+def _drift(question: Question, changes: Sequence[Change] = ()) -> str | None:
+    known, now = question.call_context.contract_changes, question.call_context.now
+    if not known or now is None:
+        return None
+    about = {str(fault.path[0]) for fault in question.case.faults if fault.path}
+    about |= {json_patch.parse_pointer(each.path)[0] for each in changes if each.path}
+    return drift_text(known, now, frozenset(about))
 
 
 def _gated(question: Question, ranked: RankedSuggestion) -> tuple[Suggestion, RetryAdvice]:
@@ -303,12 +325,12 @@ def _ignores_a_limit(case: Case, corrected: JsonObject) -> bool:
     return any(qualifiers_of(name) for name in corrected.keys() - known)
 
 
-def _why_not(case: Case, advice: Advice | NoAdvice | None, call_context: CallContext) -> str:
-    """Why nothing is suggested: what is near, the corpus's lesson, and whether it is a loop."""
+def _why_not(question: Question, advice: Advice | NoAdvice | None) -> str:
+    """Why nothing is suggested: what is near, the corpus's lesson, what changed, and loops."""
     given = advice.reason if isinstance(advice, NoAdvice) else None
-    reason = given or abstention_reason(case, call_context)
-    note = loop_note(call_context)
-    return reason if note is None else f"{reason}. {note}"
+    reason = given or abstention_reason(question.case, question.call_context)
+    notes = (loop_note(question.call_context), _drift(question))
+    return ". ".join([reason, *filter(None, notes)])
 
 
 def _advised_or_ranked(

@@ -162,6 +162,7 @@ async def _call_context(
         referrals=await _referrals(tool, reading, memory),
         may_show=may_show,
         stated_first=await _stated_first(tool, call, memory),
+        contract_changes=tuple(registered.tool.contract_changes) if registered else (),
     )
 
 

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from aftercall.background import aside
-from aftercall.json_values import content_hash, exceeds
-from aftercall.models import FailureMark, MarkedFailure, Tool, ToolSpec
+from aftercall.json_values import JsonObject, content_hash, exceeds
+from aftercall.models import ContractChange, FailureMark, MarkedFailure, Tool, ToolSpec
 from mongo.contents import (
     Called,
     FailureRecord,
@@ -33,6 +33,7 @@ from retrieval.fitness.registry import (
 )
 from retrieval.fitness.score import quality_of, trials_of
 from retrieval.fitness.statistics import NO_VERSION
+from retrieval.knowledge.drift import MAX_CHANGES, contract_changes
 from retrieval.log import executions
 from retrieval.parameters import MAX_CHARS, MAX_VALUES
 from service.context import Context
@@ -72,17 +73,30 @@ async def put_tool(context: Context, workspace: str, tool_id: str, spec: ToolSpe
                 "name the tool that this one is a newer version of"
             )
         schema, before = spec.input_schema, registry.by_id.get(tool_id)
+        binds = before is not None and before.binds(context.caller.principal)
         tool = Tool(
             **{name: getattr(spec, name) for name in ToolSpec.model_fields},
             tool_id=tool_id,
             schema_hash=None if schema is None else content_hash(schema),
             updated_at=datetime.now(UTC),
+            contract_changes=await _drift(context, before, schema) if before and binds else [],
         )
-        binds = before is not None and before.binds(context.caller.principal)
         if before is not None and binds and await _is_as_before(context, before, tool):
             return before.tool
         await _change(context, workspace, tool_id, before, tool)
     return tool
+
+
+async def _drift(
+    context: Context, before: StoredTool, schema: JsonObject | None
+) -> list[ContractChange]:
+    """What has changed of a tool's contract, as known before and by this schema."""
+    known, old = before.tool.contract_changes, before.tool.input_schema
+    if schema is None or old is None or content_hash(schema) == before.tool.schema_hash:
+        return known
+    knowledge = await context.memory.knowledge(before.tool_key)
+    profile = knowledge.profile(before.tool.schema_hash) if knowledge else None
+    return [*known, *contract_changes(old, schema, profile, datetime.now(UTC))][-MAX_CHANGES:]
 
 
 async def get_tool(

@@ -20,6 +20,7 @@ from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules, cohesion
 from retrieval.confidence import lower_bound
 from retrieval.edits import Add, Cast, Clamp, Edit, Remove, Rename, Replace, Unwrap
 from retrieval.health.record import HALF_LIFE, KnownHealth, Tally, decay
+from retrieval.knowledge.drift import drift_text
 from retrieval.knowledge.profile import COMMON_SESSIONS, Boundary
 from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.knowledge.runs import TRANSIENT
@@ -82,6 +83,8 @@ _COHESION = 0.3
 _LIMIT = 0.7
 _METHODS = 0.1
 _HEALTH = 0.05
+_DRIFT = 0.5
+"""Who knew the tool before has just this to learn."""
 _SIGNATURE = 0.1
 """Of all failures: many are of wrong parameters, but an agent that may call a tool mostly has its
 schema, and failed all the same."""
@@ -188,6 +191,11 @@ class _Facts:
         if self.record.tool and (about := self._about(self.record.tool.description)):
             priority = self.of_all(0, 0.2)
             yield Statement(priority, f"about {in_quotes(about)}", f"About: {about}")
+        if self.record.tool and (
+            changed := drift_text(self.record.tool.contract_changes, self.now)
+        ):
+            said = self.plain(changed, _MAX_MESSAGE)
+            yield Statement(self.of_all(_DRIFT), said[0].lower() + said[1:], said)
         yield from self._calls()
         yield from self._methods()
         yield from self._boundary()

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from aftercall.change_classes import QUORUM
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.models import Action, EvidenceSource, Tool
+from aftercall.models import Action, ContractChange, EvidenceSource, Tool
 from retrieval.edits import Edit, ValueSources, edit_key
 from retrieval.health.record import Referred
 from retrieval.knowledge.documents import SeedEntry
@@ -288,6 +288,7 @@ class CallContext:
         referrals: the tool's latest, oldest first; gathered only when the call was referred, too.
         may_show: whether a value of a parameter is open today; what was learned may be older.
         stated_first: the tool of the server that the error asks to call before, if it does.
+        contract_changes: how the registered tool's schema has changed.
     """
 
     now: datetime | None = None
@@ -301,6 +302,7 @@ class CallContext:
     referrals: tuple[Referred, ...] = ()
     may_show: Callable[[str, JsonValue], bool] = lambda _name, _value: True
     stated_first: StatedFirst | None = None
+    contract_changes: tuple[ContractChange, ...] = ()
 
 
 PLAIN = CallContext()

@@ -45,7 +45,9 @@ _OWN = {"tookMs", "uptimeS", "indexingLagS", "schemaHash", "vectors"}
 """Fields of which only the presence counts."""
 _SCORES = ("confidence", "similarity", "score", "weight", "priority")
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
+_TIME = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)|(?<=changed on )\d{4}-\d\d-\d\d"
+)
 _AGO = re.compile(r"@(ns)?(-\d+(?:\.\d+)?)")
 _VALUE = re.compile(r"\$([^/$]+)/([^$]+)\$")
 

@@ -1,10 +1,13 @@
-"""What is around a connection to a server: a breaker for calls that are lost on the way."""
+"""What is around a connection to a server: progress, and a breaker for calls that are lost."""
 
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+
+from fastmcp.server.context import Context
+from mcp.shared.dispatcher import ProgressFnT
 
 LOST_IN_A_ROW = 3
 """Calls of a tool that are lost one after the other until the next ones are not sent."""
@@ -13,6 +16,28 @@ LOST_OF_SERVER = 6
 _FIRST_PAUSE_S = 5.0
 _LONGEST_PAUSE_S = 120.0
 _MAX_TOOLS = 1_000
+
+
+def progress_to(context: Context, token: str | int | None) -> ProgressFnT | None:
+    """Where the progress of a call goes: to its client, where that asked for it with a token.
+
+    It is heard in the task that reads from the server, where no request is the current one: so the
+    request's own session is kept here.
+    """
+    if token is None:
+        return None
+    session, request_id = context.session, context.request_id
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        await session.send_progress_notification(
+            progress_token=token,
+            progress=progress,
+            total=total,
+            message=message,
+            related_request_id=request_id,
+        )
+
+    return report
 
 
 class BreakerOpenError(Exception):

@@ -44,7 +44,7 @@ from pydantic import PrivateAttr
 
 from aftercall.client.transport import KEY_VARIABLE
 from aftercall.gateway.config import UpstreamServer
-from aftercall.gateway.connection import Breaker, BreakerOpenError
+from aftercall.gateway.connection import Breaker, BreakerOpenError, progress_to
 
 CONNECT_TIMEOUT_S = 60.0
 """A first start through `npx` or `uvx` downloads the server."""
@@ -390,7 +390,7 @@ class UpstreamTool(ProxyTool):
                 self._backend_name or self.name,
                 arguments,
                 meta=_crossing(sent) or None,
-                progress_callback=context.report_progress if "progressToken" in meta else None,
+                progress_callback=progress_to(context, meta.get("progressToken")),
                 input_responses=context.input_responses,
                 request_state=context.request_state,
             )

@@ -98,6 +98,14 @@ class ToolSpec(WireModel):
     """The id of the tool that this one is a newer version of."""
 
 
+class ContractChange(WireModel):
+    """One thing that a tool asks of its callers otherwise than before."""
+
+    at: Timestamp
+    parameter: Name
+    said: Text = Field(examples=["is now required"])
+
+
 class Tool(ToolSpec):
     """A registered tool."""
 
@@ -107,6 +115,11 @@ class Tool(ToolSpec):
     updated_at: Timestamp
     is_evolved: bool = False
     """A promoted version, which stands in for the tool as registered."""
+    contract_changes: list[ContractChange] = Field(
+        default_factory=list,
+        exclude_if=lambda changes: not changes,  # most tools have none
+    )
+    """How its input schema has changed since it was first registered, the latest last."""
 
 
 class ToolList(WireModel):

@@ -1,0 +1,134 @@
+"""Servers that change their tools, hang or flood, and clients that vanish: the others go on."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from fastmcp import Client
+
+from tests.gateway.conftest import OpenGateway
+from tests.gateway.results import texts
+from tests.gateway.waiting import until_answered
+from tests.service.running_service import serving
+
+pytestmark = pytest.mark.real
+_SERVER = """
+import asyncio, sys
+from fastmcp import Context, FastMCP
+from mcp_types import ToolListChangedNotification
+server = FastMCP("hard")
+@server.tool
+async def hang() -> str:
+    await asyncio.sleep(3600)
+@server.tool
+async def flood(ctx: Context) -> str:
+    for number in range(2000):
+        print("noise " * 100, file=sys.stderr)
+        await ctx.report_progress(number, 2000, "x" * 1000)
+    return "z" * 4_000_000
+@server.tool
+def search(q: str = "") -> str:
+    return q
+@server.tool
+async def upgrade(ctx: Context) -> str:
+    def search(q: str, area: str) -> str:
+        return q + area
+    server.local_provider.remove_tool("search")
+    server.add_tool(server.tool(search))
+    await ctx.send_notification(ToolListChangedNotification())
+    return "done"
+server.run(show_banner=False)
+"""
+Hard = Callable[..., AbstractAsyncContextManager[Client[Any]]]
+
+
+@pytest.fixture
+def hard(open_gateway: OpenGateway, tmp_path: Path) -> Hard:
+    """A gateway in front of the hard server."""
+
+    @asynccontextmanager
+    async def opened(**own: Any) -> AsyncIterator[Client[Any]]:
+        script = tmp_path / "hard.py"
+        script.write_text(_SERVER)
+        server = {"command": sys.executable, "args": [str(script)], **own}
+        async with open_gateway({"hard": server}) as client:
+            yield client
+
+    return opened
+
+
+async def test_a_call_that_hangs_ends_at_its_time_and_the_next_one_works(hard: Hard) -> None:
+    """The server is not given up for it."""
+    async with hard(timeout=2_000) as client:
+        await client.call_tool_mcp("search", {"q": "a"})
+        hung = await client.call_tool_mcp("hang", {})
+        works = await client.call_tool_mcp("search", {"q": "b"})
+    assert hung.is_error
+    assert "timed out" in texts(hung)[0]
+    assert texts(works) == ["b"]
+
+
+async def test_a_client_that_leaves_a_call_does_not_hold_up_the_next_one(hard: Hard) -> None:
+    """Its cancellation goes on to the server."""
+    async with hard() as client:
+        waiting = asyncio.create_task(client.call_tool_mcp("hang", {}))
+        await client.call_tool_mcp("search", {"q": "a"})
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        works = await client.call_tool_mcp("search", {"q": "b"})
+    assert texts(works) == ["b"]
+
+
+async def test_a_flood_of_noise_progress_and_text_comes_through(hard: Hard) -> None:
+    """Whole, and the connection still works."""
+    heard = 0
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        nonlocal heard
+        heard += 1
+
+    async with hard() as client:
+        flooded = await client.call_tool("flood", {}, progress_handler=progress)
+        works = await client.call_tool_mcp("search", {"q": "b"})
+    assert len(texts(flooded)[0]) == 4_000_000
+    assert heard == 2000
+    assert texts(works) == ["b"]
+
+
+class TestChanged:
+    """With the true service."""
+
+    @pytest.fixture
+    def service_url(self, tmp_path: Path) -> Any:
+        with serving(tmp_path / "data") as running:
+            yield running.url
+
+    async def test_a_tool_that_changes_is_noticed_and_kept_with_what_changed(
+        self, hard: Hard, service_url: str
+    ) -> None:
+        """The server says so; the client sees the new schema, the service what is new of it."""
+        async with hard() as client, httpx2.AsyncClient(base_url=service_url) as api:
+
+            async def tool() -> Any:
+                return (await api.get("/tools/hard.search")).json()
+
+            async def is_registered() -> bool:
+                return "schemaHash" in await tool()
+
+            await until_answered(is_registered, 30)
+            await client.call_tool_mcp("upgrade", {})
+
+            async def is_changed() -> bool:
+                return "contractChanges" in await tool()
+
+            await until_answered(is_changed, 30)
+            found = (await tool())["contractChanges"]
+            listed = {each.name: each for each in await client.list_tools()}
+        said = {(each["parameter"], each["said"]) for each in found}
+        assert said == {("area", "is now required"), ("q", "is now required")}
+        assert listed["search"].input_schema["required"] == ["q", "area"]
