@@ -16,13 +16,6 @@ from mongo.sqlite import files
 from mongo.sqlite.files import GroupCommitWriter, ReadPool
 from mongo.sqlite.store import open_file
 
-_SCHEMA = (
-    "CREATE TABLE keys (id TEXT PRIMARY KEY, data BLOB NOT NULL, used_at REAL)",
-    "CREATE TABLE audit (position INTEGER PRIMARY KEY, data TEXT NOT NULL)",
-    "CREATE TABLE head (one INTEGER PRIMARY KEY, position INTEGER NOT NULL, hash TEXT NOT NULL)",
-    "INSERT INTO head VALUES (1, 0, '')",
-)
-
 
 class SqliteControl:
     """As `mongo.protocol.ControlStore`."""
@@ -89,7 +82,7 @@ def _open(data_dir: Path) -> SqliteControl:
     files.make_folder(data_dir)
     with ExitStack() as resources:
         path = data_dir / "control.sqlite3"
-        writer, readers = open_file(path, _SCHEMA, resources, synchronous="FULL")
+        writer, readers = open_file(path, "control", resources, synchronous="FULL")
         return SqliteControl(writer, readers, resources.pop_all())
 
 

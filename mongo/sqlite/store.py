@@ -1,6 +1,7 @@
 """The embedded store: the log in one file, each generation of knowledge in another."""
 
 import asyncio
+import importlib.resources
 import json
 import re
 import shutil
@@ -26,34 +27,10 @@ from mongo.records import (
     Row,
     ToolKey,
 )
-from mongo.sqlite import events, files
+from mongo.sqlite import files
 from mongo.sqlite.events import MAX_BYTES, SqliteEvents
 from mongo.sqlite.files import GroupCommitWriter, ReadPool, connect_writer
 
-_KNOWLEDGE_SCHEMA = (
-    # `server` and `tool` as in the log.
-    """
-    CREATE TABLE rows (
-        workspace TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, server TEXT NOT NULL,
-        tool TEXT NOT NULL, rank INTEGER NOT NULL, serial INTEGER NOT NULL, data BLOB NOT NULL
-    )
-    """,
-    "CREATE UNIQUE INDEX rows_by_key ON rows (workspace, kind, key)",
-    "CREATE INDEX rows_by_rank ON rows (workspace, kind, rank DESC, key) WHERE rank <> 0",
-    "CREATE INDEX rows_by_serial ON rows (workspace, serial)",
-    """
-    CREATE INDEX rows_of_tool ON rows (workspace, kind, server, tool, key) WHERE tool <> ''
-    """,
-    """
-    CREATE TABLE counters (
-        workspace TEXT, what TEXT, hour INTEGER, server TEXT, tool TEXT, principal TEXT,
-        number INTEGER NOT NULL,
-        PRIMARY KEY (workspace, hour, what, server, tool, principal)
-    ) WITHOUT ROWID
-    """,
-    "CREATE TABLE cursors (workspace TEXT PRIMARY KEY, position INTEGER, serial INTEGER)",
-    "CREATE TABLE fences (name TEXT PRIMARY KEY, token INTEGER)",
-)
 _COLUMNS = "kind, key, data, server, tool, rank, serial"
 _ORDERS = {"key": "key", "rank": "rank DESC, key", "serial": "serial, kind, key"}
 
@@ -288,15 +265,6 @@ APPLICATION_ID = int.from_bytes(b"AftC")
 """Marks a file as ours in its header (`PRAGMA application_id`)."""
 LAYOUT = 1
 """Of all files (`PRAGMA user_version`); there are no migrations before the first release."""
-_SCHEMA = (
-    *events.SCHEMA,
-    """
-    CREATE TABLE leases (
-        name TEXT PRIMARY KEY, holder TEXT, token INTEGER, beat INTEGER, held INTEGER
-    )
-    """,
-    "CREATE TABLE metadata (name TEXT PRIMARY KEY, value TEXT)",
-)
 _GENERATION = "generation"
 """The fact that says which generation is current."""
 _ROOM = 1.2
@@ -481,7 +449,7 @@ def _open(data_dir: Path, *, is_beside: bool) -> SqliteStore:
                 f"there is no store in {data_dir}: start `aftercall serve` there first, or choose "
                 "another data folder (--data-dir)"
             )
-        writer, readers = open_file(path, _SCHEMA, resources, synchronous="FULL")
+        writer, readers = open_file(path, "log", resources, synchronous="FULL")
         return SqliteStore(data_dir, writer, readers, resources.pop_all(), is_beside=is_beside)
 
 
@@ -492,7 +460,7 @@ def _open_generation(data_dir: Path, number: int, *, is_new: bool) -> SqliteKnow
         if base.exists():
             _copy(base, path)
     with ExitStack() as resources:
-        writer, readers = open_file(path, _KNOWLEDGE_SCHEMA, resources, synchronous="NORMAL")
+        writer, readers = open_file(path, "knowledge", resources, synchronous="NORMAL")
         return SqliteKnowledge(number, writer, readers, resources.pop_all())
 
 
@@ -512,9 +480,10 @@ def _copy(base: Path, path: Path) -> None:
 
 
 def open_file(
-    path: Path, schema: Sequence[str], resources: ExitStack, *, synchronous: str
+    path: Path, schema: str, resources: ExitStack, *, synchronous: str
 ) -> tuple[GroupCommitWriter, ReadPool]:
-    """A file of the store, made where there is none: who writes it, and who reads it."""
+    """A file of the store, made by `SCHEMA.sql` where there is none: who writes and reads it."""
+    statements = importlib.resources.files(__package__).joinpath(f"{schema}.sql").read_text()
     try:
         files.make_file(path)
         _check(path)
@@ -523,7 +492,7 @@ def open_file(
         if _pragma(connection, "user_version") != LAYOUT:
             connection.execute("BEGIN IMMEDIATE")
             if _pragma(connection, "user_version") != LAYOUT:
-                for statement in schema:
+                for statement in statements.split(";"):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {LAYOUT}")

@@ -1,0 +1,9 @@
+-- Keys and the audit.
+
+CREATE TABLE keys (id TEXT PRIMARY KEY, data BLOB NOT NULL, used_at REAL);
+
+CREATE TABLE audit (position INTEGER PRIMARY KEY, data TEXT NOT NULL);
+
+CREATE TABLE head (one INTEGER PRIMARY KEY, position INTEGER NOT NULL, hash TEXT NOT NULL);
+
+INSERT INTO head VALUES (1, 0, '');

@@ -1,0 +1,24 @@
+-- One generation of knowledge and its counters. `server` and `tool` as in the log.
+
+CREATE TABLE rows (
+    workspace TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, server TEXT NOT NULL,
+    tool TEXT NOT NULL, rank INTEGER NOT NULL, serial INTEGER NOT NULL, data BLOB NOT NULL
+);
+
+CREATE UNIQUE INDEX rows_by_key ON rows (workspace, kind, key);
+
+CREATE INDEX rows_by_rank ON rows (workspace, kind, rank DESC, key) WHERE rank <> 0;
+
+CREATE INDEX rows_by_serial ON rows (workspace, serial);
+
+CREATE INDEX rows_of_tool ON rows (workspace, kind, server, tool, key) WHERE tool <> '';
+
+CREATE TABLE counters (
+    workspace TEXT, what TEXT, hour INTEGER, server TEXT, tool TEXT, principal TEXT,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (workspace, hour, what, server, tool, principal)
+) WITHOUT ROWID;
+
+CREATE TABLE cursors (workspace TEXT PRIMARY KEY, position INTEGER, serial INTEGER);
+
+CREATE TABLE fences (name TEXT PRIMARY KEY, token INTEGER);
