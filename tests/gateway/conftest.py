@@ -73,6 +73,8 @@ def open_gateway(service_url: str, recorder: Recorder, tmp_path: Path) -> OpenGa
         servers: dict[str, Any],
         policy: ReflectionPolicy | None = None,
         lists: LastLists | None = None,
+        *,
+        searches: bool = False,
         **client_options: Any,
     ) -> AsyncIterator[Client[Any]]:
         with (tmp_path / "upstream.log").open("a") as errlog:
@@ -84,6 +86,7 @@ def open_gateway(service_url: str, recorder: Recorder, tmp_path: Path) -> OpenGa
                     policy=policy or ReflectionPolicy(base_backoff_s=0),
                     errlog=errlog,
                     lists=lists,
+                    searches=searches,
                 )
                 async with Client(gateway, **client_options) as client:
                     yield client

@@ -107,6 +107,7 @@ class ReflectionMiddleware(Middleware):
             deliverable is recorded and asked about as a failure, and reaches the caller as an
             error result: the tool's own content first, then what it breaks.
         handling_of: how calls of a server's tool are handled.
+        passes: exposed names of tools that only lead to others: their calls pass unseen.
         check: asked before calls that look wrong: an `AsyncClient`; None makes all calls as they
             are.
 
@@ -120,6 +121,7 @@ class ReflectionMiddleware(Middleware):
         locate: Callable[[str], tuple[str | None, str]] | None = None,
         deliverables: Mapping[str, Deliverable] | DeliverableOf | None = None,
         handling_of: Callable[[str | None, str], ToolHandling] = lambda _server, _tool: _USUAL,
+        passes: Callable[[str], bool] | None = None,
         check: Checker | None = None,
         **options: Unpack[ReflectionOptions],
     ) -> None:
@@ -131,6 +133,7 @@ class ReflectionMiddleware(Middleware):
             deliverables if callable(deliverables) else lambda _, tool: by_name.get(tool)
         )
         self._handling_of = handling_of
+        self._passes = passes or (lambda _name: False)
         self._checker = check
         self._before = BeforeCall()
         self._process_session = str(uuid4())
@@ -150,7 +153,7 @@ class ReflectionMiddleware(Middleware):
         server_name, tool_name = self._locate(request.name)
         handling = self._handling_of(server_name, tool_name)
         caller = _caller_of(context.fastmcp_context, self._agent, self._process_session)
-        if handling.mode == "off" or not caller.is_recorded:
+        if handling.mode == "off" or not caller.is_recorded or self._passes(request.name):
             return await call_next(context)
         wanted = self._deliverable_of(server_name, tool_name)
         reader = _reader(handling.error_pattern, wanted)

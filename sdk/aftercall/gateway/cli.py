@@ -100,6 +100,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how long a service that this gateway starts stays after the last gateway left "
         "(default: 300)",
     )
+    add(
+        "--tools",
+        choices=("all", "search"),
+        default="all",
+        help="what clients see: all tools, or three that find and call them (default: all)",
+    )
     add("--verbose", action="store_true", help="log more, to standard error")
 
 
@@ -144,6 +150,7 @@ def _run(args: argparse.Namespace) -> int:
         redactor=_redactor(args.secret_name, args.allowlist),
         verbose=args.verbose,
         linger_s=args.linger,
+        searches=args.tools == "search",
     )
 
 

@@ -41,6 +41,7 @@ from aftercall.gateway.listing import (
     ServerList,
 )
 from aftercall.gateway.local_service import LINGER_S, LocalService
+from aftercall.gateway.tool_search import NAMES, ToolSearch
 from aftercall.gateway.upstreams import Upstream, UpstreamProvider
 from aftercall.json_values import bounded_text, make_json_value
 from aftercall.models import ToolAnnotations, ToolSpec
@@ -88,13 +89,14 @@ def serve(
     redactor: Redactor = DEFAULT_REDACTOR,
     verbose: bool = False,
     linger_s: float = LINGER_S,
+    searches: bool = False,
 ) -> int:
     """Run until the client leaves or a signal comes; the exit code.
 
     The service, a URL, may come and go; one on this machine is started where none answers, and
     ends `linger_s` seconds after its last gateway left. `address` is host and port for HTTP; None
     serves the standard streams. `agent` is the name of callers that give none; `redactor` masks
-    secrets.
+    secrets. With `searches` clients find tools instead of seeing all of them.
     """
     log_to_stderr(verbose=verbose)
     # FastMCP decorates its own log for a terminal; here it goes the way of all others.
@@ -104,7 +106,9 @@ def serve(
     of_fastmcp.setLevel(logging.getLogger().level)
     with _observed(os.environ) as observers:
         local = LocalService(service, say=_say, linger_s=linger_s)
-        return asyncio.run(_serve(config, local, policy, address, agent, redactor, observers))
+        return asyncio.run(
+            _serve(config, local, policy, address, agent, redactor, observers, searches=searches)
+        )
 
 
 def _say(sentence: str) -> None:
@@ -119,6 +123,8 @@ async def _serve(
     agent: str | None,
     redactor: Redactor,
     observers: Sequence[CallObserver],
+    *,
+    searches: bool,
 ) -> int:
     service, lists = local.url, LastLists(data_folder() / "listed")
 
@@ -138,6 +144,7 @@ async def _serve(
                     observers=observers,
                     lists=lists,
                     in_use=local.looked,
+                    searches=searches,
                 )
         finally:
             await asyncio.to_thread(recorder.close)
@@ -321,6 +328,7 @@ def build_gateway(
     observers: Sequence[CallObserver] = (),
     lists: LastLists | None = None,
     in_use: InUse | None = None,
+    searches: bool = False,
 ) -> FastMCP[Any]:
     """A server that offers the tools, resources and prompts of all configured servers.
 
@@ -330,7 +338,8 @@ def build_gateway(
 
     The client asks `/suggest` and registers tools; it and the recorder stay the caller's to close.
     `errlog` is where stdio servers' standard error goes; this process's own when None. `lists` are
-    those of the last run; `in_use` says which service is used, for the instructions.
+    those of the last run; `in_use` says which service is used, for the instructions. With
+    `searches` clients see the tools of `ToolSearch` in the place of all others.
     """
     upstreams = _Upstreams(config, client, errlog, lists or LastLists(None))
     gateway: FastMCP[Any] = FastMCP(
@@ -347,6 +356,7 @@ def build_gateway(
                 locate=upstreams.locate,
                 deliverables=upstreams.deliverable,
                 handling_of=upstreams.handling,
+                passes=NAMES.__contains__ if searches else None,
                 check=client,
                 observers=observers,
             ),
@@ -361,6 +371,8 @@ def build_gateway(
     gateway._mcp_server.get_tool_input_schema = upstreams.input_schema  # noqa: SLF001  # no setting
     for name, provider in upstreams.providers.items():
         gateway.add_provider(provider, namespace=name if upstreams.are_several else "")
+    if searches:
+        gateway.add_transform(ToolSearch(client, upstreams.locate))
     return gateway
 
 

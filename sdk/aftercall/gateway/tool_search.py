@@ -1,0 +1,184 @@
+"""`--tools search`: three tools in the place of hundreds.
+
+`find_tools` names the tools that fit a task, with their schemas and what is known of them;
+`call_tool` calls one; `known_tools` says what is known of tools. Tools whose name stands in the
+question come first, then the service ranks (`POST /tools/find`); while it does not answer, words
+that names and descriptions share decide.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+from fastmcp.exceptions import ToolError
+from fastmcp.server.context import Context
+from fastmcp.server.transforms import GetToolNext
+from fastmcp.server.transforms.catalog import CatalogTransform
+from fastmcp.tools.base import Tool, ToolResult
+from fastmcp.utilities.versions import VersionSpec
+from mcp_types import ToolAnnotations
+from pydantic import Field
+
+from aftercall import AsyncClient
+from aftercall.errors import AftercallError
+from aftercall.json_values import bounded_text
+
+NAMES = frozenset({"find_tools", "call_tool", "known_tools"})
+_ASKED = 50
+"""Candidates asked for: the service may know other servers' tools too."""
+_KNOWN_TOKENS = 800
+"""Of what is said of found tools beside their schemas."""
+_MAX_DESCRIPTION = 1_000
+_SERVICE_S = 2.0
+_WORD = re.compile(r"[a-z]+|\d+")
+_HUMPS = re.compile(r"(?<=[a-z\d])(?=[A-Z])")
+_logger = logging.getLogger(__name__)
+Place = tuple[str | None, str]
+"""Server and tool."""
+
+
+class ToolSearch(CatalogTransform):
+    """Shows `find_tools`, `call_tool` and `known_tools`; the other tools stay callable.
+
+    `locate` gives server and tool behind an exposed name.
+    """
+
+    def __init__(self, client: AsyncClient, locate: Callable[[str], Place]) -> None:
+        super().__init__()
+        self._client = client
+        self._locate = locate
+        reads = ToolAnnotations(read_only_hint=True, idempotent_hint=True)
+        self._own = {
+            "find_tools": Tool.from_function(self.find_tools, annotations=reads),
+            "call_tool": Tool.from_function(self.call_tool),
+            "known_tools": Tool.from_function(self.known_tools, annotations=reads),
+        }
+
+    async def transform_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
+        """The three."""
+        del tools
+        return list(self._own.values())
+
+    async def get_tool(
+        self, name: str, call_next: GetToolNext, *, version: VersionSpec | None = None
+    ) -> Tool | None:
+        """One of the three, or a tool of a server."""
+        return self._own.get(name) or await call_next(name, version=version)
+
+    async def find_tools(
+        self,
+        task: Annotated[str, Field(description="What is to be done in words, or a tool's name")],
+        ctx: Context,
+        limit: Annotated[int, Field(ge=1, le=20)] = 5,
+    ) -> dict[str, Any]:
+        """Find the tools for a task. Call them with `call_tool`, by their names."""
+        catalog = {tool.name: tool for tool in await self.get_tool_catalog(ctx)}
+        ranked = await self._ranked(task, catalog)
+        found = [catalog[name] for name in ranked[:limit]]
+        answer: dict[str, Any] = {"tools": [_shown(tool) for tool in found]}
+        if known := await self._known(found, _KNOWN_TOKENS):
+            answer["known"] = known
+        return answer
+
+    async def call_tool(
+        self,
+        name: Annotated[str, Field(description="As `find_tools` says it")],
+        ctx: Context,
+        arguments: Annotated[dict[str, Any] | None, Field(description="By its schema")] = None,
+    ) -> ToolResult:
+        """Call a tool that `find_tools` found."""
+        if name in NAMES:
+            raise _refused(f"{name} is called by itself, not through call_tool")
+        if await ctx.fastmcp.get_tool(name) is None:
+            near = await self._ranked(name, {t.name: t for t in await self.get_tool_catalog(ctx)})
+            raise _refused(f"there is no tool {name!r}; near are {', '.join(near[:3]) or 'none'}")
+        return await ctx.fastmcp.call_tool(name, arguments or {})
+
+    async def known_tools(
+        self,
+        ctx: Context,
+        tools: Annotated[list[str] | None, Field(description="Names; all without any")] = None,
+    ) -> str:
+        """What is known of tools from earlier calls: pitfalls, limits, what to do if one fails."""
+        catalog = await self.get_tool_catalog(ctx)
+        wanted = [tool for tool in catalog if tools is None or tool.name in tools]
+        return await self._known(wanted, None) or "Nothing is known of these tools."
+
+    async def _ranked(self, task: str, catalog: dict[str, Tool]) -> list[str]:
+        """Names of the catalog, the most fitting first."""
+        exact = named_in(task, list(catalog), lambda name: self._locate(name)[1])
+        return list(dict.fromkeys([*exact, *await self._by_service(task, catalog)]))
+
+    async def _by_service(self, task: str, catalog: dict[str, Tool]) -> list[str]:
+        try:
+            async with asyncio.timeout(_SERVICE_S):
+                found = await self._client.find_tools(task, limit=_ASKED)
+        except (AftercallError, TimeoutError) as error:
+            _logger.debug("tools are found by their words: %s", type(error).__name__)
+            return by_words(task, catalog)
+        exposed = {self._locate(name): name for name in catalog}
+        places = [(each.tool.server_name, each.tool.name) for each in found.candidates]
+        ranked = [exposed[place] for place in places if place in exposed]
+        return ranked or by_words(task, catalog)
+
+    async def _known(self, tools: Sequence[Tool], max_tokens: int | None) -> str:
+        places = [self._locate(tool.name) for tool in tools]
+        ids = [f"{server}.{name}" for server, name in places]
+        try:
+            async with asyncio.timeout(_SERVICE_S):
+                return await self._client.known_tools(ids, max_tokens=max_tokens) if ids else ""
+        except (AftercallError, TimeoutError) as error:
+            _logger.debug("nothing is known of tools now: %s", type(error).__name__)
+            return ""
+
+
+def _refused(message: str) -> ToolError:
+    return ToolError(message, log_level=logging.DEBUG)
+
+
+def _shown(tool: Tool) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "name": tool.name,
+        "description": bounded_text(tool.description or "", _MAX_DESCRIPTION),
+        "inputSchema": tool.parameters,
+    }
+    if tool.annotations is not None:
+        shown["annotations"] = tool.annotations.model_dump(by_alias=True, exclude_none=True)
+    return shown
+
+
+def named_in(task: str, names: Sequence[str], own: Callable[[str], str]) -> list[str]:
+    """Names that stand in a text, in whatever writing, the longest first.
+
+    `own` gives a tool's own name behind an exposed one; one of a single word must be all the text.
+    """
+    asked = words(task)
+    found = []
+    for name in names:
+        for each in (words(name), words(own(name))):
+            is_in = any(
+                asked[at : at + len(each)] == each for at in range(len(asked) - len(each) + 1)
+            )
+            if each == asked or (len(each) > 1 and is_in):
+                found.append((len(each), name))
+                break
+    return [name for _, name in sorted(found, key=lambda each: -each[0])]
+
+
+def by_words(task: str, catalog: dict[str, Tool]) -> list[str]:
+    """Names of tools that share words with a text, those that share the most first."""
+    asked = set(words(task))
+    shared = {
+        name: (len(asked.intersection(words(name))), len(asked.intersection(words(about))))
+        for name, tool in catalog.items()
+        for about in [bounded_text(tool.description or "", _MAX_DESCRIPTION)]
+    }
+    ranked = sorted(shared, key=lambda name: (-2 * shared[name][0] - shared[name][1], name))
+    return [name for name in ranked if any(shared[name])]
+
+
+def words(text: str) -> list[str]:
+    """The words of a text or a name, in lower case."""
+    return _WORD.findall(_HUMPS.sub(" ", text).lower())

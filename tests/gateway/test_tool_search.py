@@ -1,0 +1,89 @@
+"""`--tools search`: three tools in the place of all, with the true service and real servers."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from aftercall.gateway.tool_search import NAMES, named_in
+from tests.gateway.conftest import TIME_SERVER, OpenGateway
+from tests.gateway.results import texts
+from tests.gateway.waiting import until_answered
+from tests.service.running_service import serving
+
+
+@pytest.fixture
+def service_url(tmp_path: Path) -> Iterator[str]:
+    """`aftercall serve` on an empty folder; takes the contract server's place."""
+    with serving(tmp_path / "data") as running:
+        yield running.url
+
+
+@pytest.mark.real
+async def test_a_client_finds_and_calls_tools_that_it_does_not_see(
+    open_gateway: OpenGateway, service_url: str, git_server: dict[str, Any], repository: Path
+) -> None:
+    """By what is to be done, and by name; a call by `call_tool` is mended as any other."""
+    servers = {"time": TIME_SERVER, "git": git_server}
+    async with open_gateway(servers, searches=True) as client:
+        assert {tool.name for tool in await client.list_tools()} == NAMES
+        async with httpx2.AsyncClient(base_url=service_url) as api:
+
+            async def is_indexed() -> bool:
+                status = (await api.get("/status")).json()
+                return bool(status["tools"] >= 14 and not status["pendingIndexing"])
+
+            await until_answered(is_indexed, 60)
+        task = {"task": "what have the last commits changed", "limit": 3}
+        found = await client.call_tool("find_tools", task)
+        named = await client.call_tool("find_tools", {"task": "convert time", "limit": 2})
+        arguments = {"repoPath": str(repository), "max_count": 1}
+        called = await client.call_tool_mcp(
+            "call_tool", {"name": "git_git_log", "arguments": arguments}
+        )
+        wrong = await client.call_tool_mcp("call_tool", {"name": "git_logs"})
+        known = await client.call_tool("known_tools", {"tools": ["git_git_log"]})
+    assert found.structured_content is not None
+    names = [tool["name"] for tool in found.structured_content["tools"]]
+    assert "git_git_log" in names
+    assert found.structured_content["tools"][0]["inputSchema"]["properties"]
+    assert "<known_tools>" in found.structured_content["known"]
+    assert json.loads(texts(named)[0])["tools"][0]["name"] == "time_convert_time"
+    assert not called.is_error, texts(called)
+    assert "First" in texts(called)[0]
+    assert "Aftercall repaired this call" in texts(called)[-1]
+    assert wrong.is_error
+    assert "git_git_log" in texts(wrong)[0]
+    assert "git_log" in texts(known)[0]
+
+
+@pytest.mark.real
+async def test_tools_are_found_by_their_words_while_the_service_is_away(
+    open_gateway: OpenGateway, service_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And called, of course."""
+    monkeypatch.setattr("aftercall.gateway.tool_search._SERVICE_S", 0)
+    async with open_gateway({"time": TIME_SERVER}, searches=True) as client:
+        found = await client.call_tool("find_tools", {"task": "the current time in a zone"})
+        called = await client.call_tool_mcp(
+            "call_tool", {"name": "get_current_time", "arguments": {"timezone": "UTC"}}
+        )
+    assert found.structured_content is not None
+    assert found.structured_content["tools"][0]["name"] == "get_current_time"
+    assert not called.is_error
+
+
+@pytest.mark.parametrize(
+    ("task", "found"),
+    [
+        ("git_log", ["git_git_log"]), ("gitLog please", ["git_git_log"]),
+        ("read", ["files_read"]), ("read the file", []), ("files read", ["files_read"]),
+    ],
+)  # fmt: skip
+def test_tools_that_are_named_come_first(task: str, found: list[str]) -> None:
+    """In whatever writing; one word within a sentence names nothing."""
+    names = ["git_git_log", "files_read"]
+    assert named_in(task, names, lambda name: name.partition("_")[2]) == found
