@@ -25,6 +25,8 @@ from retrieval.memory import Memory
 LEASE = "nightly"
 REPORT_FACT = "nightly"
 """The store's fact with the report of the latest run that came to its end."""
+DAYS_LEFT = "days left"
+"""Counted by the expiry: days' worth of events that are for later runs."""
 _PAGE = 500
 _LOOK_S = 0.5
 log = logging.getLogger("aftercall.nightly")
@@ -52,7 +54,7 @@ class NightlyJob:
 
     `open_model` is called when a step first needs the embedder, which its maker closes; `keeper`
     holds the lease, and is None where nobody else can be at it, as in a rebuild; events expire at
-    the age of `retention`.
+    the age of `retention`, at most a day's worth a run unless `expire_all`.
     """
 
     store: Store
@@ -61,6 +63,7 @@ class NightlyJob:
     keeper: LeaseKeeper | None
     knowledge: Knowledge
     retention: timedelta | None = None
+    expire_all: bool = False
     clock: Callable[[], datetime] = _now
     on_progress: OnProgress = lambda *_: None
     _embedder: Embedder | None = field(default=None, init=False)
@@ -123,6 +126,11 @@ class NightlyReport(BaseModel):
     started_at: datetime
     seconds: float
     steps: list[StepReport] = Field(default_factory=list)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether events are left that are older than the retention."""
+        return any(each.counts.get(DAYS_LEFT) for each in self.steps)
 
     @property
     def failed(self) -> list[StepReport]:

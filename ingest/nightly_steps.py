@@ -10,12 +10,14 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from heapq import nlargest
+from math import ceil
 
 from ingest import fold
 from ingest.axes import AxisClusterer
 from ingest.indexer import BATCH, learn_batch
-from ingest.nightly import NightlyJob, Step
+from ingest.nightly import DAYS_LEFT, NightlyJob, Step
 from ingest.workspace import WorkspaceCache
 from mongo.contents import BETWEEN
 from mongo.records import Removal, Row, ToolKey, decoded, encoded
@@ -219,16 +221,23 @@ async def cluster_axes(job: NightlyJob) -> dict[str, int]:
     return {"workspaces": len(await clusterer.cluster_all())}
 
 
+_AT_ONCE = timedelta(days=1)
+_EXPIRED_UNTIL = "expired until"
+
+
 async def expire(job: NightlyJob) -> dict[str, int]:
     """Fold events that are older than the retention into the base, and delete them a day later.
 
     The base never passes the cursor of the current generation. A kill in between repeats at most a
-    batch that was not committed.
+    batch that was not committed. A clock that is ahead for once costs a day's events and not all.
     """
     done = {"learned": 0, "events": 0}
     if job.retention is None:
         return done
-    edge = job.clock() - job.retention
+    wanted = job.clock() - job.retention
+    until = await _expired_until(job, wanted)
+    edge = wanted if job.expire_all else min(wanted, until + _AT_ONCE)
+    done[DAYS_LEFT] = ceil((wanted - edge) / _AT_ONCE)
     base = await job.store.open_generation(0)
     for workspace, cursor in (await job.knowledge.cursors()).items():
         known = (await base.cursors()).get(workspace)
@@ -249,7 +258,17 @@ async def expire(job: NightlyJob) -> dict[str, int]:
         ):
             done["events"] += erased
             await asyncio.sleep(0)
+    await job.store.metadata.put(_EXPIRED_UNTIL, max(edge, until).isoformat())
     return done
+
+
+async def _expired_until(job: NightlyJob, wanted: datetime) -> datetime:
+    """Where the last run stopped; before the first one where the events begin."""
+    if fact := await job.store.metadata.get(_EXPIRED_UNTIL):
+        return datetime.fromisoformat(fact)
+    events = job.store.events
+    first = [await events.after(each, 0, 1) for each in await events.heads()]
+    return min((event.received_at for [event] in filter(None, first)), default=wanted)
 
 
 STEPS: tuple[Step, ...] = (

@@ -37,7 +37,8 @@ logger = logging.getLogger(__name__)
 SETTLE = timedelta(minutes=10)
 """After the start, callers that waited for the service come first."""
 _AGAIN = timedelta(hours=1)
-"""Until a run is tried again that did not come to its end, or that another process has at hand."""
+"""Until a run is tried again that did not come to its end or left something to expire, or that
+another process has at hand."""
 _STOP_S = 5.0
 """A run that is stopped ends after the statement at hand; whatever it had done holds."""
 BUSY = 75
@@ -114,6 +115,8 @@ async def _due_in_s(store: Store, every: timedelta) -> float:
     last = await last_report(store)
     if last is None:
         return 0
+    if last.is_behind:
+        every = min(every, _AGAIN)
     # A clock may have been set back.
     return min(every, last.started_at + every - datetime.now(UTC)).total_seconds()
 
@@ -121,7 +124,9 @@ async def _due_in_s(store: Store, every: timedelta) -> float:
 Say = Callable[[str], None]
 
 
-async def run_nightly(settings: Settings, say: Say, on_progress: OnProgress) -> NightlyReport:
+async def run_nightly(
+    settings: Settings, say: Say, on_progress: OnProgress, *, expire_all: bool = False
+) -> NightlyReport:
     """Run every step once, beside a running service or without one.
 
     The vector index is not opened: an embedded one belongs to its service. `say` gets what it waits
@@ -146,6 +151,7 @@ async def run_nightly(settings: Settings, say: Say, on_progress: OnProgress) -> 
             keeper=keeper,
             knowledge=store.knowledge,
             retention=timedelta(days=days) if days else None,
+            expire_all=expire_all,
             on_progress=on_progress,
         )
         return await run_steps(job, STEPS)

@@ -36,6 +36,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run again and again, so long after each other: 90m, 24h, 7d; at once to begin "
         "with, and whatever becomes of a run",
     )
+    parser.add_argument(
+        "--expire-all",
+        action="store_true",
+        help="delete all that is past the retention; else a day's worth, as a clock may be wrong",
+    )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     # For `serve`: gives way to others, and leaves telling how far it is.
     parser.add_argument("--background", action="store_true", help=argparse.SUPPRESS)
@@ -49,9 +54,9 @@ def _run(args: argparse.Namespace) -> int:
     import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
     if args.every is None:
-        night = _night(settings, as_json=args.json, is_quiet=args.background)
+        night = _night(settings, args, is_quiet=args.background)
         return asyncio.run(_once(night))
-    asyncio.run(_nights(args.every, settings, as_json=args.json))
+    asyncio.run(_nights(settings, args))
     return DONE
 
 
@@ -75,7 +80,7 @@ async def _once(night: Coroutine[object, object, int]) -> int:
     return status
 
 
-async def _night(settings: "Settings", *, as_json: bool, is_quiet: bool = False) -> int:
+async def _night(settings: "Settings", args: argparse.Namespace, *, is_quiet: bool = False) -> int:
     from ingest.nightly import NightlyBusyError
     from service.lifecycle import one_line
     from service.nightly import run_nightly
@@ -83,27 +88,27 @@ async def _night(settings: "Settings", *, as_json: bool, is_quiet: bool = False)
     progress = (lambda *_: None) if is_quiet else _progress()
     try:
         with one_line(settings.data.dir):
-            report = await run_nightly(settings, say, progress)
+            report = await run_nightly(settings, say, progress, expire_all=args.expire_all)
     except NightlyBusyError as error:
         say(str(error))
         return BUSY
-    print(report.model_dump_json() if as_json else told(report), flush=True)
+    print(report.model_dump_json() if args.json else told(report), flush=True)
     return FAILED if report.failed else DONE
 
 
-async def _nights(every_s: float, settings: "Settings", *, as_json: bool) -> None:
+async def _nights(settings: "Settings", args: argparse.Namespace) -> None:
     from aftercall.errors import AftercallError
     from service.lifecycle import again_and_again, done_or_stopped, stopped_by_signals
 
     async def step() -> float:
         try:
-            await _night(settings, as_json=as_json)
+            await _night(settings, args)
         except AftercallError as error:
             say(f"{error}; it is tried again at the next time")
-        return every_s
+        return float(args.every)
 
     with stopped_by_signals() as stopping:
-        await done_or_stopped(stopping, again_and_again(step, "the nightly run", 0, every_s))
+        await done_or_stopped(stopping, again_and_again(step, "the nightly run", 0, args.every))
 
 
 def _progress() -> Callable[[str, int], None]:

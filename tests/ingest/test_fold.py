@@ -11,7 +11,7 @@ import pytest
 
 from embeddings.embedders import HashingEmbedder
 from ingest.indexer import learn_batch
-from ingest.nightly import NightlyJob
+from ingest.nightly import DAYS_LEFT, NightlyJob
 from ingest.nightly_steps import expire
 from ingest.workspace import WorkspaceCache
 from mongo.protocol import Generation, Store
@@ -77,7 +77,7 @@ async def test_a_rebuild_after_an_expiry_is_what_was_learned_live(store: Store, 
     for days in (-3.0, 0.0):  # the job of an earlier night, and of the last one
         job = NightlyJob(
             store=store, memory=Memory(store), open_model=_no_model, keeper=None,
-            knowledge=store.knowledge, retention=RETENTION,
+            knowledge=store.knowledge, retention=RETENTION, expire_all=True,
             clock=lambda days=days: end + timedelta(days=days),
         )  # fmt: skip
         done = await expire(job)
@@ -95,12 +95,33 @@ async def test_the_base_never_passes_what_was_learned(store: Store) -> None:
     await learn(store, store.knowledge, 1, until=20)
     job = NightlyJob(
         store=store, memory=Memory(store), open_model=_no_model, keeper=None,
-        knowledge=store.knowledge, retention=RETENTION,
+        knowledge=store.knowledge, retention=RETENTION, expire_all=True,
         clock=lambda: BEGIN + timedelta(days=400),
     )  # fmt: skip
     await expire(job)
     assert (await (await store.open_generation(0)).cursors())[WORKSPACE].position == 20
     assert (await store.events.after(WORKSPACE, 0, 1))[0].position == 21
+
+
+async def test_a_clock_that_jumps_ahead_expires_a_day_at_most(store: Store) -> None:
+    """Once it is right again, nothing more goes than is due; the next runs do the rest."""
+    await fill(store, 2)
+    await learn(store, store.knowledge, 2)
+    first = (await store.events.after(WORKSPACE, 0, 1))[0].received_at
+    learned, left = [], []
+    for days in (400.0, RETENTION.days + 0.5, RETENTION.days + DAYS):
+        job = NightlyJob(
+            store=store, memory=Memory(store), open_model=_no_model, keeper=None,
+            knowledge=store.knowledge, retention=RETENTION,
+            clock=lambda days=days: first + timedelta(days=days),
+        )  # fmt: skip
+        done = await expire(job)
+        learned.append(done["learned"])
+        left.append(done[DAYS_LEFT])
+    events = [e for e in history(2, 500, DAYS) if e.received_at < first + timedelta(days=2)]
+    assert sum(learned) == len(events)
+    assert [count > 0 for count in learned] == [True, False, True]
+    assert left == [400 - RETENTION.days - 1, 0, DAYS - 2]
 
 
 async def test_an_outcome_counts_before_its_failure_is_learned(store: Store) -> None:

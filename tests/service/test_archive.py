@@ -165,6 +165,7 @@ async def half_expired(folder: Path) -> None:
             keeper=None,
             knowledge=store.knowledge,
             retention=timedelta(days=30),
+            expire_all=True,
             clock=lambda: events[-1].received_at + timedelta(days=30),
         )
         with pytest.MonkeyPatch.context() as patch:
