@@ -6,6 +6,7 @@ call the fittest tool of a capability and evolve what fails, `Deliverable` says 
 must be, `Redactor` masks secrets before anything leaves the process.
 """
 
+from aftercall.adapters.functions import recorded, reflecting
 from aftercall.client import AsyncClient, Client
 from aftercall.contracts import (
     ContractViolationError,
@@ -84,5 +85,6 @@ __all__ = [
     "ServiceUnreachableError", "SimilarResponse", "Skipped", "Status", "SuggestResponse",
     "Suggestion", "TooLargeError", "Tool", "ToolAnnotations", "ToolFailedError", "ToolRefusedError",
     "ToolSpec", "Toolbox", "Violation", "call_with_reflection", "call_with_reflection_sync",
-    "checked", "deliverable", "propose_correction", "self_evaluation",
+    "checked", "deliverable", "propose_correction", "recorded", "reflecting",
+    "self_evaluation",
 ]  # fmt: skip

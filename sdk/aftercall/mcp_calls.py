@@ -10,6 +10,7 @@
 Results are read as mappings or as models of any library.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,7 @@ AGENT_KEY = "aftercall/agent"
 SESSION_KEY = "aftercall/session"
 CONTEXT_KEY = "aftercall/context"
 RECORD_KEY = "aftercall/record"
+_CLIENTS_NAME = re.compile(r"mcp__(.+?)__(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,12 @@ class Caller:
             context if isinstance(context, str) and context else self.context,
             meta.get(RECORD_KEY) is not False,
         )
+
+
+def split_name(tool: str) -> tuple[str | None, str]:
+    """Server and tool of a name as clients show it to their model: `mcp__server__tool`."""
+    found = _CLIENTS_NAME.fullmatch(tool)
+    return (found[1], found[2]) if found else (None, tool)
 
 
 def name_or_none(value: object) -> str | None:

@@ -360,13 +360,8 @@ def _read(value: Mapping[object, object], *, has_failed: bool) -> ExecutionError
 
 def typed_error_in_text(text: str) -> ExecutionError | None:
     """The typed error whose JSON the text of a failure is; None for any other. Never raises."""
-    text = text.strip() if len(text) <= _MAX_TEXT else ""
-    if not (text.startswith("{") and text.endswith("}") and '"error"' in text.lower()):
-        return None
-    try:
-        return typed_error(json.loads(text), has_failed=True)
-    except (ValueError, RecursionError):
-        return None
+    held = _object_in(text) if '"error"' in text.lower() else None
+    return None if held is None else typed_error(held, has_failed=True)
 
 
 def make_error(
@@ -389,6 +384,56 @@ def make_error(
         stack=None if stack is None else bounded_text(stack, MAX_MESSAGE_CHARS),
         details=normalised_details(details) if kind in REFERRALS else _bounded(details),
     )
+
+
+def error_of(said: object) -> ExecutionError:
+    """The error in what somebody gives for one: an exception, a text, an object of any form.
+
+    A text may be an object's JSON; an object may hold the error under `error`, as MCP content
+    (`content`), or be one (`type` or `name`, `message`, `code`, `stack`, `details`).
+    """
+    if isinstance(said, ExecutionError):
+        return said
+    if isinstance(said, BaseException):
+        return make_error(type(said).__name__, str(said) or type(said).__name__)
+    if isinstance(said, str):
+        held = _object_in(said)
+        return make_error("Error", said) if held is None else error_of(held)
+    if not isinstance(said, Mapping):
+        return make_error("Error", said)
+    if (typed := typed_error(said, has_failed=True)) is not None:
+        return typed
+    if isinstance(content := said.get("content"), list):
+        texts = [str(each["text"]) for each in content if isinstance(each, dict) and "text" in each]
+        return error_of("\n".join(texts) or dict(said) | {"content": None})
+    inner = said.get("error")
+    if inner and isinstance(inner, str | Mapping):
+        return error_of(inner)
+    kind = next((said[key] for key in ("type", "name") if isinstance(said.get(key), str)), "Error")
+    message, code = said.get("message"), said.get("code")
+    details = said.get("details")
+    if not isinstance(details, Mapping):
+        own = {"type", "name", "message", "code", "stack", "details"}
+        details = {str(key): each for key, each in said.items() if key not in own}
+    stack = said.get("stack")
+    return make_error(
+        kind or "Error",
+        message or said,
+        code=code if isinstance(code, str | int) else None,
+        stack=stack if isinstance(stack, str) else None,
+        details=details,
+    )
+
+
+def _object_in(text: str) -> Mapping[str, object] | None:
+    bare = text.strip() if len(text) <= _MAX_TEXT else ""
+    if not (bare.startswith("{") and bare.endswith("}")):
+        return None
+    try:
+        held = json.loads(bare)
+    except (ValueError, RecursionError):
+        return None
+    return held if isinstance(held, dict) else None
 
 
 def _bounded(details: Mapping[str, object]) -> JsonObject:

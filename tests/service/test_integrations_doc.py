@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from aftercall.adapters.reflector import _OwnService
 from aftercall.cli import discover
 from tests.service.running_service import RunningService, finished
 
@@ -40,11 +41,15 @@ def test_the_python_works(
 ) -> None:
     """All of it, one after the other, with the frameworks it names; calls are recorded."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("AFTERCALL_URL", service.url)
+    own = _OwnService()
+    monkeypatch.setattr("aftercall.adapters.reflector._OWN", own)
     monkeypatch.chdir(tmp_path)  # the recipe of events writes a file
     source = "\n".join(blocks("python")).replace("http://127.0.0.1:8799", service.url)
     source += "\ncounted = count_books('whales')\nrecorder.close()\nclient.close()\n"
     names: dict[str, Any] = {"__name__": "recipes"}
     exec(compile(source, str(DOC), "exec"), names)  # noqa: S102  # our own document
+    own.close()
     assert names["counted"] == 6
     assert names["stream"] is not None
     recorded = service.client.get("/status").json()["executions"]

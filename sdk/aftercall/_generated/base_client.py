@@ -4,13 +4,12 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx2
 
 from aftercall import models
 from aftercall.client.transport import (
-    BASE_URL,
     QueryValue,
     Request,
     checked_base_url,
@@ -34,6 +33,7 @@ from aftercall.errors import (
     ServiceUnreachableError,
 )
 from aftercall.json_values import JsonObject
+from aftercall.outcomes import error_of
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class BaseClient:
 
     def __init__(
         self,
-        base_url: str = BASE_URL,
+        base_url: str | None = None,
         *,
         api_key: str | None = None,
         timeout_s: float = 10.0,
@@ -120,19 +120,31 @@ class BaseClient:
 
     def suggest(
         self,
-        execution: models.FailedCall | models.Execution,
+        execution: models.FailedCall | models.Execution | str,
+        parameters: JsonObject | None = None,
+        error: object = None,
         *,
         limit: int = 3,
         annotations: models.ToolAnnotations | None = None,
+        **more: Any,
     ) -> models.SuggestResponse:
         """Ask what to do about a failed call; an empty list of suggestions is an honest answer.
+
+        In short: `suggest("search", {"topK": 50}, error)`, by the tool's name. The error is what
+        was raised, or a text, or an object; `more` are further fields of `FailedCall`
+        (`server_name`, `agent`, `session_id`, `context`, `input_schema`).
 
         `limit` is 1 to 20. `annotations` are claims about the tool; None takes those it was
         registered with, `ToolAnnotations()` trusts none.
 
         Raises:
-            ValueError: `execution` is a success.
+            ValueError: `execution` is a success, or there is no error.
         """
+        if isinstance(execution, str):
+            if error is None:
+                raise ValueError("say what the tool said: suggest(tool, parameters, error)")
+            said = {"tool_name": execution, "parameters": parameters or {}, "agent": "unknown"}
+            execution = models.FailedCall(**{**said, **more, "error": error_of(error)})
         if isinstance(execution, models.Execution):
             if execution.outcome != "failure":
                 raise ValueError(

@@ -1,7 +1,10 @@
 """Reflection for plain functions, as decorators (no extra).
 
-    @reflecting(client=client, recorder=recorder, agent="librarian")
+    @reflecting
     def rag_query(query: str, topK: int = 5) -> list[str]: ...
+
+    @reflecting(client=client, recorder=recorder, agent="librarian", may_repeat=True)
+    def find_books(query: str) -> list[str]: ...
 
     @recorded(recorder=recorder, agent="librarian")
     async def fetch(url: str) -> str: ...
@@ -19,7 +22,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, wraps
-from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar, Unpack, cast, get_type_hints
+from typing import (
+    Any,
+    ParamSpec,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    get_type_hints,
+    overload,
+)
 
 from pydantic import TypeAdapter
 
@@ -69,14 +82,29 @@ class ReflectingOptions(FunctionOptions, ReflectionOptions, total=False):
     """Options of `reflecting`."""
 
 
+@overload
+def reflecting(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
 def reflecting(
     *,
     agent: str = "unknown",
     annotations: ToolAnnotations | None = None,
     may_repeat: bool = False,
     **options: Unpack[ReflectingOptions],
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def reflecting(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    agent: str = "unknown",
+    annotations: ToolAnnotations | None = None,
+    may_repeat: bool = False,
+    **options: Unpack[ReflectingOptions],
+) -> Any:
     """A decorator: every call is recorded, a failed one asked about and retried where that is safe.
+
+    Bare, it uses the service of `AFTERCALL_URL` and `AFTERCALL_API_KEY`, else that of this machine;
+    while none answers, functions do what they did without it, and calls wait to be recorded.
 
     A plain function waits in its own thread while the service is asked and before a retry, so in a
     program with an event loop it is to be called as before: in a thread.
@@ -140,7 +168,7 @@ def reflecting(
         Asking(reflector.client, tool)  # refuses a client that cannot be asked from here
         return cast("Callable[P, R]", plain)
 
-    return decorate
+    return decorate if function is None else decorate(function)
 
 
 def recorded(

@@ -7,17 +7,22 @@ traceback tells the one from the other.
 """
 
 import inspect
+import logging
+import os
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import CodeType
-from typing import Any, Required, TypeAlias, TypedDict, Unpack, cast
+from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
 from aftercall.background import in_thread
+from aftercall.client import Client
 from aftercall.errors import ConfigurationError
 from aftercall.json_values import JsonObject, bounded_text, make_json_value
 from aftercall.models.base import WireModel
 from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, ToolAnnotations
+from aftercall.recording.recorder import Recorder
 from aftercall.reflection import (
     AsyncSuggester,
     CallObserver,
@@ -34,6 +39,7 @@ AnySuggester: TypeAlias = Suggester | AsyncSuggester
 """A `Client` or an `AsyncClient`."""
 META_KEY = "aftercall"
 """Under this key of a result's metadata stands what Aftercall did."""
+_logger = logging.getLogger(__name__)
 _MAX_FIRST_ERROR_CHARS = 500
 _MAX_CAUSES = 5
 """Frameworks wrap what a function raised once or twice; causes may be a ring."""
@@ -85,28 +91,80 @@ class ReflectionOptions(TypedDict, total=False):
     """Options that all adapters have.
 
     Attributes:
-        client: asks `/suggest`: a `Client`, or an `AsyncClient` where every call is awaited.
-        recorder: takes every attempt.
+        client: asks `/suggest`: a `Client`, or an `AsyncClient` where every call is awaited; this
+            process's own, by `AFTERCALL_URL` and `AFTERCALL_API_KEY`, when None.
+        recorder: takes every attempt; this process's own when None.
         server_name: what the tools belong to.
         policy: limits; `ReflectionPolicy()` when None.
         rates: failure counts per tool, to share with others; own ones when None.
         observers: look on, attempt by attempt (`aftercall.events`, `aftercall.tracing`).
     """
 
-    client: Required[AnySuggester]
-    recorder: Required[ExecutionSink]
+    client: AnySuggester | None
+    recorder: ExecutionSink | None
     server_name: str | None
     policy: ReflectionPolicy | None
     rates: FailureRates | None
     observers: Sequence[CallObserver]
 
 
+class _OwnService:
+    """The client and the recorder of this process, made at the first call; never in the way of it.
+
+    A forked process makes its own.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._of: int | None = None
+        self._client: Client | None = None
+        self._recorder: Recorder | None = None
+
+    def suggest(self, *question: Any, **more: Any) -> SuggestResponse:
+        """As `Client.suggest`; whatever it raises, the tool's own error comes back."""
+        self._open()
+        if self._client is None:
+            raise ConfigurationError("the service's address in the environment is wrong")
+        return self._client.suggest(*question, **more)
+
+    def record(self, execution: Execution) -> None:
+        """As `Recorder.record`."""
+        self._open()
+        if self._recorder is not None:
+            self._recorder.record(execution)
+
+    def close(self) -> None:
+        """Deliver what is left, and begin anew with the next call."""
+        with self._lock:
+            if self._recorder is not None:
+                self._recorder.close()
+            if self._client is not None:
+                self._client.close()
+            self._of = None
+
+    def _open(self) -> None:
+        if self._of == os.getpid():
+            return
+        with self._lock:
+            if self._of == os.getpid():
+                return
+            self._client = self._recorder = None
+            try:
+                self._client, self._recorder = Client(retries=0), Recorder()
+            except ConfigurationError as error:
+                _logger.warning("calls are not recorded: %s", error)
+            self._of = os.getpid()
+
+
+_OWN = _OwnService()
+
+
 class Reflector:
     """Calls tools with reflection. Arguments are those of `ReflectionOptions`."""
 
     def __init__(self, **options: Unpack[ReflectionOptions]) -> None:
-        self.client = options["client"]
-        self.recorder = options["recorder"]
+        self.client: AnySuggester = options.get("client") or _OWN
+        self.recorder: ExecutionSink = options.get("recorder") or _OWN
         self.server_name = options.get("server_name")
         self.policy = options.get("policy") or ReflectionPolicy()
         self.rates = options.get("rates") or FailureRates()

@@ -1,12 +1,12 @@
 """`aftercall status`: is the service there, and how far is it."""
 
 import argparse
-import os
 import sys
 
 from aftercall.cli import Command, discover
 from aftercall.client import Client
-from aftercall.client.transport import BASE_URL
+from aftercall.client.transport import URL_VARIABLE
+from aftercall.client.transport import service_url as address
 from aftercall.errors import (
     AftercallError,
     ServiceFailedError,
@@ -14,8 +14,6 @@ from aftercall.errors import (
     ServiceUnreachableError,
 )
 from aftercall.explain import HOW_TO_SERVE
-
-SERVICE_VARIABLE = "AFTERCALL_URL"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +34,7 @@ def _run(args: argparse.Namespace) -> int:
     except ServiceUnreachableError as error:
         raise ServiceUnreachableError(
             f"no service at {url} ({error.__cause__ or error}). {_how_to_start()}, or name "
-            f"another with --service URL or {SERVICE_VARIABLE}"
+            f"another with --service URL or {URL_VARIABLE}"
         ) from error
     if args.json:
         sys.stdout.write(status.model_dump_json(by_alias=True, indent=2) + "\n")
@@ -86,14 +84,13 @@ def add_service(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--service",
         metavar="URL",
-        help=f"where the service is (default: {SERVICE_VARIABLE}, or http://127.0.0.1:8799)",
+        help=f"where the service is (default: {URL_VARIABLE}, or http://127.0.0.1:8799)",
     )
 
 
 def service_url(args: argparse.Namespace) -> str:
     """The address given, else the environment's, else the one where `aftercall serve` listens."""
-    given: str | None = args.service
-    return given or os.environ.get(SERVICE_VARIABLE) or BASE_URL
+    return address(args.service)
 
 
 def duration(seconds: float) -> str:

@@ -36,6 +36,8 @@ ModelT = TypeVar("ModelT", bound=WireModel)
 QueryValue = str | int | bool | Sequence[str] | None
 BASE_URL = "http://127.0.0.1:8799"
 """Where `aftercall serve` listens when nothing else is given."""
+URL_VARIABLE = "AFTERCALL_URL"
+"""Where a client finds the address of the service when none is given."""
 KEY_VARIABLE = "AFTERCALL_API_KEY"
 """Where a client finds its key when none is given."""
 MAX_BODY_BYTES = 8 * 1024 * 1024
@@ -176,8 +178,14 @@ def retry_wait_s(attempt: int, error: AftercallError, retries: int) -> float | N
     return jitter_s if asked_s is None else asked_s + min(jitter_s, _BASE_S)
 
 
-def checked_base_url(base_url: str) -> httpx2.URL:
-    """The URL of a service."""
+def service_url(given: str | None = None) -> str:
+    """The address given, else that of `AFTERCALL_URL`, else where `aftercall serve` listens."""
+    return (os.environ.get(URL_VARIABLE) or BASE_URL) if given is None else given
+
+
+def checked_base_url(given: str | None) -> httpx2.URL:
+    """The URL of the service; of None, see `service_url`."""
+    base_url = service_url(given)
     try:
         url = httpx2.URL(base_url)
     except (httpx2.InvalidURL, TypeError) as error:

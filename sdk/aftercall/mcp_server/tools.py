@@ -5,6 +5,7 @@ an answer: short, the most useful first. What tools, users and agents said is da
 on one line, between quotation marks, without control characters, so that it cannot pass for ours.
 """
 
+import json
 import tomllib
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
@@ -15,15 +16,17 @@ from typing import Annotated, Any
 from uuid import uuid4
 
 import mcp_types as types
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic.alias_generators import to_camel
 
 from aftercall import models
 from aftercall.client import AsyncClient
 from aftercall.errors import AftercallError, NotFoundError
 from aftercall.json_values import JsonObject, bounded_json, printable_json, quoted
-from aftercall.mcp_calls import Caller
+from aftercall.mcp_calls import Caller, split_name
 from aftercall.models.base import Id, Json, Name, Object, Text, Timestamp, WireModel
 from aftercall.models.tools import Scenario
+from aftercall.outcomes import error_of
 from aftercall.reflection.results import describe_action
 
 MAX_PARAMETERS = 8_000
@@ -47,13 +50,26 @@ LiveSchema = Annotated[
 ]
 
 
+_SYNONYMS = {
+    "tool_name": ("tool", "name", "function", "function_name", "functionName"),
+    "server_name": ("server", "mcp_server", "mcpServer"),
+    "parameters": ("arguments", "args", "params", "input", "tool_input", "toolInput"),
+    "error": ("error_message", "errorMessage", "message", "result", "output"),
+}
+"""What models write for the names of a failed call's fields."""
+
+
 class SuggestFix(WireModel):
     """A failed call."""
 
     tool_name: ToolName
     server_name: ServerName = None
     parameters: Object = Field(description="The arguments that the call was made with, unchanged.")
-    error: models.ExecutionError = Field(description="What the tool said, in its own words.")
+    error: Annotated[
+        models.ExecutionError,
+        BeforeValidator(lambda said: error_of(said) if said else said),
+        WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}]}),
+    ] = Field(description="What the tool said, in its own words: its text, or the error object.")
     context: Goal = None
     agent: Agent = None
     input_schema: LiveSchema = None
@@ -62,6 +78,30 @@ class SuggestFix(WireModel):
         description="The tool's MCP annotations; left out, the registered ones count.",
     )
     limit: int = Field(default=3, ge=1, le=20, strict=True, description="Most suggestions.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_models_write_it(cls, given: Any) -> Any:
+        """Names that mean the same, arguments as JSON text, a name that holds its server's."""
+        if not isinstance(given, dict):
+            return given
+        read = dict(given)
+        for name, others in _SYNONYMS.items():
+            if name not in read and to_camel(name) not in read:
+                found = next((other for other in others if other in read), None)
+                if found is not None:
+                    read[name] = read.pop(found)
+        with suppress(ValueError, RecursionError):
+            if isinstance(text := read.get("parameters"), str):
+                read["parameters"] = json.loads(text) if text.strip() else {}
+        tool = read.get("tool_name", read.get("toolName"))
+        server, bare = split_name(tool) if isinstance(tool, str) else (None, tool)
+        if server is not None:
+            read.pop("toolName", None)
+            read["tool_name"] = bare
+            if "serverName" not in read:
+                read.setdefault("server_name", server)
+        return read
 
 
 class BestToolAsked(WireModel):

@@ -18,7 +18,6 @@ from typing import Final, Self
 
 from aftercall.client import Client
 from aftercall.client.transport import (
-    BASE_URL,
     MAX_BODY_BYTES,
     checked_base_url,
     encode,
@@ -86,7 +85,8 @@ class Recorder:
 
     Args:
         client: sends; stays open after `close`. Without one the recorder makes its own.
-        base_url: where the service is, for the recorder's own client.
+        base_url: where the service is, for the recorder's own client; None takes the address of
+            `AFTERCALL_URL`, else http://127.0.0.1:8799.
         api_key: its key, for the recorder's own client; None takes that of `AFTERCALL_API_KEY`.
         redactor: masks secrets; without one the client's, or the default one.
         spool_dir: folder for executions that wait, with one subfolder per service and key; None
@@ -104,7 +104,7 @@ class Recorder:
         self,
         client: Client | None = None,
         *,
-        base_url: str = BASE_URL,
+        base_url: str | None = None,
         api_key: str | None = None,
         redactor: Redactor | None = None,
         spool_dir: Path | str | None = STATE_FOLDER,
