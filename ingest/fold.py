@@ -322,7 +322,7 @@ def _learn_followed(cache: WorkspaceCache, batch: Batch, stored: StoredExecution
 def _learn_issued(
     cache: WorkspaceCache, issued: IssuedSuggestion, event: Event, learned: Learned
 ) -> None:
-    learned.counters.update(counts_of_answer(event, issued))
+    learned.counters.update(counts_of_answer(issued))
     waiting = cache.get(FOLLOWED, event.id)
     if waiting is not None:
         for followed in waiting.calls:

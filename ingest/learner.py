@@ -18,7 +18,7 @@ from mongo.contents import (
     hour_of,
     plain,
 )
-from mongo.records import Counter, Event
+from mongo.records import Counter
 from retrieval import counters as what
 from retrieval.edit_effects import apply_edits
 from retrieval.edits import (
@@ -440,11 +440,11 @@ def counts_of_execution(
     return dict.fromkeys(counters, stored.stands_for)
 
 
-def counts_of_answer(event: Event, issued: IssuedSuggestion) -> Mapping[Counter, int]:
+def counts_of_answer(issued: IssuedSuggestion) -> Mapping[Counter, int]:
     """What an answer of `/suggest` counts as."""
     hour = hour_of(issued.issued_at)
     names = [f"{what.ANSWER}{name}" for name in issued.answered]
-    counted = [Counter(name, hour, issued.tool, event.principal) for name in names]
+    counted = [Counter(name, hour, issued.tool) for name in names]
     return dict.fromkeys([Counter(what.COUNTED, hour), *counted] if counted else (), 1)
 
 

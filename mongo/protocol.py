@@ -101,7 +101,8 @@ class EventLog(Protocol):
     async def forget(self, workspace: str, positions: Collection[int]) -> int:
         """Delete the events of these positions; how many there were.
 
-        What they left in the state stays; positions are not used again.
+        Input schemas that no other event names go with them. What they left in the state stays;
+        positions are not used again.
         """
 
 

@@ -107,13 +107,12 @@ class Removal:
 
 
 class Counter(NamedTuple):
-    """What is counted: calls of a tool, say, reported by a principal within an hour."""
+    """What is counted: calls of a tool, say, within an hour."""
 
     what: str
     hour: int
     """Hours since 1970 (UTC)."""
     tool: ToolKey | None = None
-    principal: str = OWNER
 
 
 class CounterSum(NamedTuple):

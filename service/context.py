@@ -33,12 +33,15 @@ from retrieval.known_tools.facts import ToolFacts
 from retrieval.memory import Memory
 from retrieval.suggest import Suggester
 from service.keys import ANYBODY, Access, Keyring, open_keyring
-from service.learning import Learning, open_learning
-from service.lifecycle import OnPhase, Shared
+from service.learning import Learning, Relearning, open_learning
+from service.lifecycle import OnPhase, Shared, beside
 from service.metrics import ServiceMetrics
 from service.nightly import nightly
 from service.settings import Settings
 from service.stores import open_stores, opened_control
+
+_RELEARN_S = 60.0
+"""After learning anew has failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,7 @@ class Context:
     seed_patterns: int
     memory: Memory
     learning: Learning
+    relearning: Relearning
     shared: Shared
     metrics: ServiceMetrics
     opened_at: float
@@ -140,6 +144,8 @@ async def open_context(
         if settings.indexing.here and learning.can_learn:
             indexer.start()
         await stack.enter_async_context(nightly(settings, store))
+        relearning = Relearning(settings, store)
+        await stack.enter_async_context(beside(relearning.step, "learning anew", 0, _RELEARN_S))
         yield Context(
             settings=settings,
             store=store,
@@ -173,6 +179,7 @@ async def open_context(
             memory=memory,
             seed_patterns=len(stores.seeds.entries),
             learning=learning,
+            relearning=relearning,
             shared=Shared(),
             metrics=metrics,
             opened_at=time.monotonic(),

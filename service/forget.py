@@ -3,7 +3,8 @@
 Its events are deleted, and the events that quote them: outcomes, marks and corrections of its
 calls, suggestions made of them. Of the base, which expired events taught, each row that bears a
 mark of it goes whole. Then all is learned anew without them, into a new generation with vectors of
-its own, and the former one is removed.
+its own, and the former one is removed. The store notes that something is forgotten and not yet
+learned without, so that another process goes on where one was killed.
 """
 
 import json
@@ -11,6 +12,7 @@ from collections import Counter as Tally
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from uuid import uuid4
 
 from mongo.contents import (
     CorrectionRecord,
@@ -20,6 +22,7 @@ from mongo.contents import (
     SuggestionOutcome,
     ToolChange,
     execution_of,
+    hour_of,
     named,
     promotion_command,
     tool_command,
@@ -45,6 +48,8 @@ class Forgotten:
     before: datetime | None = None
     """What the log received before this moment."""
     principal: str | None = None
+    everything: bool = False
+    """All of the workspace; keys and the audit stay."""
 
     def is_of(self, event: Event) -> bool:
         """Whether an event is to go by itself."""
@@ -53,9 +58,24 @@ class Forgotten:
         if self.before is not None and event.received_at >= self.before:
             return False
         if self.agent is None and self.session is None:
-            return self.principal is not None or event.kind not in _STATES
+            return bool(self.principal or self.everything) or event.kind not in _STATES
         agent, session = _speaker(event)
         return self.agent in (None, agent) and self.session in (None, session)
+
+    def is_waiting(self, line: bytes) -> bool:
+        """Whether a call that a recorder has still to send is to go, of one of its keys."""
+        call = json.loads(line)
+        if self.before is not None and datetime.fromisoformat(call["timestamp"]) >= self.before:
+            return False
+        said = (self.agent, call["agent"]), (self.session, call.get("sessionId"))
+        return all(wanted in (None, found) for wanted, found in said)
+
+    @property
+    def subject(self) -> str:
+        """What the audit says: no name of an agent or a session; it keeps no personal values."""
+        if self.everything:
+            return "everything"
+        return self.principal or ("a time" if self.before else "an agent or session")
 
     def marks(self) -> Iterator[bytes]:
         """What rows of the base that bear its words hold, as JSON."""
@@ -126,6 +146,8 @@ async def forget(store: Store, whose: Forgotten) -> dict[str, int]:
     What was learned of it still answers until all is learned anew (`service.rebuild`).
     """
     found, log = _Found(), store.events
+    before = await store.metadata.get(_FORGOTTEN)
+    await store.metadata.put(_FORGOTTEN, uuid4().hex)
     async for event in _events(store, whose.workspace):
         if whose.is_of(event):
             found.add(event)
@@ -138,7 +160,20 @@ async def forget(store: Store, whose: Forgotten) -> dict[str, int]:
     if state:
         await log.append(whose.workspace, [], state)
     rows = await _base_without(store, whose)
+    if not (found.positions or rows):
+        await store.metadata.put(_FORGOTTEN, before or "")
     return {**found.kinds, **({"expired rows": rows} if rows else {})}
+
+
+_FORGOTTEN, _WITHOUT = "forgotten", "learned_without"
+"""Facts: the latest thing that was forgotten, and the latest that knowledge was made without."""
+
+
+async def learned_without(store: Store) -> dict[str, str]:
+    """What a rebuild that begins now may say when it switches; nothing where that is said."""
+    latest = await store.metadata.get(_FORGOTTEN)
+    is_said = not latest or latest == await store.metadata.get(_WITHOUT)
+    return {} if is_said or latest is None else {_WITHOUT: latest}
 
 
 async def _events(store: Store, workspace: str) -> AsyncIterator[Event]:
@@ -181,23 +216,29 @@ def state_of(workspace: str, event: Event) -> StateRow | None:
 
 
 async def _base_without(store: Store, whose: Forgotten) -> int:
-    """Remove rows of the base that bear its words; with `before` all, for none is younger."""
+    """Remove rows of the base that bear its words; all with `before`, for none is younger."""
     base, workspace = await store.open_generation(0), whose.workspace
     marks, serial, removed = list(whose.marks()), 0, 0
+    takes_all = whose.everything or whose.before is not None
     while rows := await base.scan(workspace, None, _PAGE, by="serial", after=serial):
         serial = rows[-1].serial
         gone = [
             Removal(row.kind, row.key)
             for row in rows
-            if whose.before is not None or any(mark in row.data for mark in marks)
+            if takes_all or any(mark in row.data for mark in marks)
         ]
         if gone:
             await base.commit(Commit(workspace, removed=gone))
             removed += len(gone)
+    names = ["*"] if takes_all else []
     if whose.agent is not None:
         names = [f"{kind}{whose.agent}" for kind in (what.AGENT_SUCCESS, what.AGENT_FAILURE)]
+    if names:
+        first, last = _EVER
+        if whose.before is not None:
+            last = hour_of(whose.before) - 1
         sums = await base.sums(
-            workspace, names, since=_EVER[0], until=_EVER[1], by=("hour", "tool", "what")
+            workspace, names, since=first, until=last, by=("hour", "tool", "what")
         )
         less = {Counter(e.what or "", e.hour or 0, e.tool): -e.number for e in sums}
         await base.commit(Commit(workspace, counters=less))

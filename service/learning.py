@@ -14,9 +14,12 @@ from datetime import timedelta
 from ingest.axes import AxisClusterer
 from ingest.indexer import Indexer
 from mongo.errors import StoreError
+from mongo.protocol import Store
 from retrieval.index.protocol import EdgePlace, IndexModelMismatchError, VectorIndexError
+from service.forget import learned_without
 from service.lifecycle import beside
 from service.logs import log_event
+from service.nightly import run_process
 from service.settings import Settings
 from service.stores import Stores, current_index_name, index_place, open_named, remove_former
 
@@ -35,6 +38,29 @@ OTHER_MODEL = (
     "(AFTERCALL_EMBEDDING_MODEL); until then it answers from its former vectors and learns nothing"
 )
 logger = logging.getLogger(__name__)
+
+
+class Relearning:
+    """Learns all anew after something was forgotten, in a process of its own."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self._settings = settings
+        self._store = store
+        self._due = asyncio.Event()
+        self._due.set()  # a process that forgot may have been killed
+
+    def begin(self) -> None:
+        """Something was forgotten."""
+        self._due.set()
+
+    async def step(self) -> float:
+        """Wait for it, and learn anew; one that fails is tried again."""
+        await self._due.wait()
+        while await learned_without(self._store):
+            if status := await run_process(self._settings, "rebuild"):
+                raise RuntimeError(f"`aftercall rebuild` ended with status {status}")
+        self._due.clear()
+        return 0
 
 
 class Learning:

@@ -69,7 +69,7 @@ async def nightly(
     async def step() -> float:
         if (wait_s := await _due_in_s(store, every)) > 0:
             return wait_s
-        status = await (run() if run else run_process(settings))
+        status = await (run() if run else run_process(settings, "nightly", "--background"))
         if status not in (0, BUSY):
             log_event(logger, "the nightly run failed", level="warning", status=status)
         return max(retry_s, await _due_in_s(store, every))
@@ -78,11 +78,11 @@ async def nightly(
         yield
 
 
-async def run_process(settings: Settings) -> int:
-    """The nightly ingest in a process of its own, to its end; its exit code."""
+async def run_process(settings: Settings, *command: str) -> int:
+    """A command of `aftercall` in a process of its own, to its end; its exit code."""
     others = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-m", "aftercall.cli", "nightly", "--background",
+        sys.executable, "-P", "-m", "aftercall.cli", *command,
         stdin=DEVNULL, stdout=DEVNULL,
         env={
             **others,

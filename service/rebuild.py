@@ -15,6 +15,7 @@ from retrieval.index.opening import INDEX_FACT, destroy_index, next_index_name
 from retrieval.index.protocol import EdgePlace, VectorIndex
 from service.archive import refuse_half_imported
 from service.cli.options import seldom
+from service.forget import learned_without
 from service.lifecycle import COMMAND_PATIENCE_S, when_it_answers
 from service.settings import Settings
 from service.stores import (
@@ -38,11 +39,8 @@ async def rebuild(
     say: Callable[[str], None],
     *,
     grace_s: float = GRACE_S,
-    carries: bool = True,
 ) -> Rebuilt:
     """Learn everything anew beside what answers, then switch; returns what was made.
-
-    `carries` is as for `ingest.rebuild.rebuild`.
 
     Killed at any point, what was known holds, and it can be run again.
 
@@ -56,6 +54,7 @@ async def rebuild(
         seeds = await asyncio.to_thread(load_seed)
         place = index_place(settings)
         former_model = await store.metadata.get(INDEX_MODEL_FACT)
+        forgotten = await learned_without(store)
 
         async def open_index(generation: int) -> VectorIndex:
             async def opened() -> VectorIndex:
@@ -77,9 +76,10 @@ async def rebuild(
             facts=lambda generation: {
                 INDEX_FACT: next_index_name(generation),
                 INDEX_MODEL_FACT: embedder.fingerprint,
+                **forgotten,
             },
             lease_s=settings.indexing.lease_s,
-            carries=carries,
+            carries=not forgotten,
             on_progress=_teller(say, embedder.name),
         )
         is_same_model = former_model in (None, embedder.fingerprint)

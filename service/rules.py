@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from aftercall.models import MarkBurst
 from mongo.contents import RuleChange, RuleRemoval, removal_event
 from mongo.protocol import Store
-from mongo.records import ToolKey, decoded
+from mongo.records import Row, ToolKey, decoded
 from retrieval.answer import lesson_of
 from retrieval.edits import edit_key
 from retrieval.fitness.statistics import ToolTrials
@@ -47,14 +48,22 @@ class KnownRule:
         return len(self.principals) == 1 and "" not in self.principals
 
 
-async def rules(store: Store, workspace: str) -> AsyncIterator[KnownRule]:
-    """All that was learned of each tool and, under an empty name, of any."""
+async def rules(
+    store: Store, workspace: str, tool: ToolKey | None = None
+) -> AsyncIterator[KnownRule]:
+    """What was learned of one tool, or of each and, under an empty name, of any."""
+    async for row in _rows(store, workspace, KNOWLEDGE.name, tool):
+        for each in _of(tool_of_row(workspace, row.key), decoded(ToolKnowledge, row.data)):
+            yield each
+
+
+async def _rows(
+    store: Store, workspace: str, kind: str, tool: ToolKey | None
+) -> AsyncIterator[Row]:
     after: str | None = None
-    while rows := await store.knowledge.scan(workspace, KNOWLEDGE.name, _PAGE, after=after):
+    while rows := await store.knowledge.scan(workspace, kind, _PAGE, after=after, tool=tool):
         for row in rows:
-            tool = tool_of_row(workspace, row.key)
-            for each in _of(tool, decoded(ToolKnowledge, row.data)):
-                yield each
+            yield row
         after = rows[-1].key
 
 
@@ -75,20 +84,20 @@ def _of(tool: ToolKey, known: ToolKnowledge) -> Iterable[KnownRule]:
             yield KnownRule(removal, lesson_of(edits), repairs, by, ids, is_off)
 
 
-async def bursts(store: Store, workspace: str) -> AsyncIterator[tuple[ToolKey, int]]:
+async def bursts(
+    store: Store, workspace: str, tool: ToolKey | None = None
+) -> AsyncIterator[MarkBurst]:
     """Tools that one key marked again and again within an hour, and how often."""
-    after: str | None = None
-    while rows := await store.knowledge.scan(workspace, STATISTICS.name, _PAGE, after=after):
-        for row in rows:
-            marks = Counter(
-                (each.by, each.at // _HOUR_S)
-                for version in decoded(ToolTrials, row.data).versions.values()
-                for each in version.trials
-                if each.severity is not None
-            )
-            if marks and max(marks.values()) >= _BURST:
-                yield tool_of_row(workspace, row.key), max(marks.values())
-        after = rows[-1].key
+    async for row in _rows(store, workspace, STATISTICS.name, tool):
+        marks = Counter(
+            (each.by, each.at // _HOUR_S)
+            for version in decoded(ToolTrials, row.data).versions.values()
+            for each in version.trials
+            if each.severity is not None
+        )
+        if marks and max(marks.values()) >= _BURST:
+            of, most = tool_of_row(workspace, row.key), max(marks.values())
+            yield MarkBurst(server_name=of.server_name, tool_name=of.tool_name, marks=most)
 
 
 async def remove_rule(store: Store, rule: KnownRule, change: RuleChange = "remove") -> None:

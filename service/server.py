@@ -57,6 +57,7 @@ from service.routes import (
     statistics,
     suggesting,
     tools,
+    workspaces,
 )
 from service.routes.dashboard import install_dashboard
 from service.routes.mcp import install_mcp
@@ -110,8 +111,7 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     # Names in paths may hold slashes, so what is longer comes before what would take it whole.
     for topic in (
         recording, suggesting, choosing, boundaries, tools, promotions, known_tools, statistics,
-        keys,
-        service,
+        keys, workspaces, service,
     ):  # fmt: skip
         app.include_router(topic.router)
     install_mcp(app, settings)

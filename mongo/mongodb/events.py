@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import bson
+from cachetools import TTLCache
 from pymongo import ReturnDocument, UpdateOne
 from pymongo.errors import DocumentTooLarge, DuplicateKeyError
 
@@ -59,7 +60,8 @@ _MAX_GROUP = 2_000
 _MAX_EVENT_BYTES = 15 << 20
 """MongoDB's limit is 16 MiB; checked alone, so that one event does not fail its whole group."""
 _KNOWN_SCHEMAS = 10_000
-"""Hashes that are remembered, so that a schema is not sent with every call."""
+"""Hashes that are remembered for a minute, so that a schema is not sent with every call; another
+process may forget one meanwhile."""
 _MICROSECOND = timedelta(microseconds=1)
 _FIELDS = {"_id": 0, "workspace": 0}
 _WITHOUT_BODY = {"pending.body": 0}
@@ -77,7 +79,7 @@ class MongoEvents:
         self._db = db
         self._waiting: dict[str, list[_Arrival]] = {}
         self._writers: dict[str, asyncio.Task[None]] = {}
-        self._known_schemas: set[tuple[str, str]] = set()
+        self._known_schemas = TTLCache[tuple[str, str], bool](_KNOWN_SCHEMAS, ttl=60)
 
     @guarded
     async def append(
@@ -235,9 +237,17 @@ class MongoEvents:
         await _head(self._db, row)  # what was counted is counted no more
         row = await self._db.heads.find_one({"_id": workspace}, _WITHOUT_BODY) or row
         which = {"workspace": workspace, "position": {"$in": list(positions)}}
-        rows = self._db.log.find(which, {"kind": 1, "position": 1})
-        found = {e["position"]: e["kind"] async for e in rows if e["kind"] != _TOMBSTONE}
+        named = {"kind": 1, "position": 1, "schema_hash": 1}
+        rows = await self._db.log.find(which, named).to_list()
+        found = {e["position"]: e["kind"] for e in rows if e["kind"] != _TOMBSTONE}
         await self._db.log.delete_many(which)
+        for name in {each["schema_hash"] for each in rows if each.get("schema_hash")}:
+            of = {"workspace": workspace, "schema_hash": name}
+            if await self._db.log.find_one(of, {"_id": 1}) is None:
+                await self._db.schemas.delete_one(
+                    {"_id": key(workspace, name), "workspace": workspace}
+                )
+                self._known_schemas.pop((workspace, name), None)
         await _bury(self._db, workspace, found)
         counted = Counter(kind for at, kind in found.items() if at <= row.get("through", 0))
         counts = {f"counts.{kind}": -number for kind, number in counted.items()}
@@ -264,9 +274,7 @@ class MongoEvents:
             for name, schema in unknown.items()
         ]
         await write(self._db.schemas, operations)
-        if len(self._known_schemas) + len(unknown) > _KNOWN_SCHEMAS:
-            self._known_schemas.clear()
-        self._known_schemas.update((workspace, name) for name in unknown)
+        self._known_schemas.update(((workspace, name), True) for name in unknown)
 
     async def _command(
         self, workspace: str, events: Sequence[Event], state: Sequence[StateRow]

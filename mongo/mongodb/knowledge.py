@@ -333,14 +333,13 @@ class MongoKnowledge:
             tool_name, hour = _tool_name(counter.tool), _hour(counter.hour)
             yield {
                 "into": self._db.counters.name,
-                "_id": self._key(workspace, counter.what, hour, tool_name, counter.principal),
+                "_id": self._key(workspace, counter.what, hour, tool_name),
                 "add": number,
                 "set": {
                     "generation": self.generation,
                     "what": counter.what,
                     "hour": hour,
                     "tool": tool_name,
-                    "principal": counter.principal,
                 },
             }
 

@@ -165,6 +165,13 @@ class SqliteEvents:
                 (workspace, json.dumps(sorted(positions))),
             ).fetchall()
             _count(connection, workspace, (kind for (kind,) in erased), -1)
+            connection.execute(
+                """
+                DELETE FROM schemas WHERE workspace = ?1 AND hash NOT IN (SELECT schema_hash
+                FROM events WHERE workspace = ?1 AND schema_hash IS NOT NULL)
+                """,
+                (workspace,),
+            )
             return len(erased)
 
         return await self._writer.run(operation)

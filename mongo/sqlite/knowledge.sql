@@ -14,9 +14,9 @@ CREATE INDEX rows_by_serial ON rows (workspace, serial);
 CREATE INDEX rows_of_tool ON rows (workspace, kind, server, tool, key) WHERE tool <> '';
 
 CREATE TABLE counters (
-    workspace TEXT, what TEXT, hour INTEGER, server TEXT, tool TEXT, principal TEXT,
+    workspace TEXT, what TEXT, hour INTEGER, server TEXT, tool TEXT,
     number INTEGER NOT NULL,
-    PRIMARY KEY (workspace, hour, what, server, tool, principal)
+    PRIMARY KEY (workspace, hour, what, server, tool)
 ) WITHOUT ROWID;
 
 CREATE TABLE cursors (workspace TEXT PRIMARY KEY, position INTEGER, serial INTEGER);

@@ -201,11 +201,13 @@ def _commit(connection: sqlite3.Connection, commit: Commit) -> int:
     )
     connection.executemany(
         """
-        INSERT INTO counters VALUES (?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO counters VALUES (?, ?, ?, ?, ?, ?)
         ON CONFLICT DO UPDATE SET number = number + excluded.number
         """,
         list(_counted(workspace, commit.counters)),
     )
+    if any(number < 0 for number in commit.counters.values()):  # names of agents are no more
+        connection.execute("DELETE FROM counters WHERE workspace = ? AND number = 0", (workspace,))
     connection.execute(
         "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)",
         (workspace, position if commit.moved is None else commit.moved[1], serial + 1),
@@ -231,9 +233,7 @@ def _stored(workspace: str, serial: int, row: Row) -> tuple[Any, ...]:
 def _counted(workspace: str, counters: Mapping[Counter, int]) -> Iterable[tuple[Any, ...]]:
     for counter, number in counters.items():
         server, tool = ("", "") if counter.tool is None else counter.tool[1:]
-        yield (
-            workspace, counter.what, counter.hour, server or "", tool, counter.principal, number,
-        )  # fmt: skip
+        yield workspace, counter.what, counter.hour, server or "", tool, number
 
 
 def _bounded(

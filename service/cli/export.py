@@ -22,6 +22,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "file", metavar="FILE",
         help="packed by gzip; - writes to stdout",
     )  # fmt: skip
+    parser.add_argument("--workspace", metavar="NAME", help="only this one; all if left out")
     add_common(parser)
 
 
@@ -32,30 +33,32 @@ def _run(args: argparse.Namespace) -> int:
 
     settings = start(args)
     with one_line(settings.data.dir):
-        header, counts = asyncio.run(_export(settings, args.file))
+        header, counts = asyncio.run(_export(settings, args.file, args.workspace))
     for kind, count in counts.items():
         say(f"{kind:<10} {count:>12,}")
     say(f"wrote {args.file} (archive {header.id}); it holds what agents sent")
     return 0
 
 
-async def _export(settings: "Settings", name: str) -> "tuple[Header, dict[str, int]]":
+async def _export(
+    settings: "Settings", name: str, workspace: str | None
+) -> "tuple[Header, dict[str, int]]":
     from aftercall.models import ALL_WORKSPACES
-    from service.archive import export_store, written
+    from service.archive import ArchiveWriter, written
     from service.lifecycle import COMMAND_PATIENCE_S
     from service.stores import INDEX_MODEL_FACT, opened_store
 
     progress = seldom(say)
     async with opened_store(settings, beside=True, patience_s=COMMAND_PATIENCE_S) as store:
+        model = await store.metadata.get(INDEX_MODEL_FACT)
+        writer = ArchiveWriter(store, workspace=workspace, embedder=model)
         with written(name) as stream:
-            done = await export_store(
-                store,
-                stream,
-                embedder=await store.metadata.get(INDEX_MODEL_FACT),
-                on_records=lambda kind, done: progress(f"{kind}: {done:,} written"),
-            )
-    await note(settings, ALL_WORKSPACES, "store.export", done[0].id)
-    return done
+            lines = writer.lines(lambda kind, done: progress(f"{kind}: {done:,} written"))
+            async for line in lines:
+                stream.write(line)
+    action = "store.export" if workspace is None else "workspace.export"
+    await note(settings, workspace or ALL_WORKSPACES, action, writer.header.id)
+    return writer.header, writer.counts
 
 
 command = Command(

@@ -1,6 +1,7 @@
 """`aftercall forget`: erase what an agent, a session, a key or a time has said."""
 
 import argparse
+import os
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,11 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 _DESCRIPTION = """\
-Deletes what they have reported, and what quotes it, from the log; learns everything anew without
-it beside what answers, vectors too, then switches and removes the former. Of what expired records
-taught, each row that bears a mark of them goes whole. A running service goes on meanwhile. What a
-recorder of theirs still has in its spool is on its own machine: delete the spool's folder there.
+Deletes what they have reported, and what quotes it, from the log, and what this user's
+recorders still have to send; learns everything anew without it beside what answers, vectors too,
+then switches and removes the former. Of what expired records taught, each row that bears a mark of
+them goes whole. A running service goes on meanwhile. A recorder on another machine has a spool
+there: delete its folder.
 
 Killed at any point, run it again.
 """
@@ -31,7 +33,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--before", metavar="TIME", type=_moment, help="what came earlier, such as 2026-11-01"
     )
-    parser.add_argument("--workspace", default="default", help="of this workspace (default)")
+    parser.add_argument(
+        "--everything", action="store_true", help="all of a workspace; its keys and the audit stay"
+    )
+    parser.add_argument("--workspace", metavar="NAME", help="of this workspace (default: default)")
     add_common(parser)
 
 
@@ -46,12 +51,20 @@ def _run(args: argparse.Namespace) -> int:
     import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
     from service.forget import Forgotten
+    from service.keys import DEFAULT_WORKSPACE
     from service.lifecycle import one_line
 
-    if not any((args.agent, args.session, args.key, args.before)):
-        raise ConfigurationError("say whose words go: --agent, --session, --key or --before")
+    if any((args.agent, args.session, args.key, args.before)) == args.everything:
+        raise ConfigurationError(
+            "say whose words go: --agent, --session, --key or --before; or --everything"
+        )
+    if args.everything and args.workspace is None:
+        raise ConfigurationError("--everything empties a workspace: name it with --workspace")
     settings = start(args)
-    whose = Forgotten(args.workspace, args.agent, args.session, args.before, args.key)
+    whose = Forgotten(
+        args.workspace or DEFAULT_WORKSPACE, args.agent, args.session, args.before, args.key,
+        args.everything,
+    )  # fmt: skip
     with one_line(settings.data.dir):
         gone = asyncio.run(forgotten(settings, whose))
     for kind, number in gone.items():
@@ -62,17 +75,35 @@ def _run(args: argparse.Namespace) -> int:
 
 async def forgotten(settings: "Settings", whose: "Forgotten") -> dict[str, int]:
     """Forget it and learn all anew; how many records of each kind went."""
-    from service.forget import forget
+    from service.forget import forget, learned_without
     from service.rebuild import opened_beside, rebuild
 
-    # No name of an agent or a session: the audit keeps no personal values.
-    subject = whose.principal or ("a time" if whose.before else "an agent or session")
-    await note(settings, whose.workspace, "forget", subject)
+    await note(settings, whose.workspace, "forget", whose.subject)
+    waiting = await _waiting_without(settings, whose)
     async with opened_beside(settings, say) as store:
         gone = await forget(store, whose)
-    if gone:
-        await rebuild(settings, say, carries=False)
-    return gone
+        is_known = bool(await learned_without(store))
+    if is_known:
+        await rebuild(settings, say)
+    return {**gone, **({"calls not sent yet": waiting} if waiting else {})}
+
+
+async def _waiting_without(settings: "Settings", whose: "Forgotten") -> int:
+    """Take it out of the spools that recorders of this user have for the service."""
+    from aftercall.client.transport import BASE_URL
+    from aftercall.recording.recorder import forget_waiting
+    from service.keys import DEFAULT_WORKSPACE
+    from service.stores import opened_control
+
+    async with opened_control(settings) as control:
+        keys = [e.id for e in await control.keys() if e.workspace in (whose.workspace, "*")]
+    known_as = [*keys, *([""] if whose.workspace == DEFAULT_WORKSPACE else [])]
+    if whose.principal is not None:
+        known_as = [each for each in known_as if each == whose.principal]
+    server = settings.server
+    given = os.environ.get("AFTERCALL_URL"), server.public_url
+    urls = {BASE_URL, f"http://{server.host}:{server.port}", *filter(None, given)}
+    return sum(forget_waiting(url, name, whose.is_waiting) for url in urls for name in known_as)
 
 
 command = Command(

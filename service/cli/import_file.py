@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from aftercall.cli import Command
 from aftercall.cli.status import add_service, service_url
-from service.cli.options import add_common, say, seldom, start
+from service.cli.options import add_common, note, say, seldom, start
 
 if TYPE_CHECKING:
     from service.archive import Header
@@ -221,6 +221,7 @@ def _print_counts(counts: "dict[str, int]") -> None:
 async def _restore(
     settings: "Settings", stream: io.BufferedReader
 ) -> "tuple[Header, dict[str, int]]":
+    from aftercall.models import ALL_WORKSPACES
     from service.archive import ArchiveReader, import_store
     from service.lifecycle import COMMAND_PATIENCE_S
     from service.stores import opened_store
@@ -230,6 +231,7 @@ async def _restore(
         counts = await import_store(
             store, reader, on_records=lambda kind, done: progress(f"{kind}: {done:,} stored")
         )
+    await note(settings, ALL_WORKSPACES, "store.import", reader.header.id)
     return reader.header, counts
 
 

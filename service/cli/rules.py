@@ -52,15 +52,16 @@ async def _done(settings: "Settings", args: argparse.Namespace) -> None:
             for each in found:
                 if each.is_of_one_key or not args.suspicious:
                     print(_line(each))
-            async for tool, count in bursts(store, args.workspace):
-                print(f"suspicious: {count} marks of {tool.tool_name!r} by one key in an hour")
+            async for burst in bursts(store, args.workspace):
+                named = f"{burst.marks} marks of {burst.tool_name!r}"
+                print(f"suspicious: {named} by one key in an hour")
             return
         chosen = next((each for each in found if each.rule_id == args.id), None)
         if chosen is None:
             raise AftercallError(f"there is no rule {args.id!r}; `aftercall rules list` shows them")
         if args.action != "explain":
             await remove_rule(store, chosen, args.action)
-            await note(settings, args.workspace, f"{args.action} rule", chosen.rule_id)
+            await note(settings, args.workspace, f"rule.{args.action}", chosen.rule_id)
             say(f"{_DONE[args.action]}: {one_line(chosen.lesson, _MAX_SHOWN)}")
             return
         print(_line(chosen))

@@ -15,10 +15,8 @@ TOOLS = (None, SEARCH, LOCAL)
 WHATS = ("calls", "failures:limit", "failures:type", "failuresX")
 
 COUNTERS = {
-    Counter(what, HOUR + hour, tool, principal): 1 + number
-    for number, (what, hour, tool, principal) in enumerate(
-        product(WHATS, range(3), TOOLS, ("owner", "key-1"))
-    )
+    Counter(what, HOUR + hour, tool): 1 + number
+    for number, (what, hour, tool) in enumerate(product(WHATS, range(3), TOOLS))
 }
 
 
@@ -50,7 +48,7 @@ def expected(
 async def test_sums_are_told_apart_by_what_is_asked_for(
     store: Store, by: tuple[CounterDimension, ...]
 ) -> None:
-    """All in one by default; several principals' are always added."""
+    """All in one by default."""
     sums = await store.counters.sums(
         WORKSPACE, ["calls", "failures:type"], since=HOUR, until=HOUR + 2, by=by
     )

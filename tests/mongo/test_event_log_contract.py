@@ -293,17 +293,24 @@ async def test_the_oldest_events_are_erased(store: Store) -> None:
 
 
 async def test_events_of_positions_are_forgotten_wherever_they_stand(store: Store) -> None:
-    """The others keep their order, and are read on past the gap at once; none is counted twice."""
+    """The others keep their order, and are read on past the gap at once; none is counted twice.
+
+    An input schema stays as long as an event names it, and can come again.
+    """
     log = store.events
-    await log.append(WORKSPACE, [make_event(number) for number in range(8)])
+    await log.append(WORKSPACE, [make_event(number, with_schema=number > 6) for number in range(9)])
     events = await read_all(log)
     gone = [events[at].position for at in (0, 3, 4, 7)]
     assert await log.forget(WORKSPACE, gone) == 4
     assert await log.forget(WORKSPACE, gone) == 0
     left = [each for each in events if each.position not in gone]
     assert await read_all(log) == left
-    assert sum((await log.heads())[WORKSPACE].counts.values()) == 4
-    await log.append(WORKSPACE, [make_event(3)])
+    assert sum((await log.heads())[WORKSPACE].counts.values()) == 5
+    assert await log.schemas(WORKSPACE, [SCHEMA_HASH])
+    await log.forget(WORKSPACE, [events[8].position])
+    assert not await log.schemas(WORKSPACE, [SCHEMA_HASH])
+    await log.append(WORKSPACE, [make_event(3, with_schema=True)])
+    assert await log.schemas(WORKSPACE, [SCHEMA_HASH])
     assert (await read_all(log))[-1].position > events[-1].position
     assert await log.append(WORKSPACE, [], [StateRow("tool", "a", b"{}")]) == []
     assert [row.key for row in await log.state(WORKSPACE, "tool")] == ["a"]

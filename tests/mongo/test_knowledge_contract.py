@@ -252,7 +252,13 @@ commits = st.builds(
     st.lists(rows, max_size=4, unique_by=lambda row: (row.kind, row.key)),
     st.lists(removals, max_size=3),
     st.dictionaries(
-        st.builds(Counter, st.sampled_from(["x", "y"]), st.integers(1, 3)), st.integers(-2, 2)
+        st.builds(
+            Counter,
+            st.sampled_from(["x", "y"]),
+            st.integers(1, 3),
+            st.sampled_from([None, SEARCH, LOCAL]),
+        ),
+        st.integers(-2, 2),
     ),
 )
 

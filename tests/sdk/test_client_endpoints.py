@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from aftercall.client.transport import query
 from aftercall.errors import ProtocolError, ServiceFailedError
-from aftercall.models import KeySpec, Promotion
+from aftercall.models import ForgetRequest, KeySpec, Promotion
 from aftercall.promotions_file import parse_promotions
 from aftercall.redaction import Redactor
 from tests.sdk.loopback import Loopback, Scripted
@@ -48,6 +48,8 @@ async def test_each_method_asks_its_endpoint_and_reads_the_answer(
         args = ["n", PROMOTED]
     elif name == "create_key":
         args = [KeySpec.model_validate(args[0])]
+    elif name == "forget":
+        args = [ForgetRequest.model_validate(args[0])]
     elif name == "import_promotions":
         args = [{"n": PROMOTED}]
     scripted.answers(answer if answer is None else answer | {"fromALaterService": 1})

@@ -28,8 +28,8 @@ from service.archive import (
     AlreadyImportedError,
     ArchiveError,
     ArchiveReader,
+    ArchiveWriter,
     HalfImportedError,
-    export_store,
     import_store,
     refuse_half_imported,
     unpacked,
@@ -123,6 +123,13 @@ def answered(settings: Settings) -> list[Any]:
         ]
 
 
+async def export_store(store: Store, stream: Any) -> dict[str, int]:
+    writer = ArchiveWriter(store)
+    async for line in writer.lines():
+        stream.write(line)
+    return writer.counts
+
+
 async def tallied(store: Store) -> list[str]:
     """What is in a store, whatever its numbering and the order of its rows."""
     stream = io.BytesIO()
@@ -136,7 +143,7 @@ async def tallied(store: Store) -> list[str]:
 
 async def exported(store: Store, file: Path) -> dict[str, int]:
     with written(str(file)) as stream:
-        return (await export_store(store, stream))[1]
+        return await export_store(store, stream)
 
 
 async def imported(store: Store, file: Path) -> dict[str, int]:

@@ -2,24 +2,44 @@
 
 import argparse
 import asyncio
+import gzip
+import io
 import json
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx2
 import pytest
 
+from aftercall.client.transport import BASE_URL
 from aftercall.errors import ConfigurationError
+from aftercall.recording import recorder
+from aftercall.recording.recorder import _subfolder
+from aftercall.recording.spool import Spool
 from mongo.records import Commit, Event
+from retrieval.log import counts
 from retrieval.principals import agent_mark
+from service.archive import ArchiveReader
 from service.cli import forget as cli
 from service.forget import Forgotten, forget, state_of
 from service.rebuild import rebuild
 from service.settings import DataSettings, EmbeddingSettings, RetentionSettings, Settings
 from tests.golden.stories import normal
 from tests.ingest.histories import WORKSPACE, history
+from tests.service.keys_helper import client_of, new_key
+from tests.service.running_service import (
+    RunningService,
+    eventually,
+    execution,
+    failure,
+    hashing_settings,
+    on_loop,
+    running,
+)
 from workbench.in_process import in_process
 
 KEY = "k9"
@@ -105,9 +125,12 @@ async def answers(folder: Path) -> dict[str, Any]:
     ids=["a key", "an agent"],
 )
 async def test_all_answers_are_those_of_a_log_that_never_had_it(
-    tmp_path: Path, whose: Forgotten, is_theirs: Callable[[Event], bool]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    whose: Forgotten,
+    is_theirs: Callable[[Event], bool],
 ) -> None:
-    """Also where others marked, corrected or reported what it did."""
+    """Also where others marked, corrected or reported what it did; recorders send it no more."""
     events = told()
     theirs = [each for each in events if is_theirs(each)]
     ids = {each.id for each in theirs if each.kind in ("execution", "suggestion")}
@@ -115,7 +138,11 @@ async def test_all_answers_are_those_of_a_log_that_never_had_it(
     assert len(theirs) > 30
     await learn(tmp_path / "a", events)
     before = await answers(tmp_path / "a")
+    spool = Spool(tmp_path / "state" / "spool" / _subfolder(BASE_URL, ""), max_bytes=2**20)
+    monkeypatch.setattr(recorder, "state_folder", lambda: tmp_path / "state" / "spool")
+    spool.append([b'{"agent":"eve","timestamp":"2026-01-01T00:00:00Z"}', b'{"agent":"x"}'])
     gone = await asyncio.to_thread(asyncio.run, cli.forgotten(settings(tmp_path / "a"), whose))
+    assert spool.waiting() == 2 - gone.pop("calls not sent yet", 0) == (2 if whose.principal else 1)
     assert sum(gone.values()) == len(events) - len(left)
     await learn(tmp_path / "b", left)
     await asyncio.to_thread(asyncio.run, rebuild(settings(tmp_path / "b"), lambda _: None))
@@ -148,5 +175,52 @@ def test_nothing_is_forgotten_without_a_name(tmp_path: Path) -> None:
     """The command asks for one; who never said anything leaves all as it is."""
     parser = argparse.ArgumentParser()
     cli.command.add_arguments(parser)
-    with pytest.raises(ConfigurationError, match="--agent, --session, --key or --before"):
-        cli.command.run(parser.parse_args(["--data-dir", str(tmp_path)]))
+    for given in ([], ["--everything", "--agent", "eve"], ["--everything"]):
+        with pytest.raises(ConfigurationError, match=r"--agent, --session|with --workspace"):
+            cli.command.run(parser.parse_args(["--data-dir", str(tmp_path), *given]))
+
+
+async def is_learned(service: RunningService) -> bool:
+    return not (await counts(service.context.store)).pending
+
+
+def test_an_admin_looks_at_exports_and_empties_a_workspace_over_http(tmp_path: Path) -> None:
+    """Each by its key, and in the audit; another workspace stays as it was.
+
+    What was learned of an agent is gone from answers once the generation named has begun.
+    """
+    with running(hashing_settings(tmp_path)) as service, ExitStack() as clients:
+        admin, other = (
+            clients.enter_context(client_of(service, new_key(service, name)))
+            for name in ("red", "blue")
+        )
+        calls = [
+            call | {"agent": agent, "sessionId": agent, "parameters": {"q": "q", "topK": top}}
+            for agent in ("ann", "bob")
+            for call, top in ((failure(), 50), (execution(), 10))
+        ]
+        for client in (admin, other):
+            again = [call | {"executionId": str(uuid4())} for call in calls]
+            assert client.post("/executions", json=again).json()["accepted"] == 4
+            eventually(lambda: on_loop(service, is_learned(service)))
+        [known] = admin.get("/workspaces").json()["workspaces"]
+        assert (known["name"], known["keys"], known["events"] >= 4) == ("red", 1, True)
+        rule = admin.get("/rules", params={"suspicious": True}).json()["rules"][0]
+        assert admin.get(f"/rules/{rule['ruleId']}").json() == rule | {"repairs": 2}
+        packed = admin.get("/export").content
+        lines = [*ArchiveReader(io.BytesIO(gzip.decompress(packed))).lines()]
+        assert {content.get("workspace") for _, content in lines} == {"red"}
+        assert admin.post("/forget", json={"everything": True, "agent": "ann"}).status_code == 422
+        gone = admin.post("/forget", json={"agent": "ann"}).json()
+        assert gone["erased"]["execution"] == 2
+        eventually(lambda: admin.get("/status").json()["generation"] >= gone["generation"])
+        assert rule not in admin.get("/rules").json()["rules"]
+        assert admin.post("/forget", json={"everything": True}).json()["erased"]["execution"] == 2
+        eventually(lambda: admin.get("/status").json()["generation"] > gone["generation"])
+        assert admin.get("/status").json()["executions"] == 0
+        assert other.get("/status").json()["executions"] == 4
+        assert other.get("/rules").json()["rules"][0]["ruleId"] == rule["ruleId"]
+        noted = [each["action"] for each in admin.get("/audit").json()["entries"]]
+        assert noted[:3] == ["forget", "forget", "workspace.export"]
+        assert other.delete(f"/rules/{rule['ruleId']}").status_code == 204
+        eventually(lambda: other.get(f"/rules/{rule['ruleId']}").status_code == 404)

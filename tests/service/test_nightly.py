@@ -297,7 +297,7 @@ async def test_the_process_works_by_the_settings_of_its_service(
 ) -> None:
     """On its folder, with its model, whatever the environment says: secrets, lists, objects too."""
     monkeypatch.setenv("AFTERCALL_DATA_DIR", str(tmp_path / "elsewhere"))
-    assert await run_process(hashing_settings(tmp_path)) == 0
+    assert await run_process(hashing_settings(tmp_path), "nightly", "--background") == 0
     assert await last_report(store) is not None
     settings = hashing_settings(
         tmp_path,

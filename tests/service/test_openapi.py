@@ -62,6 +62,13 @@ CONTRACT = {
     ("post", "/keys/{keyId}/rotation"),
     ("delete", "/keys/{keyId}"),
     ("get", "/audit"),
+    ("get", "/workspaces"),
+    ("post", "/forget"),
+    ("get", "/export"),
+    ("get", "/rules"),
+    ("get", "/rules/{ruleId}"),
+    ("delete", "/rules/{ruleId}"),
+    ("put", "/rules/{ruleId}"),
     ("get", "/healthz"),
     ("get", "/readyz"),
 }
@@ -135,7 +142,8 @@ PLACES = {
 }
 
 FREE = {"parameters", "inputSchema", "annotations", "changes", "result", "details", "error"} | {
-    "implementation"
+    "implementation",
+    "erased",
 }
 """Whose keys are the tools' own, or depend on what they say."""
 

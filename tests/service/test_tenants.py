@@ -75,7 +75,10 @@ class Tenant:
             execution(**self.tool() | {"parameters": {"query": self.word, "topK": 5}}),
             failure(**self.tool(), error=error),
         ]
-        assert self.client.post("/executions", json=calls).json()["accepted"] == 3
+        for number in range(2):  # mended alike in two sessions: a rule
+            of = self.tool() | {"sessionId": f"{self.mark}-{number}"}
+            calls += [failure(**of), execution(**of | {"parameters": {"query": "q", "topK": 5}})]
+        assert self.client.post("/executions", json=calls).json()["accepted"] == 7
         self.ids["executionId"] = [each["executionId"] for each in calls]
         tool = {"name": f"{self.mark}_query", "serverName": "rag-server", "namespace": self.mark,
                 "description": f"answers {self.word}"}  # fmt: skip
@@ -94,6 +97,8 @@ class Tenant:
         self.ids["suggestionId"] = [each["suggestionId"] for each in answer["suggestions"]]
         self.ids["keyId"] = [key_id(self.key)]
         eventually(lambda: self.client.get("/status").json()["pendingIndexing"] == 0)
+        rules = self.client.get("/rules").json()["rules"]
+        self.ids["ruleId"] = [each["ruleId"] for each in rules]
 
 
 @pytest.fixture(scope="module")

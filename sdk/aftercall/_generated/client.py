@@ -454,6 +454,31 @@ class Client(BaseClient):
         """Who did what, the latest first; `before` a position, `limit` is 1 to 1,000."""
         return (self._get("/audit", models.AuditList, limit=limit, before=before)).entries
 
+    def workspaces(self) -> list[models.KnownWorkspace]:
+        """The key's own; all for an operator's key. This wants a key with `admin`."""
+        return (self._get("/workspaces", models.WorkspaceList)).workspaces
+
+    def forget(self, whose: models.ForgetRequest) -> models.ForgetReceipt:
+        """Erase what an agent, a session, a key or a time has said, and learn all anew."""
+        return self._send("POST", "/forget", whose, models.ForgetReceipt)
+
+    def rules(self, *, suspicious: bool | None = None, limit: int | None = None) -> models.RuleList:
+        """Learned repairs and bursts of marks; only what one key alone taught, if wanted."""
+        return self._get("/rules", models.RuleList, suspicious=suspicious, limit=limit)
+
+    def explain_rule(self, rule_id: str) -> models.LearnedRule:
+        """What one learned repair rests on."""
+        return self._get(f"/rules/{segment(rule_id)}", models.LearnedRule)
+
+    def switch_rule(self, rule_id: str, *, off: bool) -> models.LearnedRule:
+        """Switch a learned repair off, or on again."""
+        body = models.RuleSwitch(off=off)
+        return self._send("PUT", f"/rules/{segment(rule_id)}", body, models.LearnedRule)
+
+    def remove_rule(self, rule_id: str) -> None:
+        """Strike a learned repair out, with what taught it."""
+        self.send(Request("DELETE", f"/rules/{segment(rule_id)}", reads_nothing))
+
     def _over_time(
         self,
         name: str,

@@ -1,8 +1,8 @@
-"""Keys: who may ask what of a service, and the audit of what was done."""
+"""Keys, the audit of what was done, and what its admin does with a workspace."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from aftercall.models.base import Name, Timestamp, WireModel
 
@@ -84,3 +84,89 @@ class AuditList(WireModel):
     """Entries of the audit, the latest first."""
 
     entries: list[AuditRecord]
+
+
+class KnownWorkspace(WireModel):
+    """A workspace: it is there with its first key or its first call."""
+
+    name: str
+    events: int
+    """All that was reported and answered, within the retention."""
+    keys: int
+    """Those that hold."""
+
+
+class WorkspaceList(WireModel):
+    """Workspaces, by name."""
+
+    workspaces: list[KnownWorkspace]
+
+
+class ForgetRequest(WireModel):
+    """Whose words go; where several are given, what all of them say."""
+
+    agent: Name | None = None
+    session_id: Name | None = None
+    key_id: Name | None = None
+    before: Timestamp | None = None
+    """What the service received before this moment."""
+    everything: bool = False
+    """All of the workspace; its keys and the audit stay."""
+
+    @model_validator(mode="after")
+    def _says_whose(self) -> Self:
+        named = any((self.agent, self.session_id, self.key_id, self.before))
+        if named == self.everything:
+            raise ValueError("say whose words go: agent, sessionId, keyId or before; or everything")
+        return self
+
+
+class ForgetReceipt(WireModel):
+    """What went from the log."""
+
+    erased: dict[str, int]
+    """Numbers by kind of record."""
+    generation: int | None
+    """What is learned anew without it: `GET /status` says this number, or a later one, when that
+    answers. Null where nothing of it was there."""
+
+
+class LearnedRule(WireModel):
+    """A learned repair."""
+
+    rule_id: str
+    server_name: str | None
+    tool_name: str | None
+    """Null for a rule of any tool."""
+    signature: str
+    """Of the error, with its variable parts masked."""
+    lesson: str
+    repairs: int
+    keys: list[str]
+    """Marks of the keys whose repairs it rests on; an empty one stands for the owner."""
+    suspicious: bool
+    """Whether one key alone taught it: it is advice to all others."""
+    off: bool
+    """Whether it is switched off: neither proposed nor done by itself."""
+    execution_ids: list[str]
+
+
+class RuleSwitch(WireModel):
+    """Whether a learned repair is to be off."""
+
+    off: bool
+
+
+class MarkBurst(WireModel):
+    """A tool that one key marked again and again within an hour."""
+
+    server_name: str | None
+    tool_name: str
+    marks: int
+
+
+class RuleList(WireModel):
+    """What was learned, and what is suspicious of it."""
+
+    rules: list[LearnedRule]
+    bursts: list[MarkBurst]

@@ -11,13 +11,13 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from aftercall.errors import ConfigurationError
-from aftercall.files import locked, sync_folder, unlock
+from aftercall.files import locked, replace_file, sync_folder, unlock
 
 if sys.platform != "win32":
     import fcntl
@@ -122,6 +122,21 @@ class Spool:
         finally:
             if descriptor >= 0:
                 unlock(descriptor)
+
+    def erase(self, is_gone: Callable[[bytes], bool]) -> int:
+        """Delete executions; how many. A segment that is being sent is waited for."""
+        erased = 0
+        for path in list(self._files()):
+            with suppress(FileNotFoundError), locked(path), locked(self._directory):
+                for at in {path, path.with_suffix(_SENT)}:  # its name while it was sent
+                    lines = _lines(at)
+                    kept = [line for line in lines if not is_gone(line)]
+                    erased += len(lines) - len(kept)
+                    if lines and not kept:
+                        at.unlink()
+                    elif len(kept) < len(lines):
+                        replace_file(at, b"".join(line + b"\n" for line in kept))
+        return erased
 
     def waiting(self) -> int:
         """Executions in the spool, by any process."""

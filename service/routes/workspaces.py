@@ -1,0 +1,181 @@
+"""What its admin does with a workspace: look at what was learned, forget, export.
+
+A workspace is made by its first key (`POST /keys`), and emptied by forgetting everything.
+"""
+
+import zlib
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Response
+from fastapi.responses import StreamingResponse
+from pydantic import Field
+
+from aftercall.background import aside
+from aftercall.models import (
+    ForgetReceipt,
+    ForgetRequest,
+    KnownWorkspace,
+    LearnedRule,
+    RuleList,
+    RuleSwitch,
+    WorkspaceList,
+)
+from mongo.contents import RuleChange
+from service import rules
+from service.archive import GZIP_LEVEL, ArchiveWriter
+from service.bodies import JsonRoute
+from service.errors import NotFoundProblemError
+from service.forget import Forgotten, forget
+from service.routes.parameters import Administering, NoQuery, Reading, Space, ToolFilter
+from service.stores import INDEX_MODEL_FACT
+
+router = APIRouter(tags=["workspaces"], route_class=JsonRoute)
+RuleId = Annotated[
+    str, Path(alias="ruleId", min_length=1, max_length=64, description="From `GET /rules`.")
+]
+_CHUNK = 256 * 1024
+_GZIP = 31
+"""Of `zlib`: the largest window, with the head and the checksum of gzip."""
+
+
+class _RulesQuery(ToolFilter):
+    suspicious: bool = Field(default=False, description="Only what one key alone taught.")
+    limit: int = Field(default=100, ge=1, le=1000)
+
+
+@router.get("/workspaces", summary="Workspaces with how much they hold")
+async def list_workspaces(_query: NoQuery, space: Administering) -> WorkspaceList:
+    """The caller's own; all for an operator."""
+    context, access = space.context, space.context.caller
+    now = context.clock()
+    held = Counter(
+        key.workspace
+        for key in await context.keys.store.keys()
+        if key.revoked_at is None and (key.expires_at is None or key.expires_at > now)
+    )
+    heads = await context.store.events.heads()
+    names = sorted(name for name in heads.keys() | held.keys() if access.sees(name))
+    return WorkspaceList(
+        workspaces=[
+            KnownWorkspace(
+                name=name,
+                events=sum(heads[name].counts.values()) if name in heads else 0,
+                keys=held[name],
+            )
+            for name in names
+        ]
+    )
+
+
+@router.post("/forget", summary="Erase what an agent, a session, a key or a time has said")
+async def forget_words(whose: ForgetRequest, space: Administering) -> ForgetReceipt:
+    """It goes from the log at once, with what quotes it; then all is learned anew without it.
+
+    Until that is done, answers may still rest on it. `everything` empties the workspace. What a
+    recorder has not sent yet lies with its user: `aftercall forget` there, or delete its spool.
+    """
+    context, workspace = space
+    forgotten = Forgotten(
+        workspace, whose.agent, whose.session_id, whose.before, whose.key_id, whose.everything
+    )
+    await context.note(workspace, "forget", forgotten.subject)
+    erased = await forget(context.store, forgotten)
+    context.relearning.begin()
+    generation = context.store.knowledge.generation + 1 if erased else None
+    return ForgetReceipt(erased=erased, generation=generation)
+
+
+@router.get("/export", summary="All that a workspace holds", response_class=Response)
+async def export(_query: NoQuery, space: Administering) -> Response:
+    """An archive packed by gzip, which `aftercall import FILE` puts into an empty store.
+
+    It holds what agents sent; secrets were masked before it was stored.
+    """
+    context, workspace = space
+    model = await context.store.metadata.get(INDEX_MODEL_FACT)
+    writer = ArchiveWriter(context.store, workspace=workspace, embedder=model)
+    await context.note(workspace, "workspace.export", writer.header.id)
+    named = f'attachment; filename="aftercall-{workspace}.jsonl.gz"'
+    headers = {"content-disposition": named, "cache-control": "no-store"}
+    return StreamingResponse(_packed(writer.lines()), 200, headers, "application/gzip")
+
+
+async def _packed(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    packer, waiting, size = zlib.compressobj(GZIP_LEVEL, wbits=_GZIP), list[bytes](), 0
+    async for line in lines:
+        waiting.append(line)
+        size += len(line)
+        if size >= _CHUNK:
+            yield await aside(packer.compress, b"".join(waiting))
+            waiting, size = [], 0
+    yield packer.compress(b"".join(waiting)) + packer.flush()
+
+
+@router.get("/rules", summary="Learned repairs, and what is suspicious of them")
+async def list_rules(query: Annotated[_RulesQuery, Query()], space: Reading) -> RuleList:
+    """Each with the keys that it rests on, and bursts of marks by one key."""
+    store, tool = space.context.store, query.tool(space.workspace)
+    found: list[LearnedRule] = []
+    async for each in rules.rules(store, space.workspace, tool):
+        if len(found) >= query.limit:
+            break
+        if each.is_of_one_key or not query.suspicious:
+            found.append(_shown(space, each))
+    bursts = [each async for each in rules.bursts(store, space.workspace, tool)]
+    return RuleList(rules=found, bursts=bursts)
+
+
+@router.get("/rules/{ruleId}", summary="What one learned repair rests on")
+async def explain_rule(rule_id: RuleId, space: Reading) -> LearnedRule:
+    """The error that it mends, the keys that taught it, and executions that show it."""
+    return _shown(space, await _one(space, rule_id))
+
+
+@router.put("/rules/{ruleId}", summary="Switch a learned repair off, or on again")
+async def switch_rule(rule_id: RuleId, change: RuleSwitch, space: Administering) -> LearnedRule:
+    """One that is off is not proposed, and no call is changed by it."""
+    rule = await _one(space, rule_id)
+    await _change(space, rule, "off" if change.off else "on")
+    return _shown(space, replace(rule, is_off=change.off))
+
+
+@router.delete(
+    "/rules/{ruleId}", summary="Strike a learned repair out", status_code=204,
+    response_class=Response,
+)  # fmt: skip
+async def remove_rule(rule_id: RuleId, space: Administering) -> None:
+    """With what taught it, for good; what is recorded later may teach it again."""
+    await _change(space, await _one(space, rule_id), "remove")
+
+
+async def _change(space: Space, rule: rules.KnownRule, change: RuleChange) -> None:
+    await rules.remove_rule(space.context.store, rule, change)
+    space.context.indexer.wake()
+    await space.context.note(space.workspace, f"rule.{change}", rule.rule_id)
+
+
+async def _one(space: Space, rule_id: str) -> rules.KnownRule:
+    async for each in rules.rules(space.context.store, space.workspace):
+        if each.rule_id == rule_id:
+            return each
+    raise NotFoundProblemError("there is no such rule; GET /rules shows those there are")
+
+
+def _shown(space: Space, rule: rules.KnownRule) -> LearnedRule:
+    """As others see it: secrets are masked again."""
+    said, tool = space.context.redactor.text, rule.removal.tool
+    return LearnedRule(
+        rule_id=rule.rule_id,
+        server_name=tool.server_name,
+        tool_name=tool.tool_name or None,
+        signature=said(rule.removal.signature),
+        lesson=said(rule.lesson),
+        repairs=rule.repairs,
+        keys=sorted(rule.principals),
+        suspicious=rule.is_of_one_key,
+        off=rule.is_off,
+        execution_ids=list(rule.execution_ids),
+    )
