@@ -13,6 +13,7 @@ what a former holder still commits.
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import numpy as np
@@ -131,7 +132,9 @@ class Indexer:
         processes that live are at is left to them.
         """
         done, heads = 0, await self._store.events.heads()
-        while await self._is_behind(heads) and (learned := await self.learn_step()):
+        while await waiting(self._store, self._knowledge, heads) and (
+            learned := await self.learn_step()
+        ):
             done += learned
             on_progress(done)
         while await self.embed_step():
@@ -139,22 +142,16 @@ class Indexer:
         await self._leases.give_back()
         return done
 
-    async def _is_behind(self, heads: Mapping[str, Head]) -> bool:
-        cursors = await self._knowledge.cursors()
-        return any(
-            head.position > (cursors[name].position if name in cursors else 0)
-            for name, head in heads.items()
-        )
-
     async def _paced_learn_step(self) -> int:
         """A step that lets a flood pass first: what arrives faster than it can be learned."""
         for _ in range(_MAX_LOOKS):
-            before = await self._waiting()
+            before = (await waiting(self._store, self._knowledge)).total()
             self._is_busy = before >= _BACKLOG
             if not self._is_busy:
                 break
             await asyncio.sleep(_LOOK_S)
-            if await self._waiting() - before <= _FLOOD * _LOOK_S:
+            after = (await waiting(self._store, self._knowledge)).total()
+            if after - before <= _FLOOD * _LOOK_S:
                 break
         return await self.learn_step()
 
@@ -166,22 +163,12 @@ class Indexer:
             await asyncio.sleep(_LOOK_S)
         return await self.embed_step()
 
-    async def _waiting(self) -> int:
-        cursors, heads = await self._knowledge.cursors(), await self._store.events.heads()
-        return sum(
-            head.position - (cursors[name].position if name in cursors else 0)
-            for name, head in heads.items()
-        )
-
     async def learn_step(self) -> int:
         """Learn from one batch of each workspace; how many events, 0 when there are none."""
         knowledge = self._knowledge
-        heads, cursors = await self._store.events.heads(), await knowledge.cursors()
         done = 0
-        for workspace, head in heads.items():
-            cursor = cursors.get(workspace)
-            if head.position > (cursor.position if cursor else 0):
-                done += await self._learn(knowledge, workspace)
+        for workspace in await waiting(self._store, knowledge):
+            done += await self._learn(knowledge, workspace)
         await self._leases.tend()
         return done
 
@@ -256,6 +243,17 @@ class Indexer:
         except StoreFencedError:
             await self._leases.drop(workspace)
         return len(rows)
+
+
+async def waiting(
+    store: Store, knowledge: Knowledge, heads: Mapping[str, Head] | None = None
+) -> Counter[str]:
+    """How many events each workspace has to learn yet: of the log now, or as of these heads."""
+    cursors = await knowledge.cursors()
+    heads = await store.events.heads() if heads is None else heads
+    left = Counter({name: head.position for name, head in heads.items()})
+    left.subtract({name: cursor.position for name, cursor in cursors.items()})
+    return +left
 
 
 async def learn_batch(

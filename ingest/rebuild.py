@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from embeddings.protocol import Embedder
-from ingest.indexer import Indexer
+from ingest.indexer import Indexer, waiting
 from ingest.leases import LeaseKeeper
 from ingest.nightly import NightlyJob, run_steps
 from ingest.nightly_steps import RESULTS
@@ -144,7 +144,7 @@ async def _learned(
     done = 0
     try:
         for _ in range(_ROUNDS):
-            left = await _left(store, knowledge)
+            left = (await waiting(store, knowledge)).total()
             if not left and done:
                 break
             before = done
@@ -177,14 +177,6 @@ async def carry_over(current: Knowledge, anew: Knowledge) -> None:
             while rows := await current.scan(workspace, kind, _PAGE, after=after):
                 await anew.commit(Commit(workspace, put=rows))
                 after = rows[-1].key
-
-
-async def _left(store: Store, knowledge: Knowledge) -> int:
-    cursors = await knowledge.cursors()
-    return sum(
-        head.position - (cursors[name].position if name in cursors else 0)
-        for name, head in (await store.events.heads()).items()
-    )
 
 
 async def _given(embedder: Embedder) -> Embedder:

@@ -10,9 +10,7 @@ from embeddings.protocol import Embedder
 from embeddings.text import failure_text, terms_text
 from mongo.protocol import Metadata
 from retrieval.edit_effects import apply_edits
-from retrieval.edits import (
-    EditDoesNotApplyError,
-)
+from retrieval.edits import EditDoesNotApplyError
 from retrieval.index.protocol import SEED_WORKSPACE, IndexPoint, VectorIndex
 from retrieval.knowledge.documents import CommonMistakes, SeedEntry, seed_signature
 from retrieval.values import catalogue

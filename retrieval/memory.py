@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 from cachetools import LRUCache
 from pydantic import BaseModel, Field
 
+from aftercall.background import aside
 from aftercall.models import Outcome
 from mongo.contents import CorrectionRecord, StoredPromotion, StoredTool, tool_of
 from mongo.protocol import Knowledge, Store
@@ -171,6 +172,9 @@ some 2 kB, and 40 kB of a tool of which as much is remembered as there is room f
 _MAX_WORKSPACES = 20
 """Whose lists of tools are kept: they may be long, and are needed now and then only."""
 
+_LONG = 20_000
+"""Bytes of rows that are decoded in a thread: some 0.2 ms."""
+
 _MAX_CHANGED = 1_000
 """Rows that another process changed and that are forgotten one by one; of more, all are."""
 
@@ -231,15 +235,17 @@ class Memory:
 
     async def axis_book(self, workspace: str) -> AxisBook:
         """All boundary axes of a workspace; read anew each time, for it is asked for rarely."""
-        return await self._result(workspace, AXES.name, AxisBook) or AxisBook()
+        rows = await self._knowledge.get(workspace, AXES.name, [""])
+        return await asyncio.to_thread(AXES.decode, rows[0]) if rows else AxisBook()
 
     async def axis_clusters(self, workspace: str) -> AxisClusters:
         """The clusters of a workspace's axes, as the latest clustering left them."""
-        return await self._kept_result(workspace, AXIS_CLUSTERS, AxisClusters) or AxisClusters()
+        kind = RowKind(AXIS_CLUSTERS, AxisClusters)
+        return (await self._read(workspace, kind, [""]))[""] or AxisClusters()
 
     async def calibration(self, workspace: str) -> Calibration:
         """How the workspace's confidence is calibrated: as shipped until it has its own."""
-        scaling = await self._kept_result(workspace, CALIBRATION, Scaling)
+        scaling = (await self._read(workspace, RowKind(CALIBRATION, Scaling), [""]))[""]
         return shipped() if scaling is None else shipped().model_copy(update={"scaling": scaling})
 
     async def tool(self, tool: ToolKey, principal: str | None = None) -> StoredTool | None:
@@ -347,32 +353,17 @@ class Memory:
     ) -> dict[str, V | None]:
         cache: _Cache[Any] = self._rows[kind.name]
         found: dict[str, V | None] = {key: cache.get(workspace, key) for key in keys}
-        missing = [key for key in found if not cache.known(workspace, key)]
-        if missing:
+        if missing := [key for key in found if not cache.known(workspace, key)]:
             seen = cache.changes
             rows = await self._knowledge.get(workspace, kind.name, missing)
-            # In a thread, for it may be many; one is read sooner than a thread is there.
-            read = (
-                await asyncio.to_thread(_decoded, kind, rows) if rows[1:] else _decoded(kind, rows)
-            )
             sizes = {row.key: len(row.data) for row in rows}
+            # What is short is read sooner than a thread is there.
+            is_long = sum(sizes.values()) > _LONG
+            read = await aside(_decoded, kind, rows, when=is_long)
             for key in missing:
                 found[key] = read.get(key)
                 cache.put(workspace, key, found[key], seen, sizes.get(key, 1))
         return found
-
-    async def _kept_result(self, workspace: str, kind: str, type_: type[V]) -> V | None:
-        cache = self._rows[kind]
-        found: V | None = cache.get(workspace, "")
-        if not cache.known(workspace, ""):
-            seen = cache.changes
-            found = await self._result(workspace, kind, type_)
-            cache.put(workspace, "", found, seen)
-        return found
-
-    async def _result(self, workspace: str, kind: str, type_: type[V]) -> V | None:
-        rows = await self._knowledge.get(workspace, kind, [""])
-        return await asyncio.to_thread(decoded, type_, rows[0].data) if rows else None
 
 
 def with_change(
@@ -414,8 +405,7 @@ class _Cache(Generic[V]):
 
     def get(self, workspace: str, key: str) -> V | None:
         """What is kept; None when nothing is."""
-        kept = self._items.get((workspace, key))
-        return None if kept is None else kept[0]
+        return self._items.get((workspace, key), (None, 0))[0]
 
     def known(self, workspace: str, key: str) -> bool:
         """Whether something is kept, be it None."""
