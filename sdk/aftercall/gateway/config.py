@@ -10,6 +10,9 @@ programs pass over in turn: what the results of a server's tools must be (`after
     {"mcpServers": {"films": {"command": "films", "aftercall": {
         "deliverables": {"find_movies": {"fields": {"titles": {"min_items": 1}}}}}}}}
 
+`headersHelper`, beside a url, is a command that prints further headers as a JSON object; it is run
+at the start, and once more when they are refused (401).
+
 So does how its calls are handled, for the server or for one of its tools:
 
     "aftercall": {"mode": "repair", "note": "always", "errorPattern": "^Database error",
@@ -60,6 +63,8 @@ class UpstreamServer(BaseModel):
     cwd: _Text | None = None
     url: Annotated[str, StringConstraints(pattern="^https?://")] = ""
     headers: dict[str, str] = Field(default_factory=dict)
+    headers_helper: Annotated[str, Field(alias="headersHelper")] = ""
+    """A command that prints further headers as a JSON object: at the start, and after a 401."""
     timeout: Annotated[float, Field(gt=0)] | None = None
     """Of a request, in milliseconds as in FastMCP's reading of the format."""
     deliverables: dict[str, Deliverable] = Field(default_factory=dict)

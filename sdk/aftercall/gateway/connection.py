@@ -1,13 +1,24 @@
-"""What is around a connection to a server: progress, and a breaker for calls that are lost."""
+"""What is around a connection to a server: its login, its own questions, and lost calls."""
 
+import asyncio
+import json
+import shlex
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
+import httpx2
+import mcp_types
 from fastmcp.server.context import Context
+from mcp.server.session import ServerSession
 from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.message import ServerMessageMetadata
+from pydantic import BaseModel
+
+from aftercall.errors import ConfigurationError
 
 LOST_IN_A_ROW = 3
 """Calls of a tool that are lost one after the other until the next ones are not sent."""
@@ -16,6 +27,7 @@ LOST_OF_SERVER = 6
 _FIRST_PAUSE_S = 5.0
 _LONGEST_PAUSE_S = 120.0
 _MAX_TOOLS = 1_000
+_HELPER_S = 10.0
 
 
 def progress_to(context: Context, token: str | int | None) -> ProgressFnT | None:
@@ -38,6 +50,136 @@ def progress_to(context: Context, token: str | int | None) -> ProgressFnT | None
         )
 
     return report
+
+
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
+
+
+class CallerRelay:
+    """Passes a server's own questions (sampling, elicitation) on to the client that calls it.
+
+    A server does not say which call a question belongs to. So it is passed on only where all calls
+    that run at the moment are of one client; else, and where the client cannot be asked, the server
+    hears so.
+    """
+
+    def __init__(self) -> None:
+        self._running: dict[int, tuple[ServerSession, str]] = {}
+
+    @contextmanager
+    def serving(self, context: Context) -> Iterator[None]:
+        """Around a call of the server's tools."""
+        key = id(context)
+        self._running[key] = context.session, context.request_id
+        try:
+            yield
+        finally:
+            self._running.pop(key, None)
+
+    async def sample(
+        self, _messages: object, params: mcp_types.CreateMessageRequestParams, _context: object
+    ) -> mcp_types.CreateMessageResult | mcp_types.CreateMessageResultWithTools:
+        """A question to the client's model."""
+        request = mcp_types.CreateMessageRequest(params=_own(params))
+        if params.tools:
+            return await self._ask(request, mcp_types.CreateMessageResultWithTools)
+        return await self._ask(request, mcp_types.CreateMessageResult)
+
+    async def elicit(
+        self, _message: str, _kind: object, params: mcp_types.ElicitRequestParams, _context: object
+    ) -> mcp_types.ElicitResult:
+        """A question to the client's user; cancelled where the client cannot ask."""
+        session, _ = self._client()
+        capabilities = session.client_capabilities
+        if capabilities is None or capabilities.elicitation is None:
+            return mcp_types.ElicitResult(action="cancel")
+        request = mcp_types.ElicitRequest(params=_own(params))
+        return await self._ask(request, mcp_types.ElicitResult)
+
+    def _client(self) -> tuple[ServerSession, str]:
+        clients = {_connection(session) for session, _ in self._running.values()}
+        if len(clients) != 1:
+            raise LookupError("it is not known which client to ask: none calls, or several do")
+        return next(reversed(self._running.values()))
+
+    async def _ask(self, request: mcp_types.ServerRequest, kind: type[AnswerT]) -> AnswerT:
+        session, request_id = self._client()
+        related = ServerMessageMetadata(related_request_id=request_id)
+        return await session.send_request(request, kind, metadata=related)
+
+
+def _own(params: Any) -> Any:
+    """Without `_meta`, which is of the server's own connection."""
+    return params.model_copy(update={"meta": None})
+
+
+def _connection(session: ServerSession) -> int:
+    # A session is made for each request; what lasts is behind it.
+    return id(session._connection)  # noqa: SLF001  # as FastMCP's own StatefulProxyClient
+
+
+class Login(httpx2.Auth):
+    """The headers that a `headersHelper` prints, asked for anew once where they are refused (401).
+
+    A refused request was not looked at, so it is sent again.
+    """
+
+    def __init__(self, server: str, helper: str) -> None:
+        self._what = f"the headersHelper of server {server!r}"
+        self._helper = helper
+        self._headers: dict[str, str] | None = None
+        self._renewing = asyncio.Lock()
+        self.is_refused = False
+        """Whether the last answer was a 401."""
+
+    async def async_auth_flow(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """As httpx asks for it."""
+        if self._helper:
+            request.headers.update(await self._current(None))
+        sent = self._headers
+        response = yield request
+        if response.status_code == httpx2.codes.UNAUTHORIZED and self._helper:
+            request.headers.update(await self._current(sent))
+            response = yield request
+        self.is_refused = response.status_code == httpx2.codes.UNAUTHORIZED
+
+    def hint(self) -> str:
+        """What to do about a login that is refused."""
+        if self._helper:
+            return f"log in again: what `{self._helper}` prints is refused too"
+        return (
+            'log in again and renew its "headers" in the configuration, or name a command there '
+            'that prints them as JSON ("headersHelper")'
+        )
+
+    async def _current(self, refused: dict[str, str] | None) -> dict[str, str]:
+        async with self._renewing:
+            if self._headers is None or self._headers is refused:
+                self._headers = await self._printed()
+            return self._headers
+
+    async def _printed(self) -> dict[str, str]:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *shlex.split(self._helper), stdout=asyncio.subprocess.PIPE
+            )
+        except OSError as error:
+            raise ConfigurationError(f"{self._what} cannot be run: {error}") from error
+        try:
+            async with asyncio.timeout(_HELPER_S):
+                output, _ = await process.communicate()
+        except TimeoutError as error:
+            process.kill()
+            raise ConfigurationError(f"{self._what} took over {_HELPER_S:.0f} s") from error
+        try:
+            headers = json.loads(output)
+        except ValueError:
+            headers = None
+        if not isinstance(headers, dict) or not all(isinstance(v, str) for v in headers.values()):
+            raise ConfigurationError(f"{self._what} must print a JSON object of texts")
+        return headers
 
 
 class BreakerOpenError(Exception):

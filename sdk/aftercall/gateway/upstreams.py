@@ -5,8 +5,8 @@ time. Here one client per server stays connected for all callers, and one that h
 at the next call. What follows from sharing it:
 
 - headers of a caller are never passed on (they would serve every later caller too);
-- requests from a server to "its" client (sampling, elicitation, roots) have no client to go to, so
-  these capabilities are not announced;
+- requests from a server to "its" client (sampling, elicitation) go to the client whose calls run,
+  where that is one (`CallerRelay`); roots have no client to go to, and are not announced;
 - progress goes to the call it belongs to.
 
 Resources and prompts go FastMCP's own way (over the kept client); tools have their own, because
@@ -44,7 +44,7 @@ from pydantic import PrivateAttr
 
 from aftercall.client.transport import KEY_VARIABLE
 from aftercall.gateway.config import UpstreamServer
-from aftercall.gateway.connection import Breaker, BreakerOpenError, progress_to
+from aftercall.gateway.connection import Breaker, BreakerOpenError, CallerRelay, Login, progress_to
 
 CONNECT_TIMEOUT_S = 60.0
 """A first start through `npx` or `uvx` downloads the server."""
@@ -82,6 +82,12 @@ class UpstreamLostError(ToolError):
     """The connection to a server ended during a call; the call may or may not have run."""
 
     code = mcp_types.CONNECTION_CLOSED
+
+
+class UpstreamLoginError(ToolError):
+    """A server refused the login; it did not look at the call."""
+
+    code = 401
 
 
 class WatchedStdioTransport(ClientTransport):
@@ -156,6 +162,9 @@ class Upstream:
         self._last_problem = ""
         self._closed = False
         self._breaker = Breaker()
+        self._login = Login(server.name, server.headers_helper)
+        self.relay = CallerRelay()
+        """Where the server's own questions go."""
 
     @property
     def instructions(self) -> str | None:
@@ -219,6 +228,8 @@ class Upstream:
         except BreakerOpenError as error:
             raise UpstreamUnavailableError(f"MCP server {self.name!r}: {error}") from error
         except MCPError as error:
+            if self._login.is_refused:
+                raise UpstreamLoginError(self._refusal()) from error
             if error.code != mcp_types.CONNECTION_CLOSED:
                 raise
             raise UpstreamLostError(
@@ -265,6 +276,9 @@ class Upstream:
         self._forgotten = client
         return await send(await self.client())
 
+    def _refusal(self) -> str:
+        return f"MCP server {self.name!r}: 401 Unauthorized; {self._login.hint()}"
+
     def _begin_connecting(self) -> "asyncio.Task[Client[ClientTransport]]":
         def connected(task: "asyncio.Task[Client[ClientTransport]]") -> None:
             if self._connecting is task:
@@ -292,6 +306,8 @@ class Upstream:
             self._pause_s = min(max(2 * self._pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
             self._paused_until = time.monotonic() + self._pause_s
             self._last_problem = f"MCP server {self.name!r} cannot be reached: {_reason(error)}"
+            if self._login.is_refused:
+                self._last_problem = self._refusal()
             _logger.warning("%s", self._last_problem)
             raise UpstreamUnavailableError(self._last_problem) from error
         self._pause_s = 0.0
@@ -312,15 +328,17 @@ class Upstream:
                 errlog=self._errlog or sys.__stderr__ or sys.stderr,
             )
         else:
-            transport = StreamableHttpTransport(server.url, headers=server.headers)
+            transport = StreamableHttpTransport(
+                server.url, headers=server.headers, auth=self._login
+            )
         return ProxyClient(
             transport,
             name=f"aftercall-{self.name}",
             forward_incoming_headers=False,
             mode="auto",
             roots=None,
-            sampling_handler=None,
-            elicitation_handler=None,
+            sampling_handler=self.relay.sample,
+            elicitation_handler=self.relay.elicit,
             progress_handler=None,
             log_handler=self._log,
             message_handler=self._on_message,
@@ -386,14 +404,15 @@ class UpstreamTool(ProxyTool):
         meta = dict(request.meta or {}) if request is not None else {}
         sent = {key: value for key, value in meta.items() if not key.startswith("aftercall/")}
         try:
-            result = await self._upstream.call_tool(
-                self._backend_name or self.name,
-                arguments,
-                meta=_crossing(sent) or None,
-                progress_callback=progress_to(context, meta.get("progressToken")),
-                input_responses=context.input_responses,
-                request_state=context.request_state,
-            )
+            with self._upstream.relay.serving(context):
+                result = await self._upstream.call_tool(
+                    self._backend_name or self.name,
+                    arguments,
+                    meta=_crossing(sent) or None,
+                    progress_callback=progress_to(context, meta.get("progressToken")),
+                    input_responses=context.input_responses,
+                    request_state=context.request_state,
+                )
         except MCPError as error:
             raise ToolError(error.message, log_level=logging.DEBUG) from error
         if isinstance(result, mcp_types.InputRequiredResult):
