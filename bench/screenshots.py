@@ -11,6 +11,7 @@ colours, to keep them small. They are for looking at: what the pages say is test
 import argparse
 import io
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import httpx2
 from PIL import Image
@@ -69,6 +70,8 @@ def pages(url: str) -> dict[str, str]:
         agents = client.get("/stats/usage", params={"window": "30d"}).json()["byAgent"]
         boundaries = client.get("/boundaries").json()["tools"]
         tools = client.get("/stats/tools", params={"window": "30d"}).json()["tools"]
+        pages = client.get("/dashboard/sessions").text
+    session = unquote(re.findall(r"/dashboard/sessions/([^?\"#&]+)", pages)[0])
     named = [each["tool"] for each in boundaries] + [each["tool"] for each in tools]
     tool = next(each["toolId"] for each in named if each["toolId"])
     return {
@@ -77,6 +80,10 @@ def pages(url: str) -> dict[str, str]:
         "pattern": f"/patterns/{quote(patterns[0]['pattern']['patternId'], safe='')}",
         "tools": "/tools",
         "tool": f"/tools/{quote(tool, safe='')}",
+        "recommendations": "/recommendations",
+        "sessions": "/sessions",
+        "session": f"/sessions/{quote(session, safe='')}",
+        "keys": "/keys",
         "agents": "/agents",
         "agent": f"/agents/{quote(agents[0]['agent'], safe='')}",
         "boundaries": "/boundaries",

@@ -64,8 +64,8 @@ async def failures(look: Look) -> Shown:
     )  # fmt: skip
 
 
-async def costly(look: Look, most: int) -> list[tuple[PatternCost, str, bool]]:
-    """What to fix first: how often it is met, and whether there is advice for the tool's maker."""
+async def costly(look: Look, most: int) -> list[tuple[PatternCost, str, str]]:
+    """What to fix first: how often it is met, and the id of advice to the tool's maker."""
     advised = await look.rarely("open recommendations", lambda: open_recommendations(look))
     found = await statistics.fix_first(*look.space, look.window, most)
     return [
@@ -73,7 +73,7 @@ async def costly(look: Look, most: int) -> list[tuple[PatternCost, str, bool]]:
             each,
             ", ".join(filter(None, (w.counted(each.failures, "failure"),
                                     compared(each.failures, each.before)))),
-            place_of(each.pattern.tool) in advised,
+            advised.get(place_of(each.pattern.tool), [""])[0],
         )
         for each in found.patterns
     ]  # fmt: skip

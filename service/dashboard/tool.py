@@ -27,6 +27,7 @@ from service.dashboard.charts import line_chart, success_chart
 from service.dashboard.failures import pattern_columns
 from service.dashboard.look import Look, Shown
 from service.dashboard.profile import ToolParameters, columns_of, parameters_of, record_of
+from service.dashboard.recommendations import ASKS
 from service.dashboard.tools import place_of
 from service.health import health_of, tool_health, tool_qualities
 from service.known_tools import KnownToolsQuery, known_tools
@@ -37,13 +38,6 @@ _MAX_PATTERNS: Final = 500
 _MAX_MARKS: Final = 20
 _MAX_CANDIDATES: Final = 20
 UNNAMED: Final = "calls that name no version"
-_ASKS: Final = {
-    "repair": "Repair the implementation",
-    "tighten_contract": "Tighten the contract",
-    "split": "Split the tool",
-    "recompose": "Split it, and use other tools for the parts that these do",
-    "review_promotion": "Review the promotion",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +98,7 @@ async def tool(look: Look) -> Shown:
         took=latency.overall,
         success=success_chart("Success rate of this tool", trend),
         latency=line_chart("Latency of this tool", at, lines, "ms"),
-        asks=_ASKS,
+        asks=ASKS,
         patterns=[e for e in met.patterns if place_of(e.pattern.tool) == place_of(health.tool)],
         pattern_columns=[e for e in pattern_columns(look) if e.key not in ("server", "agents")],
         parameter_columns=columns_of(rows),

@@ -1,6 +1,5 @@
 """*Tools*: all that were called or are registered, and how they do."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -34,7 +33,7 @@ async def tools(look: Look) -> Shown:
         found=found,
         tools=with_never_called(found.tools, registered),
         columns=_columns(look, open_ones),
-        open_ones=open_ones.total(),
+        open_ones=sum(map(len, open_ones.values())),
         called=sum(bool(w.calls(each)) for each in found.tools),
         made=made,
         worked=sum(each.successes for each in (*found.tools, found.other_tools)),
@@ -67,14 +66,18 @@ def with_never_called(
     return [*called, *(ToolStatistics(tool=each) for each in never)]
 
 
-async def open_recommendations(look: Look) -> Counter[ToolId]:
-    """How many are open, by tool."""
+async def open_recommendations(look: Look) -> dict[ToolId, list[str]]:
+    """The ids of those that are open by tool, the greatest priority first."""
     asked = RecommendationQuery(state="open", limit=_MAX_RECOMMENDATIONS)
     found = await recommendations(*look.space, asked)
-    return Counter(place_of(each.tool) for each in found.recommendations if each.tool is not None)
+    by_tool: dict[ToolId, list[str]] = {}
+    for each in found.recommendations:
+        if each.tool is not None:
+            by_tool.setdefault(place_of(each.tool), []).append(each.recommendation_id)
+    return by_tool
 
 
-def _columns(look: Look, open_ones: Mapping[ToolId, int]) -> list[h.Column]:
+def _columns(look: Look, open_ones: Mapping[ToolId, Sequence[str]]) -> list[h.Column]:
     return [
         *look.tool_columns(),
         h.Column("calls", "Calls", "number", of=w.calls),
@@ -88,6 +91,6 @@ def _columns(look: Look, open_ones: Mapping[ToolId, int]) -> list[h.Column]:
         h.Column("warning", "Warning", "text", "Its failures point to several jobs.",
                lambda each: "several jobs" if each.cohesion_warning else ""),
         h.Column("recommendations", "Recommendations", "number", "Open ones.",
-               lambda each: open_ones.get(place_of(each.tool), 0)),
+               lambda each: len(open_ones.get(place_of(each.tool), ()))),
         h.Column("registered", "Registered", of=lambda each: "yes" if each.tool.tool_id else "no"),
     ]  # fmt: skip

@@ -28,6 +28,7 @@ from service.dashboard import words as w
 from service.dashboard.agents import agent, agents
 from service.dashboard.boundaries import boundaries
 from service.dashboard.failures import failures
+from service.dashboard.keys import keys
 from service.dashboard.look import (
     DEFAULT_WINDOW,
     MOVED,
@@ -38,6 +39,8 @@ from service.dashboard.look import (
 )
 from service.dashboard.overview import overview
 from service.dashboard.pattern import pattern
+from service.dashboard.recommendations import recommendations_page
+from service.dashboard.sessions import session, sessions
 from service.dashboard.suggestions import suggestions
 from service.dashboard.tool import tool
 from service.dashboard.tools import tools
@@ -76,9 +79,13 @@ PAGES: Final = (
     Page("/tool", tool),
     Page("/agents", agents, "Agents"),
     Page("/agents/{agent:path}", agent),
+    Page("/recommendations", recommendations_page, "Recommendations"),
+    Page("/sessions", sessions, "Sessions"),
+    Page("/sessions/{session:path}", session),
     Page("/boundaries", boundaries, "Boundaries"),
     Page("/suggestions", suggestions, "Suggestions"),
     Page("/try", try_it, "Try it"),
+    Page("/keys", keys, "Keys"),
 )
 THEMES: Final = {"auto": "Auto", "light": "Light", "dark": "Dark"}
 THEME_COOKIE: Final = "aftercall_theme"

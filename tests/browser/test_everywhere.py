@@ -32,8 +32,8 @@ Theme = Literal["light", "dark"]
 
 PATHS = [page.path for page in PAGES]
 
-LIVE = [path for path in PATHS if path != "/try"]
-"""All but the one that shows what its reader asked for."""
+LIVE = [path for path in PATHS if path not in ("/try", "/keys", "/recommendations")]
+"""All but those that show what their reader asked for, or what a few calls change nothing of."""
 
 HOSTILE_ID = f"evil/{IMAGE}"
 """Of a tool that is registered, with such words in its other fields too."""
@@ -72,6 +72,7 @@ def addresses(story: ServeProcess) -> dict[str, str]:
         "/tools/{tool_id:path}": f"/tools/{quote(HOSTILE_ID)}",
         "/tool": f"/tool?{urlencode({'server': HOSTILE_SERVER, 'name': HOSTILE_TOOL})}",
         "/agents/{agent:path}": f"/agents/{quote(HOSTILE_AGENT)}",
+        "/sessions/{session:path}": f"/sessions/-?{urlencode({'at': chr(31) + HOSTILE_AGENT})}",
     }
     return {path: f"/dashboard{about.get(path, path)}" for path in PATHS}
 
@@ -125,6 +126,8 @@ SAID = {
     "/agents": HOSTILE_AGENT,
     "/agents/{agent:path}": HOSTILE_AGENT,
     "/boundaries": f"axis {SCRIPT}",
+    "/sessions": HOSTILE_AGENT,
+    "/sessions/{session:path}": f"{SCRIPT} {IMAGE}",
 }
 """What a page quotes; *Suggestions* quotes nothing, and *Try it* what its reader types."""
 
@@ -237,6 +240,9 @@ def test_what_nobody_knows_gets_a_clear_page(
         ("/failures", ("No failure in this window.", "aftercall demo --history")),
         ("/tools", ("No tool was called or registered yet.", "aftercall demo --history")),
         ("/agents", ("No agent called a tool in this window.", "aftercall demo --history")),
+        ("/recommendations", ("Nothing is recommended.", "Descriptions to mend")),
+        ("/sessions", ("No call is stored.", "aftercall demo --history")),
+        ("/keys", ("There are no keys", "aftercall keys create NAME")),
         ("/boundaries", ("No tool has referred a request elsewhere yet.", "wrong_tool_boundary")),
         ("/suggestions", ("Nothing was asked in this window.", "aftercall demo --history")),
     ],

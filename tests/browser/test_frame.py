@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from mongo.sqlite.store import open_sqlite_store
+from service.routes.dashboard import PAGES
 from tests.browser.reading import Faults
 from tests.browser.story import IMAGE, Teller
 from tests.mongo.store_samples import make_event
@@ -19,7 +20,7 @@ from tests.service.running_service import ServeProcess, serving
 
 pytestmark = pytest.mark.real
 
-NAV = ["Overview", "Failures", "Tools", "Agents", "Boundaries", "Suggestions", "Try it"]
+NAV = [page.nav for page in PAGES if page.nav]
 
 
 @pytest.mark.parametrize("name", NAV)

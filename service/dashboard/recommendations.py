@@ -1,0 +1,121 @@
+"""*Recommendations*: what makers of tools can do, as issues to file, and which docs to mend."""
+
+import re
+from typing import Final, NamedTuple, get_args
+
+from aftercall.models import Recommendation, RecommendationState, ToolName
+from service import statistics
+from service.dashboard import html as h
+from service.dashboard import words as w
+from service.dashboard.look import Look, Shown
+from service.feedback import corrections
+from service.recommendations import RecommendationQuery, recommendations
+
+MAX_LISTED: Final = 200
+_MAX_CORRECTIONS: Final = 200
+_DOCUMENTED: Final = ("invalid_parameters", "unknown")
+"""Kinds of failure against which a sentence in the tool's description helps."""
+ASKS: Final = {
+    "repair": "Repair the implementation",
+    "tighten_contract": "Tighten the contract",
+    "split": "Split the tool",
+    "recompose": "Split it, and use other tools for the parts that these do",
+    "review_promotion": "Review the promotion",
+}
+_BACKTICKS: Final = re.compile("`+")
+
+
+class _Doc(NamedTuple):
+    tool: ToolName
+    say: str
+    why: str
+    times: int
+
+
+async def recommendations_page(look: Look) -> Shown:
+    """The page: open and taken ones, or those of one state."""
+    state = look.query.get("state", "")
+    found = await look.rarely("recommendations", lambda: _all(look))
+    shown = ("open", "taken") if state not in get_args(RecommendationState) else (state,)
+    listed = [each for each in found if each.state in shown][:MAX_LISTED]
+    return look.shows(
+        "Recommendations",
+        "recommendations",
+        listed=[(each, issue_text(each)) for each in listed],
+        counts=[(each, sum(one.state == each for one in found))
+                for each in get_args(RecommendationState)],
+        state=state,
+        asks=ASKS,
+        states=get_args(RecommendationState),
+        docs=await _docs(look),
+        columns=[
+            look.whole_tool_column(),
+            h.Column("say", "What its description should say"),
+            h.Column("why", "Why"),
+            h.Column("times", "Times", "number"),
+        ],
+    )  # fmt: skip
+
+
+async def _all(look: Look) -> list[Recommendation]:
+    found = await recommendations(*look.space, RecommendationQuery(state="all", limit=1_000))
+    return found.recommendations
+
+
+async def _docs(look: Look) -> list[_Doc]:
+    """What descriptions of tools leave out: lessons of failures in the window, and corrections."""
+    met = await statistics.patterns(*look.space, look.window, 500)
+    rows = [
+        _Doc(each.pattern.tool, each.pattern.lesson, each.pattern.title, each.failures)
+        for each in met.patterns
+        if each.pattern.lesson and each.pattern.category in _DOCUMENTED
+    ]
+    told = await corrections(*look.space, limit=_MAX_CORRECTIONS)
+    for one in told.corrections:
+        if one.tool_name is not None:
+            tool = ToolName(server_name=one.server_name, tool_name=one.tool_name)
+            why, text = f"a user's correction ({one.kind})", look.context.redactor.text(one.text)
+            rows.append(_Doc(tool, text, why, 1))
+    return rows
+
+
+def issue_text(each: Recommendation) -> str:
+    """An issue for the tool's maker, in Markdown; what others said stands in code, as it is."""
+    evidence, tool = each.evidence, each.tool
+    subject = w.tool_name(tool) if tool else each.namespace or ""
+    calls = f", of {w.counted(evidence.calls, 'call')}" if evidence.calls else ""
+    counted = [f"- {code_span(one.what)}: {w.count(one.count)}{calls}" for one in evidence.counts]
+    splits = [", then ".join(map(code_span, one)) for one in evidence.suggested_splits[:3]]
+    parts = [
+        f"# {ASKS[each.kind]}: {code_span(subject)}",
+        _fenced(each.message),
+        f"Sure: {w.percent(each.confidence)}. First seen {w.moment(each.first_seen)}, last seen "
+        f"{w.moment(each.last_seen)} (UTC).",
+        "\n".join(["## What was counted", "", *counted]) if counted else "",
+        "\n".join(["## Splits that the tool proposed", "", *(f"- {one}" for one in splits)])
+        if splits
+        else "",
+        "\n\n".join(["## What was said", *map(_fenced, evidence.quotes)])
+        if evidence.quotes
+        else "",
+        "Counted by Aftercall from recorded calls; quotes are what the tool or its users said.",
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def code_span(text: str) -> str:
+    """A text as a code span, in which Markdown means nothing: no markup, link or mention."""
+    text = w.one_line(text, w.MAX_SENTENCE)
+    ticks = _longer(text, 1)
+    return f"{ticks} {text} {ticks}" if "`" in text else f"{ticks}{text}{ticks}"
+
+
+def _fenced(text: str) -> str:
+    text = w.visible(text, w.MAX_SENTENCE)
+    ticks = _longer(text, 3)
+    return f"{ticks}text\n{text}\n{ticks}"
+
+
+def _longer(text: str, least: int) -> str:
+    """More backticks than stand in a row in the text."""
+    return "`" * max([least, *(len(each) + 1 for each in _BACKTICKS.findall(text))])

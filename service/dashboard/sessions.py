@@ -1,0 +1,260 @@
+"""*Sessions*: what agents did call by call, and a search over the calls that are stored."""
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from aftercall.models import Execution, ToolName
+from aftercall.redaction import Redactor
+from mongo.contents import execution_of, plain
+from mongo.records import Event
+from retrieval.memory import REPAIR
+from service.context import Context
+from service.dashboard import html as h
+from service.dashboard import words as w
+from service.dashboard.look import Look, NothingHereError, Shown
+from service.dashboard.pattern import ShownRepair
+
+MAX_LOOKED: Final = 10_000
+"""Calls that are looked at, the latest; and no longer than `_PATIENCE_S`."""
+MAX_FOUND: Final = 200
+_PATIENCE_S: Final = 3.0
+_PAGE: Final = 500
+_MAX_FAILURES: Final = 50
+"""Of one session, whose repairs are looked for."""
+_MAX_CALLS: Final = 200
+"""Calls of one session, the latest."""
+FIELDS: Final = {
+    "tool": "Tool", "agent": "Agent", "text": "Text", "parameter": "Parameter",
+    "since": "Since (UTC)", "until": "Until (UTC)",
+}  # fmt: skip
+
+
+class SearchedCalls(NamedTuple):
+    """What calls are asked for; what is empty leaves all in. Names are parts of names."""
+
+    tool: str = ""
+    agent: str = ""
+    text: str = ""
+    """In the context, the parameters or the error, as they are shown."""
+    parameter: str = ""
+    """The whole name of one at the top."""
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def includes(self, call: Execution) -> bool:
+        """Whether a call is asked for, as far as its names and its time say."""
+        tool = w.tool_name(ToolName(server_name=call.server_name, tool_name=call.tool_name))
+        return (
+            self.tool.casefold() in tool.casefold()
+            and self.agent.casefold() in call.agent.casefold()
+            and self.parameter in ("", *call.parameters)
+            and (self.since is None or call.timestamp >= self.since)
+            and (self.until is None or call.timestamp <= self.until)
+        )
+
+    def says(self, call: Execution) -> bool:
+        """Whether the text stands in a call, which is masked as it is shown."""
+        said = [call.context or "", json.dumps(call.parameters, ensure_ascii=False)]
+        said += [call.error.message, call.error.type] if call.error else []
+        return any(self.text.casefold() in each.casefold() for each in said)
+
+
+class FoundCall(NamedTuple):
+    """A call, masked, and the session that it is of as the log names it."""
+
+    session: str
+    call: Execution
+
+    @property
+    def tool(self) -> ToolName:
+        """The tool that was called."""
+        return ToolName(server_name=self.call.server_name, tool_name=self.call.tool_name)
+
+
+@dataclass(slots=True)
+class FoundCalls:
+    """What a search came to: the latest calls first, and how far it looked."""
+
+    calls: list[FoundCall] = field(default_factory=list)
+    looked: int = 0
+    back_to: datetime | None = None
+    is_all: bool = False
+    """Whether it came to the first call that is stored."""
+
+
+async def search(context: Context, workspace: str, wanted: SearchedCalls) -> FoundCalls:
+    """The latest stored calls that are asked for; beside the event loop, and bounded."""
+    found, before, until = FoundCalls(), None, time.monotonic() + _PATIENCE_S
+    while len(found.calls) < MAX_FOUND and found.looked < MAX_LOOKED and time.monotonic() < until:
+        page = await context.store.events.latest(workspace, "execution", _PAGE, before=before)
+        if not page:
+            found.is_all = True
+            break
+        before, found.back_to = page[-1].position, page[-1].received_at
+        found.looked += len(page)
+        found.calls += await asyncio.to_thread(_matching, page, wanted, context.redactor)
+    del found.calls[MAX_FOUND:]
+    return found
+
+
+def _matching(
+    events: Sequence[Event], wanted: SearchedCalls, redactor: Redactor
+) -> list[FoundCall]:
+    needle = json.dumps(wanted.text, ensure_ascii=False)[1:-1].casefold()
+    found = []
+    for event in events:
+        # Most are told by their bytes, before they are masked: a secret is never found by its text.
+        if needle not in event.data.decode("utf-8", "replace").casefold():
+            continue
+        call = execution_of(event).execution
+        if wanted.includes(call) and wanted.says(masked := redactor.call(call)):
+            found.append(FoundCall(event.session or "", masked))
+    return found
+
+
+async def sessions(look: Look) -> Shown:
+    """The page: the latest sessions, or the calls that a form asks for."""
+    asked = {name: look.query.get(name, "").strip()[:256] for name in FIELDS}
+    wanted = SearchedCalls(
+        asked["tool"],
+        asked["agent"],
+        asked["text"],
+        asked["parameter"],
+        _moment(asked["since"]),
+        _moment(asked["until"]),
+    )
+    # To mask all that is looked at takes longer than a page may, so that is not done each second.
+    found = await (
+        look.rarely(f"calls {wanted}", lambda: search(*look.space, wanted))
+        if wanted.text
+        else search(*look.space, wanted)
+    )
+    by_session: dict[str, list[FoundCall]] = {}
+    for each in found.calls:
+        by_session.setdefault(each.session, []).append(each)
+    return look.shows(
+        "Sessions",
+        "sessions",
+        asked=asked,
+        fields=FIELDS,
+        found=found,
+        sessions=list(by_session.values()),
+        session_columns=_session_columns(look),
+        call_columns=_call_columns(look),
+    )
+
+
+def _moment(text: str) -> datetime | None:
+    if not text:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise NothingHereError(
+            f"{text!r} is no time.", "Write one as 2026-11-22, or as 2026-11-22T14:05, in UTC."
+        ) from error
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def session_name(session: str) -> str:
+    """What a session is called: its id, or whose calls without one it holds."""
+    name = plain(session)
+    return f"{name[1:]}, without a session" if name.startswith("\x1f") else name
+
+
+def _session_columns(look: Look) -> list[h.Column]:
+    return [
+        h.Column("session", "Session", of=lambda calls: h.Link(
+            session_name(calls[0].session), look.link(f"/sessions/{calls[0].session}"))),
+        h.Column("agent", "Agent", of=lambda calls: calls[0].call.agent),
+        h.Column("calls", "Calls found", "number", of=len),
+        h.Column("failures", "Failures", "number",
+                 of=lambda calls: sum(each.call.outcome == "failure" for each in calls)),
+        h.Column("tools", "Tools", of=lambda calls: ", ".join(
+            dict.fromkeys(w.tool_name(each.tool) for each in calls))),
+        h.Column("last", "Last call", "time", of=lambda calls: calls[0].call.timestamp),
+    ]  # fmt: skip
+
+
+def _call_columns(look: Look) -> list[h.Column]:
+    return [
+        h.Column("at", "When", "time", of=lambda each: each.call.timestamp),
+        look.whole_tool_column(),
+        h.Column("outcome", "Outcome", of=lambda each: each.call.outcome),
+        h.Column("said", "What it said", of=lambda each: error_line(each.call)),
+        h.Column("agent", "Agent", of=lambda each: h.Link(
+            each.call.agent, look.agent(each.call.agent))),
+        h.Column("session", "Session", of=lambda each: h.Link(
+            session_name(each.session), look.link(f"/sessions/{each.session}"))),
+    ]  # fmt: skip
+
+
+def error_line(call: Execution) -> str:
+    """What went wrong, in one line; "" of a success."""
+    return w.one_line(w.error_words(call.error), w.MAX_SIGNATURE) if call.error else ""
+
+
+# One session
+
+
+class SessionStep(NamedTuple):
+    """One call of a session, with the repair that it is the failed or the mended half of."""
+
+    call: Execution
+    tool: ToolName
+    mended_by: ShownRepair | None = None
+    mends: ShownRepair | None = None
+
+
+async def session(look: Look) -> Shown:
+    """The page of one."""
+    name = look.named["session"]
+    steps = await steps_of(*look.space, name)
+    if not steps:
+        raise NothingHereError(
+            f"There is no call of a session {w.one_line(session_name(name), 80)!r}.",
+            "Its calls may have expired. The page Sessions lists the latest.",
+        )
+    return look.shows(
+        f"Session {w.one_line(session_name(name))}",
+        "session",
+        steps=steps,
+        failures=sum(each.call.outcome == "failure" for each in steps),
+        mended=sum(each.mended_by is not None for each in steps),
+        is_whole=len(steps) < _MAX_CALLS,
+    )
+
+
+async def steps_of(context: Context, workspace: str, session: str) -> list[SessionStep]:
+    """The latest calls of a session, masked, in their order."""
+    events = await context.store.events.latest(
+        workspace, "execution", _MAX_CALLS, sessions=[session]
+    )
+    calls = await asyncio.to_thread(
+        lambda: [context.redactor.call(execution_of(each).execution) for each in events]
+    )
+    calls.sort(key=lambda each: (each.sequence or 0, each.timestamp))
+    by_id = {each.execution_id: each for each in calls}
+    mended_by: dict[str, ShownRepair] = {}
+    mends: dict[str, ShownRepair] = {}
+    for call in [each for each in calls if each.outcome == "failure"][:_MAX_FAILURES]:
+        start = f"{call.execution_id}\x1f"
+        rows = await context.store.knowledge.scan(workspace, REPAIR.name, 1, after=start)
+        right = by_id.get(rows[0].key.removeprefix(start)) if rows else None
+        if right is not None:
+            repair = ShownRepair(call, right, "")
+            mended_by[call.execution_id] = mends[right.execution_id] = repair
+    return [
+        SessionStep(
+            each,
+            FoundCall(session, each).tool,
+            mended_by.get(each.execution_id),
+            mends.get(each.execution_id),
+        )
+        for each in calls
+    ]
