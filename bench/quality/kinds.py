@@ -1,7 +1,8 @@
 """Kinds of mistakes that nothing was fitted on: `docs/figures/kinds.md` and `kinds-final.md`.
 
 The families `mixed` were made after the first ones had been looked at: several mistakes at once, in
-the voices of many servers, on Seal-Tools and tau2's shop beside the first two worlds.
+the voices of many servers, on Seal-Tools and tau2's shop beside the first two worlds. The families
+`agents` came after these (`kinds_agents`), in yet other voices.
 
 History is right calls and the mistakes of `bench.quality.damage`, which the memory has seen mended;
 the test is other sessions with other kinds of mistakes. BFCL's development APIs are executed. What
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from aftercall.json_patch import same_json
-from bench.quality import ablation, bfcl, github, retail, seal
+from bench.quality import ablation, bfcl, github, kinds_agents, retail, seal
 from bench.quality import kinds_damage as texts
 from bench.quality import kinds_mixed as mixed
 from bench.quality import kinds_shapes as shapes
@@ -38,15 +39,24 @@ from bench.quality.trial import Damage, Json, Result, Trial, Verdict
 from embeddings.protocol import Embedder
 
 UNREPAIRABLE = "should not be repaired"
-KEPT = ("mixed, kept", "mixed beyond repair, kept")
-"""Families of the final table: the kinds of `mixed` with other mistakes, other tools and in other
+KEPT = ("agents, kept", "agents beyond repair, kept")
+"""Families of the final table: other kinds than those of `agents`, on other tools and in other
 voices. Nothing is fitted on them, and nobody looks at them while developing; `--only kinds-final`
-measures them once, at the end. Those kept before, `types` and `several at once`, have been seen."""
+measures them once, at the end. Those kept before have been seen."""
 FROZEN = "e9ce275"
 """The commit in which `KEPT` was chosen."""
-NEVER = frozenset((UNREPAIRABLE, "mixed beyond repair", "mixed beyond repair, kept"))
+NEVER = frozenset(
+    (UNREPAIRABLE, "mixed beyond repair", "mixed beyond repair, kept before",
+     "agents beyond repair", "agents beyond repair, kept")
+)  # fmt: skip
 """Families in which nothing can be repaired."""
-MIXED = frozenset(("mixed", "mixed beyond repair", *KEPT))
+MIXED = frozenset(
+    ("mixed", "mixed beyond repair", "mixed, kept before", "mixed beyond repair, kept before")
+)
+EVERYWHERE = MIXED | {"agents", "agents beyond repair", *KEPT}
+"""Families that are measured in all worlds, on one half of the tools."""
+OF_KEPT_TOOLS = frozenset(("mixed, kept before", "mixed beyond repair, kept before", *KEPT))
+"""Those of the other half."""
 MOST = 12
 """Trials of a kind in a world."""
 MOST_MIXED = 60
@@ -139,8 +149,12 @@ FAMILIES: dict[str, dict[str, texts.Maker]] = {
     },
     "mixed": mixed.families(mixed.DEVELOPED),
     "mixed beyond repair": mixed.beyond_repair(mixed.DEVELOPED),
-    "mixed, kept": mixed.families(mixed.FINAL),
-    "mixed beyond repair, kept": mixed.beyond_repair(mixed.FINAL),
+    "mixed, kept before": mixed.families(mixed.FINAL),
+    "mixed beyond repair, kept before": mixed.beyond_repair(mixed.FINAL),
+    "agents": kinds_agents.families(kept=False),
+    "agents beyond repair": kinds_agents.beyond_repair(kept=False),
+    "agents, kept": kinds_agents.families(kept=True),
+    "agents beyond repair, kept": kinds_agents.beyond_repair(kept=True),
 }  # fmt: skip
 """Every kind, by family."""
 
@@ -257,7 +271,7 @@ def _of_kind(
         for session in chosen
         for at, call in enumerate(session.calls)
         if call.server in world.servers
-        and (family not in MIXED or _is_kept(call.tool) is (family in KEPT))
+        and (family not in EVERYWHERE or _is_kept(call.tool) is (family in OF_KEPT_TOOLS))
     ]
     rng.shuffle(calls)
     others = {
@@ -281,7 +295,7 @@ def _of_kind(
 
 
 def _is_kept(tool: str) -> bool:
-    """Whether a tool is of the half that is kept for the final table of mixed kinds."""
+    """Whether a tool is of the half that is kept for the final table."""
     return hashlib.sha256(f"kept/{tool}".encode()).digest()[0] % 2 == 0
 
 
@@ -331,7 +345,7 @@ async def measure(embedder: Embedder, folder: Path, *, final: bool = False) -> N
           if each not in [world.name.lower() for world in there]),
     ]  # fmt: skip
     for world in there:
-        of = families if world.name in _WHOLE else [each for each in families if each in MIXED]
+        of = families if world.name in _WHOLE else [each for each in families if each in EVERYWHERE]
         found = await results(embedder, world, of)
         parts += [f"## {world.name}", table(*found), _invented(found)]
         print("\n\n".join(parts[-3:]), flush=True)
@@ -407,9 +421,10 @@ GUESS = 0.5
 
 
 _EXPLAINED = f"""The memory has right calls of other sessions and other kinds of mistakes,
-mended. The mixed kinds are two and three mistakes at once, in the voices of many servers; the ones
-kept for the final table have other mistakes, in other voices, of other tools. They were made and
-put aside in commit {FROZEN}, before any mixed kind was measured, and are measured once.
+mended. The mixed kinds are two and three mistakes at once, in the voices of many servers. The kinds
+of agents are some forty more ways of models to write a call wrongly, in yet other voices. Of these
+the ones kept for the final table are other kinds, in other voices, of other tools: chosen by hashes
+in commit {FROZEN}, before any of them was measured, and measured once.
 
 *Right@1*: the first suggestion does what the undamaged call would have done. *Wrong success*: it
 does something else. *Coverage*: surer than {SURE:.2f}; *harm*: the share of these that is not
