@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from functools import lru_cache
 from typing import Any
+from unicodedata import combining, normalize
 
 import jsonschema_rs
 
+from retrieval import WORDS
 from retrieval.texts import MAX_TEXT, Style, respelt
 from retrieval.values import unmarked
 
@@ -128,10 +130,27 @@ def _zone(text: str | None) -> timezone | None:
     return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))
 
 
+_MONTHS = {month: group.split()[0] for group in WORDS["months"] for month in group.split()[1:]}
+_OTHER_DAY = re.compile(r"(\d{4})\u5e74(\d{1,2})\u6708(\d{1,2})\u65e5")
+"""Year, month and day as Chinese and Japanese write them."""
+
+
+def _in_english(text: str) -> str:
+    """A day with the month's name in English, whatever language it was in."""
+    if found := _OTHER_DAY.fullmatch(text):
+        return f"{found[1]}-{int(found[2]):02}-{int(found[3]):02}"
+    plain = "".join(char for char in normalize("NFKD", text) if not combining(char)).lower()
+    months = [word for word in re.findall(r"[a-z]+", plain) if word in _MONTHS]
+    if len(months) != 1:
+        return text
+    return re.sub(r"\bde[li]? ", "", plain).replace(months[0], _MONTHS[months[0]])
+
+
 @lru_cache(1_024)
 def _day(text: str, *, day_first: bool | None) -> date | None:
     if not _YEAR.search(text):
         return None  # before a dozen forms are tried
+    text = _in_english(text)
     text = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", text)
     local = {None: (), True: _DAY_FIRST, False: _MONTH_FIRST}[day_first]
     for form in (*_DATES, *local):

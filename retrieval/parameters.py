@@ -183,7 +183,8 @@ _ALL_TYPES: dict[str, JsonType] = {
 class ParameterView:
     """One parameter. `types` empty means any; bounds are inclusive.
 
-    `stated_values` are values that the schema states: its enum, or words quoted in its description.
+    `stated_values` are texts that the schema states: its enum, that of a list's items, or words
+    quoted in its description.
     """
 
     name: str
@@ -261,7 +262,8 @@ def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject)
     types = tuple(dict.fromkeys(kind for option in options for kind in _types(option)))
     allowed = tuple(value for option in options for value in _enum(option))
     items = resolve(_first(options, "items"), root)
-    of_items = (kind for form in (items, *_alternatives(items, root)) for kind in _types(form))
+    item_forms = [items, *_alternatives(items, root)]
+    of_items = (kind for form in item_forms for kind in _types(form))
     description = part.get("description")
     description = description if isinstance(description, str) else ""
     return ParameterView(
@@ -271,7 +273,9 @@ def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject)
         has_default="default" in part,
         default=part.get("default"),
         allowed=allowed,
-        stated_values=_stated(allowed, description),
+        stated_values=_stated(
+            allowed or tuple(value for form in item_forms for value in _enum(form)), description
+        ),
         minimum=_limit(options, "minimum", "exclusiveMinimum", 1),
         maximum=_limit(options, "maximum", "exclusiveMaximum", -1),
         item_types=tuple(dict.fromkeys(of_items)),
@@ -378,7 +382,8 @@ def element_view(schema: JsonObject, path: Path) -> ToolView | None:
     forms = list(_forms_at(schema, path))
     if not forms or not path:
         return None
-    pseudo: JsonObject = {"properties": {str(path[-1]): forms[0]}}
+    name = str(path[-1])  # an item cannot be left out
+    pseudo: JsonObject = {"properties": {name: forms[0]}, "required": [name]}
     return view_of_schema(_rooted(pseudo, schema))
 
 

@@ -65,7 +65,7 @@ from retrieval.proposals.case import (
     profile_for,
     view_of,
 )
-from retrieval.proposals.faults import held_against_schema
+from retrieval.proposals.faults import held_against_schema, read_by_schema
 from retrieval.reading.reader import ErrorReading, read_error
 from retrieval.trust import registered_schema, trusted_hints
 
@@ -288,7 +288,8 @@ class Suggester:
         masked = await aside(self._redactor.call, asked, when=is_large(asked))
         call = as_named(masked, principal)
         tool = ToolKey(workspace, call.server_name, call.tool_name)
-        reading = await self._classified(read_error(call.error, call.parameters), call)
+        reading = read_by_schema(call, read_error(call.error, call.parameters))
+        reading = await self._classified(reading, call)
         with stage("suggest.read_tool"):
             knowledge = await self._memory.knowledge(tool)
             registered = await self._memory.tool(tool, principal)
@@ -581,6 +582,7 @@ def case_of(
         schema=schema,
         schema_hash=schema_hash,
         quorum=quorum,
+        tool=call.tool_name,
     )
 
 

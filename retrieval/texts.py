@@ -254,6 +254,8 @@ def _all_in(text: str) -> Iterator[Stated]:
         value = match[0]
         if form == "quoted":
             value = value.strip(_MARKS).strip().removesuffix(",")
+        elif form in ("url", "pair"):
+            value = value.rstrip(".,;:!?")  # what ends the sentence
         if value:
             yield Stated(value, form, tuple(before[-_BEFORE:]), tuple(after[:_AFTER]))
 

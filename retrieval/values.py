@@ -28,6 +28,7 @@ _NUMBER_WORDS = (
 )  # fmt: skip
 _TRUE = frozenset({"true", "yes", "on", "1", "y", "t", "enabled"})
 _FALSE = frozenset({"false", "no", "off", "0", "n", "f", "disabled"})
+_DENYING = frozenset(("not", "no", "non", "un", "without", "except", "never", "or", "and"))
 _NOTHING = frozenset({"", "null", "none", "nil", "undefined", "nan", "n/a"})
 
 
@@ -224,8 +225,10 @@ def says_only(text: str, value: JsonValue) -> bool:
 
 
 def says_nothing(value: JsonValue) -> bool:
-    """Whether a value is null or a word for it, such as `"undefined"`."""
-    return value is None or (isinstance(value, str) and value.strip().lower() in _NOTHING)
+    """Whether a value is null, empty, or a word for it, such as `"undefined"`."""
+    if isinstance(value, str):
+        return value.strip().lower() in _NOTHING
+    return value is None or value in ([], {})
 
 
 _PAIRS = {'"': '"', "'": "'", "`": "`", "<": ">", "(": ")", "[": "]", "\u201c": "\u201d",
@@ -293,6 +296,8 @@ def may_be_several(text: str) -> bool:
     return _SEVERAL.search(text) is not None
 
 
+_LINE = re.compile(r"(?:[-*\u2022]|\d{1,3}[.)])\s+(\S.*)")
+"""An item of a list that a text writes in lines."""
 _BRACKETS = frozenset("()[]{}<>\"'`")
 
 
@@ -301,6 +306,9 @@ def _to_array(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
         text = value.strip()
         if text.startswith("["):
             return _from_json_text(text, list)
+        lines = [_LINE.fullmatch(line.strip()) for line in text[:_MAX_JSON_TEXT].splitlines()]
+        if len(lines) > 1 and len(found := list(filter(None, lines))) == len(lines):
+            return [_item(line[1], item_types) for line in found]
         mark = next((each for each in _BETWEEN if each in text), ",")
         parts = [part.strip() for part in text[:_MAX_JSON_TEXT].split(mark)]
         if (
@@ -409,6 +417,23 @@ def synonym_of(text: str, known: Sequence[str]) -> tuple[str, bool] | None:
     return None
 
 
+def named_in(text: str, known: Sequence[str]) -> str | None:
+    """The only known value whose words a short text holds beside others: `open` of `State.OPEN`."""
+    words = words_of(text[:_MAX_NAME])
+    if not _DENYING.isdisjoint(words) or len(text.split()) > _MAX_LABEL:
+        return None
+    found = {
+        value: places
+        for value in known[:_MAX_KNOWN]
+        if (parts := words_of(value[:_MAX_NAME])) and len(parts) < len(words)
+        and (places := [at for at in range(len(words)) if words[at : at + len(parts)] == parts])
+    }  # fmt: skip
+    longest = max(found, key=lambda value: len(words_of(value)), default=None)
+    inside = set(words_of(longest or ""))
+    alone = all(set(words_of(value)) <= inside for value in found)
+    return longest if longest and alone and len(found[longest]) == 1 else None
+
+
 def differ_in_digits(left: str, right: str) -> bool:
     """Whether two texts hold different numbers, and so name different things."""
     return _DIGITS.findall(left) != _DIGITS.findall(right)
@@ -483,6 +508,7 @@ def words_of(name: str) -> tuple[str, ...]:
 
 
 _MAX_NAME = 80
+_MAX_LABEL = 4
 _SYNONYM = 0.85
 _ASPECTS = frozenset(WORDS["aspects"])
 _HARMLESS = frozenset(WORDS["harmless"])

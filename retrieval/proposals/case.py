@@ -76,6 +76,7 @@ class Case:
     is_foreign_schema: bool = False
     """Whether another principal registered the schema: then it only advises."""
     quorum: int = QUORUM
+    tool: str = ""
     faults: tuple[Fault, ...] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -106,7 +106,8 @@ def _of_kind(case: Case, edit: Edit) -> ChangeClass:
             return "lossless"
         case Remove() if not edit.inside and says_nothing(value_at(case.parameters, edit.path)):
             view = case.parameter(edit.name)
-            return "lossless" if view and not view.required else "lossy"
+            is_text = isinstance(value_at(case.parameters, edit.path), str)  # [] may clear a list
+            return "lossless" if is_text and view and not view.required else "lossy"
         case Remove() | Clamp():
             return "lossy"
         case Add():

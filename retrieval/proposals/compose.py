@@ -61,6 +61,8 @@ _ONLY_LEFT = prior("rename.only.left", 2, 4)
 """The same, where neither name nor value show that it is meant: often it is one too many."""
 _LIKEST = prior("rename.likest", 10, 1.5)
 """More like the missing name than any other, and that more like it than any other."""
+_LISTED = prior("rename.listed", 8, 2)
+"""Of the parameters that the call does not have, only this one lists its value."""
 _OTHER_MEANING = Trials(0.5, 12)
 """What limits or negates is likely something else, and a flag is no text: a judgement."""
 _UNLIKE = prior("rename.only.unlike", 2, 3)
@@ -126,7 +128,7 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         return  # a call in a call is no single value
     source = _source(case, fault)
     covers = frozenset({index})
-    if fault.suggested and fault.suggested not in case.parameters:
+    if fault.suggested and fault.suggested not in case.parameters and _may_have(case, fault):
         edits = _rename(case, name, fault.suggested) or (Rename(name=name, to=fault.suggested),)
         reason = f"the error says that `{name}` should be `{fault.suggested}`"
         yield Option(edits, reason, _SAID, ("error",), covers=covers)
@@ -138,10 +140,29 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         if likeness and renamed:
             reason = f"the tool has no `{name}`; `{target}` is the like one"
             yield Option(renamed, reason, likeness, (source, "parameters"), covers=covers)
+    if listed := _listing(case, case.parameters[name]):
+        reason = f"the tool has no `{name}`; of the others only `{listed}` lists such a value"
+        yield Option((Rename(name=name, to=listed),), reason, _LISTED, (source,), covers=covers)
     edit = Remove(name=name)
     yield Option(
         (edit,), f"the tool has no `{name}`", _remove_trials(case, name), (source,), covers=covers
     )
+
+
+def _listing(case: Case, value: JsonValue) -> str | None:
+    """The only absent parameter whose closed list has such a text."""
+    found = [
+        name
+        for name in _absent(case)
+        if isinstance(value, str) and (view := case.parameter(name)) and value in view.allowed
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _may_have(case: Case, fault: Fault) -> bool:
+    """Whether the tool has the name that the error suggests, as far as its schema says."""
+    view = case.view
+    return view is None or view.source != "schema" or fault.suggested in view.parameters
 
 
 def _remove_trials(case: Case, name: str) -> Trials:
@@ -153,11 +174,17 @@ def _remove_trials(case: Case, name: str) -> Trials:
     absent = _absent(case)
     if any(_like_trials(name_similarity(name, target)) for target in absent):
         return _REMOVE["like"]
+    if _listing(case, value):
+        return _REMOVE["like"]
     if case.writes and not _GUARDS.isdisjoint(words_of(name)):
         return _REMOVE_GUARD
     if not absent:
         return _REMOVE["surplus"]
-    possible = any(_could_take(case, value, target) for target in absent)
+    own = set(words_of(name))
+    possible = any(
+        _could_take(case, value, target) or not own.isdisjoint(words_of(target))
+        for target in absent
+    )
     return _REMOVE["possible" if possible else "alone"]
 
 

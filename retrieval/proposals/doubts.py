@@ -15,9 +15,18 @@ from retrieval.edits import Add, Edit, Flatten, FromContext, Nest, Remove, Renam
 from retrieval.parameters import leaves_like, value_at
 from retrieval.proposals.case import Case, Option
 from retrieval.proposals.compose import Proposal
+from retrieval.proposals.faults import FREE_TEXT
 from retrieval.proposals.values import IDS
 from retrieval.texts import format_of, written_in
-from retrieval.values import fits, is_marked, is_placeholder, is_portion, words_of
+from retrieval.values import (
+    fits,
+    is_marked,
+    is_placeholder,
+    is_portion,
+    named_in,
+    says_nothing,
+    words_of,
+)
 
 _STRANGE = 0.5
 """What is left of a confidence for each thing in the repaired call that cannot be meant so."""
@@ -29,6 +38,8 @@ And where it gets an id that its caller did not say: whom it is about is seldom 
 _MAX_NUMBERS = 1_000
 _MAX_TEXT = 2_000
 _MAX_UNCONFIRMED = 3
+_COMMAND = re.compile(r"(?:^|\s)--?[A-Za-z{<\"':@$(]|^\w+=\S")
+"""Options of a command, or a name with its value: a call, and no value."""
 _LISTS_ALL = re.compile(r"validation errors? for|\[\{")
 """Of the messages of validators that list all that they find: pydantic, zod, FastAPI."""
 
@@ -108,7 +119,12 @@ def _unconfirmed(case: Case, proposal: Proposal) -> int:
     names_all = any(fault.kind == "unexpected" for fault in told.faults)
     if names_all and _LISTS_ALL.search(told.signature):
         return 0
-    if (about.view.source == "schema") if about.view else not names_change:
+    if about.view is not None and about.view.source == "schema":
+        return _empty_left(about, proposal.parameters) + min(
+            _MAX_UNCONFIRMED, 0 if (about.schema or {}).get("additionalProperties")
+            else len(about.view.unknown(proposal.parameters)),
+        )  # fmt: skip
+    if about.view is None and not names_change:
         return 0
     said = {fault.parameter for fault in told.faults if fault.kind == "missing"}
     said |= {fault.suggested for fault in told.faults}
@@ -121,11 +137,23 @@ def _unconfirmed(case: Case, proposal: Proposal) -> int:
     return len(list(islice(unknown, _MAX_UNCONFIRMED)))
 
 
+def _empty_left(case: Case, parameters: JsonObject) -> bool:
+    """Whether an optional text says nothing, and none of the tool's successes had such a one."""
+    return any(
+        isinstance(value, str)
+        and says_nothing(value)
+        and (view := case.parameter(name)) is not None
+        and not (view.required or view.states(value))
+        and not ((seen := case.seen(name)) and seen.formats.get(format_of(value), 0))
+        for name, value in parameters.items()
+    )
+
+
 def _odd_values(case: Case, parameters: JsonObject) -> Iterator[bool]:
     """For each text of a call, whether it is a placeholder, or still in quotes, or JSON text.
 
-    Or a listed value in another spelling. What the schema lists, or the tool's successes had in
-    such a form, is not odd.
+    Or a listed value in another spelling, or a command that was put into another place. What the
+    schema lists, or the tool's successes had in such a form, is not odd.
     """
     for path, value in leaves_like(parameters, ()):
         if not isinstance(value, str) or not 0 < len(value) <= _MAX_TEXT:
@@ -135,16 +163,19 @@ def _odd_values(case: Case, parameters: JsonObject) -> Iterator[bool]:
         if view is not None and view.states(value):
             continue
         words = words_of(value)
-        listed = [words_of(each) for each in view.stated_values] if view is not None else []
+        listed = view.stated_values if view is not None else ()
         form = format_of(value)
         is_usual = seen is not None and seen.formats.get(form, 0) > 0
         is_new = not same_json(value_at(case.parameters, path), value)
+        is_free = not FREE_TEXT.isdisjoint(words_of(name))
         is_json = form == "json-text" and not (view and "json" in view.described_by)
         yield bool(
             is_placeholder(value)
             or (is_marked(value) and not is_new)
             or (is_json and not is_usual)
-            or (len(listed) > 1 and words != () and words in listed)
+            or (is_new and (value == case.tool or (not is_free and _COMMAND.search(value))))
+            or (len(listed) > 1 and words != () and words in map(words_of, listed))
+            or (len(listed) > 1 and named_in(value, listed) is not None)
         )
 
 

@@ -13,6 +13,7 @@ from retrieval.edits import (
     Clamp,
     Edit,
     EditDoesNotApplyError,
+    FromContext,
     Remove,
     Rename,
     Replace,
@@ -21,7 +22,7 @@ from retrieval.edits import (
     edit_key,
     touches,
 )
-from retrieval.knowledge.profile import COMMON_SESSIONS, agent_token
+from retrieval.knowledge.profile import COMMON_SESSIONS, ParameterProfile, agent_token
 from retrieval.knowledge.repairs import learned_repairs
 from retrieval.knowledge.rules import NO_SCHEMA, RepairRule, SignatureKnowledge, ToolKnowledge
 from retrieval.parameters import (
@@ -37,7 +38,7 @@ from retrieval.principals import agent_mark, others, principal_of
 from retrieval.proposals.case import Case, Option, Trials, value_sources_of
 from retrieval.proposals.session import session_texts
 from retrieval.reading.faults import Fault
-from retrieval.texts import respelt, written_in
+from retrieval.texts import format_of, respelt, written_in
 from retrieval.values import fits, type_of
 
 MENDED = 6.0
@@ -357,8 +358,19 @@ def _is_free(case: Case, edit: Edit, rule_sessions: int) -> bool:
             limits = {limit for limit in (edit.minimum, edit.maximum) if limit is not None}
             stated = {limit for f in case.faults for limit in (f.minimum, f.maximum)}
             return limits <= stated or rule_sessions >= COMMON_SESSIONS
+        case FromContext() if (seen := case.seen(edit.name)) and not edit.inside:
+            return _has_seen_form(case, edit, seen)
         case _:
             return True
+
+
+def _has_seen_form(case: Case, edit: FromContext, seen: ParameterProfile) -> bool:
+    """Whether what the context states has a form that the tool's successes have there."""
+    try:
+        value = apply_edits(case.parameters, [edit], value_sources_of(case)).get(edit.name)
+    except EditDoesNotApplyError:
+        return False
+    return not (isinstance(value, str) and seen.formats) or format_of(value) in seen.formats
 
 
 def _is_common(case: Case, edit: Add | Replace, rule_sessions: int) -> bool:

@@ -80,7 +80,7 @@ _MANY = 5
 """Successes from which on what none of them had is taken as wrong beside what the error says."""
 _ITEM = 2
 """Steps of a path to a parameter, or to an item of its list."""
-_FREE_TEXT = frozenset(WORDS["free_text"])
+FREE_TEXT = frozenset(WORDS["free_text"])
 _ENOUGH = 3
 """Successes from which on their types are taken as the parameter's."""
 
@@ -100,7 +100,11 @@ def faults_of(
         return ()
     if reading.category in _NOT_ABOUT_PARAMETERS:
         return reading.faults
-    said = tuple(_of_form(fault) for fault in reading.faults)
+    said = tuple(
+        _of_form(fault)
+        for fault in reading.faults
+        if not (fault.kind == "unexpected" and fault.guessed_place) or _is_renamed(fault, view)
+    )
     if view is not None:
         said = _plausible(said, parameters, view)
         blamed = reading.category in ("invalid_parameters", "unknown")
@@ -127,15 +131,41 @@ def faults_of(
     return _with_suspect(said, suspects[0]) if len(suspects) == 1 else said
 
 
+def _is_renamed(fault: Fault, view: ToolView | None) -> bool:
+    """Whether the schema has, of two names that a message shows, only the one that was not sent."""
+    if view is None or view.source != "schema":
+        return False
+    return fault.suggested in view.parameters and fault.parameter not in view.parameters
+
+
+def read_by_schema(call: FailedCall, reading: ErrorReading) -> ErrorReading:
+    """The reading, where nobody knows the message's words and the live schema refuses the call."""
+    if reading.is_unsure and reading.category in _UNREAD and _refused_by(call):
+        return replace(reading, category="invalid_parameters", confidence=_BY_SCHEMA)
+    return reading
+
+
+_UNREAD = frozenset({"unknown", "invalid_parameters", "contract_violation"})
+_BY_SCHEMA = 0.8
+"""A judgement: that a call does not fit is mostly why it failed. The classifier is not asked."""
+
+
+def _refused_by(call: FailedCall) -> list[Fault]:
+    """What the caller's live schema shows to be wrong with the call."""
+    schema, parameters = call.input_schema, call.parameters
+    if schema is None or not call.parameters_known:
+        return []
+    return [*shown_by(view_of_schema(schema), parameters), *inner_faults(schema, parameters)]
+
+
 def held_against_schema(call: FailedCall, reading: ErrorReading) -> ErrorReading:
     """The reading, where the caller's live schema refuses the call: so did its server, unrun.
 
     4-rules.md, Retrying. It does not count where the error tells of anything else.
     """
-    schema, parameters = call.input_schema, call.parameters
-    if schema is None or not call.parameters_known or reading.category != "invalid_parameters":
+    if reading.category != "invalid_parameters":
         return reading
-    shown = [*shown_by(view_of_schema(schema), parameters), *inner_faults(schema, parameters)]
+    shown = _refused_by(call)
     names = {fault.parameter for fault in shown if fault.parameter}
     told = {fault.parameter for fault in reading.faults if fault.path}
     refused = bool(names) and told <= names and only_refuses(call.error, names)
@@ -324,7 +354,7 @@ def _suspects(
     marked = [
         name
         for name, value in islice(parameters.items(), _MAX_NAMES)
-        if isinstance(value, str) and is_marked(value) and _FREE_TEXT.isdisjoint(words_of(name))
+        if isinstance(value, str) and is_marked(value) and FREE_TEXT.isdisjoint(words_of(name))
     ]
     if len(marked) == 1 and reading.category in _BLAMES_A_VALUE:
         return [Fault("invalid", (marked[0],))]
@@ -355,7 +385,7 @@ def _unusual(
         types = view.types if view and view.types else tuple(seen.types)
         if not fits(value, types):
             return Fault("wrong_type", (name,), expected_types=types, from_schema=True)
-    stated = view.stated_values if view else ()
+    stated = view.stated_values if view and FREE_TEXT.isdisjoint(words_of(name)) else ()
     for path, text in leaves_like({name: value}, ()) if len(stated) > 1 else ():
         if isinstance(text, str) and len(path) <= _ITEM and text not in stated:
             return Fault("not_allowed", path, allowed=tuple(stated), from_schema=True)

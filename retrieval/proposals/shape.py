@@ -8,6 +8,7 @@ wrong with it than before, as far as schema, profile or error say.
 
 import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
@@ -21,6 +22,7 @@ from retrieval.edits import (
     EditDoesNotApplyError,
     Flatten,
     Nest,
+    Remove,
     Rename,
     Replace,
     Unwrap,
@@ -29,13 +31,14 @@ from retrieval.parameters import ToolView, object_view
 from retrieval.proposals.case import Case, Option, Trials, prior
 from retrieval.proposals.faults import inner_faults, shown_by
 from retrieval.reading.faults import Fault
-from retrieval.values import CastError, cast, fits, name_similarity, words_of
+from retrieval.values import CastError, cast, fits, name_similarity, says_nothing, words_of
 
 _UNPACKED = prior("shape.unpacked", 30, 1)  # {"params": {"a": 1}} -> {"a": 1}
 _VALUE = prior("shape.value", 24, 1)  # {"a": {"value": 1}} -> {"a": 1}
 _NESTED = prior("shape.nested", 20, 1)  # {"old": 1} -> {"edits": [{"old": 1}]}
 _PAIRED = prior("shape.paired", 8, 1.5)  # {"a": 1} -> [{"key": "a", "value": 1}]
 _BY_POSITION = prior("shape.position", 4, 2)  # {"args": [1, 2]} -> {"a": 1, "b": 2}
+_PARTED = prior("shape.parted", 8, 2)  # {"range": "1..2"} -> {"from": 1, "to": 2}
 _LIKE = 0.7
 """Likeness of names (see `name_similarity`) from which on one shows the other."""
 _SOMEWHAT, _CLEARLY = 0.45, 0.2
@@ -47,6 +50,16 @@ _KEYS = frozenset(("key", "name", "path", "id", "field"))
 _ASSIGNED = re.compile(r"(\w+)\s*=")
 _ASSIGNMENT = re.compile(r"(\w+)\s*=\s*(?:['\"]([^'\"]*)['\"]|([\w.+-]+))")
 _ASSIGNMENTS = re.compile(rf"\s*{_ASSIGNMENT.pattern}(?:\s*,\s*{_ASSIGNMENT.pattern})*\s*")
+_OPTION = re.compile(
+    r"--?(?P<name>[A-Za-z][\w-]*)(?:=(?P<value>.*))?|(?P<key>[A-Za-z]\w*)=(?P<given>.*)", re.DOTALL
+)
+_NUMBERED = re.compile(r"(?:arg|argument|param|parameter|p)?_?(\d{1,2})", re.IGNORECASE)
+_BETWEEN = ("...", "..", " to ", " until ", " - ", "\u2013", "/", ",", ";", " ")
+"""What stands between two ends or parts, as far as it is written."""
+_IN_MARKS = frozenset("{}[]()<>\"'`")
+_ENDS = (("start", "end"), ("begin", "end"), ("from", "to"), ("since", "until"), ("min", "max"),
+         ("minimum", "maximum"), ("first", "last"))  # fmt: skip
+_TWO = 2
 _MAX_TEXT = 2_000
 _MAX_STEPS = 3
 _MAX_TRIED = 20
@@ -99,7 +112,7 @@ def holds_parameters(case: Case, value: JsonValue) -> bool:
 def _better(case: Case) -> Iterator[Reshaped]:
     """What one step makes of a call, where less is wrong with it then."""
     before = _wrong(case)
-    steps = (_unpacked, _unwrapped, _nested, _raised, _swapped, _by_position, _paired)
+    steps = (_unpacked, _unwrapped, _nested, _raised, _swapped, _by_position, _parted, _paired)
     for option in islice((each for step in steps for each in step(case)), _MAX_TRIED):
         try:
             parameters = apply_edits(case.parameters, option.edits)
@@ -168,8 +181,18 @@ def _unpacked(case: Case) -> Iterator[Option]:
                 break
             if isinstance(value, str) and value.lstrip()[:1] == "{":
                 edits.append(Cast(name=key, to="object"))
-            elif isinstance(value, str) or _named(value):
+            elif (
+                isinstance(value, str)
+                or _named(value)
+                or (isinstance(value, list) and inner and value != [inner])
+            ):
                 edits.append(Replace(name=key, before=value, value=inner))
+            # What says nothing beside it gives way to what stands inside.
+            edits += [
+                Remove(name=each)
+                for each in inner
+                if each in case.parameters and each != name and says_nothing(case.parameters[each])
+            ]
             edits.append(Flatten(name=key))
             if any(_is_like_one(each, names) for each in inner):
                 reason = f"parameters of the tool stand inside of `{name}`"
@@ -294,6 +317,78 @@ def _by_position(case: Case) -> Iterator[Option]:
         if fit:
             edit = Flatten(name=name, fields=tuple(missing))
             yield _step(case, [edit], f"the values of `{name}` have no names", _BY_POSITION)
+    yield from _by_number(case, lacks)
+
+
+def _by_number(case: Case, lacks: set[str]) -> Iterator[Option]:
+    """Values under numbers (`arg0`, `arg1`), in the order in which the schema has its names."""
+    strange = [name for name, _ in _strangers(case) if name not in _names(case)]
+    numbers = [int(found[1]) for name in strange if (found := _NUMBERED.fullmatch(name))]
+    absent = [each for each in _object((case.schema or {}).get("properties"))
+              if each not in case.parameters]  # fmt: skip
+    places = absent[: len(numbers)]
+    if len(numbers) != len(strange) or not numbers or not lacks <= {*places}:
+        return
+    if numbers in (list(range(len(numbers))), list(range(1, len(numbers) + 1))):
+        edits = [Rename(name=name, to=to) for name, to in zip(strange, places, strict=False)]
+        yield _step(case, edits, "the values have numbers for names", _BY_POSITION)
+
+
+def _parted(case: Case) -> Iterator[Option]:
+    """Two values that stand in one: both ends of a range, or the only two that are missing."""
+    if case.view is None or case.view.source != "schema":
+        return
+    strange = [(name, value) for name, value in _strangers(case) if name not in _names(case)]
+    missing = case.view.missing(case.parameters)
+    absent = [name for name in case.view.parameters if name not in case.parameters]
+    for name, value in strange:
+        pairs = _ends_of(name, absent)
+        if not pairs and len(strange) == 1 and len(missing) == _TWO:
+            has = _object((case.schema or {}).get("properties"))
+            pairs = [tuple(sorted(missing, key=list(has).index))]
+        for pair in pairs if len(pairs) == 1 else ():
+            views = [case.view.parameters[each] for each in pair]
+            parts = next(filter(None, (_as_two(value, mark) for mark in _BETWEEN)), ())
+            try:
+                held = {
+                    view.name: part if fits(part, view.types) else cast(part, view.types[0])
+                    for view, part in zip(views, parts, strict=False)
+                }
+            except CastError:
+                continue
+            if held:
+                edits = [Replace(name=name, before=value, value=held), Flatten(name=name)]
+                reason = f"`{name}` holds `{pair[0]}` and `{pair[1]}`"
+                yield _step(case, edits, reason, _PARTED)
+
+
+def _ends_of(name: str, absent: Sequence[str]) -> list[tuple[str, ...]]:
+    """The absent parameters that are the two ends of what a name is about."""
+    about = set(words_of(name))
+    return [
+        (one, other)
+        for low, high in _ENDS
+        for one in absent
+        for other in absent
+        if low in words_of(one)
+        and [high if word == low else word for word in words_of(one)] == list(words_of(other))
+        and not about.isdisjoint({*words_of(one), "range", "between", "period", "interval"})
+    ]
+
+
+def _as_two(value: JsonValue, mark: str) -> tuple[JsonValue, ...]:
+    """The two values that a text, a list or an object of two holds; none where it holds others."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, str) and not _IN_MARKS.isdisjoint(value):
+        return ()
+    parts = value.split(mark) if isinstance(value, str) else value
+    if not isinstance(parts, list) or len(parts) != _TWO:
+        return ()
+    found = tuple(part.strip() if isinstance(part, str) else part for part in parts)
+    return (
+        () if any(isinstance(each, dict | list) or each in ("", None) for each in found) else found
+    )
 
 
 def _paired(case: Case) -> Iterator[Option]:
@@ -367,7 +462,9 @@ def _object(value: JsonValue) -> JsonObject:
         except CastError:
             return {}
     elif isinstance(value, str):
-        return _assigned(value)
+        return _assigned(value) or _commanded(value)
+    elif isinstance(value, list):
+        return _commanded(value)
     return value if isinstance(value, dict) and len(value) <= _MAX_KEYS else {}
 
 
@@ -390,6 +487,31 @@ def _assigned(text: str) -> JsonObject:
         found[1]: found[2] if found[3] is None else _plain(found[3])
         for found in _ASSIGNMENT.finditer(text)
     }
+
+
+def _commanded(written: str | list[JsonValue]) -> JsonObject:
+    """What the options of a command say by name: `tool --a 1 --b=x`, `["a=1", "b=x"]`."""
+    try:
+        words = shlex.split(written[:_MAX_TEXT]) if isinstance(written, str) else written
+    except ValueError:
+        return {}
+    found: JsonObject = {}
+    waiting: str | None = None
+    for at, word in enumerate(words[:_MAX_KEYS]):
+        option = _OPTION.fullmatch(word) if isinstance(word, str) else None
+        if option is None:
+            if (waiting is None and at) or str(word)[:1] in ("(", "<"):
+                return {}
+            if waiting is not None:  # else it is the command itself
+                found[waiting] = _plain(word) if isinstance(word, str) else word
+            waiting = None
+            continue
+        found |= {} if waiting is None else {waiting: True}
+        given = option["value"] if option["key"] is None else option["given"]
+        waiting = option["name"] if given is None else None
+        if given is not None:
+            found[option["name"] or option["key"]] = _plain(given)
+    return found if waiting is None else {**found, waiting: True}
 
 
 def _plain(text: str) -> JsonValue:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
@@ -32,7 +33,7 @@ from retrieval.parameters import (
     object_view,
 )
 from retrieval.proposals.case import Case, Option, Trials, prior, quoted, value_sources_of
-from retrieval.proposals.faults import misses, stated_forms
+from retrieval.proposals.faults import FREE_TEXT, misses, stated_forms
 from retrieval.proposals.session import session_texts
 from retrieval.reading.faults import Fault
 from retrieval.texts import LetterCase
@@ -46,6 +47,7 @@ from retrieval.values import (
     is_placeholder,
     is_portion,
     may_be_several,
+    named_in,
     nearest,
     number,
     number_in,
@@ -88,6 +90,8 @@ _SHARES_INSTEAD = [
 ]
 _ID_IN_WRITE = Trials(0.5, 8)
 """Whom or what a write is about is nobody else's to say, however often others said it."""
+_OF_NO_LIST = Trials(0.5, 8)
+"""A judgement: what is like none of the listed values says nothing of which one is meant."""
 _SAID_ELSEWHERE = prior("usual.said-elsewhere", 1, 4)
 """The call has the value in another place: from Rome to Rome is no journey."""
 MOST = 2
@@ -150,6 +154,7 @@ _ONE_SLIP = 0.9
 """`values.nearest` of one letter too many, too few, wrong or swapped."""
 _SYNONYM = prior("snap.synonym", 16, 1)
 _LIKE = prior("snap.synonym.like", 7, 2)
+_NAMED = prior("snap.named", 12, 1.5)  # "State.OPEN" -> "open"
 _SHORT = 6
 _LONG = 10
 """Characters from which on one such letter is a slip of the pen: Austin is no misspelt Boston."""
@@ -190,7 +195,8 @@ def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
         stated = (*view.allowed, *view.stated_values)
         for option in usual_values(case, index, name):
             if any(isinstance(edit, Replace) and edit.value in stated for edit in option.edits):
-                yield option
+                known = value in stated
+                yield option if known else replace(option, trials=_OF_NO_LIST)
 
 
 def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
@@ -227,18 +233,26 @@ def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option
         bare = value
     if fault.kind in _NOT_KNOWN:
         bare = bare.removeprefix("./").rstrip("/") or bare
-    if not forms and bare != value and not is_placeholder(bare):
+    is_free = not FREE_TEXT.isdisjoint(words_of(name))
+    if not forms and bare != value and not (is_placeholder(bare) or is_free):
         edit = Replace(name=name, before=value, value=bare)
         yield one(index, edit, "the same without the marks around it", _UNMARKED, "parameters")
 
 
 def left_out_options(case: Case, index: int, name: str) -> Iterator[Option]:
-    """An optional parameter that says nothing, such as "null", is left out."""
+    """An optional parameter that says nothing, such as "null", is left out, and those like it."""
     view, value = case.parameter(name), case.parameters[name]
     if view is None or view.required or not says_nothing(value):
         return
+    alike = [
+        each
+        for each, other in case.parameters.items()
+        if (known := case.parameter(each)) and not known.required and same_json(value, other)
+    ]
     reason = f"`{name}` may be left out, but not be {quoted(value)}"
-    yield one(index, Remove(name=name), reason, _DROP_NULL, "schema")
+    covers = {at for at, fault in enumerate(case.faults) if fault.parameter in alike}
+    edits = tuple(Remove(name=each) for each in alike)
+    yield Option(edits, reason, _DROP_NULL, ("schema",), covers=frozenset({index, *covers}))
 
 
 def _refused_parameter(case: Case, fault: Fault) -> str | None:
@@ -262,7 +276,8 @@ def _known_values(
         yield "schema", view.allowed or view.stated_values
     if seen := case.seen(name):
         yield "profile", [common.value for common in seen.common_values()]
-    if fault.kind in _NOT_KNOWN:
+    listed = view is not None and len(view.stated_values) > 1
+    if fault.kind in _NOT_KNOWN and not listed:
         yield "session", session_texts(case)
     for seed in case.seeds:
         if seed.catalogue and is_about(seed.catalogue, name, case.reading.signature):
@@ -300,6 +315,9 @@ def _of_the_same_meaning(
         edit = Replace(name=name, before=value, value=texts[found[0]])
         reason = f"the listed value that means {'' if found[1] else 'nearly '}the same"
         yield one(index, edit, reason, _SYNONYM if found[1] else _LIKE, source)
+    elif named := named_in(value, list(texts)):
+        edit = Replace(name=name, before=value, value=texts[named])
+        yield one(index, edit, "the only listed value that the text names", _NAMED, source)
 
 
 def _near_trials(case: Case, source: EvidenceSource, nearness: float, length: int) -> Trials:
@@ -428,7 +446,7 @@ def _cast_trials(value: JsonValue, corrected: JsonValue, kind: JsonType) -> Tria
 _STATED_BOUND = prior("clamp.stated", 24, 2)  # the error names the parameter and its bound
 _MATCHED_BOUND = prior("clamp.matched", 14, 2)  # it names a bound, and one value lies beyond it
 _SEEN_BOUND = prior("clamp.seen", 4, 3)
-_RAISED = prior("clamp.raised", 5, 2.5)  # 0 -> 1: too small was often meant as "none" or "all"
+_RAISED = prior("clamp.raised", 2, 3)  # 0 -> 1: too small was often meant as "none" or "all"
 _INTENT_BOUND = Trials(1, 8)
 """Of an amount that a write is about: to transfer 100 instead of 500 is another transfer."""
 

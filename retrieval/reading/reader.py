@@ -242,7 +242,7 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
             for f in faults
         ),
     )
-    faults = _placed(faults, reading.category, message, leaves)
+    faults = _placed(faults, reading.category, message, leaves) or _said_to_be(message, parameters)
     names = {part for fault in faults for part in _names_said(fault, parameters)}
     return ErrorReading(
         category=reading.category,
@@ -306,6 +306,7 @@ def _breaks_off(text: str) -> bool:
     return False
 
 
+_TWO = 2
 _SHORTEST = 4
 """Characters of a value from which on it stands in a message by no chance."""
 
@@ -329,6 +330,23 @@ def _placed(
     [(path, text)] = shown
     found = homeless[0] if homeless else Fault("not_found")
     return (*(f for f in faults if f not in homeless), replace(found, path=path, value_text=text))
+
+
+_NAME_IN_MARKS = re.compile(r"""(?<!\w)(['"`])([A-Za-z_]\w{0,63})\1(?!\w)""")
+_MAX_SAID = 300
+
+
+def _said_to_be(message: str, parameters: JsonObject) -> tuple[Fault, ...]:
+    """A name of the call beside another one, in whatever language: perhaps its new name.
+
+    Only a schema can tell: see `proposals.faults`.
+    """
+    said = {found[2] for found in _NAME_IN_MARKS.finditer(message[:_MAX_SAID])}
+    sent = [name for name in said if name in parameters]
+    if len(said) != _TWO or len(sent) != 1:
+        return ()
+    [other] = said - set(sent)
+    return (Fault("unexpected", (sent[0],), suggested=other, guessed_place=True),)
 
 
 def _has_run(details: JsonValue) -> bool:
@@ -418,6 +436,9 @@ def _tied(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path, str]]) 
         return replace(fault, kind=kind, path=place)
     if fault.kind == "missing" and fault.value_text is not None:
         return replace(fault, value_text=None, guessed_place=True)
+    if fault.kind == "unexpected" and fault.parameter and fault.parameter not in parameters:
+        bare = [name for name in parameters if name.strip() == fault.parameter]
+        return replace(fault, path=(bare[0],)) if bare else fault
     if not fault.path or fault.kind in ("missing", "unexpected"):
         return fault
     return _tied_by_name(fault, parameters, leaves)

@@ -1,0 +1,95 @@
+"""Calls as models get them wrong, whole: what is proposed first, or that nothing sure is."""
+
+from typing import Any
+
+import pytest
+
+from aftercall.models import FailedCall
+from retrieval.proposals.faults import read_by_schema
+from retrieval.reading.reader import read_error
+from tests.retrieval.cases import answer_to, make_case, object_schema
+
+CLOSED = {"additionalProperties": False}
+PERIOD = object_schema(["city"], city="string", start_date="string", end_date="string") | CLOSED
+PLACE = object_schema(owner="string", repo="string") | CLOSED
+TASK = object_schema(
+    ["title"],
+    title="string",
+    state={"type": "string", "enum": ["open", "closed", "in_progress"]},
+    labels={"type": "array", "items": {"type": "string"}},
+    due={"type": "string", "format": "date"},
+    count="integer",
+    note="string",
+) | CLOSED  # fmt: skip
+TITLE = {"title": "Paint it"}
+HERE = {"owner": "acme", "repo": "web"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message", "schema", "right"),
+    [
+        ({"command": "find --owner acme --repo web"}, "missing: owner", PLACE, HERE),
+        ({"args": ["--owner=acme", "--repo=web"]}, "missing: owner", PLACE, HERE),
+        ({"argv": ["owner=acme", "repo=web"]}, "missing: owner", PLACE, HERE),
+        ({"arg0": "acme", "arg1": "web"}, "missing: owner", PLACE, HERE),
+        ({"repository": "acme/web"}, "'owner' is required", PLACE, HERE),
+        ({"ids": HERE, "owner": ""}, "unknown field ids", PLACE, HERE),
+        ({"city": "Rome", "date_range": "2026-01-01..2026-01-05"}, "unknown field date_range",
+         PERIOD, {"city": "Rome", "start_date": "2026-01-01", "end_date": "2026-01-05"}),
+        ({"x": "acme", "repo": "web"}, "'x' is no longer supported, please pass 'owner'", PLACE,
+         HERE),
+        ({"x": "acme", "repo": "web"}, "Der Parameter 'x' heißt jetzt 'owner'.", PLACE, HERE),
+        (TITLE | {"state": "State.IN_PROGRESS"}, "invalid state", TASK,
+         TITLE | {"state": "in_progress"}),
+        (TITLE | {"labels": "- red\n- dark blue"}, "labels must be an array", TASK,
+         TITLE | {"labels": ["red", "dark blue"]}),
+        (TITLE | {"due": "4 de abril de 2026"}, "invalid due: expected YYYY-MM-DD", TASK,
+         TITLE | {"due": "2026-04-04"}),
+        (TITLE | {"due": "2026年5月3日"}, "invalid due: expected YYYY-MM-DD", TASK,
+         TITLE | {"due": "2026-05-03"}),
+        (TITLE | {"count": "N/A", "note": "N/A"}, "count must be an integer", TASK, TITLE),
+        (TITLE | {"progress": "open"}, "unknown field progress", TASK, TITLE | {"state": "open"}),
+    ],
+)  # fmt: skip
+def test_it_is_read_as_it_was_meant(
+    parameters: dict[str, Any], message: str, schema: dict[str, Any], right: dict[str, Any]
+) -> None:
+    """Each of them is what is proposed first."""
+    found = answer_to(make_case(parameters, message, schema=schema), message).response.suggestions
+    assert found[0].corrected_parameters == right
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message", "schema"),
+    [
+        ({"args": "--owner (required)=acme --repo"}, "unknown field args", PLACE),
+        ({"owner": "acme", "x": "find --all it"}, "missing required parameter: repo", PLACE),
+        (TITLE | {"state": "not open"}, "invalid state", TASK),
+        (TITLE | {"state": "banana"}, "invalid state", TASK),
+        (TITLE | {"note": "Paint it\n"}, "note not found", TASK),
+        (TITLE | {"labels": [None]}, "labels is invalid", TASK),
+    ],
+)  # fmt: skip
+def test_what_it_meant_is_not_said_surely(
+    parameters: dict[str, Any], message: str, schema: dict[str, Any]
+) -> None:
+    """A command is no value, and what is like nothing listed means nothing listed."""
+    found = answer_to(make_case(parameters, message, schema=schema), message).response.suggestions
+    assert all(each.confidence <= 0.8 for each in found)
+
+
+@pytest.mark.parametrize(
+    ("message", "category"),
+    [("参数错误: 缺少必填参数: owner", "invalid_parameters"), ("E_17", "invalid_parameters"),
+     ("503 Service Unavailable", "unavailable")],
+)  # fmt: skip
+def test_the_schema_says_what_a_message_in_no_known_words_is_about(
+    message: str, category: str
+) -> None:
+    """What the words say otherwise stays."""
+    call = FailedCall.model_validate(
+        {"agent": "ada", "tool_name": "find", "server_name": None, "parameters": {"repo": "web"},
+         "error": {"message": message}, "input_schema": PLACE}
+    )  # fmt: skip
+    reading = read_by_schema(call, read_error(call.error, call.parameters))
+    assert reading.category == category
