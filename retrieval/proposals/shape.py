@@ -357,7 +357,9 @@ def _parted(case: Case) -> Iterator[Option]:
             except CastError:
                 continue
             if held:
-                edits = [Replace(name=name, before=value, value=held), Flatten(name=name)]
+                edits: list[Edit] = [
+                    Replace(name=name, before=value, value=held), Flatten(name=name)
+                ]  # fmt: skip
                 reason = f"`{name}` holds `{pair[0]}` and `{pair[1]}`"
                 yield _step(case, edits, reason, _PARTED)
 

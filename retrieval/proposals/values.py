@@ -195,8 +195,7 @@ def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
         stated = (*view.allowed, *view.stated_values)
         for option in usual_values(case, index, name):
             if any(isinstance(edit, Replace) and edit.value in stated for edit in option.edits):
-                known = value in stated
-                yield option if known else replace(option, trials=_OF_NO_LIST)
+                yield option if value in stated else replace(option, trials=_OF_NO_LIST)
 
 
 def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
