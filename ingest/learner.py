@@ -430,6 +430,9 @@ def counts_of_execution(
         names.append(what.RETRY_SUCCESS if worked else what.RETRY_FAILURE)
     if execution.suggestion_id is not None:
         names.append(what.FOLLOWED_SUCCESS if worked else what.FOLLOWED_FAILURE)
+    if execution.shadow is not None:
+        done = (execution.shadow.before, execution.shadow.after)
+        names += [f"{what.SHADOW}{each}.{execution.outcome}" for each in done if each]
     if execution.context and not execution.context.isspace():
         names.append(what.WITH_CONTEXT)
     bucket = what.bucket_of(execution.duration_ms)

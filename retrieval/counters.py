@@ -35,12 +35,18 @@ CATEGORY: Final = "category."
 AGENT_SUCCESS: Final = "agent.success."
 AGENT_FAILURE: Final = "agent.failure."
 """Calls by agent: `agent.success.librarian`."""
+SHADOW: Final = "shadow."
+"""Calls that were only watched, by what would have been done: `shadow.repair.failure` of one that
+would have been repaired before it was made and failed, `shadow.same.success` of one that is what
+would have been sent in the place of the failed one before."""
 SIGNATURE: Final = "signature."
 """Failures by the mark of their reflection document (`retrieval.patterns.mark_of`), in hex."""
 ANSWER: Final = "answer."
 """Answers of `/suggest` by what they were, such as `answer.asked`, `answer.action:switch_tool`."""
 ASKED, ABSTAINED, SURE = "asked", "abstained", "confident"
 """What an answer is counted as, beside `abstained:<category>` and `action:<action>`."""
+UNMADE: Final = "unmade"
+"""And that of a call which is only watched and would have been made again."""
 SURE_ABOVE: Final = 0.80
 """Confidence above which a suggestion is sure, as wherever harm is measured (`bench/quality`)."""
 OTHER: Final = "(other)"

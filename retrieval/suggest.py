@@ -44,7 +44,7 @@ from mongo.records import OWNER, Event, ToolKey
 from retrieval.advice.advise import first_tool, needs_like_calls, needs_names, needs_other_tools
 from retrieval.answer import Answer, Question, answer
 from retrieval.classifier import CategoryHead, text_of
-from retrieval.counters import ABSTAINED, ASKED, SURE, SURE_ABOVE
+from retrieval.counters import ABSTAINED, ASKED, SURE, SURE_ABOVE, UNMADE
 from retrieval.health.record import Referred
 from retrieval.index.protocol import SEED_WORKSPACE, Hit, IndexQuery, VectorIndex, VectorIndexError
 from retrieval.knowledge.documents import CommonMistakes, Document, SeedEntry, shape_of
@@ -463,7 +463,7 @@ class Suggester:
             category=response.pattern.category,
             signature=response.pattern.signature,
             issued_at=now,
-            answered=_counted(response),
+            answered=_counted(response, is_watched=call.shadow is not None),
             agent=call.agent,
             session=call.session_id and self._redactor.session_id(call.session_id),
         )
@@ -500,13 +500,14 @@ class Suggester:
                 self._unsaved.pop(key, None)
 
 
-def _counted(response: SuggestResponse) -> tuple[str, ...]:
+def _counted(response: SuggestResponse, *, is_watched: bool) -> tuple[str, ...]:
     """What an answer counts as (`retrieval.counters.ANSWER`)."""
     if not response.suggestions:
         return (ASKED, ABSTAINED, f"{ABSTAINED}:{response.pattern.category}")
     best = response.suggestions[0]
     sure = (SURE,) if best.confidence > SURE_ABOVE else ()
-    return (ASKED, f"action:{best.action}", *sure)
+    unmade = (UNMADE,) if is_watched and sure and best.safe else ()
+    return (ASKED, f"action:{best.action}", *sure, *unmade)
 
 
 def _measures(response: SuggestResponse) -> dict[str, str | float | bool]:

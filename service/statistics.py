@@ -351,7 +351,8 @@ async def reflection(
     """
     span = _span(context, workspace, window)
     about, calls = await span.about(), await span.calls()
-    counted = _fields(calls)
+    counted, answers = _fields(calls), await span.by_name(prefix=what.ANSWER)
+    watched = await span.by_name(prefix=what.SHADOW)
     first = m.CallCounts(
         successes=calls[what.SUCCESS] - calls[what.RETRY_SUCCESS],
         failures=calls[what.FAILURE] - calls[what.RETRY_FAILURE],
@@ -365,9 +366,10 @@ async def reflection(
         tasks=m.CallCounts(successes=done, failures=began - done),
         retries=counted["retries"],
         suggested=counted["suggested"],
-        answers=_answers(await span.by_name(prefix=what.ANSWER)),
+        answers=_answers(answers),
         with_suggestion=by_suggestion,
         without_suggestion=by_agents,
+        shadow=_shadow(watched, answers[what.UNMADE]) if watched else None,
     )
 
 
@@ -464,6 +466,23 @@ async def confidence(context: Context, workspace: str) -> m.ConfidenceStatistics
     rows = await context.store.knowledge.scan(workspace, JUDGED.name, MAX_OUTCOMES, by="rank")
     judged = [each for row in rows if (each := JUDGED.decode(row)).estimate is not None]
     return reliability([Promise(e.confidence, e.outcome == "success") for e in judged])
+
+
+def _shadow(sums: Counter[str], unmade: int) -> m.ShadowCounts:
+    def of(*names: str) -> m.CallCounts:
+        return m.CallCounts(
+            successes=sum(sums[f"{name}.success"] for name in names),
+            failures=sum(sums[f"{name}.failure"] for name in names),
+        )
+
+    return m.ShadowCounts(
+        watched=of("pass", "warn", "repair", "block"),
+        repaired_before=of("repair"),
+        blocked=of("block"),
+        repaired_after=unmade,
+        same=of("same"),
+        other=of("other"),
+    )
 
 
 def _answers(sums: Counter[str]) -> m.AnswerCounts:

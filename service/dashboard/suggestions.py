@@ -8,6 +8,7 @@ from aftercall.models import (
     ConfidenceStatistics,
     ReflectionStatistics,
     RepairTimes,
+    ShadowCounts,
 )
 from retrieval.confidence import ENOUGH_OUTCOMES, Scaling, log_odds, logistic
 from service import statistics
@@ -44,8 +45,32 @@ async def suggestions(look: Look) -> Shown:
         kinds=[h.Column("category", "Kind of error"), _ANSWERS],
         tenths=_TENTHS,
         scales=_SCALES,
+        shadow_columns=_SHADOW,
+        shadow_rows=shadow_rows(reflection.shadow) if reflection.shadow else [],
         scaled=[{"shipped": each, "own": rescaled(scaling, each)} for each in _SHOWN_CONFIDENCES],
     )
+
+
+def shadow_rows(shadow: ShadowCounts) -> list[dict[str, object]]:
+    """What would have been done about watched calls, beside what became of them."""
+    counted = (
+        ("changed before the call", shadow.repaired_before),
+        ("not made at all", shadow.blocked),
+        ("repaired after it failed, as the agent then did", shadow.same),
+        ("repaired after it failed, and the agent did something else", shadow.other),
+    )
+    rows: list[dict[str, object]] = [
+        {
+            "what": said,
+            "calls": w.calls(counts),
+            "worked": counts.successes,
+            "failed": counts.failures,
+        }
+        for said, counts in counted
+    ]
+    alone = shadow.repaired_after - w.calls(shadow.same) - w.calls(shadow.other)
+    left = "repaired after it failed, and the agent left it"
+    return [*rows, {"what": left, "calls": max(0, alone), "worked": None, "failed": None}]
 
 
 def rescaled(scaling: Scaling, shipped: float) -> float:
@@ -121,6 +146,12 @@ def _points_apart(difference: float) -> str:
 
 
 _ANSWERS: Final = h.Column("answers", "Answers", "number")
+_SHADOW: Final = [
+    h.Column("what", "Would have been"),
+    h.Column("calls", "Calls", "number"),
+    h.Column("worked", "Worked", "number"),
+    h.Column("failed", "Failed", "number"),
+]
 _TENTHS: Final = (
     h.Column("bin", "Confidence", of=bin_name),
     h.Column("judged", "Outcomes", "number"),

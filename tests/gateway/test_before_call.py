@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from aftercall import Recorder
@@ -117,6 +118,26 @@ async def test_what_a_tool_passes_over_in_silence_is_said(
     assert not result.is_error
     assert ('"format" is no parameter of this tool' in texts(result)[-1]) is is_said
     assert bool(result.meta and result.meta.get("aftercall")) is is_said
+
+
+@pytest.mark.real
+async def test_what_would_have_been_done_in_shadow_is_compared_with_what_was(
+    open_gateway: OpenGateway, true_service: RunningService, recorder: Recorder
+) -> None:
+    """The agent mends one call just so and leaves another; nothing is done about either."""
+    right = {"timezone": "Europe/Warsaw"}
+    async with open_gateway(handled(mode="shadow")) as client:
+        for parameters in (WRONG, right, {"zone": "UTC"}, {"timezone": "Asia/Tokyo"}, WRONG):
+            await client.call_tool_mcp(NOW, parameters)
+    await asyncio.to_thread(recorder.flush)
+    await learned(true_service)
+    shadow = true_service.get("/stats/reflection")["shadow"]
+    assert shadow["watched"] == {"successes": 2, "failures": 3}
+    assert shadow["repairedBefore"]["failures"] >= 2
+    assert shadow["repairedAfter"] >= 2
+    assert shadow["same"] == {"successes": 1, "failures": 0}
+    page = httpx2.get(f"{true_service.url}/dashboard/suggestions").text
+    assert "repaired after it failed, as the agent then did" in page
 
 
 @pytest.mark.real

@@ -22,7 +22,7 @@ from typing import Protocol, TypeVar
 
 from aftercall.background import within_sync
 from aftercall.json_values import JsonObject
-from aftercall.models import Execution, SuggestResponse, ToolAnnotations
+from aftercall.models import Execution, ShadowFacts, SuggestResponse, ToolAnnotations
 from aftercall.reflection.reflected_call import ExecutionSink, FailureRates, ReflectedCall
 from aftercall.reflection.results import CallFacts, CallObserver, ReflectedResult, ResultReader
 from aftercall.reflection.retry_rules import ReflectionPolicy
@@ -86,6 +86,7 @@ def call_with_reflection_sync(
     reader: ResultReader[ResultT] | None = None,
     raise_on_failure: bool = False,
     observers: Sequence[CallObserver] = (),
+    shadow: ShadowFacts | None = None,
 ) -> ReflectedResult[ResultT]:
     """Call a tool; when it fails, ask the service and retry where the rules allow it.
 
@@ -102,6 +103,7 @@ def call_with_reflection_sync(
     - With `raise_on_failure` the first exception is raised again, with the suggestions as a note
       and the `ReflectedResult` as its attribute `aftercall`, instead of returning it. A failure
       that was told by a result is returned in any case.
+    - With `shadow` the call is only watched: a retry is decided on, and not made (`unmade`).
 
     Returns:
         The result, with every attempt, or the first failure with suggestions for a manual fix.
@@ -117,6 +119,7 @@ def call_with_reflection_sync(
         session_id=session_id,
         context=context,
         annotations=annotations if policy.trust_annotations else None,
+        shadow=shadow,
     )
     job = ReflectedCall(
         facts,

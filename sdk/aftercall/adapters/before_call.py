@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
+from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, quoted
-from aftercall.models.calls import Change, CheckResponse
+from aftercall.models.calls import Change, CheckResponse, ShadowFacts
 from aftercall.reflection.results import describe_change
 from aftercall.reflection.retry_rules import apply_changes
 
@@ -24,6 +25,7 @@ Mode = Literal["off", "advise", "repair", "shadow"]
 and says and changes nothing."""
 CallKey = tuple[str, str | None, str]
 """Session (or agent, where there is none), server and tool."""
+Verdict = Literal["pass", "warn", "repair", "block"]
 Noting = Literal["always", "lossy", "never"]
 """When a repaired call says so in its content: also where nothing was lost or guessed, or not."""
 TIMEOUT_S = 0.25
@@ -59,7 +61,7 @@ class Checked:
     said: CheckResponse | None = None
     """The answer, where anything was done about it."""
     refusal: str = ""
-    verdict: str = "pass"
+    verdict: Verdict = "pass"
 
     @property
     def changes(self) -> Sequence[Change]:
@@ -80,6 +82,7 @@ class BeforeCall:
 
     def __init__(self) -> None:
         self._failures: OrderedDict[CallKey, int] = OrderedDict()
+        self._unmade: OrderedDict[CallKey, JsonObject] = OrderedDict()
 
     async def check(
         self,
@@ -119,6 +122,20 @@ class BeforeCall:
             self._failures[key] = failed + 1
             if len(self._failures) > _MAX_SESSIONS:
                 self._failures.popitem(last=False)
+
+    def watched(self, key: CallKey, parameters: JsonObject, checked: Checked) -> ShadowFacts:
+        """What would have been done about a call that is only watched, and about the one before."""
+        unmade = self._unmade.pop(key, None)
+        after: Literal["same", "other"] | None = None
+        if unmade is not None:
+            after = "same" if same_json(unmade, parameters) else "other"
+        return ShadowFacts(before=checked.verdict, after=after)
+
+    def would_send(self, key: CallKey, parameters: JsonObject) -> None:
+        """A watched call failed, and this would have been sent in its place."""
+        self._unmade[key] = parameters
+        if len(self._unmade) > _MAX_SESSIONS:
+            self._unmade.popitem(last=False)
 
 
 def _refusal(said: CheckResponse) -> str:

@@ -190,12 +190,15 @@ class ReflectionMiddleware(Middleware):
             return ToolResult(
                 content=checked.refusal, meta={META_KEY: {"blocked": True}}, is_error=True
             )
+        is_shadow = handling.mode == "shadow"
+        shadow = self._before.watched(key, arguments, checked) if is_shadow else None
         reflected: ReflectedResult[ToolResult] = await self._reflector.call_async(
             call,
             known,
             tool_name=tool_name,
             parameters=checked.parameters,
-            is_retried=acts,
+            is_retried=handling.mode != "advise",
+            shadow=shadow,
             agent=caller.agent,
             server_name=server_name,
             session_id=caller.session_id,
@@ -203,7 +206,9 @@ class ReflectionMiddleware(Middleware):
             reader=reader,
         )
         self._before.ended(key, succeeded=reflected.succeeded)
-        if handling.mode == "shadow":
+        if shadow is not None:
+            if reflected.unmade is not None:
+                self._before.would_send(key, reflected.unmade)
             return reflected.value()
         shown = _noted(_present(reflected), reflected, checked, handling.note)
         if wanted is None or not reflected.succeeded or not _is_outcome(shown):

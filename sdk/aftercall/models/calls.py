@@ -89,6 +89,15 @@ _ERROR_FITS_OUTCOME: JsonDict = {
 }
 
 
+class ShadowFacts(WireModel):
+    """Of a call that was only watched: what would have been done."""
+
+    before: Literal["pass", "warn", "repair", "block"] = "pass"
+    """What was said of it before it was made; nothing of it was done."""
+    after: Literal["same", "other"] | None = None
+    """Where the call before it failed and would have been repaired: whether this is that repair."""
+
+
 class Call(WireModel):
     """What every record of a call has, whether it was stored or is being asked about."""
 
@@ -120,6 +129,7 @@ class Call(WireModel):
     attempt: Annotated[int, Field(ge=1, le=1000), *WHOLE] = 1
     repair_of: Id | None = Field(default=None, description="The failed execution this one mends.")
     suggestion_id: Id | None = Field(default=None, description="The suggestion this call followed.")
+    shadow: ShadowFacts | None = Field(default=None, exclude_if=lambda facts: facts is None)
     input_schema: Object | None = Field(
         default=None,
         description="The tool's live input schema; one of more than 10,000 values or 262,144 "

@@ -226,6 +226,26 @@ class RepairTimes(WireModel):
     p95_ms: float | None = Field(default=None, ge=0)
 
 
+class ShadowCounts(WireModel):
+    """Calls that were only watched: what would have been done, and how what was done went."""
+
+    watched: CallCounts = Field(default_factory=CallCounts)
+    repaired_before: CallCounts = Field(
+        default_factory=CallCounts,
+        description="Would have been changed before they were made; a success needed no change.",
+    )
+    blocked: CallCounts = Field(default_factory=CallCounts)
+    """Would not have been made; a success was worth making."""
+    repaired_after: int = Field(default=0, ge=0)
+    """Failures that would have been repaired and made again."""
+    same: CallCounts = Field(
+        default_factory=CallCounts,
+        description="Next calls of the agent that were just what would have been sent.",
+    )
+    other: CallCounts = Field(default_factory=CallCounts)
+    """Next calls of the agent that were something else."""
+
+
 class ReflectionStatistics(Statistics):
     """Answer of `GET /stats/reflection`: what asking about failures did.
 
@@ -240,6 +260,8 @@ class ReflectionStatistics(Statistics):
     answers: AnswerCounts = Field(default_factory=AnswerCounts)
     with_suggestion: RepairTimes = Field(default_factory=RepairTimes)
     without_suggestion: RepairTimes = Field(default_factory=RepairTimes)
+    shadow: ShadowCounts | None = Field(default=None, exclude_if=lambda counts: counts is None)
+    """None where no call was watched."""
 
 
 class PatternFailures(WireModel):

@@ -102,6 +102,7 @@ class ReflectedCall(Generic[ResultT]):
         self._attempts: list[Attempt] = []
         self._question: Execution | None = None
         self._rules: RetryRules | None = None
+        self._unmade: JsonObject | None = None
         self._is_open = False
         self._first_result: ResultT | None = None
         self._first_exception: Exception | None = None
@@ -177,6 +178,10 @@ class ReflectedCall(Generic[ResultT]):
         if retry is not None and not self._can_be_replayed:
             self._rules.reason = "the parameters hold values outside JSON"
             return None
+        if retry is not None and self.facts.shadow is not None:
+            self._unmade = retry.parameters
+            self._rules.reason = "the call is only watched"
+            return None
         if retry is not None:
             self._sent, self._retry = retry.parameters, retry
         return retry
@@ -207,6 +212,7 @@ class ReflectedCall(Generic[ResultT]):
             attempts=attempts,
             note=note,
             suggestions=self._rules.remaining if self._rules else [],
+            unmade=self._unmade,
         )
         if raise_on_failure and exception is not None:
             if failed.advice:
@@ -249,6 +255,7 @@ class ReflectedCall(Generic[ResultT]):
             tool_name=facts.tool_name,
             parameters=attempt.parameters,
             context=facts.context,
+            shadow=facts.shadow,
             outcome=attempt.outcome,
             duration_ms=attempt.duration_ms,
             error=attempt.error,

@@ -19,7 +19,7 @@ from aftercall.json_values import (
     bounded_text,
     quoted,
 )
-from aftercall.models.calls import Change, ExecutionError, Suggestion, ToolAnnotations
+from aftercall.models.calls import Change, ExecutionError, ShadowFacts, Suggestion, ToolAnnotations
 from aftercall.outcomes import MAX_MESSAGE_CHARS, Outcome
 
 ReadT_contra = TypeVar("ReadT_contra", contravariant=True)
@@ -203,6 +203,8 @@ class ReflectedResult(Generic[ResultT]):
     """From the first failure to the success, in milliseconds; None unless repaired."""
     suggestions: list[Suggestion] = field(default_factory=list)
     """Not tried, best first: for a manual fix."""
+    unmade: JsonObject | None = None
+    """What would have been sent next, had the call not only been watched."""
 
     def value(self) -> ResultT:
         """The result of the call, which may itself tell of a failure.
@@ -251,6 +253,8 @@ class CallFacts:
     context: str | None = None
     annotations: ToolAnnotations | None = None
     """Hints of the live tool that are trusted; None where none are known here."""
+    shadow: ShadowFacts | None = None
+    """Set where the call is only watched: then nothing is tried again."""
     kept: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
     """What observers keep from one attempt of the call to the next, each under itself."""
 
