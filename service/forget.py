@@ -156,9 +156,9 @@ async def forget(store: Store, whose: Forgotten) -> dict[str, int]:
         if event.position not in gone and found.is_quoted_by(event):
             found.add(event)
     state = await _state_without(store, whose.workspace, set(found.positions))
-    await log.forget(whose.workspace, found.positions)
-    if state:
+    if state:  # first: what is left of a killed one is found by its events
         await log.append(whose.workspace, [], state)
+    await log.forget(whose.workspace, found.positions)
     rows = await _base_without(store, whose)
     if not (found.positions or rows):
         await store.metadata.put(_FORGOTTEN, before or "")

@@ -1,0 +1,535 @@
+"""Every write, sync and rename of a service's life, each as the moment of its death.
+
+    python -m tests.proof.crash_points [--ways kill torn power] [--minutes 60] [--jobs 2]
+                                       [--state FILE] [--write docs/figures/reliability.md]
+
+One fixed scenario (`live`) records, learns, expires, rebuilds, forgets, exports, imports and spools
+in a folder of its own. `crash_shim.c` counts the calls that change files below it and kills the
+process at the n-th. What is left is opened again as a service opens it, learned to its end, and
+compared with what was acknowledged before the death (`wrong_with`). A run that has a `--state` file
+goes on where the last one ended.
+"""
+
+import argparse
+import asyncio
+import ctypes
+import json
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from math import gcd
+from pathlib import Path
+from typing import Any
+
+from aftercall.recording.spool import Spool
+from embeddings.embedders import HashingEmbedder
+from ingest.indexer import Indexer, learn_batch
+from ingest.nightly import NightlyJob, run_steps
+from ingest.nightly_steps import STEPS
+from ingest.workspace import WorkspaceCache
+from mongo.records import Event
+from retrieval.index.protocol import VectorIndexError
+from retrieval.memory import DOCUMENT, VECTOR
+from service.archive import (
+    AlreadyImportedError,
+    ArchiveReader,
+    ArchiveWriter,
+    import_store,
+    unpacked,
+    written,
+)
+from service.cli.forget import forgotten
+from service.forget import Forgotten, state_of
+from service.rebuild import rebuild
+from service.settings import DataSettings, EmbeddingSettings, IndexingSettings, Settings
+from service.stores import Stores, open_stores, opened_store
+from tests.ingest.histories import BEGIN, WORKSPACE, held, history
+
+SHIM = Path(__file__).with_name("crash_shim.c")
+WAYS = {"kill": 0, "torn": 1, "power": 2}
+DAYS, RETENTION = 40.0, timedelta(days=30)
+EVE = Forgotten(WORKSPACE, agent="eve")
+EVENTS = list(history(11, 72, DAYS))
+Say = Callable[..., None]
+_REBUILD = "(asked for a rebuild)"
+"""Not wrong: the vectors were gone, the message names the cure, and the cure helps."""
+
+
+def settings(folder: Path) -> Settings:
+    """Of a service on a folder, without a model."""
+    return Settings(
+        data=DataSettings(dir=folder),
+        embedding=EmbeddingSettings(model="hashing"),
+        indexing=IndexingSettings(lease_s=1),
+    )
+
+
+# The scenario: what is done, and what is said once it is acknowledged.
+
+
+async def live(folder: Path, say: Say) -> None:
+    """A service's life in short; `say` gets what was acknowledged, or is about to be taken away."""
+    home = settings(folder / "home")
+    async with open_stores(home) as stores:
+        await _record(stores, EVENTS[:48], say)
+        await _learn(stores)
+        say("expiring")
+        await run_steps(_night(stores), STEPS)
+        await _record(stores, EVENTS[48:60], say)
+        await _learn(stores)
+    await rebuild(home, lambda _: None)
+    say("forgetting")
+    await forgotten(home, EVE)
+    say("forgotten")
+    async with open_stores(home) as stores:
+        await _record(stores, [e for e in EVENTS[60:] if not EVE.is_of(e)], say)
+        await _learn(stores)
+        with written(str(folder / "archive")) as stream:
+            async for line in ArchiveWriter(stores.store).lines():
+                stream.write(line)
+        say("exported")
+    await bring(folder)
+    say("imported")
+    spool = Spool(folder / "spool", max_bytes=1 << 20, segment_bytes=300)
+    for number in range(6):
+        lines = [json.dumps({"id": number, "text": "x" * 90}).encode()]
+        spool.append(lines)
+        say("spooled", number)
+    with spool.oldest() as segment:
+        assert segment is not None
+        for line in segment.lines:
+            say("sent", json.loads(line)["id"])
+        segment.remove()
+
+
+async def _record(stores: Stores, events: list[Event], say: Say) -> None:
+    for some in (events[at : at + 3] for at in range(0, len(events), 3)):
+        for event in some:
+            state = state_of(WORKSPACE, event)
+            if state is not None:  # a command, and what it leaves
+                await stores.store.events.append(WORKSPACE, [event], [state])
+                say("event", event.kind, event.id)
+        calls = [event for event in some if state_of(WORKSPACE, event) is None]
+        await stores.store.events.append(WORKSPACE, calls)
+        for event in calls:
+            say("event", event.kind, event.id)
+
+
+async def _learn(stores: Stores) -> None:
+    indexer = Indexer(
+        store=stores.store, memory=stores.memory, index=stores.index, embedder=stores.embedder,
+        batch=7, lease_s=1,
+    )  # fmt: skip
+    await indexer.catch_up()
+    await indexer.close()
+
+
+def _night(stores: Stores) -> NightlyJob:
+    async def model() -> HashingEmbedder:
+        return HashingEmbedder()
+
+    return NightlyJob(
+        store=stores.store, memory=stores.memory, open_model=model, keeper=None,
+        knowledge=stores.store.knowledge, retention=RETENTION, expire_all=True,
+        clock=lambda: BEGIN + timedelta(days=DAYS),
+    )  # fmt: skip
+
+
+async def bring(folder: Path) -> None:
+    """Import the archive into a folder of its own, as often as it takes."""
+    async with opened_store(settings(folder / "away")) as store:
+        with unpacked(str(folder / "archive")) as stream:
+            reader = ArchiveReader(stream)
+            try:
+                await import_store(store, reader)
+            except AlreadyImportedError:
+                return
+
+
+# What is left after a death.
+
+
+@dataclass
+class Said:
+    """What a process acknowledged before it died."""
+
+    events: set[tuple[str, str]] = field(default_factory=set)
+    steps: set[str] = field(default_factory=set)
+    spooled: set[int] = field(default_factory=set)
+    sent: set[int] = field(default_factory=set)
+
+    @classmethod
+    def read(cls, text: str) -> "Said":
+        """From its lines; the last one may be cut."""
+        said = cls()
+        for line in text.split("\n")[:-1]:
+            match json.loads(line):
+                case ["event", kind, name]:
+                    said.events.add((kind, name))
+                case ["spooled", number]:
+                    said.spooled.add(number)
+                case ["sent", number]:
+                    said.sent.add(number)
+                case [step]:
+                    said.steps.add(step)
+        return said
+
+
+async def wrong_with(folder: Path, said: Said, shipped: int) -> list[str]:
+    """What a reader of the folder would find wrong; empty where all is as acknowledged."""
+    home, wrong = settings(folder / "home"), []
+    if "forgetting" in said.steps and "forgotten" not in said.steps:
+        await forgotten(home, EVE)  # what somebody does whose command was killed
+    try:
+        async with open_stores(home) as stores:
+            await _learn(stores)
+    except VectorIndexError:
+        wrong.append(_REBUILD)
+        await rebuild(home, lambda _: None)
+    async with open_stores(home) as stores:
+        await _learn(stores)
+        wrong += await _wrong_log(stores, said)
+        wrong += await _wrong_knowledge(stores, shipped)
+    archive = folder / "archive"
+    if "exported" in said.steps and not archive.exists():
+        wrong.append("the export is gone")
+    if archive.exists():
+        await bring(folder)
+        async with opened_store(settings(folder / "away")) as away:
+            with unpacked(str(archive)) as stream:
+                reader = ArchiveReader(stream)
+                ids = [content["id"] for kind, content in reader.lines() if kind == "event"]
+            got = [event.id for event in await away.events.after(WORKSPACE, 0, 1_000)]
+            if got != ids:
+                wrong.append(f"imported {len(got)} events of {len(ids)}")
+    spool = Spool(folder / "spool", max_bytes=1 << 20, segment_bytes=300)
+    waiting = []
+    while True:
+        with spool.oldest() as segment:
+            if segment is None:
+                break
+            waiting += [json.loads(line)["id"] for line in segment.lines]
+            segment.remove()
+    if lost := said.spooled - said.sent - set(waiting):
+        wrong.append(f"the spool lost {sorted(lost)}")
+    if len(set(waiting)) < len(waiting):
+        wrong.append("the spool holds something twice")
+    return wrong
+
+
+async def _wrong_log(stores: Stores, said: Said) -> list[str]:
+    store = stores.store
+    events = await store.events.after(WORKSPACE, 0, 1_000)
+    found = Counter[tuple[str, str]]((e.kind, e.id) for e in events)
+    known: dict[tuple[str, str], Event] = {(e.kind, e.id): e for e in EVENTS}
+    edge = BEGIN + timedelta(days=DAYS) - RETENTION
+    wrong = [f"{each} is there {n} times" for each, n in found.items() if n > 1]
+    positions = [e.position for e in events]
+    if positions != sorted(set(positions)):
+        wrong.append("positions are not in order")
+    forgets = "forgetting" in said.steps
+    eves: set[tuple[str, str]] = {(e.kind, e.id) for e in EVENTS if EVE.is_of(e)}
+    if forgets and eves & set(found):
+        wrong.append("what was forgotten is there")
+    for each in said.events - set(found):
+        expired = "expiring" in said.steps and known[each].received_at < edge
+        if not expired and not (forgets and (each in eves or _quotes(known[each], eves))):
+            wrong.append(f"{each} is lost")
+    wrong += [f"{e.id} has changed" for e in events if e.data != known[e.kind, e.id].data]
+    return wrong + await _wrong_state(stores, events, said)
+
+
+async def _wrong_state(stores: Stores, events: list[Event], said: Said) -> list[str]:
+    """The state is what the commands left that are in the log, and those that have expired."""
+    there = {(event.kind, event.id) for event in events} | said.events
+    left: dict[tuple[str, str], bytes | None] = {}
+    for event in EVENTS:
+        gone = "forgetting" in said.steps and EVE.is_of(event)
+        state = state_of(WORKSPACE, event)
+        if state is not None and not gone and (event.kind, event.id) in there:
+            left[state.kind, state.key] = state.data
+    rows = {
+        (kind, row.key): row.data
+        for kind in ("tool", "promotion")
+        for row in await stores.store.events.state(WORKSPACE, kind)
+    }
+    wanted = {each: data for each, data in left.items() if data is not None}
+    return [f"the state of {each} is wrong" for each in wanted.items() ^ rows.items()]
+
+
+def _quotes(event: Event, eves: set[tuple[str, str]]) -> bool:
+    names = {name for _, name in eves}
+    return event.kind in ("outcome", "mark", "correction", "suggestion") and any(
+        name.encode() in event.data for name in names
+    )
+
+
+async def _wrong_knowledge(stores: Stores, shipped: int) -> list[str]:
+    """Knowledge is that of a generation which learns base and log anew, and vectors follow it."""
+    store, wrong = stores.store, []
+    anew = await store.open_generation(store.knowledge.generation + 1)
+    cursor = (await anew.cursors()).get(WORKSPACE)
+    position = cursor.position if cursor else 0
+    cache = WorkspaceCache(WORKSPACE, cursor.serial if cursor else 0)
+    while events := await store.events.after(WORKSPACE, position, 100):
+        await learn_batch(store, anew, cache, events, position)
+        position = events[-1].position
+    live, expected = await held(store.knowledge), await held(anew)
+    differ = {
+        name.split()[0]
+        for name in (live.keys() | expected.keys()) - {"counters"}
+        if not name.startswith(f"{VECTOR.name} ") and live.get(name) != expected.get(name)
+    }
+    wrong += [f"{kind} differs from a rebuild" for kind in sorted(differ)]
+    if live["counters"] != expected["counters"]:
+        wrong.append("counters differ from a rebuild")
+    documents = await store.knowledge.count(DOCUMENT.name)
+    if (extra := await stores.index.count() - documents) != shipped:
+        wrong.append(f"{extra - shipped:+} vectors beside {documents} documents")
+    return wrong
+
+
+async def _shipped(folder: Path) -> int:
+    """Vectors of the shipped corpus."""
+    async with open_stores(settings(folder)) as stores:
+        return await stores.index.count()
+
+
+# Deaths.
+
+
+class Deaths:
+    """Forks a life for each point, with the shim in it; what is left is looked at in another."""
+
+    def __init__(self) -> None:
+        self._shim = ctypes.CDLL(os.environ[_LOADED])
+        self._shim.crash_count.restype = ctypes.c_longlong
+        with tempfile.TemporaryDirectory() as folder:
+            text, status = _forked(lambda say: say(asyncio.run(_shipped(Path(folder)))))
+        if status:
+            raise SystemExit(text)
+        self._shipped: int = json.loads(text)[0]
+
+    def count(self, way: int) -> int:
+        """Points of a life that nobody ends; raises where even that one is wrong."""
+        point, wrong = self.one(1 << 60, way)
+        if wrong:
+            raise SystemExit(f"without any death: {wrong}")
+        return point
+
+    def one(self, point: int, way: int) -> tuple[int, list[str]]:
+        """Die at a point: how many calls there were, and what is wrong afterwards."""
+        memory = Path("/dev/shm")  # nothing of it outlives the process
+        folder = Path(
+            tempfile.mkdtemp(prefix="aftercall-crash-", dir=memory if memory.is_dir() else None)
+        )
+        try:
+            text, status = _forked(lambda say: self._lived(folder, point, way, say))
+            if status not in (0, -signal.SIGKILL):
+                return 0, [f"ended with {status}: {text[-2000:]}"]
+            lines = text.split("\n")
+            calls = next((json.loads(x)[1] for x in lines if x.startswith('["calls"')), 0)
+            said = "".join(f"{x}\n" for x in lines[:-1] if not x.startswith('["calls"'))
+            found, status = _forked(lambda say: self._looked(folder, said, say))
+            if status != 0:
+                return calls, [f"cannot be opened: {found[-400:]}"]
+            return calls, [json.loads(line)[0] for line in found.split("\n")[:-1]]
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _lived(self, folder: Path, point: int, way: int, say: Say) -> None:
+        self._shim.crash_arm(str(folder).encode(), ctypes.c_longlong(point), way)
+        asyncio.run(live(folder, say))
+        say("calls", self._shim.crash_count())
+
+    def _looked(self, folder: Path, said: str, say: Say) -> None:
+        for each in asyncio.run(wrong_with(folder, Said.read(said), self._shipped)):
+            say(each)
+
+
+def _forked(work: Callable[[Say], None]) -> tuple[str, int]:
+    """What a child said in lines of JSON, and how it ended: its code, or minus its signal."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        status = 1
+
+        def say(*words: Any) -> None:
+            os.write(writing, json.dumps(words).encode() + b"\n")
+
+        try:
+            work(say)
+            status = 0
+        except BaseException as error:  # noqa: BLE001  # the parent is told of any
+            import traceback
+
+            os.write(writing, "".join(traceback.format_exception(error)).encode()[-4000:])
+        finally:
+            os._exit(status)
+    os.close(writing)
+    with os.fdopen(reading) as stream:
+        text = stream.read()
+    _, status = os.waitpid(child, 0)
+    return text, os.waitstatus_to_exitcode(status)
+
+
+_LOADED = "AFTERCALL_CRASH_SHIM"
+_ROOT = Path(__file__).parents[2]
+
+
+def order(points: int) -> list[int]:
+    """All points, so that whatever share is taken from the front is spread over the whole life."""
+    step = max(1, round(points * 0.618034))
+    while gcd(step, points) > 1:
+        step += 1
+    return [1 + step * each % points for each in range(points)]
+
+
+def load_shim(folder: Path) -> dict[str, str]:
+    """Compile it; the environment of a process that has it in it.
+
+    Raises:
+        FileNotFoundError: there is no C compiler.
+    """
+    library = folder / "crash_shim.so"
+    words = ["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(SHIM), "-ldl", "-lpthread"]
+    subprocess.run(words, check=True)  # our own file
+    others = {name: value for name, value in os.environ.items() if name != _LOADED}
+    one = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1"}
+    return {**others, **one, "LD_PRELOAD": str(library), _LOADED: str(library)}
+
+
+def work(way: str, jobs: int, job: int, since: int, until: int, minutes: float) -> None:
+    """One job's share of the points of a way, a line of JSON for each."""
+    logging.disable()
+    deaths, ends = Deaths(), time.monotonic() + 60 * minutes
+    points = deaths.count(WAYS[way])
+    _tell({"points": points})
+    for place in range(since + job, min(until, points), jobs):
+        if time.monotonic() > ends:
+            break
+        point = order(points)[place]
+        _, wrong = deaths.one(point, WAYS[way])
+        _tell({"place": place, "point": point, "wrong": wrong})
+
+
+def _tell(what: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+def run(
+    way: str, *, jobs: int = 2, since: int = 0, until: int = 1 << 30, minutes: float = 60.0
+) -> tuple[int, dict[int, tuple[int, list[str]]]]:
+    """How many points there are, and of each place in `order` that was tried what was wrong."""
+    with tempfile.TemporaryDirectory() as folder:
+        environ = load_shim(Path(folder))
+        environ["PYTHONPATH"] = os.pathsep.join(map(str, (_ROOT, _ROOT / "sdk")))
+        words = [sys.executable, "-m", "tests.proof.crash_points", "--work", way]
+        shares = [
+            subprocess.Popen(  # ourselves
+                [*words, *map(str, (jobs, job, since, until, minutes))],
+                env=environ, cwd=_ROOT, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            )
+            for job in range(jobs)
+        ]  # fmt: skip
+        points, found = 0, {}
+        for share in shares:
+            for line in share.communicate()[0].splitlines():
+                said = json.loads(line)
+                points = said.get("points", points)
+                if "place" in said:
+                    found[said["place"]] = said["point"], said["wrong"]
+            if share.returncode:
+                raise SystemExit(f"a job ended with {share.returncode}")
+    return points, found
+
+
+def told(known: dict[str, Any]) -> str:
+    """What a way came to, in words."""
+    return (
+        f"{known['tried']} of {known['points']} points, {len(known['wrong'])} wrong, "
+        f"{known['rebuilds']} asked for a rebuild, {known['s']} s"
+    )
+
+
+def report(state: dict[str, Any]) -> str:
+    """The table of `docs/figures/reliability.md`."""
+    rows = [
+        f"| {way} | {known['points']:,} | {known['tried']:,} | {len(known['wrong'])} | "
+        f"{known['rebuilds']} | {known['s'] / 60:.0f} min |"
+        for way, known in state.items()
+    ]
+    return "\n".join([_REPORT, *rows, ""])
+
+
+_REPORT = """# Reliability
+
+`python -m tests.proof.crash_points`. What is done and compared stands in
+[reliability.md](../reliability.md).
+
+| death | points | tried | wrong afterwards | asked for a rebuild | took |
+|---|---:|---:|---:|---:|---:|"""
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=[*WAYS], help="how to die")
+    parser.add_argument("--minutes", type=float, default=60.0, help="for each way (60)")
+    parser.add_argument("--jobs", type=int, default=2, help="lives at a time (2)")
+    parser.add_argument(
+        "--until", type=int, default=1 << 30, help="so many points of a way at most"
+    )
+    parser.add_argument("--state", type=Path, help="go on where this file says, and keep it so")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="the table, as Markdown")
+    parser.add_argument("--work", nargs=6, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.work:
+        way, jobs, job, since, until, minutes = args.work
+        work(way, int(jobs), int(job), int(since), int(until), float(minutes))
+        return
+    state: dict[str, Any] = {}
+    if args.state and args.state.exists():
+        state = json.loads(args.state.read_text("utf-8"))
+    for way in args.ways:
+        known = state.setdefault(way, {"points": 0, "tried": 0, "rebuilds": 0, "s": 0, "wrong": {}})
+        began = time.monotonic()
+        points, found = run(
+            way, jobs=args.jobs, since=known["tried"], until=args.until, minutes=args.minutes
+        )
+        done = 0
+        while known["tried"] + done in found:
+            point, wrong = found[known["tried"] + done]
+            done += 1
+            known["rebuilds"] += _REBUILD in wrong
+            if bad := [each for each in wrong if each != _REBUILD]:
+                known["wrong"][str(point)] = bad
+        known["points"], known["tried"] = points, known["tried"] + done
+        known["s"] = round(known["s"] + time.monotonic() - began)
+        sys.stdout.write(f"{way}: {told(known)}\n")
+        sys.stdout.writelines(
+            f"  {point}: {'; '.join(bad)[:600]}\n" for point, bad in known["wrong"].items()
+        )
+        if args.state:
+            args.state.parent.mkdir(parents=True, exist_ok=True)
+            args.state.write_text(json.dumps(state, indent=1), "utf-8")
+        if args.write:
+            args.write.write_text(report(state), "utf-8")
+    if any(each["wrong"] for each in state.values()):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+/* Counts what a process does to the files below a folder, and kills it at the n-th such call.
+ *
+ * Loaded before all others (LD_PRELOAD), so that the calls of SQLite, of the vector index and of
+ * Python are all seen. `crash_arm` begins to count. Three ways to die at a call:
+ *   0  before it;
+ *   1  in the middle of it: a write leaves its first half;
+ *   2  with the power: of all files what was written and not synced is undone (renames, new names
+ *      and removals stay, in the order in which a file system with a journal may keep them).
+ * Writes through shared memory (SQLite's `-shm`, maps of the vector index) are no calls; `msync` is.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+struct undo {
+  struct undo *before;
+  int fd;
+  dev_t dev;
+  ino_t ino;
+  off_t size, at;
+  size_t length;
+  char *bytes;
+};
+
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static char root[PATH_MAX];
+static long long target, seen;
+static int way, armed;
+static struct undo *undone;
+
+#define REAL(name) ((__typeof__(&name))real(#name))
+static void *real(const char *name) { return dlsym(RTLD_NEXT, name); }
+
+void crash_arm(const char *folder, long long n, int how) {
+  if (realpath(folder, root) == NULL) abort();
+  target = n;
+  way = how;
+  seen = 0;
+  armed = 1;
+}
+
+long long crash_count(void) { return seen; }
+
+static int below(const char *path) {
+  size_t length = strlen(root);
+  return strncmp(path, root, length) == 0 && path[length] == '/';
+}
+
+static int ours(int fd) {
+  char link[64], path[PATH_MAX];
+  if (!armed) return 0;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t length = readlink(link, path, sizeof path - 1);
+  if (length <= 0) return 0;
+  path[length] = 0;
+  return below(path) && strstr(path, "-shm") == NULL;
+}
+
+static int ours_at(int folder, const char *path) {
+  char full[2 * PATH_MAX], parent[PATH_MAX];
+  if (!armed) return 0;
+  if (path[0] == '/') return below(path);
+  if (folder != AT_FDCWD) return ours(folder);
+  if (getcwd(parent, sizeof parent) == NULL) return 0;
+  snprintf(full, sizeof full, "%s/%.4000s", parent, path);
+  return below(full);
+}
+
+static void restore(void) {
+  for (struct undo *each = undone; each != NULL; each = each->before) {
+    if (each->length && REAL(pwrite64)(each->fd, each->bytes, each->length, each->at) < 0) abort();
+    if (REAL(ftruncate64)(each->fd, each->size) < 0) abort();
+  }
+}
+
+/* Count a call; die where it is the one, after `half` of a write was made. */
+static void point(int fd, const void *bytes, size_t half, off_t at) {
+  if (++seen != target) return;
+  if (way == 1 && bytes != NULL && half > 0) {
+    if (at < 0) at = lseek(fd, 0, fcntl(fd, F_GETFL) & O_APPEND ? SEEK_END : SEEK_CUR);
+    if (REAL(pwrite64)(fd, bytes, half, at) < 0) abort();
+  }
+  if (way == 2) restore();
+  kill(getpid(), SIGKILL);
+  for (;;) pause();
+}
+
+/* Remember what a write or a cut is about to change, for the way without power. */
+static void remember(int fd, off_t at, size_t length, int cuts) {
+  struct stat now;
+  if (way != 2 || fstat(fd, &now) < 0 || !S_ISREG(now.st_mode)) return;
+  if (at < 0) at = lseek(fd, 0, fcntl(fd, F_GETFL) & O_APPEND ? SEEK_END : SEEK_CUR);
+  if (cuts) length = now.st_size > at ? (size_t)(now.st_size - at) : 0;
+  if (at + (off_t)length > now.st_size) length = at < now.st_size ? (size_t)(now.st_size - at) : 0;
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  struct undo *each = malloc(sizeof *each);
+  *each = (struct undo){undone, open(path, O_RDWR | O_CLOEXEC), now.st_dev, now.st_ino,
+                        now.st_size, at, length, length ? malloc(length) : NULL};
+  if (each->fd < 0) abort();
+  if (length && pread64(each->fd, each->bytes, length, at) != (ssize_t)length) abort();
+  undone = each;
+}
+
+static void synced(int fd) {
+  struct stat now;
+  if (way != 2 || fstat(fd, &now) < 0) return;
+  for (struct undo **each = &undone; *each != NULL;) {
+    struct undo *one = *each;
+    if (one->dev == now.st_dev && one->ino == now.st_ino) {
+      *each = one->before;
+      close(one->fd);
+      free(one->bytes);
+      free(one);
+    } else {
+      each = &one->before;
+    }
+  }
+}
+
+#define GUARDED(call, is_ours, before, after)  \
+  pthread_mutex_lock(&lock);                   \
+  int mine = is_ours;                          \
+  if (mine) { before; }                        \
+  __typeof__(call) result = call;              \
+  if (mine) { after; }                         \
+  pthread_mutex_unlock(&lock);                 \
+  return result
+
+static void writing(int fd, const void *bytes, size_t n, off_t at) {
+  point(fd, bytes, n / 2, at);
+  remember(fd, at, n, 0);
+}
+
+ssize_t write(int fd, const void *bytes, size_t n) {
+  GUARDED(REAL(write)(fd, bytes, n), ours(fd), writing(fd, bytes, n, -1), );
+}
+
+ssize_t pwrite64(int fd, const void *bytes, size_t n, off64_t at) {
+  GUARDED(REAL(pwrite64)(fd, bytes, n, at), ours(fd), writing(fd, bytes, n, at), );
+}
+
+ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at) {
+  GUARDED(REAL(pwrite64)(fd, bytes, n, at), ours(fd), writing(fd, bytes, n, at), );
+}
+
+ssize_t writev(int fd, const struct iovec *parts, int count) {
+  size_t n = 0;
+  for (int i = 0; i < count; i++) n += parts[i].iov_len;
+  GUARDED(REAL(writev)(fd, parts, count), ours(fd),
+          point(fd, parts[0].iov_base, parts[0].iov_len / 2, -1); remember(fd, -1, n, 0), );
+}
+
+int ftruncate64(int fd, off64_t size) {
+  GUARDED(REAL(ftruncate64)(fd, size), ours(fd), point(fd, NULL, 0, 0); remember(fd, size, 0, 1), );
+}
+
+int ftruncate(int fd, off_t size) {
+  GUARDED(REAL(ftruncate64)(fd, size), ours(fd), point(fd, NULL, 0, 0); remember(fd, size, 0, 1), );
+}
+
+int fsync(int fd) { GUARDED(REAL(fsync)(fd), ours(fd), point(fd, NULL, 0, 0), synced(fd)); }
+
+int fdatasync(int fd) { GUARDED(REAL(fdatasync)(fd), ours(fd), point(fd, NULL, 0, 0), synced(fd)); }
+
+int msync(void *start, size_t length, int flags) {
+  GUARDED(REAL(msync)(start, length, flags), armed, point(-1, NULL, 0, 0), );
+}
+
+int rename(const char *from, const char *to) {
+  GUARDED(REAL(rename)(from, to), ours_at(AT_FDCWD, to), point(-1, NULL, 0, 0), );
+}
+
+int renameat(int of, const char *from, int in, const char *to) {
+  GUARDED(REAL(renameat)(of, from, in, to), ours_at(in, to), point(-1, NULL, 0, 0), );
+}
+
+int unlink(const char *path) {
+  GUARDED(REAL(unlink)(path), ours_at(AT_FDCWD, path), point(-1, NULL, 0, 0), );
+}
+
+int unlinkat(int folder, const char *path, int flags) {
+  GUARDED(REAL(unlinkat)(folder, path, flags), ours_at(folder, path), point(-1, NULL, 0, 0), );
+}
+
+int mkdir(const char *path, mode_t mode) {
+  GUARDED(REAL(mkdir)(path, mode), ours_at(AT_FDCWD, path), point(-1, NULL, 0, 0), );
+}
