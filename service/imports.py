@@ -1,10 +1,10 @@
-"""Importing calls from a file into a running service: executions, spans, transcripts, MCP logs.
+"""Importing calls from a file into a running service: executions, spans, transcripts, logs.
 
     stream ─ pieces ─> lines or a document ─ readers ─> executions, or why not ─ sending ─> service
 
 Whatever the format, one bad piece is told of with its place and loses nothing else. Executions come
-line by line, in our own form. Spans and transcripts come as JSON values, a line or a document each.
-A log of MCP is one story: its lines, or elements, belong together.
+line by line, in our own form. Spans, observations and transcripts come as JSON values, a line or a
+document each. A log of MCP and a session of Claude Code is one story: its lines belong together.
 """
 
 import json
@@ -23,9 +23,11 @@ from aftercall.errors import NotFoundError
 from aftercall.explain import explain
 from aftercall.models import Execution, RecordReceipt
 from aftercall.redaction import Redactor
+from ingest.formats.anthropic import ClaudeCodeSessions, read_messages
 from ingest.formats.calls import Given, Noted, Placed, Unreadable, unreadable
 from ingest.formats.detection import Format, Shape, look_at
 from ingest.formats.mcp_messages import McpLog, Message, messages_in, messages_in_line
+from ingest.formats.observations import ObservationReader
 from ingest.formats.openai_chat import read_transcript
 from ingest.formats.otlp.reading import is_same_span, read_json
 from ingest.formats.otlp.spans import OtlpError
@@ -79,15 +81,23 @@ def read(stream: BinaryIO, chosen: Chosen, given: Given) -> Iterator[Placed]:
     else:
         raw = stream.read(MAX_DOCUMENT + 1)
         pieces = iter([("the document", raw if len(raw) <= MAX_DOCUMENT else None)])
-    match chosen.format:
-        case "otlp":
-            for piece in pieces:
-                yield from _each(*piece, _spans)
-        case "openai":
-            for piece in pieces:
-                yield from _each(*piece, lambda value: read_transcript(value, given))
-        case "mcp":
-            yield from _log(pieces, McpLog(given))
+    if chosen.format == "mcp":
+        yield from _log(pieces, McpLog(given))
+        return
+    if chosen.format == "claude-code":
+        yield from _sessions(pieces, ClaudeCodeSessions(given))
+        return
+    observations = ObservationReader(given)
+    readers: dict[str, Callable[[object], Iterator[Placed]]] = {
+        "otlp": _spans,
+        "openai": lambda value: read_transcript(value, given),
+        "anthropic": lambda value: read_messages(value, given),
+    }
+    for piece in pieces:
+        yield from _each(*piece, readers.get(chosen.format, observations.read))
+    if observations.others:
+        counted = ", ".join(f"{n:,} {kind}" for kind, n in observations.others.most_common(10))
+        yield Placed("", Noted(f"passed over, as they are no calls of tools: {counted}"))
 
 
 def _lines(stream: BinaryIO, longest: int) -> Iterator[tuple[str, bytes | None]]:
@@ -145,6 +155,19 @@ def _each(
         yield unreadable(where, str(error))
     except RecursionError:
         yield unreadable(where, _TOO_NESTED)
+
+
+def _sessions(
+    pieces: Iterator[tuple[str, bytes | None]], sessions: ClaudeCodeSessions
+) -> Iterator[Placed]:
+    for where, raw in pieces:
+        try:
+            yield from sessions.feed(_value_of(raw, _TOO_LARGE), where)
+        except _BadPieceError as error:
+            yield unreadable(where, str(error))
+        except RecursionError:
+            yield unreadable(where, _TOO_NESTED)
+    yield from sessions.finish()
 
 
 def _spans(value: object) -> Iterator[Placed]:

@@ -4,6 +4,7 @@ What the first values are decides, never the file's name. A value that is cut of
 document over many lines) is looked at as far as it goes.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,15 +12,19 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic_core import from_json
 
+from ingest.formats.anthropic import is_messages, is_session_line
 from ingest.formats.mcp_messages import inside, is_message, is_pair
+from ingest.formats.observations import kind_of
 from ingest.formats.openai_chat import is_turn
 
-Format: TypeAlias = Literal["executions", "otlp", "openai", "mcp"]
+Format: TypeAlias = Literal[
+    "executions", "otlp", "claude-code", "langsmith", "langfuse", "mcp", "anthropic", "openai"
+]
 Shape: TypeAlias = Literal["lines", "document"]
 LOOK_BYTES = 64 * 1024
 """Of the beginning. Desktop clients write some 4 KiB about themselves before the first message."""
 _LINES = 50
-_ELEMENTS = 5
+_ELEMENTS = 20
 _OF_OTLP = frozenset(
     {
         "resourceSpans", "resource_spans", "resourceLogs", "resource_logs", "resourceMetrics",
@@ -27,6 +32,8 @@ _OF_OTLP = frozenset(
     }
 )  # fmt: skip
 _OF_AN_EXECUTION = frozenset({"executionId", "execution_id", "toolName", "tool_name"})
+_KEYS = 8
+_LIKE_CHATS = ("claude-code", "anthropic")
 _OF_A_CONVERSATION = frozenset({"messages", "choices", "input", "output", "data"})
 _SAID = re.compile(rb"Message from (?:client|server): ")
 _JSONRPC = re.compile(rb'\{.{0,1000}"jsonrpc"', re.DOTALL)
@@ -47,11 +54,25 @@ def look_at(beginning: bytes) -> Detection:
     lines = text.split(b"\n", _LINES)[:_LINES]
     if _is_document(lines):
         return Detection(_format_of(_begun(text)), "document")
-    for line in lines:
-        found = _format_of(_begun(line)) or _format_of_log(line)
-        if found is not None:
-            return Detection(found, "lines")
-    return Detection(None, "lines")
+    found = [each for line in lines if (each := _format_of(_begun(line)) or _format_of_log(line))]
+    # Sessions begin with lines of any type, conversations with messages that both makers have.
+    more = next((each for each in found if each in _LIKE_CHATS), None)
+    first = found[0] if found else None
+    return Detection(more or first if first == "openai" else first, "lines")
+
+
+def contents(beginning: bytes) -> str:
+    """What a file that begins so holds, for somebody whose file could not be read."""
+    look = look_at(beginning)
+    text = beginning.removeprefix(b"\xef\xbb\xbf").strip()
+    if not text:
+        return "nothing"
+    begun = _begun(text if look.shape == "document" else text.split(b"\n", 1)[0])
+    each = next(_first_objects(begun), None)
+    if each is None:
+        return "JSON without objects" if begun is not None else "text that is no JSON"
+    keys = [json.dumps(key[:40]) for key in list(each)[:_KEYS]]
+    return f"JSON {'objects' if look.shape == 'lines' else 'in one piece'} with {', '.join(keys)}"
 
 
 def _is_document(lines: list[bytes]) -> bool:
@@ -63,15 +84,26 @@ def _is_document(lines: list[bytes]) -> bool:
 
 
 def _format_of(value: object) -> Format | None:
-    for each in _first_objects(value):
-        if _OF_AN_EXECUTION & each.keys():
-            return "executions"
-        if _OF_OTLP & each.keys():
-            return "otlp"
-        if is_message(each) or is_pair(each) or inside(each) is not None:
-            return "mcp"
-        if is_turn(each) or any(isinstance(each.get(key), list) for key in _OF_A_CONVERSATION):
-            return "openai"
+    found = [kind for each in _first_objects(value) if (kind := _format_of_object(each))]
+    first = found[0] if found else None
+    return "anthropic" if first == "openai" and "anthropic" in found else first
+
+
+def _format_of_object(each: dict[str, Any]) -> Format | None:
+    if _OF_AN_EXECUTION & each.keys():
+        return "executions"
+    if _OF_OTLP & each.keys():
+        return "otlp"
+    if is_session_line(each):
+        return "claude-code"
+    if (kind := kind_of(each)) is not None:
+        return kind
+    if is_message(each) or is_pair(each) or inside(each) is not None:
+        return "mcp"
+    if is_messages(each):
+        return "anthropic"
+    if is_turn(each) or any(isinstance(each.get(key), list) for key in _OF_A_CONVERSATION):
+        return "openai"
     return None
 
 

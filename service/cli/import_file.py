@@ -22,11 +22,23 @@ _FIRST_LOOK = 4096
 
 _LONG_HELP = """FILE is told by how it begins, unless --format says what it is. Calls are recorded
 in the running service at --service, as if agents sent them: executions, one JSON object a line;
-OTLP traces as JSON; transcripts of OpenAI's APIs; logs of MCP Inspector, of taps and of desktop
-clients. An archive made by `aftercall export` goes, whole, into the empty store that the settings
-name (--data-dir, or AFTERCALL_MONGO_URI), while no service runs on it; what was interrupted goes on
-when it is run again. All may be packed by gzip. Importing a file twice records nothing
-twice."""
+OTLP traces as JSON; exports of LangSmith and Langfuse; sessions of Claude Code (the .jsonl files
+below ~/.claude/projects); messages of Anthropic's and transcripts of OpenAI's APIs; logs of MCP
+Inspector, of taps and of desktop clients. An archive made by `aftercall export` goes, whole, into
+the empty store that the settings name (--data-dir, or AFTERCALL_MONGO_URI), while no service runs
+on it; what was interrupted goes on when it is run again. All may be packed by gzip. Importing a
+file twice records nothing twice."""
+
+
+_TITLES = {
+    "otlp": "OTLP traces",
+    "langsmith": "runs of LangSmith",
+    "langfuse": "observations of Langfuse",
+    "claude-code": "a session of Claude Code",
+    "anthropic": "messages of Anthropic's API",
+    "openai": "transcripts of OpenAI's APIs",
+    "mcp": "a log of MCP messages",
+}
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +46,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="what to import; - reads stdin")
     parser.add_argument(
         "--format",
-        choices=("auto", "executions", "otlp", "openai", "mcp"),
+        choices=("auto", "executions", *_TITLES),
         default="auto",
         help="what FILE is; auto (the default) looks at how it begins",
     )
@@ -99,11 +111,12 @@ def _prefix(text: str) -> str:
 def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
     from aftercall.client import Client
     from ingest.formats.calls import Given
-    from ingest.formats.detection import LOOK_BYTES
+    from ingest.formats.detection import LOOK_BYTES, contents
     from service.imports import ImportReport, choose, read, send
 
     wanted = None if args.format == "auto" else args.format
-    chosen = choose(stream.peek(LOOK_BYTES)[:LOOK_BYTES], wanted)
+    beginning = stream.peek(LOOK_BYTES)[:LOOK_BYTES]
+    chosen = choose(beginning, wanted)
     if chosen.format != "executions":
         say(f"reading {args.file} as {_TITLES[chosen.format]}")
     if chosen.format == "openai" and not args.error_prefix:
@@ -129,14 +142,10 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
             report=report,
             on_progress=lambda: progress(f"{report.calls:,} calls"),
         )
+    if not report.accepted + report.duplicates:
+        say(f"no call was read: {args.file} holds {contents(beginning)}")
+        return 1
     return 1 if report.rejected else 0
-
-
-_TITLES = {
-    "otlp": "OTLP traces",
-    "openai": "transcripts of OpenAI's APIs",
-    "mcp": "a log of MCP messages",
-}
 
 
 def _last_changed(name: str) -> datetime:

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from ingest.formats.calls import Given
 from ingest.formats.detection import LOOK_BYTES
 from service import imports
 from service.imports import MAX_DOCUMENT, ImportReport, choose, read
+from tests.ingest.exports import observation, outcome, run, session_line, use
 from tests.ingest.otlp_samples import START_NS, request, span, tool_span
 from tests.ingest.transcripts import AT, HELLO, answered, call, called, result, rpc, texts, user
 from tests.service.running_service import RunningService, eventually, execution, finished
@@ -96,12 +98,65 @@ def learned(service: RunningService, tool: str) -> bool:
     )
 
 
+def claude_code(tool: str, number: int = 0) -> str:
+    """The same as the lines of a session."""
+    ids = [f"toolu_{number}{place}" for place in range(2)]
+    turns = [
+        {"role": "user", "content": "the weather, please"},
+        *(
+            turn
+            for key, arguments, said in zip(
+                ids, (wrong(number), right(number)), (REFUSED, "sun"), strict=True
+            )
+            for turn in (
+                {"role": "assistant", "content": [use(key, tool, arguments)]},
+                {"role": "user", "content": [outcome(key, said, failed=said == REFUSED)]},
+            )
+        ),
+    ]
+    lines = [{"type": "summary", "summary": "Weather", "leafUuid": "u4"}]
+    for place, turn in enumerate(turns):
+        at = (AT + timedelta(seconds=60 * number + place)).isoformat()
+        lines.append(session_line(turn, session=f"s{number}", at=at, uuid=f"u{place}"))
+    return lines_of(*lines)
+
+
+def requests(tool: str, number: int = 0) -> dict[str, Any]:
+    """The same as a logged request of the Messages API."""
+    lines = [json.loads(line) for line in claude_code(tool, number).splitlines()]
+    return {"model": "claude", "messages": [each["message"] for each in lines[1:]]}
+
+
+def runs(tool: str, number: int = 0) -> dict[str, Any]:
+    """The same as a trace of LangSmith."""
+    calls = [
+        run(tool, wrong(number), error=f"ToolException({REFUSED!r})", at=number * 60),
+        run(tool, right(number), output="sun", at=number * 60 + 1),
+    ]
+    return {**run("agent", {}, kind="chain", at=number * 60), "child_runs": calls}
+
+
+def observations(tool: str, number: int = 0) -> dict[str, Any]:
+    """The same as a trace of Langfuse."""
+    calls = [
+        observation(tool, wrong(number), level="ERROR", statusMessage=REFUSED, at=number * 60),
+        observation(tool, right(number), output="sun", at=number * 60 + 1),
+    ]
+    return {"trace": {"id": f"t{number}", "sessionId": f"s{number}"}, "observations": calls}
+
+
+OTHERS = {"request": requests, "run": runs, "observation": observations}
+
+
 def all_three(tool: str) -> str:
     """A file of three sessions."""
+    if tool == "claude_code":
+        return "".join(claude_code(tool, number) for number in range(3))
     if tool.startswith("mcp"):
         told: list[Any] = [each for number in range(3) for each in tap(tool, number)]
     else:
-        of_kind = spans if tool.startswith("otlp") else transcript
+        of_kind = OTHERS.get(tool.split("_", maxsplit=1)[0], transcript)
+        of_kind = spans if tool.startswith("otlp") else of_kind
         told = [of_kind(tool, number) for number in range(3)]
     if tool == "otlp_document":
         whole = {"resourceSpans": [each for one in told for each in one["resourceSpans"]]}
@@ -112,7 +167,21 @@ def all_three(tool: str) -> str:
 @pytest.mark.real
 @pytest.mark.parametrize(
     "tool",
-    ["chat_lines", "chat_document", "mcp_lines", "mcp_document", "otlp_lines", "otlp_document"],
+    [
+        "chat_lines",
+        "chat_document",
+        "mcp_lines",
+        "mcp_document",
+        "otlp_lines",
+        "otlp_document",
+        "claude_code",
+        "request_lines",
+        "request_document",
+        "run_lines",
+        "run_document",
+        "observation_lines",
+        "observation_document",
+    ],
 )
 def test_a_file_is_recorded_and_learned_from(
     service: RunningService, tmp_path: Path, tool: str
@@ -305,3 +374,22 @@ def test_what_is_told_is_bounded() -> None:
     assert sum(map(int, counted)) == 2980
     assert told[0] == "t0: 1 succeeded, 0 failed"
     assert told[50:] == ["and 2,950 more tools"]
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "no call was read: - holds nothing"),
+        ("hello\n", "no call was read: - holds text that is no JSON"),
+        (lines_of({"rows": 1, "name": "x"}), 'JSON objects with "rows", "name"'),
+        (lines_of(run("m", {}, kind="llm")), "as they are no calls of tools: 1 llm"),
+        (lines_of(session_line({"role": "user", "content": "hi"})), 'with "parentUuid"'),
+    ],
+)
+def test_nothing_read_is_an_error_that_says_what_is_there(content: str, said: str) -> None:
+    """Exit 1, also where the format is known and holds no call."""
+    status, out, err = finished("import", "-", "--dry-run", stdin=content)
+    assert status == 1
+    assert out.startswith("0 valid, 0 duplicates")
+    assert said in err

@@ -1,0 +1,214 @@
+"""Runs of LangSmith and observations of Langfuse, as they are exported, as executions. Pure.
+
+| value | read as |
+|---|---|
+| a run (`run_type`), with `child_runs` or without; a list of them; `{"runs": [...]}` | LangSmith |
+| an observation (`traceId` or `trace_id`, `type`); a list; `{"data": [...]}` | Langfuse |
+| `{"trace": ..., "observations": [...]}`, or a trace with `observations` | Langfuse |
+
+Calls are the runs with `run_type` "tool" and the observations of type TOOL. Others are counted, and
+named where no call was found. LangChain writes arguments as the text of a Python dict under
+`input`, and an exception with its traceback in `error`: both are read as what they were.
+"""
+
+import ast
+import json
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from aftercall.json_values import (
+    InvalidJsonValueError,
+    JsonObject,
+    check_json_object,
+    make_json_value,
+)
+from aftercall.mcp_calls import split_name
+from ingest.formats.calls import (
+    Given,
+    Placed,
+    ToolAnswer,
+    failure_in_object,
+    failure_in_text,
+    first_moment,
+    first_name,
+    name_of,
+    placed_execution,
+    stable_id,
+    unreadable,
+)
+from ingest.formats.openai_chat import transcript_answer
+
+Kind = Literal["langsmith", "langfuse"]
+_LISTS = ("runs", "observations", "data", "child_runs")
+_SESSIONS = ("thread_id", "session_id", "sessionId", "conversation_id", "langfuse_session_id")
+_AGENTS = ("agent", "agent_name", "lc_agent_name", "langgraph_node")
+_INPUTS = (frozenset({"input"}), frozenset({"input_str"}))
+_EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)\((.*)\)", re.DOTALL)
+_INTERRUPT = re.compile(r"(Graph|Node)Interrupt\(")
+_MAX_LITERAL = 100_000
+
+
+def kind_of(value: object, depth: int = 2) -> Kind | None:
+    """Whose runs or observations a value holds; None for neither."""
+    if isinstance(value, list):
+        return next((found for each in value[:5] if (found := kind_of(each, depth))), None)
+    if not isinstance(value, dict):
+        return None
+    if isinstance(value.get("run_type"), str):
+        return "langsmith"
+    traced = "traceId" in value or "trace_id" in value
+    timed = "startTime" in value or "start_time" in value
+    if traced and timed and isinstance(value.get("type"), str):
+        return "langfuse"
+    inner = (value.get(key) for key in _LISTS if isinstance(value.get(key), list))
+    return next((found for each in inner if depth and (found := kind_of(each, depth - 1))), None)
+
+
+@dataclass(slots=True)
+class ObservationReader:
+    """Reads values; `others` counts runs and observations that are no calls, by their type."""
+
+    given: Given
+    others: Counter[str] = field(default_factory=Counter)
+
+    def read(self, value: object, where: str = "", session: str | None = None) -> Iterator[Placed]:
+        """The calls in a value, in its order."""
+        if isinstance(value, list):
+            for number, each in enumerate(value):
+                yield from self.read(each, f"{where}[{number}]", session)
+            return
+        if not isinstance(value, dict):
+            yield unreadable(where or "the value", "is no run and no observation")
+            return
+        trace = value.get("trace")
+        metadata = _metadata(value)
+        outer = trace if isinstance(trace, dict) else value
+        session = first_name(metadata, *_SESSIONS) or first_name(outer, "sessionId") or session
+        kind = value.get("run_type") or value.get("type")
+        if isinstance(kind, str):
+            if kind.lower() == "tool":
+                yield self._call(value, metadata, where or "the value", session)
+            else:
+                self.others[kind] += 1
+        for key in _LISTS:
+            if isinstance(value.get(key), list):
+                yield from self.read(value[key], f"{where}.{key}" if where else key, session)
+
+    def _call(
+        self, value: dict[str, Any], metadata: dict[str, Any], where: str, session: str | None
+    ) -> Placed:
+        run_id, name = name_of(value.get("id")), name_of(value.get("name"))
+        if run_id is None or name is None:
+            return unreadable(where, "the call has no id or no name")
+        begun = first_moment(value, "start_time", "startTime")
+        ended = first_moment(value, "end_time", "endTime")
+        try:
+            answer = _answer(value, self.given)
+            parameters = _parameters(value.get("inputs", value.get("input")))
+        except _NotACallError as error:
+            return unreadable(where, str(error))
+        took_ms = (ended - begun).total_seconds() * 1000 if begun and ended else 0.0
+        server, tool = split_name(name)
+        # A session of LangSmith is what others call a project.
+        own = None if "run_type" in value else first_name(value, "sessionId", "session_id")
+        return placed_execution(
+            where,
+            execution_id=stable_id("observation", run_id),
+            timestamp=begun or self.given.at,
+            agent=self.given.agent or first_name(metadata, *_AGENTS) or "unknown",
+            server_name=first_name(metadata, "mcp_server", "server_name") or server,
+            tool_name=tool,
+            parameters=parameters,
+            duration_ms=max(took_ms, 0.0),
+            session_id=own or session or first_name(value, "trace_id", "traceId"),
+            **answer.fields(),
+        )
+
+
+class _NotACallError(Exception):
+    """What cannot be recorded as a call; the message says why."""
+
+
+def _metadata(value: dict[str, Any]) -> dict[str, Any]:
+    extra = value.get("extra")
+    held = extra.get("metadata") if isinstance(extra, dict) else value.get("metadata")
+    read = _unpacked(held)
+    return read if isinstance(read, dict) else {}
+
+
+def _parameters(told: object) -> JsonObject:
+    read = _unpacked(told)
+    if isinstance(read, dict) and frozenset(read) in _INPUTS:
+        inner = _unpacked(next(iter(read.values())))
+        read = inner if isinstance(inner, dict) else read
+    if isinstance(read, str) and read.strip():
+        read = {"input": read}
+    try:
+        return check_json_object(read or {})
+    except InvalidJsonValueError as error:
+        raise _NotACallError(f"the call's input cannot be stored: {error}") from None
+
+
+def _answer(value: dict[str, Any], given: Given) -> ToolAnswer:
+    error = value.get("error")
+    if isinstance(error, str) and error.strip():
+        if _INTERRUPT.match(error):
+            raise _NotACallError("the call was interrupted, which is no outcome")
+        return _raised(error)
+    output = _unpacked(value.get("outputs", value.get("output")))
+    if isinstance(output, dict) and output.keys() == {"output"}:
+        output = _unpacked(output["output"])
+    failed = str(value.get("level")).upper() == "ERROR" or value.get("status") == "error"
+    message = value.get("statusMessage") or value.get("status_message")
+    if failed and isinstance(message, str) and message:
+        return _raised(message)
+    if output is None and not failed and first_moment(value, "end_time", "endTime") is None:
+        raise _NotACallError("the call has no result here, so how it ended is not known")
+    if isinstance(output, dict):  # a message of LangChain, written out
+        inner = output.get("kwargs") if output.get("type") == "constructor" else output
+        if isinstance(inner, dict) and "content" in inner and "tool_call_id" in inner:
+            failed, output = failed or inner.get("status") == "error", inner["content"]
+    content = make_json_value(output)
+    return transcript_answer(content, failed=failed, prefixes=given.error_prefixes)
+
+
+def _raised(text: str) -> ToolAnswer:
+    """An exception as LangChain writes it: its `repr`, and its traceback."""
+    said = text.split("Traceback (most recent call last)", maxsplit=1)[0].strip()
+    found = _EXCEPTION.fullmatch(said)
+    if found is None:
+        return failure_in_text(said or text)
+    message = _literal(f"({found[2]})") if found[2] else ""
+    if isinstance(message, tuple):
+        message = message[0] if message else ""
+    if message is None:  # no literal: the words as they stand
+        message = found[2]
+    kind = found[1].rpartition(".")[2]
+    return failure_in_object({"type": kind, "message": str(message) or kind})
+
+
+def _unpacked(value: object) -> object:
+    """The object that a text is the JSON or the Python literal of; else the value itself."""
+    text = value.strip() if isinstance(value, str) and len(value) <= _MAX_LITERAL else ""
+    if not (text.startswith("{") and text.endswith("}")):
+        return value
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError):
+        read = _literal(text)
+    return read if isinstance(read, dict) else value
+
+
+def _literal(text: str) -> object:
+    """The value of a Python literal; None for none. Nothing is executed."""
+    if len(text) > _MAX_LITERAL:
+        return None
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of escapes that Python does not know
+            return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
