@@ -232,8 +232,10 @@ def _not_wrapped(value: dict[str, Any]) -> str | None:
         return "it speaks SSE; the gateway speaks streamable HTTP"
     if address.query or address.username:
         return "its address holds parameters, which could be read in the list of processes"
+    if {"headersHelper", "oauth", "auth"} & value.keys():
+        return "its login is the client's own, and would end there"
     if not headers and address.hostname not in _LOCAL_HOSTS:
-        return "its login, if it has one, is the client's own and ends there"
+        return "its login, if it has one, is the client's own, and would end there"
     return None
 
 
