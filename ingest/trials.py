@@ -98,7 +98,10 @@ def learn_trial(
     version = execution.tool_version or NO_VERSION
     is_referral = reading is not None and reading.category == "wrong_tool_boundary"
     kind: TrialKind = "referral" if is_referral else execution.outcome
-    trial = trial_of(at, execution.execution_id, kind, stored.principal)
+    if reading is None and weakness_of(execution) is not None:
+        kind = "weak"
+    bare = not (execution.context or "").strip()
+    trial = trial_of(at, execution.execution_id, kind, stored.principal, bare=bare)
     marked = _counted(cache, tool, execution.execution_id)
     if marked is None:
         known.version_to_update(version).add(trial, at)
@@ -239,13 +242,13 @@ def _learn_scenario(
 ) -> None:
     """Add a use to its scenario's document.
 
-    A full table (`ToolStatistics.scenarios`, updated in place) takes a new scenario only for a
-    failure, in the place of the least recent.
+    In a full table (`ToolTrials.scenarios`, updated in place) the least recent makes room: of calls
+    that all have words of their own, what is known of lately counts, good and bad alike.
     """
     if not use.scenario or use.scenario.isspace():
         return
     identity = scenario_id(use.tool, use.version, use.scenario)
-    if identity not in scenarios and not _has_room(cache, use, identity, scenarios, position):
+    if identity not in scenarios and not _has_room(cache, use.at, identity, scenarios, position):
         return
     scenarios[identity] = max(use.at, scenarios.get(identity, use.at))
     document = cache.get(DOCUMENT, identity)
@@ -258,17 +261,15 @@ def _learn_scenario(
 
 def _has_room(
     cache: WorkspaceCache,
-    use: _Use,
+    at: datetime,
     identity: str,
     scenarios: dict[str, datetime],
     position: int,
 ) -> bool:
     if len(scenarios) < MAX_SCENARIOS:
         return True
-    if use.trial.is_success:
-        return False
-    latest_use, least = min((at, each) for each, at in scenarios.items())
-    if (use.at, identity) < (latest_use, least):
+    latest_use, least = min((used_at, each) for each, used_at in scenarios.items())
+    if (at, identity) < (latest_use, least):
         return False  # a late arrival, from before all that is known
     del scenarios[least]
     cache.remove_document(least, position)

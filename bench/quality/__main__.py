@@ -118,8 +118,12 @@ async def _choosing(embedder: Embedder, figures: Figures) -> None:
     figures.skipped += found.skipped
 
 
-async def _regret(embedder: Embedder, _: Figures) -> None:
-    regret_report.write(await regret_report.measure(embedder), FOLDER)
+async def _regret(embedder: Embedder, figures: Figures) -> None:
+    found = await regret_report.measure(embedder)
+    if found is None:
+        figures.skipped.append("regret: `../shared/data/metatool.*.jsonl.gz` are not there")
+    else:
+        regret_report.write(found, FOLDER)
 
 
 async def _boundaries(embedder: Embedder, _: Figures) -> None:

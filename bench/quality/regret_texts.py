@@ -64,7 +64,7 @@ async def catalogue(embedder: Embedder, name: CatalogueName) -> Catalogue | None
         return None
     tools, requests = known
     texts = [frame.format(each) for each in requests for frame in _FRAMES]
-    kinds = np.repeat(np.array([kind for kind in requests.values()]), len(_FRAMES))
+    kinds = np.repeat(np.array(list(requests.values())), len(_FRAMES))
     vectors = await embedder.embed(texts, "query")
     with tempfile.TemporaryDirectory() as folder:
         index = await EdgeIndex.open(

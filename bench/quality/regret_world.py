@@ -107,7 +107,7 @@ def _walk(draft: _Draft, shape: tuple[int, ...], memory: float, size: float) -> 
 
 def _drift(draft: _Draft) -> None:
     """What each tool is good at wanders, kind by kind, and a little of it for all kinds at once."""
-    calls, tools, kinds = draft.shape
+    _, tools, kinds = draft.shape
     level = _walk(draft, (tools, kinds), 700, 1.3) + _walk(draft, (tools, 1), 500, 0.5)
     draft.rates[:] = 1 / (1 + np.exp(-(level + 0.3)))
 

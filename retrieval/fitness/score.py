@@ -3,21 +3,22 @@
 - base: what the candidate is: promoted, the original, or a semantic match times its similarity.
 - quality: how well its version has done lately.
 - demotion: what past failures in scenarios like the one asked about leave of the score.
-- posterior: the success rate in such scenarios as a Beta, for the modes beside `fitness`.
+
+So it is in the mode `seed`. In the mode `fitness` the product is the success to expect here
+(`retrieval.fitness.expected`), less what is left of the base's disadvantage: quality is the better
+of the quality above and of what is to be expected, demotion what is to be expected of it.
 """
 
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
-from math import sqrt
-from random import Random
-from typing import Literal, NamedTuple
+from typing import Literal
 
+from aftercall.change_classes import reads_only
 from aftercall.models import (
     Factors,
-    Posterior,
     RankedTool,
     RankingMode,
     Severity,
@@ -25,6 +26,7 @@ from aftercall.models import (
     ToolSource,
 )
 from retrieval.boundaries.clusters import singular
+from retrieval.fitness.expected import Experience, LikeScenario, expected, wear
 from retrieval.fitness.registry import ToolCandidate
 from retrieval.fitness.statistics import (
     ToolTrials,
@@ -49,9 +51,6 @@ HEALING = 0.1
 
 Of debt 1, 22 successes leave 0.1. An unmarked failure takes as much as a grave mark from a flawless
 tool, and never more."""
-HALF_LIFE = timedelta(days=14)
-"""In which half of what is held against an idle tool wears off. Chosen on the development seeds of
-`bench/quality/regret.py`: in 7 days a tool that is still bad is tried again too often."""
 PENALTIES: dict[Severity, float] = {"low": 0.01, "medium": 0.05, "high": 0.10}
 """What a mark takes by its severity (seed 002)."""
 _MANY, _EXTRA_MANY = 5, 0.05
@@ -66,30 +65,15 @@ DEMOTION = 0.7
 WEAR = 0.2
 """The share of a failure's weight that a later success in a like scenario takes away.
 
-Twice what it heals of the quality, which is of all scenarios: chosen on the development seeds of
-`bench/quality/regret.py`, and so that a tool at the floor ranks first again within 30 successes."""
-PRIOR_TRIALS = 2.0
-"""Trials that the prior is worth, as many as in Laplace's rule of succession."""
-PRIOR_MEAN = 0.8
-"""The success rate of a tool of which nothing is known: most registered tools work, so that a tool
-that was never tried is worth a try. Chosen on the development seeds of `bench/quality/regret.py`,
-where the mode `lower_bound` with 0.5 hardly ever tries a new tool."""
-LEAST_NEARNESS = 0.5
-"""Cosine up to which a scenario says nothing about another; from there on its weight rises to 1."""
+Twice what it heals of the quality, which is of all scenarios, so that in the mode `seed` a tool at
+the floor ranks first again within 30 successes."""
+BASE_TRIALS = 5.0
+"""Trials of a namespace that halve what a base takes off a score: who was promoted, who was there
+first and whose words fit matters while little is known, not against evidence. From 2 to 20 make no
+difference on the worlds that `bench/quality/regret_world.py` was developed on."""
 _SOURCES: dict[ToolSource, int] = {"evolved": 0, "original": 1, "semantic": 2}
 _WORD = re.compile(r"[^\W_]+")
 _PREFIX = ("not", "for")
-
-
-class LikeScenario(NamedTuple):
-    """What a version of a tool was used for, and how near that is to the scenario asked about."""
-
-    scenario: str
-    similarity: float
-    """Cosine, -1 to 1; higher is nearer."""
-    trials: tuple[Trial, ...] | list[Trial]
-    message: str | None = None
-    """The latest error message in it."""
 
 
 def judge(
@@ -100,14 +84,25 @@ def judge(
     statistics: ToolTrials | None,
     like: Sequence[LikeScenario],
     mode: RankingMode,
-    draw: Random,
+    experience: Experience,
     now: datetime,
     own: str | None = None,
+    may_be_tried: bool = False,
 ) -> RankedTool:
     """A candidate with its score and all that the score is made of.
 
-    `similarity` is of the scenario and the tool, 0 to 1; None when nothing was searched for. `own`
-    is the asker's, as in `heard_trials`.
+    Args:
+        candidate: the tool, and where its record is.
+        source: what its base is by.
+        similarity: of the scenario and the tool, 0 to 1; None when nothing was searched for.
+        statistics: of the tool, in all its versions.
+        like: what it was used for that is near the scenario.
+        mode: see `RankingMode`.
+        experience: with all candidates.
+        now: to when age counts.
+        own: the mark of the asker's principal, as in `heard_trials`.
+        may_be_tried: whether the caller allows to try this tool out; a tool that only reads may be
+            tried without.
     """
     trials = heard_trials(trials_of(candidate, statistics), own)
     like = [each._replace(trials=heard_trials(each.trials, own)) for each in like]
@@ -118,9 +113,14 @@ def judge(
         quality=quality_of(trials, now=now, start=candidate.start, since=candidate.since),
         failure_demotion=demotion_of(failures),
         similar_failures=failures,
-        posterior=None if mode == "fitness" else posterior_of(like, trials, now=now),
     )
-    score = score_of(factors, mode, draw)
+    if mode == "fitness":
+        may_be_tried = may_be_tried or reads_only(candidate.tool.name, candidate.tool.annotations)
+        serves = candidate.tool.tool_id in experience.members
+        factors = by_experience(
+            factors, like, trials, experience, now, serves=serves, may_be_tried=may_be_tried
+        )
+    score = score_of(factors)
     return RankedTool(
         tool=candidate.tool,
         score=score,
@@ -130,26 +130,44 @@ def judge(
     )
 
 
+def by_experience(
+    factors: Factors,
+    like: Sequence[LikeScenario],
+    trials: Sequence[Trial],
+    experience: Experience,
+    now: datetime,
+    *,
+    serves: bool,
+    may_be_tried: bool,
+) -> Factors:
+    """The factors of the mode `fitness`, of those of the mode `seed`.
+
+    The base of a tool that `serves` the namespace nears 1 as more is known of the namespace; one
+    that is only found beside it has to fit. Where nothing is known, both modes give the same.
+    """
+    known = expected(like, trials, experience, now=now)
+    here = known.upper_bound if may_be_tried else known.mean
+    quality = max(factors.quality, here)
+    less = BASE_TRIALS / (BASE_TRIALS + experience.total) if serves else 1.0
+    return factors.model_copy(
+        update={
+            "base": 1 - (1 - factors.base) * less,
+            "quality": quality,
+            "failure_demotion": here / quality if quality else 1.0,
+            "posterior": known,
+        }
+    )
+
+
 def trials_of(candidate: ToolCandidate, statistics: ToolTrials | None) -> list[Trial]:
     """The latest trials of a candidate's versions, oldest first."""
     known = statistics.versions.items() if statistics else ()
     return merged(*(version.trials for name, version in known if candidate.counts(name)))
 
 
-def score_of(factors: Factors, mode: RankingMode = "fitness", draw: Random | None = None) -> float:
-    """The score of a candidate, in [0, 1]; higher is fitter.
-
-    Args:
-        factors: what is known of the candidate; all modes but `fitness` need the posterior.
-        mode: see `RankingMode`.
-        draw: what `thompson` draws with; the other modes use no chance.
-    """
-    if mode == "fitness" or factors.posterior is None:
-        return factors.base * factors.quality * factors.failure_demotion
-    known = factors.posterior
-    if mode == "lower_bound":
-        return factors.base * known.lower_bound
-    return factors.base * draw_from(known, draw or Random())  # noqa: S311 - explores, no secret
+def score_of(factors: Factors) -> float:
+    """The score of a candidate, in [0, 1]; higher is fitter."""
+    return factors.base * factors.quality * factors.failure_demotion
 
 
 def base_of(source: ToolSource, similarity: float | None = None) -> float:
@@ -192,11 +210,11 @@ def quality_of(
 
     One fold over the trials in the order of time, with two numbers: the quality q and how many
     marks are still held against the tool, m. Between two trials, and since the last one, what is
-    held against the tool (the debt 1 - q, and m) halves every `HALF_LIFE`. Then, with h =
+    held against the tool (the debt 1 - q, and m) halves every `HALF_LIFE` (14 days). Then, with h =
     `HEALING`:
 
         a success                   q <- q + h (1 - q)           m <- (1 - h) m
-        a referral                  nothing
+        a referral, a weak success  nothing
         a failure nobody marked     q <- q - h q
         a marked failure            q <- q - p - extra(m)        m <- m + 1
 
@@ -244,15 +262,10 @@ def quality_of(
             debt += HEALING * (1 - debt)
         elif what == "inherits":
             debt = 1 - (1 - debt) * start
-        elif what != "referral" and what != "ends":  # noqa: PLR1714 - mypy narrows by `!=` only
+        elif what == "low" or what == "medium" or what == "high":  # noqa: PLR1714 - for mypy
             debt = min(1.0, debt + PENALTIES[what] + _extra(marks))
             marks += 1
     return min(1.0, max(0.0, 1.0 - debt))
-
-
-def wear(seconds: float) -> float:
-    """What is left of an old failure after some time, in (0, 1]; time before now takes nothing."""
-    return float(0.5 ** (max(0.0, seconds) / HALF_LIFE.total_seconds()))
 
 
 def _extra(marks: float) -> float:
@@ -319,58 +332,6 @@ def demotion_of(failures: Iterable[SimilarFailure]) -> float:
     greater similarity of one; a further success in a like scenario never lowers it.
     """
     return float(DEMOTION ** sum(each.weight for each in failures))
-
-
-def posterior_of(
-    like: Iterable[LikeScenario], all_trials: Iterable[Trial], *, now: datetime
-) -> Posterior:
-    """How likely the tool succeeds here. `successes` and `failures` are without the prior.
-
-    Every trial in a like scenario counts by nearness and age, as in discounted Thompson sampling
-    (Raj and Kalyani 2017), which forgets so that a tool may change. The prior is worth
-    `PRIOR_TRIALS` trials; its mean is the tool's success rate in general, so that a scenario never
-    seen is judged by the others, and weakly. A referral counts as a failure in like scenarios, and
-    not in general: that a tool knows what is not its job says nothing about what is.
-
-    A further success never lowers the mean or the lower bound, a further failure never raises
-    them, and a greater similarity of a scenario in which the tool only failed does not either.
-
-    Args:
-        like: scenarios of the version, with their trials; those that are far count little or not.
-        all_trials: of the version, in any scenario; those in `like` may be among them.
-        now: from when age counts.
-    """
-    end = now.timestamp()
-    successes = failures = 0.0
-    for each in like:
-        nearness = max(0.0, each.similarity - LEAST_NEARNESS) / (1 - LEAST_NEARNESS)
-        good, bad = _counts(each.trials, end)
-        successes += nearness * good
-        failures += nearness * bad
-    good, bad = _counts((each for each in all_trials if not each.is_referral), end)
-    prior = (good + PRIOR_MEAN * PRIOR_TRIALS) / (good + bad + PRIOR_TRIALS)
-    total = successes + failures + PRIOR_TRIALS
-    mean = (successes + prior * PRIOR_TRIALS) / total
-    return Posterior(
-        successes=successes,
-        failures=failures,
-        mean=mean,
-        lower_bound=max(0.0, mean - sqrt(mean * (1 - mean) / (total + 1))),
-    )
-
-
-def draw_from(posterior: Posterior, random: Random) -> float:
-    """A success rate drawn from the posterior, in [0, 1] (Thompson 1933)."""
-    total = posterior.successes + posterior.failures + PRIOR_TRIALS
-    return random.betavariate(posterior.mean * total, (1 - posterior.mean) * total)
-
-
-def _counts(trials: Iterable[Trial], end: float) -> tuple[float, float]:
-    """Successes and failures, each weighed by its age."""
-    counts = {True: 0.0, False: 0.0}
-    for trial in trials:
-        counts[trial.is_success] += wear(end - trial.at)
-    return counts[True], counts[False]
 
 
 def exclusion(

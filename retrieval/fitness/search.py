@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
-from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +26,7 @@ from aftercall.models import (
 from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
 from mongo.records import ToolKey
+from retrieval.fitness.expected import LEAST_NEARNESS, LikeScenario, experience_of
 from retrieval.fitness.history import shown_failure, shown_text
 from retrieval.fitness.registry import (
     NoToolFitsError,
@@ -46,15 +46,14 @@ from retrieval.fitness.relevance import (
     tool_queries,
 )
 from retrieval.fitness.score import (
-    LEAST_NEARNESS,
     SEMANTIC_WEIGHT,
     THRESHOLD,
-    LikeScenario,
     exclusion,
     judge,
     ranked,
+    trials_of,
 )
-from retrieval.fitness.statistics import MAX_TRIALS, ToolTrials, Trial, merged
+from retrieval.fitness.statistics import MAX_TRIALS, ToolTrials, Trial, heard_trials, merged
 from retrieval.index.protocol import Hit, IndexQuery, VectorIndex
 from retrieval.knowledge.documents import Document
 from retrieval.memory import Memory
@@ -66,7 +65,7 @@ MAX_JUDGED = 50
 """Tools of one question that are judged by all that is known of them; the most relevant ones."""
 _LEAST_SIMILARITY = THRESHOLD / SEMANTIC_WEIGHT
 """Below it a tool from outside would be marked as hardly fit whatever its record."""
-_PER_TOOL = 8
+_PER_TOOL = 32
 """Past scenarios asked for, times the tools asked about: what is nearest over all of them counts
 most, so they are asked for together, which takes half the time of a question for each."""
 _MAX_SCENARIOS = 400
@@ -83,6 +82,10 @@ class _Question:
     now: datetime
     own: str | None = None
     """The mark of the asker's principal; None hears all alike."""
+    explore: bool = False
+    """Whether the caller allows to try out tools that may change something."""
+    members: tuple[str, ...] = ()
+    """Ids of the tools that serve the namespace asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ class _Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolChooser:
-    """Answers which tool to take; `draw` is what the mode `thompson` draws with."""
+    """Answers which tool to take; the same knowledge at the same time gives the same answer."""
 
     memory: Memory
     index: VectorIndex
@@ -103,7 +106,6 @@ class ToolChooser:
     redactor: Redactor
     """Masks secrets before anything is answered."""
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
-    draw: Random = field(default_factory=Random)
 
     async def namespaces(self, workspace: str) -> NamespaceList:
         """All namespaces of a workspace, by name."""
@@ -119,17 +121,22 @@ class ToolChooser:
         mode: RankingMode = "fitness",
         limit: int = 10,
         principal: str | None = None,
+        explore: bool = False,
     ) -> BestTool:
         """The fittest tool of a namespace, with at most `limit` candidates, best first.
 
-        What other principals than the one that asks say counts as `heard_trials` tells.
+        What other principals than the one that asks say counts as `heard_trials` tells. With
+        `explore` tools may be tried out that may change something.
         """
         scenario = self.redactor.text(scenario)
         registry = await self.memory.registry(workspace)
         candidates = candidates_of(registry, namespace)
         if not candidates:
             raise UnknownNamespaceError(namespace, registry.nearest_names(namespace))
-        question = _Question(workspace, scenario, (), mode, self.clock(), _own(principal))
+        members = tuple(each.tool.tool_id for each in candidates)
+        question = _Question(
+            workspace, scenario, (), mode, self.clock(), _own(principal), explore, members
+        )
         if use_rag:
             judged = await self._searched(question, registry, candidates)
         else:  # the promoted version and the originals, by base and quality
@@ -152,7 +159,9 @@ class ToolChooser:
         scenario, tags = self.redactor.text(request.scenario), tuple(request.tags)
         registry = await self.memory.registry(workspace)
         own = _own(principal)
-        question = _Question(workspace, scenario, tags, request.mode, self.clock(), own)
+        question = _Question(
+            workspace, scenario, tags, request.mode, self.clock(), own, request.explore
+        )
         wanted = {tag.casefold() for tag in tags}
         ids = tuple(
             document_id
@@ -269,8 +278,15 @@ class ToolChooser:
         past: "PastScenarios | None" = None,
         similarity: Mapping[str, float] | None = None,
     ) -> _Judged:
-        judged = _Judged()
-        for candidate, source in candidates:
+        judged, fit = _Judged(), list(candidates)
+        experience = experience_of(
+            (
+                heard_trials(trials_of(each, statistics.get(each.key)), question.own)
+                for each, _ in fit
+            ),
+            question.members,
+        )
+        for candidate, source in fit:
             known, tool = statistics.get(candidate.key), candidate.tool
             negative = [*tool.negative_tags, *(known.tags(question.own) if known else ())]
             why_not = exclusion(negative, question.tags, question.scenario) if negative else None
@@ -285,9 +301,10 @@ class ToolChooser:
                     statistics=known,
                     like=past.of(candidate) if past else (),
                     mode=question.mode,
-                    draw=self.draw,
+                    experience=experience,
                     now=question.now,
                     own=question.own,
+                    may_be_tried=question.explore,
                 )
             )
         return judged
@@ -359,7 +376,7 @@ async def past_scenarios(
     index: VectorIndex,
     memory: Memory,
 ) -> PastScenarios:
-    """The past scenarios of these tools nearest to a scenario, of cosine 0.5 and above.
+    """The past scenarios of these tools nearest to a scenario, of cosine 0.2 and above.
 
     `vector` is the scenario's, shape (dimension,), of unit length; `statistics` name the documents.
     """

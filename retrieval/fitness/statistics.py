@@ -18,19 +18,21 @@ MAX_TRIALS = 64
 MAX_REFERRALS = 16
 """Referrals remembered beside them: they heal nothing, so they must not push failures out. Thrice
 the failures that can count in a scenario; a quarter of the other trials where that is more."""
-TrialKind = Literal["success", "referral", "failure", "low", "medium", "high"]
-"""A success, a call that the tool refused as not its job (`wrong_tool_boundary`), a failure that
-nobody marked, or a marked one by its severity.
+TrialKind = Literal["success", "weak", "referral", "failure", "low", "medium", "high"]
+"""A success, one that is empty or calls itself weak, a call that the tool refused as not its job
+(`wrong_tool_boundary`), a failure that nobody marked, or a marked one by its severity.
 
 A referral is an honest tool's word: it speaks against the tool in scenarios like that one, where it
 counts as a failure, and nowhere else."""
 _RANK: dict[TrialKind, int] = {
-    "success": 0, "referral": 1, "failure": 2, "low": 3, "medium": 4, "high": 5,
+    "success": 0, "weak": 1, "referral": 2, "failure": 3, "low": 4, "medium": 5, "high": 6,
 }  # fmt: skip
 MAX_VERSIONS = 8
 """Versions remembered; of more, those that were used last."""
-MAX_SCENARIOS = 32
-"""Distinct scenarios of a tool that are embedded; of more, the least recent makes room.
+MAX_SCENARIOS = 64
+"""Distinct scenarios of a tool that are embedded; of more, the least recent makes room. On the
+worlds that `bench/quality/regret_world.py` was developed on, 32 cost a fifth more regret, and 128
+save a twentieth.
 
 Each costs one embedding and some 2 KiB: they are most of what a tool of many uses costs."""
 MAX_SCENARIO_TRIALS = 16
@@ -49,11 +51,18 @@ class Trial(NamedTuple):
     kind: TrialKind
     by: str = ""
     """The mark of the principal that says so (`retrieval.principals.key_mark`)."""
+    bare: bool = False
+    """Whether nobody said in which scenario it was."""
 
     @property
     def is_success(self) -> bool:
-        """Whether the call succeeded."""
-        return self.kind == "success"
+        """Whether the call succeeded, strongly or weakly."""
+        return self.kind in {"success", "weak"}
+
+    @property
+    def value(self) -> float:
+        """How much of a success it was: a weak one is half, for an empty answer is often right."""
+        return {"success": 1.0, "weak": 0.5}.get(self.kind, 0.0)
 
     @property
     def is_referral(self) -> bool:
@@ -65,9 +74,9 @@ class Trial(NamedTuple):
         """How bad it was, as marked; None when nobody did."""
         kind = self.kind
         # Mypy narrows by `==` only.
-        if kind == "success" or kind == "referral" or kind == "failure":  # noqa: PLR1714
-            return None
-        return kind
+        if kind == "low" or kind == "medium" or kind == "high":  # noqa: PLR1714
+            return kind
+        return None
 
 
 @dataclass(slots=True)
@@ -148,14 +157,16 @@ _KEY_OF, _KIND_OF, _BY_OF = map(itemgetter, (1, 2, 3))
 """Of a trial: without a step of Python for each, for there are dozens of every call."""
 
 
-def trial_of(at: datetime, call_id: str, kind: TrialKind, principal: str = OWNER) -> Trial:
+def trial_of(
+    at: datetime, call_id: str, kind: TrialKind, principal: str = OWNER, *, bare: bool = False
+) -> Trial:
     """A trial of the call of an id: an execution's, or a mark's that names no execution.
 
     What one principal says of a call takes the place of nothing that another one says of it.
     """
     by = key_mark(principal)
     key = hashlib.sha256(f"{by}{call_id}".encode()).hexdigest()[:12]
-    return Trial(round(at.timestamp(), 6), key, kind, by)
+    return Trial(round(at.timestamp(), 6), key, kind, by, bare)
 
 
 def heard_trials(trials: Sequence[Trial], own: str | None) -> list[Trial]:

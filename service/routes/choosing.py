@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
 from aftercall import models as m
-from aftercall.models.tools import Scenario
+from aftercall.models.tools import EXPLORE, Scenario
 from service import tools
 from service.bodies import JsonRoute
 from service.middleware import count
@@ -24,6 +24,7 @@ class _BestQuery(m.WireModel):
         "and the original are compared by base and quality.",
     )
     mode: m.RankingMode = Field(default="fitness", description="How candidates are ranked.")
+    explore: bool = Field(default=False, description=EXPLORE)
     limit: int = Field(default=10, ge=1, le=50, description="Candidates shown at most.")
 
 
@@ -74,6 +75,7 @@ async def best_tool(
         mode=query.mode,
         limit=query.limit,
         principal=space.context.caller.principal,
+        explore=query.explore,
     )
 
 

@@ -64,11 +64,13 @@ class Client(BaseClient):
         use_rag: bool = True,
         mode: models.RankingMode | None = None,
         limit: int | None = None,
+        explore: bool | None = None,
     ) -> models.BestTool:
         """The fittest tool of a namespace for a scenario, with all that were compared.
 
-        With `use_rag` tools like it are compared too, and failures in scenarios like this one
-        count. `mode` is how they are ranked; the service's own way when None.
+        With `use_rag` tools like it are compared too, and calls in scenarios like this one count.
+        `mode` is how they are ranked; the service's own way when None. With `explore` tools may be
+        tried out that may change something.
         """
         return self._get(
             f"/namespaces/{segment(namespace)}/best",
@@ -77,6 +79,7 @@ class Client(BaseClient):
             use_rag=use_rag,
             mode=mode,
             limit=limit,
+            explore=explore,
         )
 
     def find_tools(

@@ -65,11 +65,13 @@ class AsyncClient(AsyncBaseClient):
         use_rag: bool = True,
         mode: models.RankingMode | None = None,
         limit: int | None = None,
+        explore: bool | None = None,
     ) -> models.BestTool:
         """The fittest tool of a namespace for a scenario, with all that were compared.
 
-        With `use_rag` tools like it are compared too, and failures in scenarios like this one
-        count. `mode` is how they are ranked; the service's own way when None.
+        With `use_rag` tools like it are compared too, and calls in scenarios like this one count.
+        `mode` is how they are ranked; the service's own way when None. With `explore` tools may be
+        tried out that may change something.
         """
         return await self._get(
             f"/namespaces/{segment(namespace)}/best",
@@ -78,6 +80,7 @@ class AsyncClient(AsyncBaseClient):
             use_rag=use_rag,
             mode=mode,
             limit=limit,
+            explore=explore,
         )
 
     async def find_tools(

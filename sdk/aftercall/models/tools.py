@@ -132,14 +132,14 @@ Severity = Literal["low", "medium", "high"]
 """How bad a marked failure was; what each takes off a tool's quality is seed 002's."""
 ToolSource = Literal["evolved", "original", "semantic"]
 """Why a tool is a candidate: it was promoted, it is what was asked for, or it is like it."""
-RankingMode = Literal["fitness", "lower_bound", "thompson"]
-"""How candidates are ranked.
+RankingMode = Literal["fitness", "seed"]
+"""How candidates are ranked; in both the score is base x quality x failure demotion.
 
-`fitness`: base x quality x failure demotion. `lower_bound`: base x the lower bound of the posterior
-success rate in like scenarios. `thompson`: base x a draw from that posterior, so that tools that
-are little known are tried now and then.
+`fitness`: by the success to expect in scenarios like this one (`Factors.posterior`). `seed`: by the
+formula of seed 002, with failures that wear off.
 """
 
+EXPLORE = "Whether tools may be tried out that may change something; others always may."
 MAX_SCENARIO = 10_000
 """Characters of a scenario; the model reads about the first thousand."""
 
@@ -199,26 +199,32 @@ class SimilarFailure(WireModel):
 
 
 class Posterior(WireModel):
-    """The success rate in scenarios like the one asked about, as a Beta distribution."""
+    """The success to expect in scenarios like the one asked about."""
 
     successes: float = Field(ge=0, description="Weighted by nearness and age.")
     failures: float = Field(ge=0, description="Weighted by nearness and age.")
-    mean: Share
-    lower_bound: Share
+    mean: Share = Field(description="With what is known of the tool and its namespace in general.")
+    upper_bound: Share = Field(description="What counts for a tool that may be tried.")
+    changed_at: Timestamp | None = Field(
+        default=None, description="Since when it does otherwise; what was before hardly counts."
+    )
 
 
 class Factors(WireModel):
-    """What a score is made of. In the mode `fitness`: base x quality x failure demotion."""
+    """What a score is made of: base x quality x failure demotion."""
 
     base: Share
-    """1.0 evolved, 0.9 original, 0.8 x similarity for a semantic match."""
+    """1.0 evolved, 0.9 original, 0.8 x similarity for a semantic match; in the mode `fitness` those
+    of a namespace's tools near 1 as more is known of the namespace."""
     similarity: float | None = None
     """Of scenario and tool, 0 to 1; None when nothing was searched for."""
     quality: Share
+    """How the tool does; in the mode `fitness` no less than what is to be expected of it here."""
     failure_demotion: Share
-    """0.7 for each similar failure, less for those that are worn off."""
+    """In the mode `seed` 0.7 for each similar failure, less for those that are worn off; else the
+    success to expect here, as a share of the quality."""
     similar_failures: list[SimilarFailure] = Field(default_factory=list)
-    posterior: Posterior | None = None
+    posterior: Posterior | None = Field(default=None, description="In the mode `fitness` only.")
 
 
 class RankedTool(WireModel):
@@ -256,6 +262,7 @@ class FindRequest(WireModel):
     """Tools with at least one of them."""
     limit: Annotated[int, Field(ge=1, le=50), *WHOLE] = 5
     mode: RankingMode = "fitness"
+    explore: bool = Field(default=False, description=EXPLORE)
 
 
 class FoundTools(WireModel):

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retrieval.fitness.expected import HALF_LIFE, LikeScenario
 from retrieval.fitness.score import (
     DEMOTION,
-    HALF_LIFE,
     MAX_FAILURES,
-    LikeScenario,
     demotion_of,
     similar_failures,
 )

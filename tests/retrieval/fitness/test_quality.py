@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.fitness.score import HALF_LIFE, quality_of
+from retrieval.fitness.expected import HALF_LIFE
+from retrieval.fitness.score import quality_of
 from retrieval.fitness.statistics import (
     MAX_REFERRALS,
     Trial,

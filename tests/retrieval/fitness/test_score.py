@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.models import Factors, Posterior, RankedTool, Tool
+from aftercall.models import Factors, RankedTool, Tool
+from retrieval.fitness.expected import LikeScenario
 from retrieval.fitness.score import (
     BASE_EVOLVED,
     BASE_ORIGINAL,
     THRESHOLD,
-    LikeScenario,
     base_of,
     demotion_of,
     is_below_threshold,
@@ -53,16 +53,6 @@ def test_fitness_is_the_product_of_the_factors(
     found = score_of(factors(base, quality, demotion))
     assert found == pytest.approx(base * quality * demotion)
     assert 0 <= found <= 1
-
-
-def test_the_other_modes_take_the_posterior_in_place_of_both() -> None:
-    """The lower bound, or a draw that repeats with its source of chance."""
-    posterior = Posterior(successes=8, failures=2, mean=0.75, lower_bound=0.6)
-    known = factors(0.9, 0.1, 0.1).model_copy(update={"posterior": posterior})
-    assert score_of(known, "lower_bound") == pytest.approx(0.54)
-    one, other = (score_of(known, "thompson", Random(7)) for _ in range(2))  # noqa: S311 - repeats
-    assert one == other
-    assert 0 <= one <= 0.9
 
 
 def test_scores_under_the_threshold_are_marked() -> None:

@@ -1,0 +1,213 @@
+"""How likely a tool succeeds in a scenario: its trials there and in scenarios like it. Pure.
+
+    mean = (likeness-weighted successes + 2 x rate) / (likeness-weighted trials + 2)
+
+- *Likeness*: how probably two scenarios of this cosine ask for the same, a logistic function that
+  is learned from questions to the same tools (`relevance.json`). There is no step: of two wordings
+  of one wish few have a cosine above 0.7, and most one above 0.3.
+- *rate*: how the tool does in general, as if four trials more had gone as the namespace's do. A
+  namespace of which nothing is known is taken to succeed, as a tool's quality starts at 1.
+- *Forgetting*: a trial weighs less the more calls the candidates have had since, and half in 14
+  days. Where the trials, all or those in like scenarios, show that the tool has changed, what was
+  before the change weighs a tenth: a broken tool goes after two or three failures, a mended one
+  comes back.
+- *Upper bound*: the mean and a quarter of the posterior's standard deviation more, for tools that
+  may be tried. It is what exploration there is, and it draws no lots: the same knowledge gives the
+  same answer. Below `FLOOR` nothing is tried.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from importlib.resources import files
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aftercall.models import Posterior
+from retrieval.fitness.statistics import Trial
+
+HALF_LIFE = timedelta(days=14)
+"""In which half of what is held against an idle tool wears off."""
+LEAST_NEARNESS = 0.2
+"""Cosine below which a scenario says next to nothing about another (likeness 0.1)."""
+OWN_TRIALS = 2.0
+"""Trials in like scenarios that the tool's general rate is worth."""
+SHARED_TRIALS = 4.0
+"""Trials in general that the namespace's rate is worth."""
+FIRST_TRIALS = 6.0
+"""Successes that a namespace starts with."""
+MEMORY = 300.0
+"""Calls of all candidates in which a trial's weight falls to 1/e."""
+CHANGE = 3.0
+"""Log-likelihood ratio from which on a tool has changed: `exp(3)` to 1 against one rate for all."""
+LEAST_SIDE = 2.0
+"""Weight of trials on either side of a change: one stray failure is none."""
+BEFORE_CHANGE = 0.1
+"""What is left of the weight of what was before a change."""
+BARE = 0.3
+"""Likeness of a trial of which no scenario is known."""
+OPTIMISM = 0.25
+"""Standard deviations of the posterior that the upper bound is above its mean. From 0 to 0.5 make
+no difference on the worlds of development; 1 costs a tenth."""
+FLOOR = 0.2
+"""Expected success below which no tool is tried for the sake of knowing more."""
+
+
+class LikeScenario(NamedTuple):
+    """What a version of a tool was used for, and how near that is to the scenario asked about."""
+
+    scenario: str
+    similarity: float
+    """Cosine, -1 to 1; higher is nearer."""
+    trials: tuple[Trial, ...] | list[Trial]
+    message: str | None = None
+    """The latest error message in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Experience:
+    """What is known of all candidates of a question together."""
+
+    times: NDArray[np.float64]
+    """When their trials were, in seconds since 1970, sorted."""
+    rate: float = 1.0
+    """The share of these that succeeded, with `FIRST_TRIALS` successes more."""
+    members: frozenset[str] = frozenset()
+    """Ids of the tools that serve the namespace asked about."""
+
+    @property
+    def total(self) -> int:
+        """How many trials there are."""
+        return len(self.times)
+
+
+def experience_of(trials: Iterable[Sequence[Trial]], members: Iterable[str] = ()) -> Experience:
+    """The experience of candidates with these trials, one sequence for each candidate."""
+    known = [each for own in trials for each in own if not each.is_referral]
+    times = np.sort(np.array([each.at for each in known], dtype=np.float64))
+    good = sum(each.value for each in known)
+    rate = (good + FIRST_TRIALS) / (len(known) + FIRST_TRIALS)
+    return Experience(times, rate, frozenset(members))
+
+
+@cache
+def _likeness() -> tuple[float, float]:
+    text = files("retrieval.fitness").joinpath("relevance.json").read_text(encoding="utf-8")
+    learned = json.loads(text)["likeness"]
+    return float(learned["half"]), float(learned["width"])
+
+
+def likeness(similarity: float) -> float:
+    """How much a trial in a scenario of that cosine counts here, in (0, 1); never falls with it."""
+    half, width = _likeness()
+    return float(1 / (1 + np.exp((half - similarity) / width)))
+
+
+def expected(
+    like: Iterable[LikeScenario],
+    trials: Iterable[Trial],
+    experience: Experience,
+    *,
+    now: datetime,
+) -> Posterior:
+    """How likely a tool succeeds here. `successes` and `failures` are without the prior.
+
+    A weak success counts half. A referral is a failure in like scenarios, and nothing in general:
+    that a tool knows what is not its job says nothing about what is.
+
+    Args:
+        like: scenarios of the version, with their trials; those that are far count little.
+        trials: of the version, in any scenario; those in `like` may be among them.
+        experience: with all candidates.
+        now: from when age counts.
+    """
+    general = [each for each in trials if not each.is_referral]
+    here = [
+        (each.at, each.value, weight)
+        for scenario in like
+        for weight in (likeness(scenario.similarity),)
+        for each in scenario.trials
+    ]
+    here += [(each.at, each.value, BARE) for each in general if each.bare]
+    rows = np.array([(each.at, each.value, 1.0) for each in general]).reshape(-1, 3)
+    weights, values, _ = _forgotten(rows, experience, now)
+    good = float(weights @ values)
+    rate = (good + SHARED_TRIALS * experience.rate) / (float(weights.sum()) + SHARED_TRIALS)
+    rows = np.array(sorted(here)).reshape(-1, 3)
+    weights, values, changed = _forgotten(rows, experience, now)
+    successes, total = float(weights @ values), float(weights.sum())
+    worth = total + OWN_TRIALS
+    mean = min(1.0, (successes + OWN_TRIALS * rate) / worth)
+    more = OPTIMISM * sqrt(mean * (1 - mean) / (worth + 1)) if mean >= FLOOR else 0.0
+    return Posterior(
+        successes=successes,
+        failures=max(0.0, total - successes),
+        mean=mean,
+        upper_bound=min(1.0, mean + more),
+        changed_at=datetime.fromtimestamp(changed, UTC) if changed else None,
+    )
+
+
+def _forgotten(
+    rows: NDArray[np.float64], experience: Experience, now: datetime
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """The weights and values of trials (time, value, weight) in the order of time.
+
+    By age: of the clock, and in calls since then; and by what has changed: also the time from which
+    on the tool does as it does now, 0 where it has not changed.
+    """
+    at, values = rows[:, 0], rows[:, 1]
+    later = experience.total - np.searchsorted(experience.times, at, side="right")
+    days = np.maximum(0.0, now.timestamp() - at) / HALF_LIFE.total_seconds()
+    weights = np.asarray(rows[:, 2] * np.exp(-later / MEMORY) * 0.5**days)
+    place = change_in(weights, values)
+    weights[:place] *= BEFORE_CHANGE
+    return weights, values, float(at[place]) if place else 0.0
+
+
+def change_in(weights: NDArray[np.float64], values: NDArray[np.float64]) -> int:
+    """The place from which on trials, oldest first, have another success rate; 0 for no change.
+
+    Of several changes it is the latest that can be seen: what comes after one is looked through
+    again.
+    """
+    start = 0
+    while step := _one_change(weights[start:], values[start:]):
+        start += step
+    return start
+
+
+def _one_change(weights: NDArray[np.float64], values: NDArray[np.float64]) -> int:
+    """The split whose two rates explain the trials best; 0 where one rate does nearly as well.
+
+    Better by more than `CHANGE`, with `LEAST_SIDE` on both sides: a generalised likelihood ratio
+    (Willsky and Jones 1976).
+    """
+    total, good = np.cumsum(weights), np.cumsum(weights * values)
+    if not len(total) or total[-1] < 2 * LEAST_SIDE:
+        return 0
+    gains = (
+        _fit(good[:-1], total[:-1])
+        + _fit(good[-1] - good[:-1], total[-1] - total[:-1])
+        - _fit(good[-1:], total[-1:])
+    )
+    after = total[-1] - total[:-1]
+    gains[(total[:-1] < LEAST_SIDE) | (after < LEAST_SIDE)] = 0.0
+    best = int(np.argmax(gains))
+    return best + 1 if gains[best] > CHANGE else 0
+
+
+def _fit(good: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The log-likelihood of so much success under its own rate, half a trial of each added."""
+    rate = (good + 0.5) / (total + 1)
+    return np.asarray(good * np.log(rate) + (total - good) * np.log(1 - rate))
+
+
+def wear(seconds: float) -> float:
+    """What is left of an old failure after some time, in (0, 1]; time before now takes nothing."""
+    return float(0.5 ** (max(0.0, seconds) / HALF_LIFE.total_seconds()))
