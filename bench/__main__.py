@@ -124,7 +124,7 @@ def fitness_lines(fitness: Json) -> list[str]:
     times, ratios = fitness["ms"], fitness["ratios"]
     told = {
         "find": "`POST /tools/find` over all of them",
-        "bestLowerBound": "best in namespace by the lower bound",
+        "bestBySeed": "best in namespace by the seed's formula",
         "bestWithoutSearch": "best in namespace without search",
     }
     return [

@@ -384,9 +384,9 @@ def run(tool_count: int, failure_count: int, question_count: int) -> dict[str, A
             with Floor() as floor:
                 asked_of = {
                     "best": (texts[:each], best(asked[:each])),
-                    "bestLowerBound": (
+                    "bestBySeed": (
                         texts[each : 2 * each],
-                        best(asked[each : 2 * each], mode="lower_bound"),
+                        best(asked[each : 2 * each], mode="seed"),
                     ),
                     "find": (
                         texts[2 * each :],
@@ -413,7 +413,7 @@ def run(tool_count: int, failure_count: int, question_count: int) -> dict[str, A
 
 _NAMES = {
     "best": "best in namespace",
-    "bestLowerBound": "  by the lower bound",
+    "bestBySeed": "  by the seed's formula",
     "bestWithoutSearch": "  without search",
     "find": "POST /tools/find, 5 tools",
 }

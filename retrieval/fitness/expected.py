@@ -6,7 +6,9 @@
   is learned from questions to the same tools (`relevance.json`). There is no step: of two wordings
   of one wish few have a cosine above 0.7, and most one above 0.3.
 - *rate*: how the tool does in general, as if four trials more had gone as the namespace's do. A
-  namespace of which nothing is known is taken to succeed, as a tool's quality starts at 1.
+  namespace of which nothing is known is taken to succeed, as a tool's quality starts at 1. In one
+  that is known, a tool that may not be tried out is taken to do a little worse than the others,
+  until it has shown what it does: a single failure must not turn to the unknown.
 - *Forgetting*: a trial weighs less the more calls the candidates have had since, and half in 14
   days. Where the trials, all or those in like scenarios, show that the tool has changed, what was
   before the change weighs a tenth: a broken tool goes after two or three failures, a mended one
@@ -45,6 +47,8 @@ MEMORY = 300.0
 """Calls of all candidates in which a trial's weight falls to 1/e."""
 CHANGE = 3.0
 """Log-likelihood ratio from which on a tool has changed: `exp(3)` to 1 against one rate for all."""
+UNTRIED = 0.92
+"""Of the namespace's rate, what is expected of a tool that must not be tried out."""
 LEAST_SIDE = 2.0
 """Weight of trials on either side of a change: one stray failure is none."""
 BEFORE_CHANGE = 0.1
@@ -85,6 +89,11 @@ class Experience:
         """How many trials there are."""
         return len(self.times)
 
+    @property
+    def doubt(self) -> float:
+        """What is left of the rate for a tool that must not be tried: 1 where nothing is known."""
+        return 1 - (1 - UNTRIED) * self.total / (self.total + FIRST_TRIALS)
+
 
 def experience_of(trials: Iterable[Sequence[Trial]], members: Iterable[str] = ()) -> Experience:
     """The experience of candidates with these trials, one sequence for each candidate."""
@@ -114,6 +123,7 @@ def expected(
     experience: Experience,
     *,
     now: datetime,
+    may_be_tried: bool = False,
 ) -> Posterior:
     """How likely a tool succeeds here. `successes` and `failures` are without the prior.
 
@@ -125,6 +135,7 @@ def expected(
         trials: of the version, in any scenario; those in `like` may be among them.
         experience: with all candidates.
         now: from when age counts.
+        may_be_tried: whether to call the tool in order to know more does no harm.
     """
     general = [each for each in trials if not each.is_referral]
     here = [
@@ -137,7 +148,8 @@ def expected(
     rows = np.array([(each.at, each.value, 1.0) for each in general]).reshape(-1, 3)
     weights, values, _ = _forgotten(rows, experience, now)
     good = float(weights @ values)
-    rate = (good + SHARED_TRIALS * experience.rate) / (float(weights.sum()) + SHARED_TRIALS)
+    shared = SHARED_TRIALS * experience.rate * (1.0 if may_be_tried else experience.doubt)
+    rate = (good + shared) / (float(weights.sum()) + SHARED_TRIALS)
     rows = np.array(sorted(here)).reshape(-1, 3)
     weights, values, changed = _forgotten(rows, experience, now)
     successes, total = float(weights @ values), float(weights.sum())

@@ -145,7 +145,7 @@ def by_experience(
     The base of a tool that `serves` the namespace nears 1 as more is known of the namespace; one
     that is only found beside it has to fit. Where nothing is known, both modes give the same.
     """
-    known = expected(like, trials, experience, now=now)
+    known = expected(like, trials, experience, now=now, may_be_tried=may_be_tried)
     here = known.upper_bound if may_be_tried else known.mean
     quality = max(factors.quality, here)
     less = BASE_TRIALS / (BASE_TRIALS + experience.total) if serves else 1.0

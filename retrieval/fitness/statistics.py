@@ -35,8 +35,8 @@ worlds that `bench/quality/regret_world.py` was developed on, 32 cost a fifth mo
 save a twentieth.
 
 Each costs one embedding and some 2 KiB: they are most of what a tool of many uses costs."""
-MAX_SCENARIO_TRIALS = 16
-"""Trials remembered of one scenario: thrice the failures that can count there."""
+MAX_SCENARIO_TRIALS = 32
+"""Trials remembered of one scenario: enough that one failure among them turns nothing."""
 MAX_NEGATIVE_TAGS = 50
 NO_VERSION = ""
 """Calls whose record names no version."""

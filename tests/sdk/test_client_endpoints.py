@@ -67,7 +67,7 @@ async def test_bodies_are_of_the_contract(call: Any, scripted: Scripted) -> None
     promotion = PROMOTED.model_dump(mode="json", by_alias=True)
     for name, args, options, body in (
         ("find_tools", ("say hi",), {},
-         {"scenario": "say hi", "tags": [], "limit": 5, "mode": "fitness"}),
+         {"scenario": "say hi", "tags": [], "limit": 5, "mode": "fitness", "explore": False}),
         ("import_promotions", ({"n": PROMOTED},), {}, FILE),
         ("promote", ("n", PROMOTED), {}, promotion),
         ("correct", ("wrong page",), {

@@ -35,19 +35,41 @@ def test_the_score_is_the_product_of_its_factors(fitness: Fitness) -> None:
 
 
 def test_a_failure_in_a_like_scenario_demotes_and_is_shown(fitness: Fitness) -> None:
-    """With its scenario, message, severity, similarity and weight."""
+    """With its scenario, message, severity, similarity and weight; by 0.7 in the mode `seed`."""
     name = fresh("translator")
     fitness.put(name)
     fitness.mark(name, "low")
     fitness.learned()
     factors = fitness.candidate(name, name)["factors"]
     assert factors["quality"] == pytest.approx(0.99, abs=1e-6)
+    assert factors["posterior"]["failures"] == pytest.approx(1.0, abs=0.01)
+    assert factors["failureDemotion"] < 0.7
+    factors = fitness.candidate(name, name, mode="seed")["factors"]
+    assert factors["posterior"] is None
     assert factors["failureDemotion"] == pytest.approx(0.7, abs=1e-6)
     [shown] = factors["similarFailures"]
     assert shown["scenario"] == SCENARIO
     assert (shown["severity"], shown["errorMessage"]) == ("low", "IndexError")
     assert shown["similarity"] == pytest.approx(1.0, abs=1e-3)
     assert shown["weight"] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_one_mark_does_not_turn_a_choice_after_many_honest_successes(fitness: Fitness) -> None:
+    """Of a tool that was used with success in many words; three failures in a row do."""
+    name, other = fresh("translator"), fresh("book")
+    fitness.put(name, namespace=fresh("old"))
+    fitness.put(other, namespace=name)
+    for number in range(60):
+        fitness.record(name, ok=True, context=f"{SCENARIO}, number {'i' * (number % 30 + 1)}")
+    fitness.mark(name)
+    fitness.learned()
+    assert fitness.best(name)["tool"]["toolId"] == name
+    fitness.mark(name)
+    fitness.mark(name)
+    fitness.mark(name)
+    fitness.learned()
+    assert fitness.best(name)["tool"]["toolId"] == other
+    assert fitness.candidate(name, name)["factors"]["posterior"]["changedAt"] is not None
 
 
 def test_without_search_only_base_and_quality_count(fitness: Fitness) -> None:
@@ -58,7 +80,7 @@ def test_without_search_only_base_and_quality_count(fitness: Fitness) -> None:
     fitness.promote(name)
     fitness.mark(name)
     fitness.learned()
-    found = fitness.best(name, useRag=False)
+    found = fitness.best(name, useRag=False, mode="seed")
     assert [each["source"] for each in found["candidates"]] == ["evolved", "original"]
     for each in found["candidates"]:
         assert each["factors"]["similarity"] is None
