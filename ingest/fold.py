@@ -508,6 +508,7 @@ def _wanted_by_report(
             yield JUDGED, event.id
         case FailureRecord() as mark:
             yield from _wanted_by_use(mark.tool, mark.version, mark.scenario)
+            yield HEALTH, tool_row(mark.tool)
             if mark.execution_id is not None:
                 yield CALL, mark.execution_id
         case CorrectionRecord() as correction:

@@ -57,6 +57,7 @@ from retrieval.health.record import (
     OWN_FAILURES,
     Corrected,
     KnownHealth,
+    Marked,
     OwnFailure,
     Referred,
     Tally,
@@ -153,6 +154,24 @@ def learn_mark(
     )
     _learn_scenario(cache, use, known.scenarios, position)
     cache.put(STATISTICS, tool_row(mark.tool), tool=mark.tool)
+    if mark.execution_id is None or (called is not None and called.outcome == "success"):
+        _learn_marked(cache, mark)
+
+
+def _learn_marked(cache: WorkspaceCache, mark: FailureRecord) -> None:
+    """Count a mark that says what no recorded failure says, in place."""
+    health, at = cache.made(HEALTH, tool_row(mark.tool)), mark.marked_at
+    remember_user(health, mark.principal)
+    marked = Marked(
+        at=at,
+        execution_id=mark.execution_id or mark.mark_id,
+        severity=mark.severity,
+        message=short(mark.error_message, _MAX_HEALTH_MESSAGE),
+        by=key_mark(mark.principal),
+    )
+    remember_event(health.marks, marked)
+    _in_trouble(health, at)
+    _put(cache, mark.tool, health)
 
 
 def learn_corrected(

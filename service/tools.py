@@ -10,7 +10,14 @@ from uuid import uuid4
 
 from aftercall.background import aside
 from aftercall.json_values import JsonObject, content_hash, exceeds
-from aftercall.models import ContractChange, FailureMark, MarkedFailure, Tool, ToolSpec
+from aftercall.models import (
+    ContractChange,
+    FailureMark,
+    MarkedFailure,
+    Tool,
+    ToolList,
+    ToolSpec,
+)
 from mongo.contents import (
     Called,
     FailureRecord,
@@ -36,6 +43,7 @@ from retrieval.fitness.statistics import NO_VERSION
 from retrieval.knowledge.drift import MAX_CHANGES, contract_changes
 from retrieval.log import executions
 from retrieval.parameters import MAX_CHARS, MAX_VALUES
+from retrieval.principals import key_mark
 from service.context import Context
 
 _MAX_MESSAGE = 10_000
@@ -97,6 +105,21 @@ async def _drift(
     knowledge = await context.memory.knowledge(before.tool_key)
     profile = knowledge.profile(before.tool.schema_hash) if knowledge else None
     return [*known, *contract_changes(old, schema, profile, datetime.now(UTC))][-MAX_CHANGES:]
+
+
+async def list_tools(context: Context, workspace: str) -> ToolList:
+    """All registered tools, with the negative tags that marks gave them beside their own."""
+    stored = await context.memory.tools(workspace)
+    known = await context.memory.statistics([each.tool_key for each in stored])
+    asker = key_mark(context.caller.principal)
+    shown = []
+    for each in stored:
+        tool, learned = each.tool, known.get(each.tool_key)
+        if learned is not None and learned.negative_tags:
+            tags = dict.fromkeys([*tool.negative_tags, *learned.tags(asker)])
+            tool = tool.model_copy(update={"negative_tags": list(tags)})
+        shown.append(context.redactor.tool(tool))
+    return ToolList(tools=shown)
 
 
 async def get_tool(

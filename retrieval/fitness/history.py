@@ -82,7 +82,11 @@ class ToolHistory:
         documents = await self.memory.documents(workspace, ids)
         found = _failures(documents, marks, similarity, self.clock())
         first = sorted(found, key=lambda each: (each.similarity, each.at), reverse=True)[:limit]
-        return ToolFailures(failures=[shown_failure(each, self.redactor) for each in first])
+        learned = (tag for known in statistics.values() for tag in known.tags())
+        return ToolFailures(
+            failures=[shown_failure(_tagged(each, tool_id), self.redactor) for each in first],
+            negative_tags=list(dict.fromkeys([*stored.tool.negative_tags, *learned])),
+        )
 
     async def evolutions(self, workspace: str, request: EvolutionRequest) -> EvolutionList:
         """Promotions of the past and present, nearest to the scenario first."""
@@ -157,6 +161,14 @@ def _failures(
                     severity=trial.severity,
                     error_message=document.message,
                 )
+
+
+def _tagged(failure: SimilarFailure, tool_id: str) -> SimilarFailure:
+    """With the tags of its pattern (seed 002)."""
+    tags = ["tool_failure", tool_id]
+    if failure.severity is not None:
+        tags.append(f"severity_{failure.severity}")
+    return failure.model_copy(update={"tags": tags})
 
 
 def _trial(mark: FailureRecord) -> Trial:

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, Field
 
-from aftercall.models import Count, ErrorCategory, ReferralKind
+from aftercall.models import Count, ErrorCategory, ReferralKind, Severity
 from retrieval.principals import MOST_OF_ONE, fairly_heard, key_mark, principal_of
 
 HALF_LIFE = timedelta(days=7)
@@ -166,6 +166,19 @@ class OwnFailure(_Event):
         self.message = ""
 
 
+class Marked(_Event):
+    """One failure that somebody marked, of a call that is not recorded or passed for a success."""
+
+    severity: Severity
+    message: str
+    by: str = ""
+    """The mark of its principal (`retrieval.principals.key_mark`)."""
+
+    def fade(self) -> None:
+        """The severity stays."""
+        self.message = ""
+
+
 class Broken(BaseModel):
     """One way in which results broke a contract."""
 
@@ -208,6 +221,7 @@ class KnownHealth(BaseModel):
     corrections: Tally = Field(default_factory=Tally)
     recent_corrections: list[Corrected] = Field(default_factory=list)
     own_failures: list[OwnFailure] = Field(default_factory=list)
+    marks: list[Marked] = Field(default_factory=list)
     violations: list[Broken] = Field(default_factory=list)
     first_seen: datetime | None = None
     used_at: datetime | None = None
@@ -218,7 +232,8 @@ class KnownHealth(BaseModel):
     def fair(self) -> "KnownHealth":
         """As everybody may go by it: of several principals none outweighs the others.
 
-        Each is heard up to `MOST_OF_ONE` referrals and corrections, and as far as all others.
+        Each is heard up to `MOST_OF_ONE` referrals, marks and corrections, and as far as all the
+        others.
         """
         if len(self.users) < _SEVERAL:
             return self
@@ -237,6 +252,7 @@ class KnownHealth(BaseModel):
         told: dict[str, object] = {
             "referrals": sorted(referrals, key=Referred.order),
             "recent_corrections": corrections,
+            "marks": fairly_heard(self.marks, lambda each: each.by, least=most),
             "categories": self.categories | ({"low_utility": Tally.of(low)} if low else {}),
             "corrections": Tally.of(corrections),
         }
@@ -254,7 +270,8 @@ def remember_user(known: KnownHealth, principal: str) -> None:
 
 EventT = TypeVar("EventT", bound=_Event)
 _LIMITS: dict[type[_Event], int] = {
-    Weak: MAX_WEAK, OwnFailure: MAX_OWN_FAILURES, Corrected: MAX_CORRECTIONS
+    Weak: MAX_WEAK, OwnFailure: MAX_OWN_FAILURES, Corrected: MAX_CORRECTIONS,
+    Marked: MAX_CORRECTIONS,
 }  # fmt: skip
 
 

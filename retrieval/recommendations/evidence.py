@@ -18,7 +18,15 @@ from aftercall.models import (
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
 from retrieval.boundaries.cohesion import CohesionRules
-from retrieval.health.record import Corrected, KnownHealth, OwnFailure, Referred, Tally, Weak
+from retrieval.health.record import (
+    Corrected,
+    KnownHealth,
+    Marked,
+    OwnFailure,
+    Referred,
+    Tally,
+    Weak,
+)
 
 MAX_QUOTES = 5
 MAX_QUOTE = 300
@@ -47,7 +55,7 @@ MATTERS: dict[RecommendationKind, Matter] = {
     "recompose": "boundaries",
     "review_promotion": "review_promotion",
 }
-EventT = TypeVar("EventT", OwnFailure, Referred, Weak, Corrected)
+EventT = TypeVar("EventT", bound=OwnFailure | Marked | Referred | Weak | Corrected)
 
 
 @dataclass(frozen=True, slots=True)

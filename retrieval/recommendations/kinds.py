@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from aftercall.models import (
     AxisShare,
@@ -17,15 +18,18 @@ from aftercall.models import (
     PromotionStatus,
     Recommendation,
     RecommendationEvidence,
+    Severity,
     VersionTrials,
 )
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
 from retrieval.fitness.promotions import SURE, Counts, compare
 from retrieval.fitness.registry import Registry
+from retrieval.fitness.score import PENALTIES
 from retrieval.health.record import (
     OWN_FAILURES,
     Corrected,
+    Marked,
     OwnFailure,
     Referred,
     Tally,
@@ -119,13 +123,20 @@ def repair_of(subject: Subject, rules: RecommendationRules) -> Recommendation | 
     """What to mend, when it is sure that the implementation fails more than is tolerated.
 
     A call counts as a trial of the implementation when it succeeded or failed by the tool's own
-    fault; a refused parameter or a referral says nothing about it. All are recency-weighted.
+    fault; a refused parameter or a referral says nothing about it. Failures that were marked count
+    too, those of calls that nobody recorded: whole, a half or a tenth, by the severity as seed 002
+    weighs it. All are recency-weighted.
     """
     parts = [
         Part(_WHAT.get(category, category), tally)
         for category, tally in sorted(subject.known.categories.items())
         if category in OWN_FAILURES
     ]
+    for severity in get_args(Severity):
+        marks = [each.at for each in subject.known.marks if each.severity == severity]
+        if marks:
+            points = PENALTIES[severity] / PENALTIES["high"]
+            parts.append(Part(f"{severity} mark", tally_of(marks), points))
     count = sum(part.tally.count for part in parts)
     if count < rules.min_failures:
         return None
@@ -151,7 +162,9 @@ def repair_of(subject: Subject, rules: RecommendationRules) -> Recommendation | 
     )
 
 
-def _repair_message(subject: Subject, parts: list[Part], count: int, said: list[OwnFailure]) -> str:
+def _repair_message(
+    subject: Subject, parts: list[Part], count: int, said: Sequence[OwnFailure | Marked]
+) -> str:
     trials = count + subject.known.successes.count
     ranked = sorted(parts, key=lambda part: (-part.weight(subject.now), part.what))
     main = ranked[0]
@@ -167,12 +180,13 @@ def _repair_message(subject: Subject, parts: list[Part], count: int, said: list[
     return "; ".join(words)
 
 
-def _one_of_each(subject: Subject) -> list[OwnFailure]:
+def _one_of_each(subject: Subject) -> list[OwnFailure | Marked]:
     """The latest failure of each signature, the weightiest first; of those with words."""
     weights: dict[str, float] = defaultdict(float)
-    latest: dict[str, OwnFailure] = {}
+    latest: dict[str, OwnFailure | Marked] = {}
     signatures: dict[str, str] = {}  # of each message once, for most are the same
-    for each in latest_first(subject.known.own_failures):
+    said: list[OwnFailure | Marked] = [*subject.known.own_failures, *subject.known.marks]
+    for each in latest_first(said):
         if each.message:
             signature = signatures.get(each.message) or signature_of(each.message)
             signatures[each.message] = signature

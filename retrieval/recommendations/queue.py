@@ -106,6 +106,7 @@ def health_since(known: KnownHealth, moment: datetime, *, calls_then: int) -> Kn
         corrections=tally_of(each.at for each in corrections),
         recent_corrections=corrections,
         own_failures=own,
+        marks=[each for each in known.marks if each.at > moment],
         violations=[
             each
             for each in known.violations

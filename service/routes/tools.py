@@ -22,9 +22,11 @@ class _ToolQuery(WireModel):
 
 @router.get("/tools", summary="All registered tools, by id")
 async def list_tools(space: Reading) -> ToolList:
-    """Registering is optional; a tool is learned from its calls all the same."""
-    stored = await space.context.memory.tools(space.workspace)
-    return ToolList(tools=[space.context.redactor.tool(entry.tool) for entry in stored])
+    """Registering is optional; a tool is learned from its calls all the same.
+
+    `negativeTags` are a tool's own and those that marks gave it.
+    """
+    return await tools.list_tools(*space)
 
 
 @router.put(_PATH, summary="Register a tool, or replace it")

@@ -139,3 +139,17 @@ def test_an_id_may_be_called_find(fitness: Fitness) -> None:
     assert fitness.put("find")["toolId"] == "find"
     assert fitness.client.get("/tools/find").json()["toolId"] == "find"
     assert fitness.client.delete("/tools/find").status_code == 204
+
+
+def test_a_mark_says_its_pattern_and_what_the_tool_is_no_longer_for(fitness: Fitness) -> None:
+    """Tags of the failure in the list of failures; negative tags there and in the list of tools."""
+    name = fresh("translator")
+    fitness.put(name, negativeTags=["not-for-maps"])
+    fitness.mark(name, "high", negativeTags=["not-for-poems"])
+    fitness.learned()
+    found = fitness.client.get(f"/tools/{name}/failures").json()
+    [failure] = found["failures"]
+    assert failure["tags"] == ["tool_failure", name, "severity_high"]
+    assert found["negativeTags"] == ["not-for-maps", "not-for-poems"]
+    listed = {each["toolId"]: each for each in fitness.client.get("/tools").json()["tools"]}
+    assert listed[name]["negativeTags"] == ["not-for-maps", "not-for-poems"]

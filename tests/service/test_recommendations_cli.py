@@ -1,11 +1,13 @@
 """`aftercall recommendations` against a true service."""
 
 import json
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
-from tests.service.fitness_client import fresh
+from tests.sdk.scripted_chat_server import ScriptedChatServer, fenced
+from tests.service.fitness_client import Fitness, fresh
 from tests.service.running_service import Run, RunningService
 from tests.service.test_recommendations import failing, learn
 
@@ -68,3 +70,34 @@ def test_what_others_said_stays_on_its_line(service: RunningService, run: Run) -
     lines = run("--tool", name)[1].splitlines()
     assert len(lines) == 2
     assert "\x1b" not in lines[1]
+
+
+def test_marks_alone_lead_to_a_repair_and_one_command_to_the_next_version(
+    service: RunningService, run: Run, tmp_path: Path
+) -> None:
+    """Twenty grave marks of a tool that nobody recorded; its script is evolved and promoted."""
+    fitness, name = Fitness(service), fresh("shout")
+    (tmp_path / "shout.py").write_text("import sys\nprint(sys.argv[1].upper())\n")
+    command = {"command": "python", "args_template": ["{tool_dir}/shout.py"]}
+    fitness.put(name, implementation=command)
+    for _ in range(20):
+        fitness.mark(name)
+    fitness.learned()
+    [found] = json.loads(run("--tool", name, "--json")[1])["recommendations"]
+    assert found["kind"] == "repair"
+    assert found["message"].startswith(f'repair "{name}": 20 of 20 calls failed')
+    assert "20 high marks" in found["message"]
+    new = "import sys\nprint(' '.join(sys.argv[1:]).upper())\n"
+    with ScriptedChatServer() as chat:
+        chat.says(fenced(new))
+        said = run(
+            "evolve", found["recommendationId"], "--model", "small", "--chat", chat.url,
+            "--promotions", str(tmp_path / ".tool_promotions.json"),
+        )  # fmt: skip
+    assert said[0] == 0, said
+    assert said[1].startswith("evolved: ")
+    assert (tmp_path / "shout_v1_1.py").read_text() == new
+    assert fitness.best(name)["source"] == "evolved"
+    assert run("--tool", name)[1].split()[1] == "taken"
+    code, _, told = run("evolve", str(uuid4()), "--model", "small")
+    assert (code, "is no recommendation about a registered tool" in told) == (1, True)

@@ -1,12 +1,19 @@
 """`aftercall recommendations`: what the evidence suggests to tool builders, as a queue."""
 
 import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
 
 from aftercall.cli import Command, one_line
 from aftercall.cli.status import add_service, service_url
-from aftercall.client import Client
+from aftercall.client import AsyncClient, Client
 from aftercall.errors import AftercallError, ConfigurationError, NotFoundError
-from aftercall.models import RecommendationList, RecommendationState
+from aftercall.evolution import ChatEvolver, EvolutionResult
+from aftercall.executors.command import CommandExecutor
+from aftercall.models import Recommendation, RecommendationList, RecommendationState
+from aftercall.toolbox import AsyncToolbox
 
 _MAX_SHOWN = 1_000
 _STATES = ("open", "taken", "done", "dismissed", "all")
@@ -39,12 +46,32 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
             required=name == "dismiss",
             help="stays with it" if name == "dismiss" else "stays with it; optional",
         )
+    text = "write the tool's next version with a chat model, check it, and promote it"
+    evolve = actions.add_parser("evolve", help=text, description=text)
+    evolve.add_argument(
+        "--service", metavar="URL", default=argparse.SUPPRESS, help="where the service is"
+    )
+    evolve.add_argument("id", metavar="ID", help="as the list shows it; of a registered tool")
+    evolve.add_argument(
+        "--promotions", type=Path, default=Path(".tool_promotions.json"), metavar="FILE",
+        help="of this machine; scripts lie below its folder (default: .tool_promotions.json)",
+    )  # fmt: skip
+    evolve.add_argument(
+        "--chat", metavar="URL", default="http://127.0.0.1:11434/v1",
+        help="of an OpenAI-like API (default: Ollama's, http://127.0.0.1:11434/v1)",
+    )  # fmt: skip
+    evolve.add_argument("--model", required=True, help="the chat model's name")
+    evolve.add_argument(
+        "--key-from", metavar="VARIABLE", help="the environment variable that holds the API's key"
+    )
 
 
 def _run(args: argparse.Namespace) -> int:
     with Client(service_url(args)) as client:
         if args.action is None:
             _list(client, args)
+        elif args.action == "evolve":
+            return _evolve(client, args)
         else:
             _change(client, args)
     return 0
@@ -67,6 +94,40 @@ def _list(client: Client, args: argparse.Namespace) -> None:
         print(f"    {one_line(each.message, _MAX_SHOWN)}")
         if each.state_reason:
             print(f"    reason given: {one_line(each.state_reason, _MAX_SHOWN)}")
+
+
+def _evolve(client: Client, args: argparse.Namespace) -> int:
+    queue = client.recommendations(state="all")
+    found = next((each for each in queue if each.recommendation_id == args.id), None)
+    if found is None or found.tool is None or found.tool.tool_id is None:
+        raise ConfigurationError(
+            f"{args.id!r} is no recommendation about a registered tool; "
+            "`aftercall recommendations --state all --json` shows ids and tools"
+        )
+    result = asyncio.run(_evolved(found, found.tool.tool_id, args))
+    print(f"{result.status}: {one_line(result.why, _MAX_SHOWN)}")
+    if result.status != "evolved":
+        return 1
+    client.change_recommendation(args.id, "taken", reason=f"evolved to {result.version}")
+    return 0
+
+
+async def _evolved(
+    found: Recommendation, tool_id: str, args: argparse.Namespace
+) -> EvolutionResult:
+    key = os.environ.get(args.key_from) if args.key_from else None
+    root = args.promotions.resolve().parent
+    commands = dict.fromkeys(("python", "python3"), sys.executable)
+    async with AsyncClient(service_url(args)) as client:
+        toolbox = AsyncToolbox(
+            client,
+            None,
+            CommandExecutor(root, commands=commands),
+            agent="aftercall recommendations",
+            promotions=args.promotions,
+            evolver=ChatEvolver(args.chat, args.model, api_key=key),
+        )
+        return await toolbox.evolve_tool(tool_id, found.message)
 
 
 def _change(client: Client, args: argparse.Namespace) -> None:

@@ -196,6 +196,9 @@ class SimilarFailure(WireModel):
     at: Timestamp
     severity: Severity | None = Field(default=None, description="None when nobody marked it.")
     error_message: Text | None = None
+    tags: list[str] = Field(
+        default_factory=list, description="`tool_failure`, the tool, and `severity_...` if marked."
+    )
 
 
 class Posterior(WireModel):
@@ -278,6 +281,9 @@ class ToolFailures(WireModel):
     """Answer of `GET /tools/{toolId}/failures`: nearest to the scenario first, else latest."""
 
     failures: list[SimilarFailure]
+    negative_tags: list[str] = Field(
+        default_factory=list, description="What the tool is not offered for, by marks and its own."
+    )
 
 
 class Namespace(WireModel):
