@@ -78,7 +78,8 @@ def _sqlite() -> Path:
 # The world of the five
 
 
-def _configuration(folder: Path) -> Json:
+def configuration_of(folder: Path) -> Json:
+    """The `mcpServers` of the five."""
     world = folder / "projects"
     of_all = {"PATH": os.environ["PATH"]}
     graph = {"MEMORY_FILE_PATH": str(world / "graph.jsonl")}
@@ -141,6 +142,8 @@ def _state(world: Path) -> str:
     database.close()
     return json.dumps([told, (world / "graph.jsonl").read_text("utf-8"), tables])
 
+
+WORLD = servers.More(configuration_of, _make, _state)
 
 # The mistakes
 
@@ -225,8 +228,7 @@ class Answers:
 
 async def measure(embedder: Embedder) -> tuple[Answers, list[str]]:
     """Ask of an empty memory, replay the three times, and after two agents' own corrections."""
-    more = servers.More(_configuration, _make, _state)
-    async with servers.open_servers(more) as running:
+    async with servers.open_servers(WORLD) as running:
         found, accepted = await mistakes(running)
         times = [each.times for each in found]
         async with open_brain(embedder) as brain:

@@ -78,11 +78,13 @@ async def open_servers(more: More | None = None) -> AsyncIterator["Servers"]:
         pristine, world = folder / "pristine", folder / "projects"
         pristine.mkdir()
         _make_repository(pristine / "shop")
-        configuration = _configuration(folder)
+        configuration = configuration_of(folder)
         if more is not None:
             more.make(pristine)
             configuration |= more.configuration(folder)
         shutil.copytree(pristine, world)
+        for each in configuration.values():
+            each["aftercall"] = {"errorPattern": ""}  # by the servers' own word alone
         log = stack.enter_context((folder / "servers.log").open("w", encoding="utf-8"))
         kept = _Kept()
         gateway = build_gateway(
@@ -178,15 +180,23 @@ class Servers:
             error = self.kept.executions[-1].error
             if error is not None:
                 return Effect(error=error.model_dump(mode="json", exclude_none=True))
-            if exposed.startswith("time_"):
-                return Effect(_what_was_asked(result.structured_content or {}))
-            text = "\n".join(getattr(block, "text", "") for block in result.content)
-            state = "" if self._reads(exposed) else self._state()
-            return Effect(_without_counts(text, self.commits), state)
+            return self.effect_of(exposed, result.content, result.structured_content or {})
         finally:
-            if not self._reads(exposed):
-                shutil.rmtree(self.world)
-                shutil.copytree(self.pristine, self.world)
+            self.restore(exposed)
+
+    def effect_of(self, exposed: str, content: Sequence[Any], structured: Json) -> Effect:
+        """What a call did that has succeeded just now."""
+        if exposed.startswith("time_"):
+            return Effect(_what_was_asked(structured))
+        text = "\n".join(getattr(block, "text", "") for block in content)
+        state = "" if self._reads(exposed) else self._state()
+        return Effect(_without_counts(text, self.commits), state)
+
+    def restore(self, exposed: str) -> None:
+        """The world as it was, unless the tool only reads."""
+        if not self._reads(exposed):
+            shutil.rmtree(self.world)
+            shutil.copytree(self.pristine, self.world)
 
     def _reads(self, exposed: str) -> bool:
         return exposed in self.hints and bool(self.hints[exposed].read_only_hint)
@@ -231,7 +241,8 @@ def _nothing_more(_: Path) -> str:
     return ""
 
 
-def _configuration(folder: Path) -> Json:
+def configuration_of(folder: Path) -> Json:
+    """The `mcpServers` of the two."""
     return {
         "time": {
             "command": sys.executable,

@@ -43,6 +43,7 @@ from aftercall.adapters.before_call import (
     note_of,
     warning_of,
 )
+from aftercall.adapters.error_texts import ErrorTexts
 from aftercall.adapters.reflector import (
     META_KEY,
     KnownTool,
@@ -63,6 +64,7 @@ from aftercall.outcomes import (
     Outcome,
     referral_of,
     typed_error_in_text,
+    unwrapped,
 )
 from aftercall.reflection import ReflectedResult, ResultReader
 from aftercall.reflection.results import read_exception
@@ -136,6 +138,7 @@ class ReflectionMiddleware(Middleware):
         self._passes = passes or (lambda _name: False)
         self._checker = check
         self._before = BeforeCall()
+        self._error_texts = ErrorTexts()
         self._process_session = str(uuid4())
 
     async def on_call_tool(
@@ -156,7 +159,9 @@ class ReflectionMiddleware(Middleware):
         if handling.mode == "off" or not caller.is_recorded or self._passes(request.name):
             return await call_next(context)
         wanted = self._deliverable_of(server_name, tool_name)
-        reader = _reader(handling.error_pattern, wanted)
+        tool_key = server_name, tool_name
+        own = ToolResultReader(handling.error_pattern, self._error_texts, tool_key)
+        reader = _reader(own, wanted)
         raised: Exception | None = None
 
         async def call(parameters: JsonObject) -> ToolResult:
@@ -250,10 +255,7 @@ class ReflectionMiddleware(Middleware):
         return await self._before.check(key, arguments, schema, ask, acts=acts)
 
 
-def _reader(
-    pattern: re.Pattern[str] | None, wanted: Deliverable | None
-) -> ResultReader[ToolResult]:
-    own = _READER if pattern is None else ToolResultReader(pattern)
+def _reader(own: "ToolResultReader", wanted: Deliverable | None) -> ResultReader[ToolResult]:
     if wanted is None:
         return own
     return DeliverableReader(own, wanted, lambda result: delivered(result, wanted))
@@ -298,6 +300,8 @@ def _present(reflected: ReflectedResult[ToolResult]) -> ToolResult:
         is_violation = error.type == CONTRACT_VIOLATION and not result.is_error
         if reflected.advice or is_violation:
             return with_advice(result, reflected, error if is_violation else None)
+        if read := error.details.get("readAsError"):
+            return _rebuilt(result, {"readAsError": read})
     if reflected.succeeded or not reflected.advice or not isinstance(raised, _TOLD_AS_RESULT):
         return reflected.value()
     return with_advice(ToolResult(content=str(raised), is_error=True), reflected)
@@ -338,11 +342,19 @@ def _noted(
 class ToolResultReader(McpResultReader):
     """Failures are results with `isError` or with a typed error in them, and exceptions.
 
-    So are results whose text fits a pattern, in the tool's own words.
+    So are results whose text fits a pattern, in the tool's own words; without one, those whose
+    text reads as an error of this tool (`ErrorTexts`).
     """
 
-    def __init__(self, pattern: re.Pattern[str] | None = None) -> None:
+    def __init__(
+        self,
+        pattern: re.Pattern[str] | None = None,
+        texts: ErrorTexts | None = None,
+        tool: tuple[str | None, str] = (None, ""),
+    ) -> None:
         self._pattern = pattern
+        self._texts = texts or ErrorTexts()
+        self._tool = tool
 
     def read_exception(self, error: Exception) -> ExecutionError:
         """The error behind FastMCP's wrapping: the type and code are those of its cause.
@@ -365,13 +377,26 @@ class ToolResultReader(McpResultReader):
     def read(self, result: object) -> Outcome[Any] | None:
         """None for a request for input (SEP-2322) and for results of extensions (tasks)."""
         outcome = super().read(result) if _is_outcome(result) else None
-        if self._pattern is None or outcome is None or not isinstance(result, ToolResult):
+        if outcome is None or not isinstance(result, ToolResult):
             return outcome
-        blocks = (block.text for block in result.content if isinstance(block, TextContent))
+        blocks = [block.text for block in result.content if isinstance(block, TextContent)]
         text = bounded_text("\n".join(blocks), MAX_MESSAGE_CHARS)
-        if outcome.error is not None or self._pattern.search(text) is None:
+        if outcome.error is not None:
+            if result.is_error:
+                self._texts.learn(self._tool, text)
             return outcome
-        read = {"readAsError": self._pattern.pattern}
+        read: JsonObject
+        if self._pattern is not None:
+            if not self._pattern.pattern or self._pattern.search(text) is None:
+                return outcome
+            read = {"readAsError": self._pattern.pattern}
+        else:
+            is_text = len(result.content) == len(blocks) == 1
+            is_all = is_text and unwrapped(result.structured_content) in (None, text)
+            why = self._texts.why(self._tool, text) if is_all else None
+            if why is None:
+                return outcome
+            read = {"readAsError": why, "guessed": True}
         return Outcome(failure=ExecutionError(type="ToolError", message=text, details=read))
 
 
@@ -426,6 +451,8 @@ def with_advice(
             "attempts": len(reflected.attempts),
             "suggestions": [dumped(suggestion) for suggestion in reflected.suggestions],
         }
+    if reflected.error is not None and (read := reflected.error.details.get("readAsError")):
+        facts["readAsError"] = read
     rebuilt = _rebuilt(result, facts, [TextContent(type="text", text=text) for text in texts])
     rebuilt.is_error |= violation is not None
     return rebuilt
@@ -511,6 +538,3 @@ def _json(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
-
-
-_READER = ToolResultReader()

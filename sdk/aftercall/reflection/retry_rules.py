@@ -176,6 +176,8 @@ class RetryRules:
         return retry
 
     def _refusal(self, error: ExecutionError, answer: SuggestResponse | None) -> str | None:
+        if error.details.get("guessed"):
+            return "the tool itself did not call this an error"
         kind = error.type if is_referral(error) else answer.pattern.category if answer else None
         if kind in _WHY_REFERRED:
             return _WHY_REFERRED[kind]

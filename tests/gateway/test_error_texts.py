@@ -1,0 +1,81 @@
+"""Texts that read as errors although no result says so."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from aftercall import Recorder
+from aftercall.adapters.error_texts import ErrorTexts
+from tests.gateway.conftest import OpenGateway
+from tests.gateway.contract_service import ContractService, answer, suggestion
+from tests.gateway.results import texts
+
+TOOL = ("db", "query")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Database error: no such table: users", "Error: path is outside of the folder",
+        "ValueError: bad zone", "Error executing tool x: boom", "SQL Error [42P01]: relation",
+        "Traceback (most recent call last):\n  File 'x'", "Tool error (-32602): unknown",
+    ],
+)  # fmt: skip
+def test_what_begins_as_errors_do_is_one(text: str) -> None:
+    """In the words of databases, validators and languages."""
+    assert ErrorTexts().why(TOOL, text) == "it begins as errors do"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "No errors: all 12 tests passed", "0 errors", "The error rate is 3 %",
+        "errors.md: a page about errors", "error_log: /var/log/x", "[{'error': 'x'}]",
+        "Error: " + "a page that goes on and on " * 40, "Error: a\n" + "line\n" * 9,
+        "How to handle an error: first, read it", "See the section Error handling",
+    ],
+)  # fmt: skip
+def test_what_only_speaks_of_errors_is_none(text: str) -> None:
+    """Nor are pages that begin so."""
+    assert ErrorTexts().why(TOOL, text) is None
+
+
+def test_the_form_of_an_error_that_the_tool_called_so_is_known_again() -> None:
+    """With other values; of this tool alone."""
+    known = ErrorTexts()
+    known.learn(TOOL, "Sorry, there is no row 17 in 'users'")
+    assert known.why(TOOL, "Sorry, there is no row 4 in 'orders'")
+    assert known.why(("db", "other"), "Sorry, there is no row 4 in 'orders'") is None
+    assert known.why(TOOL, "Here is row 4 in 'orders'") is None
+
+
+@pytest.mark.real
+async def test_a_text_that_reads_as_an_error_is_recorded_as_one_and_left_as_it_is(
+    open_gateway: OpenGateway, service: ContractService, recorder: Recorder, tmp_path: Path
+) -> None:
+    """A sure suggestion is said, and not followed: the tool itself called it no error."""
+    script = tmp_path / "db.py"
+    script.write_text(
+        "from mcp.server.mcpserver import MCPServer\n"
+        "server = MCPServer('db')\n"
+        "@server.tool()\n"
+        "def query(sql: str) -> str:\n"
+        "    return 'Database error: no such table: users'\n"
+        "server.run()\n"
+    )
+    service.suggest = lambda _: answer(suggestion({"op": "replace", "path": "/sql", "value": "x"}))
+    db = {"command": sys.executable, "args": [str(script)]}
+    async with open_gateway({"db": db}) as client:
+        found = await client.call_tool_mcp("query", {"sql": "select * from users"})
+        service.suggest = lambda _: answer()
+        silent = await client.call_tool_mcp("query", {"sql": "select * from users"})
+    await asyncio.to_thread(recorder.flush)
+    assert not found.is_error
+    assert texts(found)[0] == texts(silent)[0] == "Database error: no such table: users"
+    assert texts(found)[-1].startswith("Suggestions from Aftercall")
+    assert [each["outcome"] for each in service.recorded] == ["failure", "failure"]
+    for each in (found, silent):
+        assert each.meta is not None
+        assert each.meta["aftercall"]["readAsError"] == "it begins as errors do"
