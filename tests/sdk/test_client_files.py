@@ -27,6 +27,7 @@ DESKTOP = json.dumps(
             },
             "github": {"command": "docker", "args": ["run"], "env": {"GITHUB_TOKEN": TOKEN}},
             "my own": {"command": "/usr/local/bin/own"},
+            "memory": {"command": "aftercall", "args": ["mcp"]},
         },
     },
     indent=2,
@@ -96,7 +97,8 @@ def test_what_is_wrapped_comes_back_to_the_letter(client: str, ends: str) -> Non
     changed = wrapped(text, RUN)
     assert changed.text != text
     assert wrapped(changed.text, RUN).text == changed.text
-    assert wrapped(changed.text, ["/new/aftercall"]).text.count("/new/") == changed.servers
+    moved = wrapped(changed.text, ["/new/aftercall"]).text
+    assert moved.count('"/new/aftercall"') == changed.text.count(f'"{RUN[0]}"') > 0
     assert unwrapped(changed.text).text == text
 
 
@@ -129,6 +131,7 @@ def test_an_entry_keeps_all_but_what_is_started() -> None:
         ("code", "linear", "speaks SSE"),
         ("code", "notion", "its login, if it has one, is the client's own"),
         ("cursor", "keyed", "its address holds parameters"),
+        ("desktop", "memory", "Aftercall's own"),
     ],
 )
 def test_what_cannot_be_wrapped_is_left_and_said(client: str, name: str, why: str) -> None:
@@ -151,7 +154,7 @@ def test_what_the_user_changed_since_stays_changed() -> None:
     assert back["filesystem"]["args"] == [*expected["filesystem"]["args"], "/Users/me/Music"]
     assert back["github"]["env"] == {"GITHUB_TOKEN": TOKEN, "GITHUB_HOST": "ghe.example"}
     assert back["new"] == {"command": "new"}
-    assert list(back) == ["filesystem", "github", "new"]
+    assert list(back) == ["filesystem", "github", "memory", "new"]
 
 
 WORD = st.text(max_size=8)

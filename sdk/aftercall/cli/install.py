@@ -95,8 +95,6 @@ class Changed:
 
     text: str
     lines: list[str] = field(default_factory=list)
-    servers: int = 0
-    """That the gateway is in front of (after `wrapped`), or was (after `unwrapped`)."""
 
 
 def wrapped(text: str, command: Sequence[str], more: Sequence[str] = ()) -> Changed:
@@ -127,7 +125,6 @@ def _with_each(text: str, edit: Callable[[str, _Member], tuple[list[_Edit], str]
     for entry in _entries(plain):
         made, note = edit(plain, entry)
         edits += made
-        changed.servers += bool(made)
         changed.lines += [f"  {one_line(entry.name)}{note}"] if note else []
     for start, end, new in sorted(edits, reverse=True):
         changed.text = changed.text[:start] + new + changed.text[end:]
@@ -219,12 +216,18 @@ def _wrap(
 
 def _not_wrapped(value: dict[str, Any]) -> str | None:
     """Why the gateway cannot be in front of a server; None when it can."""
-    command, args, url = value.get("command"), value.get("args", []), value.get("url")
-    headers = value.get("headers", {})
-    if isinstance(command, str) and command:
-        if isinstance(args, list) and all(isinstance(word, str) for word in args):
-            return None
-        return "its args are no list of texts"
+    command, args = value.get("command"), value.get("args", [])
+    if not isinstance(command, str) or not command:
+        return _not_reached(value)
+    if _program(command) == "aftercall":
+        return "it is Aftercall's own"
+    if isinstance(args, list) and all(isinstance(word, str) for word in args):
+        return None
+    return "its args are no list of texts"
+
+
+def _not_reached(value: dict[str, Any]) -> str | None:
+    url, headers = value.get("url"), value.get("headers", {})
     if not isinstance(url, str) or "env" in value or not isinstance(headers, dict):
         return "it has neither a command nor an address alone"
     address = urlsplit(url)
@@ -232,9 +235,8 @@ def _not_wrapped(value: dict[str, Any]) -> str | None:
         return "it speaks SSE; the gateway speaks streamable HTTP"
     if address.query or address.username:
         return "its address holds parameters, which could be read in the list of processes"
-    if {"headersHelper", "oauth", "auth"} & value.keys():
-        return "its login is the client's own, and would end there"
-    if not headers and address.hostname not in _LOCAL_HOSTS:
+    is_open = bool(headers) or address.hostname in _LOCAL_HOSTS
+    if not is_open or {"headersHelper", "oauth", "auth"} & value.keys():
         return "its login, if it has one, is the client's own, and would end there"
     return None
 
@@ -274,9 +276,13 @@ def _is_ours(words: list[Any]) -> bool:
     if not all(isinstance(word, str) for word in words):
         return False
     by_module = words[1:3] == ["-m", "aftercall.cli"]
-    by_script = re.split(r"[/\\]", words[0])[-1] in ("aftercall", "aftercall.exe")
     start = 3 if by_module else 1
-    return (by_module or by_script) and words[start : start + 2] == ["gateway", "--server"]
+    ours = by_module or _program(words[0]) == "aftercall"
+    return ours and words[start : start + 2] == ["gateway", "--server"]
+
+
+def _program(command: object) -> str:
+    return re.split(r"[/\\]", str(command))[-1].removesuffix(".exe")
 
 
 def _item(plain: str, items: _Member, index: int) -> tuple[slice, int]:

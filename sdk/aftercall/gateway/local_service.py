@@ -10,6 +10,7 @@ ends.
 import asyncio
 import contextlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -30,6 +31,9 @@ _START_WITHIN_S = 60.0
 _POLL_S = 0.1
 _AFTER_A_FAILURE_S = 60.0
 _LOG_BYTES = 1 << 20
+_PASSED_ON = re.compile(
+    "PATH$|HOME$|USER$|LANG$|LC_|TZ$|TMPDIR$|XDG_|AFTERCALL_|PYTHON|VIRTUAL_ENV$|LD_|DYLD_|SSL_"
+)
 _LOCAL_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -51,7 +55,8 @@ class LocalService:
         self.url = url
         self._say = say
         self._linger_s = linger_s
-        self._environ = dict(environ)
+        # A server's secrets, which its client put into this process's environment, stay here.
+        self._environ = {key: each for key, each in environ.items() if _PASSED_ON.match(key)}
         self._folder = data_folder(environ)
         self._looked = asyncio.Event()
         self.in_use = f"the service at {url} is being looked for"
