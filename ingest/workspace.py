@@ -33,7 +33,7 @@ _KEPT: Mapping[str, int] = {
 }  # fmt: skip
 """Rows that stay decoded between batches: health takes up to 200 kB a tool, a scenario 5 KiB."""
 _KEPT_OTHERS = 2_000
-_MAX_SESSIONS = 500
+_MAX_SESSIONS, _MAX_CALLS = 500, 4_000
 SESSION_CALLS = 200
 """Calls of a session, the latest by arrival, that repairs are looked for in."""
 
@@ -165,8 +165,11 @@ class WorkspaceCache:
             left[place[0]] = left.get(place[0], _KEPT.get(place[0], _KEPT_OTHERS)) - 1
             if left[place[0]] < 0:
                 del self._rows[place]
-        while len(self.sessions) > _MAX_SESSIONS:
-            self.sessions.popitem(last=False)
+        kept = 0
+        for number, session in enumerate(reversed(list(self.sessions))):
+            kept += len(self.sessions[session])
+            if number >= _MAX_SESSIONS or kept > _MAX_CALLS:
+                del self.sessions[session]
 
     def _encoded(self, place: tuple[str, str], data: bytes) -> bytes:
         if place[0] in (VECTOR.name, TROUBLE.name, USED.name):

@@ -5,17 +5,16 @@ to "Europe/Berlin"` is only right for a call that said what the mended one said,
 carries the value it stood for.
 """
 
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    SerializerFunctionWrapHandler,
     TypeAdapter,
-    model_serializer,
 )
 
 from aftercall.json_patch import same_json
@@ -71,7 +70,7 @@ class EditModel(BaseModel):
     """Whether it means the same for every element of an array."""
 
     name: str
-    inside: Path = ()
+    inside: Path = Field(default=(), exclude_if=operator.not_)
 
     @property
     def path(self) -> Path:
@@ -85,15 +84,6 @@ class EditModel(BaseModel):
     def under(self, prefix: Path) -> Self:
         """The same edit for the object that the prefix leads to; it was made for that object."""
         return self.at((*prefix, *self.path)) if prefix else self
-
-    @model_serializer(mode="wrap")
-    def _short(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Top-level edits stay as short as they are: `inside` is only written when there is one."""
-        fields: dict[str, Any] = handler(self)
-        for name in ("inside", "day_first", "partly"):
-            if not fields.get(name) and name in fields and fields[name] is not False:
-                fields.pop(name)
-        return fields
 
 
 class ValueEdit(EditModel):
@@ -203,7 +193,7 @@ class Reformat(ValueEdit):
 
     kind: Literal["reformat"] = "reformat"
     to: str | None = None
-    day_first: bool | None = None
+    day_first: bool | None = Field(default=None, exclude_if=lambda value: value is None)
 
     def change(self, value: JsonValue, site: Site) -> JsonValue:
         """The date or time in that form."""

@@ -169,6 +169,10 @@ _MAX_HEALTH = 10_000_000
 """Bytes of the rows whose health is kept. Decoded they take about five times as much; a row has
 some 2 kB, and 40 kB of a tool of which as much is remembered as there is room for."""
 
+_MAX_KNOWLEDGE = 16_000_000
+"""The same of what is known of tools: decoded some four times as much; 70 kB a tool of 500 calls.
+"""
+
 _MAX_WORKSPACES = 20
 """Whose lists of tools are kept: they may be long, and are needed now and then only."""
 
@@ -196,7 +200,7 @@ class Memory:
         self._store = store
         self._own = knowledge
         self._rows: dict[str, _Cache[Any]] = {
-            KNOWLEDGE.name: _Cache(max_tools),
+            KNOWLEDGE.name: _Cache(_MAX_KNOWLEDGE, by_size=True),
             STATISTICS.name: _Cache(max_tools),
             HEALTH.name: _Cache(_MAX_HEALTH, by_size=True),
             DOCUMENT.name: _Cache(max_documents),

@@ -214,10 +214,13 @@ async def when_it_answers(
 
 _YOUNG_OBJECTS = 10_000
 """New objects that make the garbage collector look at the young ones; Python's own is 700."""
-_M_ARENA_MAX = -8
+_M_ARENA_MAX, _M_MMAP_THRESHOLD = -8, -3
 """Of `mallopt`, in glibc's malloc.h."""
 _ARENAS = 2
 """glibc's own is eight per core, and what a thread freed in one serves no other."""
+_LARGE_BYTES = 1_000_000
+"""What is larger goes back when it is freed. glibc's own bound grows with what was freed, and the
+model's buffers then stay in pieces: 50 MiB after some batches."""
 
 
 def few_arenas() -> None:
@@ -228,6 +231,7 @@ def few_arenas() -> None:
     """
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
 def settle_memory() -> None:

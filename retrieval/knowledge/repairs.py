@@ -16,8 +16,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pydantic import BaseModel, Field
-
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.redaction import is_redacted
@@ -61,7 +59,8 @@ MAX_HEARD = 12
 MAX_FIRST_CALLS = 8
 
 
-class RepairExample(BaseModel):
+@dataclass(slots=True)
+class RepairExample:
     """A failed call and the one that mended it; `agent` and `session` are short hashes."""
 
     failed: JsonObject
@@ -94,7 +93,8 @@ def add_example(examples: list[RepairExample], new: RepairExample) -> None:
     drop_loudest(examples, MAX_EXAMPLES, lambda each: each.agent)
 
 
-class FirstCall(BaseModel):
+@dataclass(slots=True)
+class FirstCall:
     """A tool that was called between a failure and the same call's success.
 
     `parameters` says which of its parameters had the value of which of the failed call's, in every
@@ -102,10 +102,10 @@ class FirstCall(BaseModel):
     """
 
     tool_name: str
-    sessions: list[str] = Field(default_factory=list)
-    parameters: dict[str, str] = Field(default_factory=dict)
+    sessions: list[str] = field(default_factory=list)
+    parameters: dict[str, str] = field(default_factory=dict)
     is_whole: bool = True
-    execution_ids: list[str] = Field(default_factory=list)
+    execution_ids: list[str] = field(default_factory=list)
 
     def learn(
         self, session: str, parameters: JsonObject, failed: JsonObject, execution_id: str

@@ -17,6 +17,7 @@ and Ismail 2002, applied to contradicting reports only, with a cap per rater.)
 """
 
 from bisect import bisect_right
+from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from typing import NamedTuple
@@ -77,7 +78,8 @@ class EvidenceWeight(NamedTuple):
     failures: float = 0.0
 
 
-class AgentEvidence(BaseModel):
+@dataclass(slots=True)
+class AgentEvidence:
     """What one agent reports of a rule, and which of all reports were its last of either kind."""
 
     repairs: float = 0.0
@@ -85,7 +87,7 @@ class AgentEvidence(BaseModel):
     """All its repairs, beyond the cap too."""
     successes: float = 0.0
     failures: float = 0.0
-    sessions: list[str] = Field(default_factory=list)
+    sessions: list[str] = field(default_factory=list)
     worked_at: int = 0
     failed_at: int = 0
 
@@ -107,12 +109,13 @@ class AgentEvidence(BaseModel):
         self.failed_at = at
 
 
-class RuleEvidence(BaseModel):
+@dataclass(slots=True)
+class RuleEvidence:
     """All that is reported of a rule, bounded: the agents that were heard last."""
 
-    by_agent: dict[str, AgentEvidence] = Field(default_factory=dict)
+    by_agent: dict[str, AgentEvidence] = field(default_factory=dict)
     reports: int = 0
-    otherwise: dict[str, int] = Field(default_factory=dict)
+    otherwise: dict[str, int] = field(default_factory=dict)
     """By agent, the failures that it mended by something else, though the edits applied."""
 
     def repaired(self, agent: str, session: str, weight: float = 1.0) -> None:
@@ -208,7 +211,8 @@ MAX_EDITS_LENGTH = 1_000
 NO_SCHEMA = ""
 
 
-class RepairRule(BaseModel):
+@dataclass(slots=True)
+class RepairRule:
     """The same edits, made to mend the same signature, with what became of them."""
 
     edits: list[Edit]
@@ -217,14 +221,14 @@ class RepairRule(BaseModel):
     """Suggestions of these edits that were reported to have worked."""
     failures: int = 0
     """Suggestions of these edits that were reported to have failed."""
-    schema_hashes: list[str] = Field(default_factory=list)
+    schema_hashes: list[str] = field(default_factory=list)
     """Schemas under which it was seen to mend; `NO_SCHEMA` where none was known."""
-    sessions: list[str] = Field(default_factory=list)
-    execution_ids: list[str] = Field(default_factory=list)
+    sessions: list[str] = field(default_factory=list)
+    execution_ids: list[str] = field(default_factory=list)
     last_seen: datetime | None = None
     heard_at: int = 0
     """Its place in the order in which something was said last of its signature's rules."""
-    evidence: RuleEvidence = Field(default_factory=RuleEvidence)
+    evidence: RuleEvidence = field(default_factory=RuleEvidence)
 
     def worth(self) -> tuple[float, int]:
         """How much it is worth keeping: a reported failure counts twice, then what is newer."""

@@ -5,12 +5,11 @@ latest few sessions, so that no flood of one moves the rest.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
 from math import ceil
 from typing import NamedTuple
-
-from pydantic import BaseModel, Field
 
 from aftercall.json_values import JsonObject, content_hash
 from aftercall.models import ErrorCategory
@@ -28,19 +27,21 @@ TRANSIENT: frozenset[ErrorCategory] = frozenset({"timeout", "rate_limited", "una
 """Failures of the moment: the same call may work later."""
 
 
-class Recovery(BaseModel):
+@dataclass(slots=True)
+class Recovery:
     """The latest recovery that one session saw; `seconds` from the failure to the success."""
 
     session: str
     agent: str
     at: datetime
-    seconds: float = Field(ge=0)
+    seconds: float
 
 
-class RecoveryTimes(BaseModel):
+@dataclass(slots=True)
+class RecoveryTimes:
     """Recoveries of one category of failure, latest first."""
 
-    recoveries: list[Recovery] = Field(default_factory=list)
+    recoveries: list[Recovery] = field(default_factory=list)
 
     def observe(self, recovery: Recovery) -> None:
         """Add one recovery, in place."""
@@ -106,7 +107,8 @@ _OUTAGE = timedelta(hours=1)
 """A transient failure after a longer pause begins anew: the earlier outage is over."""
 
 
-class Run(BaseModel):
+@dataclass(slots=True, kw_only=True)
+class Run:
     """The same parameters, or calls of one session, that fail with the same signature.
 
     With no success in between: of these parameters, or of the session.
@@ -114,7 +116,7 @@ class Run(BaseModel):
 
     signature: str
     count: int = 0
-    sessions: dict[str, int] = Field(default_factory=dict)
+    sessions: dict[str, int] = field(default_factory=dict)
     """Failures of the latest few sessions."""
     last_seen: datetime
 

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mongo.records import decoded, encoded
 from retrieval.confidence import lower_bound
 from retrieval.edits import Rename, Replace, edit_key
 from retrieval.knowledge.rules import MAX_AGENTS_HEARD, MAX_RULES, RepairRule, SignatureKnowledge
@@ -109,7 +110,7 @@ def test_each_further_word_moves_it_its_own_way_and_the_store_stays_small(
             rule.reported(agent, "success" if word == "success" else "failure")
         after = sure(rule)
         assert after <= before + 1e-9 if word == "failure" else after >= before - 1e-9
-    assert RepairRule.model_validate_json(rule.model_dump_json()) == rule
+    assert decoded(RepairRule, encoded(rule)) == rule
 
 
 def test_agents_are_kept_as_hashes_and_are_few() -> None:
