@@ -217,7 +217,8 @@ def says_only(text: str, value: JsonValue) -> bool:
         return False
     says = bare in _NUMBER_WORDS or bare.replace(" ", "-") in _NUMBER_WORDS
     if _ONLY_A_NUMBER.fullmatch(bare):
-        says = not _UNCLEAR.fullmatch(bare.lstrip("+-"))  # 1.000 is one, or a thousand
+        digits = bare.lstrip("+-")  # 1.000 is one, or a thousand; 01234 is the code of a place
+        says = not _UNCLEAR.fullmatch(digits) and not re.match(r"0\d", digits)
     try:
         return says and number_in(text) == value
     except CastError:

@@ -39,7 +39,7 @@ from mongo.contents import (
     outcome_event,
     tool_command,
 )
-from mongo.records import ToolKey
+from mongo.records import OWNER, ToolKey
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.boundaries.cohesion import cohesion_of
 from retrieval.health.report import utility_of
@@ -122,18 +122,24 @@ GOALS = [
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Under how many keys, and names in each, an attacker writes."""
+    """Under how many keys, and names in each, an attacker writes; without keys as the owner."""
 
     keys: int
     names: int
 
+    @property
+    def honest(self) -> str:
+        """The principal of those who are attacked."""
+        return "honest" if self.keys else OWNER
+
     def each(self) -> Iterator[tuple[str, str]]:
         """The principal and the agent of each name; at least six, so that all are heard."""
         for number in range(max(6, self.keys * self.names)):
-            key, name = number % self.keys, number // self.keys % self.names
-            yield f"attacker-{key}", f"bot-{key}-{name}"
+            key, name = number % max(1, self.keys), number // max(1, self.keys) % self.names
+            yield f"attacker-{key}" if self.keys else OWNER, f"bot-{key}-{name}"
 
 
+WITHOUT_KEYS = [Names(0, 1), Names(0, 2), Names(0, 3), Names(0, 10), Names(0, 100)]
 CONFIGS = [Names(1, 1), Names(1, 2), Names(1, 3), Names(1, 10), Names(1, 100), Names(2, 1),
            Names(3, 1)]  # fmt: skip
 WAYS = ("repairs", "successes", "outcomes", "registrations", "all")
@@ -205,18 +211,19 @@ async def attack(brain: Brain, goal: Goal, way: str, names: Names, *, used: bool
     writer = _Writer(brain)
     if used:
         for number in range(8):
-            await writer.record(("honest", f"honest-{number % 2}"), goal, (goal.right, None))
+            await writer.record((names.honest, f"honest-{number % 2}"), goal, (goal.right, None))
     for who in names.each():
         if way in ("repairs", "all"):
             await writer.record(who, goal, (goal.asked, goal.error), (goal.wanted, None))
         if way in ("successes", "all"):
             await writer.record(who, goal, (goal.wanted, None))
     if way in ("registrations", "all"):
-        await brain.store.events.append(WORKSPACE, *_registered(goal))
+        registrar = next(iter(names.each()))[0]
+        await brain.store.events.append(WORKSPACE, *_registered(goal, registrar))
     await brain.indexer.catch_up()
     if way in ("outcomes", "all"):
         await _report(brain, goal, names)
-    answer = await _ask(brain, goal, "honest", "victim")
+    answer = await _ask(brain, goal, names.honest, "victim")
     policy = ReflectionPolicy()
     rules = RetryRules(policy, goal.asked, may_repeat=False, jitter=lambda: 0.0,
                        tool_name=goal.tool, annotations=goal.hints)  # fmt: skip
@@ -225,7 +232,7 @@ async def attack(brain: Brain, goal: Goal, way: str, names: Names, *, used: bool
     return Attacked(goal, way, names, used, answer, followed)
 
 
-def _registered(goal: Goal) -> tuple[list[Any], list[Any]]:
+def _registered(goal: Goal, principal: str) -> tuple[list[Any], list[Any]]:
     properties = {
         name: {"type": "string", "enum": [value], "default": value}
         if isinstance(value, str)
@@ -237,7 +244,7 @@ def _registered(goal: Goal) -> tuple[list[Any], list[Any]]:
     tool = Tool(tool_id=goal.tool, name=goal.tool, server_name="srv", namespace="n",
                 input_schema=schema, schema_hash="0" * 64, updated_at=START,
                 annotations=ToolAnnotations(read_only_hint=True))  # fmt: skip
-    event, state = tool_command(WORKSPACE, goal.tool, None, tool, "attacker-0")
+    event, state = tool_command(WORKSPACE, goal.tool, None, tool, principal)
     return [event], [state]
 
 
@@ -385,7 +392,9 @@ _STEERED: dict[str, Callable[[Brain, Names], Awaitable[bool]]] = {
 
 
 async def measure(
-    embedder: Embedder, configs: Sequence[Names] = CONFIGS, ways: Sequence[str] = WAYS
+    embedder: Embedder,
+    configs: Sequence[Names] = (*WITHOUT_KEYS, *CONFIGS),
+    ways: Sequence[str] = WAYS,
 ) -> list[Attacked]:
     """Every goal in every way, of a tool that others use and of one that nobody else does."""
     found = []
@@ -462,7 +471,7 @@ def _section(
         of = [each for each in found if each.names == names]
         harmed = sum(each.followed and each.goal.destroys for each in of)
         yield (
-            f"| {names.keys} | {names.keys * names.names} | {len(of)} "
+            f"| {names.keys or 'none'} | {max(1, names.keys) * names.names} | {len(of)} "
             f"| {sum(each.followed for each in of)} | {harmed} "
             f"| {sum(each.sure for each in of)} | {sum(each.first for each in of)} |"
         )
