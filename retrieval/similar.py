@@ -29,12 +29,16 @@ async def find_similar(
     index: VectorIndex,
     embedder: Embedder,
     redactor: Redactor,
+    only_of: str | None = None,
 ) -> SimilarResponse:
     """Executions of a tool that are near to the given call, nearest first.
 
     Of each distinct document the latest that it stands for; of one agent or signature alone, those
-    of the latest few that are.
+    of the latest few that are. With `only_of`, a principal, those that it recorded under the agent
+    that is named: what others sent is not for the one who asks.
     """
+    if only_of is not None and request.agent is None:
+        return SimilarResponse(executions=[])
     looked_at = bounded_json(request.parameters, max_chars=MAX_MESSAGE)
     parameters = redactor.parameters(request.tool_name, cast("JsonObject", looked_at))
     context = None if request.context is None else redactor.text(request.context[:MAX_MESSAGE])
@@ -66,7 +70,7 @@ async def find_similar(
             similarity=round(latest[each.execution.execution_id], 4),
         )
         for each in stored
-        if request.agent in (None, each.execution.agent)
+        if request.agent in (None, each.execution.agent) and only_of in (None, each.principal)
     ]
     ranked = sorted(found, key=lambda hit: -hit.similarity)
     return SimilarResponse(executions=ranked[: request.limit])

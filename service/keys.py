@@ -70,6 +70,11 @@ class Access(NamedTuple):
     scopes: frozenset[Scope] = SCOPES
     rate: float | None = None
 
+    @property
+    def may_read(self) -> bool:
+        """Whether this caller sees what others of the workspace recorded."""
+        return "read" in self.scopes
+
     def sees(self, workspace: str) -> bool:
         """Whether what lies in a workspace is there for this caller."""
         return self.workspace in (ALL_WORKSPACES, workspace)

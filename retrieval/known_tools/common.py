@@ -35,6 +35,9 @@ _READ = 2_000
 _BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Characters that are letters or marks by their category and show nothing."""
 _MASK = re.compile(r"<(?:v|n|url|email|id|date|path|hex)>")
+_OF_SOMEBODY = re.compile(
+    r"\b(?![A-Z]{1,6}[-_]?\d+\b)(?=[\w-]*[A-Za-z])(?=[\w-]*\d{3})[\w-]{6,80}(?:[@.][\w.-]{1,80})?"
+)
 _BARE = re.compile(r"[A-Za-z_$][\w$.-]{0,63}", re.ASCII)
 _MARKDOWN = re.compile(r"[\\`*_\[\]#|~!$]")
 COMMON_WORDS = frozenset(
@@ -67,8 +70,11 @@ def plain(text: str, limit: int, clean: Clean) -> str:
 
 
 def without_masks(signature: str) -> str:
-    """A signature with `…` for each part that varies, as `retrieval.reading.reader` masks it."""
-    return _MASK.sub("…", signature)
+    """A signature with `…` for each part that varies, as `retrieval.reading.reader` masks it.
+
+    A number of somebody's thing that stands bare in it goes too; a code such as E11000 stays.
+    """
+    return _OF_SOMEBODY.sub("…", _MASK.sub("…", signature))
 
 
 def _visible(text: str) -> str:

@@ -1,6 +1,6 @@
 """Choosing a tool for a scenario: candidates, who serves a namespace best, how tools failed."""
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
@@ -9,10 +9,12 @@ from aftercall import models as m
 from aftercall.models.tools import EXPLORE, Scenario
 from service import tools
 from service.bodies import JsonRoute
+from service.context import Context
 from service.middleware import count
 from service.routes.parameters import Namespace, Reading, Recording, Suggesting, ToolId
 
 router = APIRouter(tags=["choosing a tool"], route_class=JsonRoute)
+RankedT = TypeVar("RankedT", bound=m.RankedTool)
 _FAILURES = "/tools/{toolId:name}/failures"
 
 
@@ -42,7 +44,7 @@ async def find_tools(question: m.FindRequest, request: Request, space: Suggestin
     principal = context.caller.principal
     found = await context.chooser.find(workspace, question, principal=principal)
     count(request, candidates=len(found.candidates))
-    return found
+    return found.model_copy(update={"candidates": _for(context, found.candidates)})
 
 
 @router.post("/evolutions/find", summary="How tools were evolved for scenarios like one")
@@ -67,7 +69,7 @@ async def best_tool(
 
     The score is base x quality x failure demotion; `belowThreshold` marks one that is hardly fit.
     """
-    return await space.context.chooser.best(
+    found = await space.context.chooser.best(
         space.workspace,
         namespace,
         query.scenario,
@@ -77,6 +79,21 @@ async def best_tool(
         principal=space.context.caller.principal,
         explore=query.explore,
     )
+    [shown] = _for(space.context, [found])
+    return shown.model_copy(update={"candidates": _for(space.context, found.candidates)})
+
+
+def _for(context: Context, ranked: list[RankedT]) -> list[RankedT]:
+    """What others said of failures, in their own words, is for those who may read."""
+    if context.caller.may_read:
+        return ranked
+    found = []
+    for each in ranked:
+        bare = {"scenario": "", "error_message": None}
+        failures = [one.model_copy(update=bare) for one in each.factors.similar_failures]
+        factors = each.factors.model_copy(update={"similar_failures": failures})
+        found.append(each.model_copy(update={"factors": factors}))
+    return found
 
 
 @router.post(_FAILURES, summary="Mark a failure of a tool", status_code=202)

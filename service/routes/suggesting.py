@@ -72,7 +72,11 @@ async def report_outcome(
 
 @router.post("/similar", summary="Executions of a tool that are like this call")
 async def similar(question: SimilarRequest, request: Request, space: Suggesting) -> SimilarResponse:
-    """Nearest first; `similarity` is a cosine. Secrets are masked."""
+    """Nearest first; `similarity` is a cosine. Secrets are masked.
+
+    A key without `read` sees only calls of the `agent` that it names, as it recorded them itself.
+    """
+    caller = space.context.caller
     found = await find_similar(
         space.workspace,
         question,
@@ -81,6 +85,7 @@ async def similar(question: SimilarRequest, request: Request, space: Suggesting)
         index=space.context.index,
         embedder=space.context.embedder,
         redactor=space.context.redactor,
+        only_of=None if caller.may_read else caller.principal,
     )
     count(request, found=len(found.executions))
     return found
