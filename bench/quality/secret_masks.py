@@ -199,19 +199,25 @@ def false_masks(section: str, draws: int = 2, seed: int = 7) -> Score:
 SECTIONS = {
     "developed": "the kinds that the rules were written for",
     "unseen": "kinds that were listed afterwards, without a look at the rules",
+    "later": "60 kinds that nothing above has, the half that the rules were mended by",
+    "kept": "the other half of them",
 }
 
 
 FIRST = (
     "When the second list was measured for the first time, 96 kinds and 137 look-alikes, recall",
     "was 0.8978 and the rate of false masks 0.0060; then the rules were mended for what",
-    "it had missed (schemes after `Authorization`, `define('NAME', '...')`, YAML).",
+    "it had missed (schemes after `Authorization`, `define('NAME', '...')`, YAML). Of 60 kinds",
+    "more recall at first sight was 0.8413 and 0.7392 in the two halves; mended by the first half",
+    "alone, it was 0.8413 in the second, without a false mask in 324: 0.98 of kinds that nobody",
+    "foresaw is not met. Mended once more, all of them are known, as the table says.",
     "",
     "Masking a call of 870 characters without secrets (1,000 of tau_airline) takes 0.06 ms",
     "of a core where the dozen of rules before took 0.035 ms.",
     "",
     "What one agent alone sent comes out to another by none of 13 doors in 32 scenarios",
-    "(`tests/service/test_private_values.py`): eight kinds of values, four kinds of errors.",
+    "(`tests/service/test_private_values.py`): eight kinds of values, four kinds of errors; nor,",
+    "in calls, marks, corrections and tools that are drawn, to a key without `read` by any of 36.",
 )
 """What is not measured anew each time."""
 

@@ -211,6 +211,10 @@ _SLIPS = frozenset(NAME_TABLE["ids"])
 _TOKENS = re.compile(NAME_TABLE["grammar"]["tokens"])
 
 
+_NUMBER = re.compile(rf" (?:{any_of(NAME_TABLE['numbers'])})\.?(?=\s?[:=])")
+"""Between the name of a number and its sign: `kimlik no:`."""
+
+
 class _Named(NamedTuple):
     """A name in a text: its kind, itself, where it begins and ends."""
 
@@ -232,6 +236,7 @@ def _named(text: str, extra: frozenset[str]) -> Iterator[_Named]:
             end = match.end()
             if text[end - 1] < IDEOGRAPHS:  # beyond, words are not divided
                 end = _BEHIND.match(text, end).end()  # type: ignore[union-attr]  # may be empty
+                end = number.end() if (number := _NUMBER.match(lower, end)) else end
             before = _BEFORE.search(text[max(0, match.start() - 80) : match.start()])
             name = (before[0] if before else "") + text[match.start() : end]
             snake = snake_case(name)
@@ -294,8 +299,9 @@ def _assigned(named: _Named, text: str, at: int) -> tuple[int, int] | None:
     if scheme := _SCHEME.match(text, start):
         start, end = (scheme.end(), end) if quoted else _plain(text, scheme.end())
     value = text[start:end]
-    if len(value) < (2 if named.kind == "secret" and value.isdecimal() else 3):
-        return None
+    least = 2 if named.kind == "secret" and value.isdecimal() else 3
+    if len(value) < (LEAST if value.isdecimal() and _TOKENS.search(named.name.lower()) else least):
+        return None  # a number of tokens, a place among keys
     if quoted is None:
         if app := _APP_PASSWORD.match(text, start):
             return app.span()

@@ -107,6 +107,32 @@ async def test_nothing_but_mcp_goes_to_standard_output(
     assert (execution["agent"], execution["toolName"]) == ("tester", NOW)
 
 
+@pytest.mark.parametrize(
+    ("option", "kept"),
+    [
+        (["--secret-name", "timezone"], "[redacted:string"),
+        (["--allowlist", f"{NOW}="], "[hashed:string"),
+        (["--allowlist", f"{NOW}=timezone"], "Europe/Paris"),
+    ],
+)
+async def test_what_the_user_calls_secret_does_not_leave_the_gateway(
+    config: Path,
+    service: ContractService,
+    environment: dict[str, str],
+    option: list[str],
+    kept: str,
+) -> None:
+    """The tool gets it as it is; the service never sees it, but for what a list allows."""
+    call = request(2, "tools/call", name=NOW, arguments={"timezone": "Europe/Paris"})
+    async with started(command(config, service.url, *option), environment) as process:
+        _, called = await answers(process, HELLO, call)
+        await process.communicate(b"")
+    assert called["result"]["structuredContent"]["timezone"] == "Europe/Paris"
+    (execution,) = service.recorded
+    assert execution["parameters"]["timezone"].startswith(kept)
+    assert ("Europe/Paris" in json.dumps(execution)) == (kept == "Europe/Paris")
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 async def test_a_signal_ends_it_in_order(
     config: Path,
