@@ -428,6 +428,8 @@ def counts_of_execution(
         names += [f"{what.CATEGORY}{reading.category}", f"{what.SIGNATURE}{signature}"]
     if execution.attempt > 1:
         names.append(what.RETRY_SUCCESS if worked else what.RETRY_FAILURE)
+    if worked and (execution.attempt > 1 or execution.suggestion_id or execution.repair_of):
+        names.append(f"{what.AGENT_REPAIRED}{agent}")
     if execution.suggestion_id is not None:
         names.append(what.FOLLOWED_SUCCESS if worked else what.FOLLOWED_FAILURE)
     if execution.shadow is not None:
@@ -444,8 +446,8 @@ def counts_of_execution(
 
 
 def counts_of_answer(issued: IssuedSuggestion) -> Mapping[Counter, int]:
-    """What an answer of `/suggest` counts as."""
-    hour = hour_of(issued.issued_at)
+    """What an answer of `/suggest` counts as, in the hour of the failure that it is about."""
+    hour = hour_of(issued.failed_at or issued.issued_at)
     names = [f"{what.ANSWER}{name}" for name in issued.answered]
     counted = [Counter(name, hour, issued.tool) for name in names]
     return dict.fromkeys([Counter(what.COUNTED, hour), *counted] if counted else (), 1)

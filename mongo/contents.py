@@ -177,6 +177,8 @@ class IssuedSuggestion:
     agent: str | None = None
     session: str | None = None
     """Who asked."""
+    failed_at: datetime | None = None
+    """When the call failed, where the asker says so."""
 
 
 def suggestion_event(suggestion_id: str, issued: IssuedSuggestion, principal: str = OWNER) -> Event:

@@ -39,6 +39,9 @@ SHADOW: Final = "shadow."
 """Calls that were only watched, by what would have been done: `shadow.repair.failure` of one that
 would have been repaired before it was made and failed, `shadow.same.success` of one that is what
 would have been sent in the place of the failed one before."""
+AGENT_REPAIRED: Final = "agent.repaired."
+"""Of an agent's successes those that were a second attempt or followed a suggestion."""
+OF_AGENTS: Final = (AGENT_SUCCESS, AGENT_FAILURE, AGENT_REPAIRED)
 SIGNATURE: Final = "signature."
 """Failures by the mark of their reflection document (`retrieval.patterns.mark_of`), in hex."""
 ANSWER: Final = "answer."

@@ -466,6 +466,7 @@ class Suggester:
             answered=_counted(response, is_watched=call.shadow is not None),
             agent=call.agent,
             session=call.session_id and self._redactor.session_id(call.session_id),
+            failed_at=call.timestamp,
         )
         if len(self._unsaved) >= _MAX_UNSAVED:
             log.warning("too many suggestions wait to be stored; outcomes of some will be lost")

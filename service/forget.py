@@ -232,7 +232,7 @@ async def _base_without(store: Store, whose: Forgotten) -> int:
             removed += len(gone)
     names = ["*"] if takes_all else []
     if whose.agent is not None:
-        names = [f"{kind}{whose.agent}" for kind in (what.AGENT_SUCCESS, what.AGENT_FAILURE)]
+        names = [f"{kind}{whose.agent}" for kind in what.OF_AGENTS]
     if names:
         first, last = _EVER
         if whose.before is not None:

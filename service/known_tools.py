@@ -73,10 +73,9 @@ async def known_tools(context: Context, workspace: str, query: KnownToolsQuery) 
 
     def render() -> str:
         further = len(ordered) - len(first)
-        if query.format == "prompt":
-            return prompt_block(facts, query.max_tokens, further=further)
         url = context.settings.server.public_url
-        return markdown_page(facts, query.max_tokens, further=further, dashboard_url=url)
+        write = prompt_block if query.format == "prompt" else markdown_page
+        return write(facts, query.max_tokens, further=further, dashboard_url=url)
 
     # In a thread, for it is many small steps of work that must not hold up the other callers.
     return await asyncio.to_thread(render)

@@ -196,6 +196,9 @@ class _Span:
         failed = await self.by_name(prefix=what.AGENT_FAILURE)
         return {name: (worked[name], failed[name]) for name in {**worked, **failed}}
 
+    async def repaired(self) -> Counter[str]:
+        return await self.by_name(prefix=what.AGENT_REPAIRED)
+
     async def all_calls(self, *, with_durations: bool = True) -> dict[str, Any]:
         found = _fields(await self.calls())
         if with_durations:
@@ -234,15 +237,22 @@ async def usage(context: Context, workspace: str, window: m.UsageWindow, limit: 
     agents = await span.agents()
     ranked = sorted(agents, key=lambda name: (-sum(agents[name]), name))
     shown = [name for name in ranked if name != what.OTHER][:limit]
+    repaired = await span.repaired()
     categories = await span.by_name(prefix=what.CATEGORY)
     categories.pop(what.OTHER, None)
     return m.Usage(
         **about,
         computed_at=about["until"],
         totals=await span.all_calls(),
+        with_context=(await span.by_name(what.WITH_CONTEXT)).total(),
         by_tool=by_tool,
         by_agent=[
-            m.AgentUsage(agent=name, successes=agents[name][0], failures=agents[name][1])
+            m.AgentUsage(
+                agent=name,
+                successes=agents[name][0],
+                failures=agents[name][1],
+                repaired=repaired[name],
+            )
             for name in shown
         ],
         by_category=[
@@ -331,7 +341,9 @@ async def agent(
     return m.AgentStatistics(
         **about,
         agent=agent,
-        usage=m.AgentUsage(agent=agent, **dict(_pairs(tools.values()))),
+        usage=m.AgentUsage(
+            agent=agent, repaired=(await span.repaired())[agent], **dict(_pairs(tools.values()))
+        ),
         tools=[
             m.AgentTool(
                 tool=_name(tool, registry), successes=tools[tool][0], failures=tools[tool][1]

@@ -43,7 +43,7 @@ def health_report(
         return shown_text(text, redactor)
 
     methods = list(common_methods(known, stated_methods).items())
-    all_known = knowledge.signatures.values() if knowledge else ()
+    all_known = list(knowledge.signatures.values()) if knowledge else []
     signatures = [each for each in all_known if each.count]  # others only have outcomes yet
     return m.ToolHealth(
         tool=tool,
@@ -69,7 +69,9 @@ def health_report(
             for name, each in methods[:MAX_SHOWN]
         ],
         repairs=m.RepairHealth(
-            attempts=known.repair_attempts.count, succeeded=known.repair_successes.count
+            attempts=known.repair_attempts.count,
+            succeeded=known.repair_successes.count,
+            by_agents=sum(each.mends for each in all_known),
         ),
         utility=m.Utility(
             low_utility=_low_utility(known).shown(now),

@@ -21,6 +21,12 @@ _COUNTS: Final = (
 )
 
 
+_REPAIRED: Final = h.Column(
+    "repaired", "Needed a repair", "percent", "Of its successes: a second attempt or a suggestion.",
+    lambda each: each.repaired / each.successes if each.successes else None,
+)  # fmt: skip
+
+
 async def agents(look: Look) -> Shown:
     """The page of all."""
     usage = await statistics.usage(*look.space, look.window, MAX_AGENTS)
@@ -34,7 +40,7 @@ async def agents(look: Look) -> Shown:
         is_complete=usage.is_complete,
         usage=usage,
         busiest=[(name, w.percent(rate), rate or 0.0) for name, rate in rates],
-        columns=[name, *_COUNTS],
+        columns=[name, *_COUNTS, _REPAIRED],
     )
 
 

@@ -43,7 +43,11 @@ async def overview(look: Look) -> Shown:
     totals = await statistics.totals(*space, with_durations=False)
     day = totals.windows[0]
     if not w.calls(totals.windows[-1].totals):
-        return look.shows("Overview", "begin", at=day.until, is_complete=day.is_complete)
+        server = look.context.settings.server
+        address = server.public_url or f"http://{server.host}:{server.port}"
+        return look.shows(
+            "Overview", "begin", at=day.until, is_complete=day.is_complete, address=address
+        )
     trend = await statistics.trend(*space, window)
     patterns = await statistics.patterns(*space, window, _PATTERNS)
     tools = await statistics.called(*space, window, _TOOLS)
@@ -126,6 +130,8 @@ def changes(
         return [DayChange("There is nothing to compare with yet: a day's calls are needed first.")]
     if not w.calls(day.totals) and not w.calls(day.before):
         return [DayChange("Nothing was called in the last 48 hours.")]
+    if not w.calls(day.before):  # all would be new
+        return [_changed_calls(w.calls(day.totals), 0)]
     return [
         _changed_calls(w.calls(day.totals), w.calls(day.before)),
         *_changed_rate(day.totals, day.before),
@@ -211,7 +217,7 @@ def _new_patterns(patterns: PatternStatistics) -> Iterable[DayChange]:
     new = [
         DayChange(
             f"A failure that was not there the day before, {w.counted(each.failures, 'time')}: "
-            f"{each.pattern.signature[:160]}",
+            f"{each.pattern.title[:160]}",
             "warn",
             pattern_id=each.pattern.pattern_id,
         )

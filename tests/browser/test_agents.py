@@ -26,7 +26,11 @@ def test_the_table_says_what_the_api_says(page: Page, story: ServeProcess) -> No
     expect(page.get_by_role("heading", level=1)).to_have_text("Agents")
     told = rows(page, "Agents")
     assert [row[1:] for row in told] == [
-        counted(each["successes"], each["failures"]) for each in usage["byAgent"]
+        [
+            *counted(each["successes"], each["failures"]),
+            f"{100 * each['repaired'] / each['successes']:.1f} %" if each["successes"] else "-",
+        ]
+        for each in usage["byAgent"]
     ]
     assert {row[0] for row in told} == {each["agent"] for each in usage["byAgent"]}
     bars = page.get_by_role("list", name="Success rates of the busiest agents")

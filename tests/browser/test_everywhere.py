@@ -91,18 +91,42 @@ def opened(page: Page, address: str) -> None:
     page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
 
 
+BROKEN_HEADERS = """() => [...document.querySelectorAll('thead th')].flatMap((each) => {
+  const walker = document.createTreeWalker(each, NodeFilter.SHOW_TEXT), broken = [];
+  for (let text; (text = walker.nextNode()); )
+    for (const word of text.data.matchAll(/\\S+/g)) {
+      const range = document.createRange();
+      range.setStart(text, word.index);
+      range.setEnd(text, word.index + word[0].length);
+      if (range.getClientRects().length > 1) broken.push(word[0]);
+    }
+  return broken;
+})"""
+"""Words of headers that do not stand in one line."""
+UNMARKED = """() => [...document.querySelectorAll('data-table .scroll')].filter((each) =>
+  each.checkVisibility() && (each.scrollWidth > each.clientWidth + 1) !==
+  (each.parentElement.querySelector('.sideways').checkVisibility())
+).map((each) => each.getAttribute('aria-label'))"""
+"""Tables that scroll and do not say so, or say so and do not."""
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_it_renders_and_fits_at_every_width(
     page: Page, addresses: dict[str, str], path: str
 ) -> None:
-    """One main heading, which is its title; nobody scrolls sideways; the browser says nothing."""
-    for width in (390, 768, 1280):
+    """One main heading, which is its title; nobody scrolls sideways; the browser says nothing.
+
+    No word of a table's head is broken, and a table that scrolls says so.
+    """
+    for width in (390, 768, 1280, 1920):
         page.set_viewport_size({"width": width, "height": 900})
         opened(page, asking(addresses[path], window="7d"))
         heading = page.get_by_role("heading", level=1)
         expect(heading).to_have_count(1)
         expect(page).to_have_title(f"{heading.inner_text()} - Aftercall")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(BROKEN_HEADERS) == []
+        assert page.evaluate(UNMARKED) == []
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -199,6 +199,7 @@ class RepairHealth(WireModel):
 
     attempts: int = Field(ge=0)
     succeeded: int = Field(ge=0)
+    by_agents: int = Field(default=0, ge=0, description="Failures that agents mended alone.")
 
 
 class AxisShare(WireModel):

@@ -101,6 +101,8 @@ class AgentUsage(CallCounts):
     """Calls by one agent."""
 
     agent: Name
+    repaired: int = Field(default=0, ge=0)
+    """Successes that needed a second attempt or a suggestion."""
 
 
 class CategoryUsage(WireModel):
@@ -121,6 +123,8 @@ class Usage(WireModel):
     is_complete: bool = True
     """False while what arrived lately is still being counted."""
     totals: CallUsage = Field(default_factory=CallUsage)
+    with_context: int = Field(default=0, ge=0)
+    """Calls that said what the agent was trying to do; of all, 80 % are asked for."""
     by_tool: list[ToolUsage] = Field(default_factory=list, description="Most calls first.")
     by_agent: list[AgentUsage] = Field(default_factory=list, description="Most calls first.")
     by_category: list[CategoryUsage] = Field(default_factory=list)

@@ -80,6 +80,7 @@ class DataTable extends HTMLElement {
   }
 
   connectedCallback() {
+    new ResizeObserver(() => this.mark()).observe(this);
     this.addEventListener("click", (event) => {
       const { sort, page } = event.target.closest("button")?.dataset ?? {};
       if (sort !== undefined) this.sort(Number(sort));
@@ -139,10 +140,18 @@ class DataTable extends HTMLElement {
           h("tbody", {}, shown.length ? shown.map((row) => this.row(row)) : this.none(none)),
         ),
       ),
+      h("p", { class: "sideways", "aria-hidden": "true" }, "This table goes on to the right: scroll it sideways. →"),
       pages > 1 ? this.paging(pages) : null,
     );
     if (this.firstChild) morph(this.firstChild, drawn);
     else this.append(drawn);
+    this.mark();
+  }
+
+  // Says that it scrolls, where it does.
+  mark() {
+    const scroll = this.querySelector(".scroll");
+    scroll.parentElement.toggleAttribute("data-scrolls", scroll.scrollWidth > scroll.clientWidth + 1);
   }
 
   tools(count) {

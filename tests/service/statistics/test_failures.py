@@ -40,7 +40,7 @@ def ago(**span: float) -> str:
 
 def suggested(service: RunningService, **fields: Any) -> SuggestResponse:
     """What is answered about a failed call."""
-    call = failure(**fields)
+    call = failure(**{"timestamp": ago(), **fields})
     question = {"execution": {key: call[key] for key in call if key != "executionId"}}
     response = service.client.post("/suggest", json=question)
     assert response.status_code == 200, response.text
