@@ -236,6 +236,9 @@ class Signature:
     full: str
 
 
+UNKNOWN = Signature("(?)", "(?)")
+
+
 def may_be_told(rule: RepairRule, record: ToolRecord) -> bool:
     """Whether all that the lesson of a rule says is common knowledge, and true of the live schema.
 
@@ -320,7 +323,7 @@ def signature_of_tool(record: ToolRecord, clean: Clean) -> Signature:
     """The signature of a tool. An optional parameter has a `?` behind its name."""
     views = _views(record)
     if views is None:
-        return Signature("(?)", "(?)")
+        return UNKNOWN
     required = [each for each in views if each.required]
     optional = [each for each in views if not each.required]
     names = [_name(each, clean) for each in required[:_MAX_SHOWN]]

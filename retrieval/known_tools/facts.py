@@ -25,6 +25,7 @@ from retrieval.knowledge.profile import COMMON_SESSIONS, Boundary
 from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.knowledge.runs import TRANSIENT
 from retrieval.known_tools.common import (
+    UNKNOWN,
     Clean,
     Signature,
     ToolRecord,
@@ -197,6 +198,7 @@ class _Facts:
             said = self.plain(changed, _MAX_MESSAGE)
             yield Statement(self.of_all(_DRIFT), said[0].lower() + said[1:], said)
         yield from self._calls()
+        yield from self._unknown_parameters()
         yield from self._methods()
         yield from self._boundary()
         yield from self._utility()
@@ -233,6 +235,18 @@ class _Facts:
         said = f"{calls} {'call' if calls == 1 else 'calls'}, {percent(succeeded / calls)}"
         page = f"Health: {said} succeeded{lately}."
         yield Statement(self.of_all(_HEALTH), f"{said} ok{lately}", page)
+
+    def _unknown_parameters(self) -> Iterator[Statement]:
+        """Why no parameter is told of a tool that was called."""
+        if not sum(self._counts()) or signature_of_tool(self.record, self.clean) != UNKNOWN:
+            return
+        profile = self.record.profile
+        said = "its calls were reported without them (let the instrumentation send content)"
+        if profile is not None and profile.parameters:
+            said = "one caller's own so far; told once another caller has used them"
+        yield Statement(
+            self.of_all(_SIGNATURE), f"parameters not known: {said}", f"Parameters: {said}."
+        )
 
     def _methods(self) -> Iterator[Statement]:
         """Methods whose names are common knowledge, the most used first."""

@@ -124,6 +124,21 @@ def test_suggest_learns_from_spans(service: RunningService) -> None:
     best = answer["suggestions"][0]
     assert best["changes"][0]["path"] == "/topK"
     assert best["changes"][0]["value"] == 10
+    known = service.client.get("/known-tools", params={"tool": "learned_query"}).text
+    assert "topK: integer" in known
+
+
+def test_a_tool_whose_spans_hold_no_arguments_says_so(service: RunningService) -> None:
+    """Instead of an empty frame."""
+    provider = TracerProvider(resource=Resource.create({"service.name": "helpdesk"}))
+    provider.add_span_processor(SimpleSpanProcessor(exporter_to(service, Compression.Gzip)))
+    name = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "silent_query"}
+    with provider.get_tracer("tests").start_as_current_span("execute_tool", attributes=name):
+        pass
+    provider.shutdown()
+    service.learned()
+    known = service.client.get("/known-tools", params={"tool": "silent_query"}).text
+    assert "parameters not known: its calls were reported without them" in known
 
 
 def finished_spans() -> tuple[ReadableSpan, ...]:
