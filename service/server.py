@@ -25,6 +25,7 @@ from aftercall.models import ErrorBody, ErrorResponse
 from aftercall.process import http_server
 from aftercall.stages import measured_by
 from retrieval.log import counts
+from service.alerts import alerting
 from service.context import Context, Lifecycle, open_context
 from service.errors import install_error_handlers
 from service.learning import open_learning
@@ -353,6 +354,7 @@ async def serve(
                     stack.callback(lifecycle.stopping)
                     if context is not None:
                         lifecycle.context = context
+                        await stack.enter_async_context(alerting(context))
                         settle_memory()
                         on_ready(context)
                         await first(stopping, serving)

@@ -307,6 +307,14 @@ class TracingSettings(Section):
     """Share of the traces begun here that are sent; a caller's choice is followed."""
 
 
+class AlertSettings(Section):
+    """A word to one address when a failure is new, a tool began to fail or a contract drifted."""
+
+    url: BaseUrl | None = None
+    """Where alerts are posted as JSON, one a thing and at most one in an hour for each tool; none
+    unless set."""
+
+
 class LogSettings(Section):
     """What the service says of its work, on stderr."""
 
@@ -336,6 +344,7 @@ class Settings(BaseModel):
     limits: LimitSettings = Field(default_factory=LimitSettings)
     metrics: MetricsSettings = Field(default_factory=MetricsSettings)
     tracing: TracingSettings = Field(default_factory=TracingSettings)
+    alerts: AlertSettings = Field(default_factory=AlertSettings)
     log: LogSettings = Field(default_factory=LogSettings)
 
     def with_values(self, **sections: Mapping[str, object]) -> Self:

@@ -1,0 +1,172 @@
+"""Alerts: a word to one configured address when something began to fail. Quiet by default.
+
+What is new since the day before (as the Overview says it), and contracts that drifted. Each thing
+is said once, and of each tool at most one in an hour; the first look says nothing. One process of
+those that share a store does it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+import httpx2
+from pydantic import BaseModel, Field
+
+from aftercall.models import FailurePattern, Text, Timestamp, ToolName, WireModel
+from aftercall.models.base import Name
+from ingest.leases import LeaseKeeper
+from service import statistics
+from service.context import Context
+from service.dashboard.overview import changes
+from service.lifecycle import beside
+from service.patterns import shown, stored_patterns
+
+EVERY: Final = timedelta(hours=1)
+"""Between two alerts about one tool."""
+_LOOK_S: Final = 60.0
+_REMEMBERED: Final = timedelta(days=8)
+"""For so long what was said is not said again; a drift is news for less."""
+_NEWS: Final = timedelta(days=7)
+_TIMEOUT_S: Final = 10.0
+_FACT: Final = "alerts"
+_LEASE_S: Final = 30.0
+_PATTERNS: Final = 50
+_TOOLS: Final = 500
+AlertKind = Literal["new_pattern", "tool_in_trouble", "contract_drift"]
+
+
+class Alert(WireModel):
+    """Body of the POST: one thing. What tools said stands in `text` as data."""
+
+    kind: AlertKind
+    workspace: Name
+    tool: ToolName
+    text: Text
+    at: Timestamp
+    url: str | None = None
+    """The page about it, where the service knows its public address."""
+
+    @property
+    def about(self) -> str:
+        """The tool that it is about, in its workspace."""
+        return "\x1f".join((self.workspace, self.tool.server_name or "", self.tool.tool_name))
+
+
+class SaidAlerts(BaseModel):
+    """What was said, so that a restart says nothing twice."""
+
+    things: dict[str, datetime] = Field(default_factory=dict)
+    tools: dict[str, datetime] = Field(default_factory=dict)
+
+    def due(self, found: Iterable[tuple[str, Alert]], now: datetime) -> dict[str, Alert]:
+        """What is to be said now, by what it is; of each tool one."""
+        due: dict[str, Alert] = {}
+        told = {name for name, at in self.tools.items() if now - at < EVERY}
+        for thing, alert in found:
+            if thing not in self.things and alert.about not in told:
+                told.add(alert.about)
+                due[thing] = alert
+        return due
+
+    def without_old(self, now: datetime) -> "SaidAlerts":
+        """Without what is too old to be found again."""
+        return SaidAlerts(
+            things={name: at for name, at in self.things.items() if now - at < _REMEMBERED},
+            tools={name: at for name, at in self.tools.items() if now - at < EVERY},
+        )
+
+
+@asynccontextmanager
+async def alerting(context: Context) -> AsyncIterator[None]:
+    """Look once a minute until the block ends, where an address is configured."""
+    url = context.settings.alerts.url
+    if url is None:
+        yield
+        return
+    keeper = LeaseKeeper(context.store.leases, "alerts", ttl=_LEASE_S)
+
+    async def step() -> float:
+        if await keeper.try_take():
+            await send_alerts(context, url)
+        return _LOOK_S
+
+    try:
+        async with beside(step, "sending alerts", 1.0, _LOOK_S):
+            yield
+    finally:
+        await keeper.close()
+
+
+async def send_alerts(context: Context, url: str) -> int:
+    """One look; how many were sent. What could not be sent is due again at the next one.
+
+    Raises:
+        httpx2.HTTPError: the address does not answer with a success.
+    """
+    now = context.clock()
+    fact = await context.store.metadata.get(_FACT)
+    found = [
+        each for name in await context.store.events.heads() for each in await news(context, name)
+    ]
+    if fact is None:  # what was there before anybody asked is no news
+        said = SaidAlerts(things={thing: now for thing, _ in found})
+        await context.store.metadata.put(_FACT, said.model_dump_json())
+        return 0
+    said = await asyncio.to_thread(SaidAlerts.model_validate_json, fact)
+    due = said.due(found, now)
+    if not due:
+        return 0
+    async with httpx2.AsyncClient(timeout=_TIMEOUT_S, follow_redirects=False) as client:
+        for thing, alert in due.items():
+            body = alert.model_dump_json(by_alias=True).encode()
+            headers = {"content-type": "application/json"}
+            (await client.post(url, content=body, headers=headers)).raise_for_status()
+            said.things[thing] = said.tools[alert.about] = now
+            kept = said.without_old(now).model_dump_json()
+            await context.store.metadata.put(_FACT, kept)
+    return len(due)
+
+
+async def news(context: Context, workspace: str) -> list[tuple[str, Alert]]:
+    """What is new in a workspace, each with a key of its own; masked as everywhere."""
+    now, base = context.clock(), context.settings.server.public_url
+    totals = await statistics.totals(context, workspace, with_durations=False)
+    found = changes(
+        totals.windows[0],
+        await statistics.patterns(context, workspace, "24h", _PATTERNS),
+        await statistics.called(context, workspace, "24h", _TOOLS),
+        await statistics.called(context, workspace, "7d", _TOOLS),
+    )
+    ids = [each.pattern_id for each in found if each.pattern_id]
+    stored = await stored_patterns(context, workspace, ids)
+    patterns = {each.pattern_id: each for each in await shown(context, workspace, stored)}
+    told: list[tuple[str, Alert]] = []
+
+    def add(kind: AlertKind, tool: ToolName, text: str, path: str, thing: str) -> None:
+        url = f"{base}/dashboard{path}" if base else None
+        text = context.redactor.text(text)
+        alert = Alert(kind=kind, workspace=workspace, tool=tool, text=text, at=now, url=url)
+        told.append(("\x1f".join((kind, workspace, thing)), alert))
+
+    for each in found:
+        pattern: FailurePattern | None = patterns.get(each.pattern_id or "")
+        if pattern is not None and pattern.state == "open":
+            path = f"/patterns/{pattern.pattern_id}"
+            add("new_pattern", pattern.tool, each.words, path, pattern.pattern_id)
+        elif each.tool is not None and each.tone == "bad":
+            name = f"{each.tool.server_name or ''}\x1f{each.tool.tool_name}"
+            add("tool_in_trouble", each.tool, each.words, "/tools", f"{name}\x1f{now.date()}")
+    for one in await context.memory.tools(workspace):
+        for change in one.tool.contract_changes:
+            if now - change.at < _NEWS:
+                tool = ToolName(
+                    tool_id=one.tool.tool_id,
+                    server_name=one.tool.server_name,
+                    tool_name=one.tool.name,
+                )
+                text = f"`{change.parameter}` of {one.tool.name} {change.said}"
+                thing = f"{one.tool.tool_id}\x1f{change.at.isoformat()}"
+                add("contract_drift", tool, text, "/tools", thing)
+    return told
