@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, TypeVar
 import mcp_types
 from fastmcp import FastMCP
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from fastmcp.tools.base import Tool
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from pydantic import ValidationError
@@ -100,6 +101,8 @@ class Announcer(Middleware):
         self._changed = asyncio.Event()
         self._sessions: deque[ServerSession] = deque(maxlen=_MOST_SESSIONS)
         self._bus = InMemorySubscriptionBus()
+        self.listed = asyncio.Event()
+        """Set once a client was given a list."""
 
     def serve(self, gateway: FastMCP) -> None:
         """Let clients of the gateway ask to be told."""
@@ -136,6 +139,16 @@ class Announcer(Middleware):
         if context.fastmcp_context is not None:
             self._sessions.append(context.fastmcp_context.session)
         return result
+
+    async def on_list_tools(
+        self,
+        context: MiddlewareContext[mcp_types.ListToolsRequest],
+        call_next: CallNext[mcp_types.ListToolsRequest, Sequence[Tool]],
+    ) -> Sequence[Tool]:
+        """A list is given."""
+        tools = await call_next(context)
+        self.listed.set()
+        return tools
 
 
 class InstructionsMiddleware(Middleware):

@@ -61,7 +61,8 @@ PATH = "/mcp"
 RELIST_EVERY_S = 60.0
 """How often the servers are asked for their tools. 2026-07-28 servers do not announce changes on
 their own, and a call must not wait for such a question."""
-
+LISTED_WITHIN_S = 3.0
+"""Servers whose list is known from the last run start once a client had it, or after this time."""
 CHECK_EVERY_S = 30.0
 """How often the service is looked at, so that its return is noticed."""
 
@@ -468,7 +469,7 @@ class _Upstreams:
     @contextlib.asynccontextmanager
     async def lifespan(self, _: FastMCP[Any]) -> AsyncIterator[None]:
         for upstream in self.servers:
-            upstream.start()
+            upstream.start(now=self._known[upstream.name] is None)
         work = (self._keep_listed(), self._registrar.run(), self.announcer.run())
         tasks = [asyncio.create_task(each) for each in work]
         try:
@@ -480,6 +481,12 @@ class _Upstreams:
             await asyncio.gather(*(u.close() for u in self.servers), return_exceptions=True)
 
     async def _keep_listed(self) -> None:
+        unknown = (p.refresh() for name, p in self.providers.items() if self._known[name] is None)
+        listing_first = asyncio.gather(*unknown, return_exceptions=True)
+        # Servers that start take the processor from the answer that the client waits for.
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.announcer.listed.wait(), LISTED_WITHIN_S)
+        await listing_first
         while True:
             self._relist.clear()
             listing = (provider.refresh() for provider in self.providers.values())

@@ -171,15 +171,16 @@ class Upstream:
         """What the server says about its use; None when it says nothing or is not connected."""
         return self._client.instructions if self._client is not None else None
 
-    def start(self) -> None:
-        """Begin connecting; returns at once. Must run in the event loop.
+    def start(self, *, now: bool = True) -> None:
+        """Begin connecting, `now` or when it is first needed; returns at once. In the event loop.
 
         The context of this moment is the one that all connections live in: a connection made
         while serving a request must not keep that request's context (FastMCP's, a tracer's).
         """
         self._closed = False
         self._context = contextvars.copy_context()
-        self._connecting = self._begin_connecting()
+        if now:
+            self._connecting = self._begin_connecting()
 
     async def client(self) -> Client[ClientTransport]:
         """The connected client; connects first when there is none or its connection has ended.
