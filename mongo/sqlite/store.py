@@ -507,13 +507,25 @@ def open_file(
     return writer, readers
 
 
+def _seen(path: Path, mode: str) -> tuple[tuple[int, int], bool]:
+    """What a file says it is, and whether there is nothing in it."""
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        found = _pragma(connection, "application_id"), _pragma(connection, "user_version")
+        is_empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+        return found, is_empty
+
+
 def _check(path: Path) -> None:
     """See that a file is empty or ours, before anything is written to it."""
     if path.stat().st_size == 0:
         return
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-        found = _pragma(connection, "application_id"), _pragma(connection, "user_version")
-        is_empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+    try:
+        found, is_empty = _seen(path, "ro")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
+            raise
+        found, is_empty = _seen(path, "rw")  # undoes what a killed process had begun
     if found == (0, 0) and is_empty:
         return  # made, and killed before its first commit
     if found[0] != APPLICATION_ID:

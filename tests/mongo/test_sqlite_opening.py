@@ -296,3 +296,19 @@ async def test_what_was_not_learned_durably_is_learned_again(tmp_path: Path) -> 
     async with closing(await open_sqlite_store(tmp_path)) as store:
         assert await store.knowledge.cursors() == {}
         assert len(await read_all(store.events)) == 3
+
+
+async def test_a_file_that_a_killed_process_was_making_is_made(tmp_path: Path) -> None:
+    """What it had begun is undone first, which nobody can who only reads."""
+    halfway = tmp_path / "halfway.sqlite3"
+    with closing_file(sqlite3.connect(halfway, isolation_level=None)) as connection:
+        connection.execute("PRAGMA cache_size = 1")
+        connection.execute("BEGIN")
+        connection.execute("CREATE TABLE t (x)")
+        connection.executemany("INSERT INTO t VALUES (?)", [("x" * 3_000,)] * 50)  # spills
+        data = tmp_path / "data"
+        data.mkdir()
+        for suffix in ("", "-journal"):  # as a kill leaves them
+            shutil.copy(f"{halfway}{suffix}", data / f"{FILE_NAME}{suffix}")
+    async with closing(await open_sqlite_store(data)) as store:
+        assert await store.events.heads() == {}
