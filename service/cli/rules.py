@@ -73,7 +73,7 @@ async def _done(settings: "Settings", args: argparse.Namespace) -> None:
 
 
 def _line(rule: "KnownRule") -> str:
-    tool = rule.removal.tool.tool_name or "any tool"
+    tool = one_line(rule.removal.tool.tool_name) or "any tool"
     warning = "  suspicious: one key alone" if rule.is_of_one_key else ""
     warning += "  (off)" if rule.is_off else ""
     lesson = one_line(rule.lesson, _MAX_SHOWN)
