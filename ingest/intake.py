@@ -128,7 +128,7 @@ class Intake:
         return kept, [
             execution_event(
                 workspace,
-                each.execution.model_copy(update={"input_schema": None}),
+                _without_schema(each.execution),
                 content_hash=_hash_of(each.execution),
                 schema_hash=None if (schema := each.execution.input_schema) is None
                 else content_hash(schema),
@@ -185,6 +185,12 @@ def check_time(moment: datetime, now: datetime) -> None:
             f"timestamp: {moment.isoformat()} is not between {EARLIEST.date()} and tomorrow; "
             "check the clock of the sender"
         )
+
+
+def _without_schema(execution: Execution) -> Execution:
+    if execution.input_schema is None:
+        return execution
+    return execution.model_copy(update={"input_schema": None})
 
 
 def _hash_of(execution: Execution) -> str:

@@ -53,14 +53,16 @@ def bounded(call: CallT) -> CallT:
     changes: dict[str, object] = {}
     if exceeds(call.input_schema, MAX_VALUES, MAX_CHARS):
         changes["input_schema"] = None
-    if call.context is not None:
+    if call.context is not None and len(call.context) > MAX_MESSAGE:
         changes["context"] = call.context[:MAX_MESSAGE]
     error: ExecutionError | None = getattr(call, "error", None)
     if error is not None:
         texts = {"message": error.message, "code": error.code, "stack": error.stack}
-        cut = {name: text and text[:MAX_MESSAGE] for name, text in texts.items()}
-        changes["error"] = error.model_copy(update=cut)
-    return call.model_copy(update=changes)
+        long = {name: text for name, text in texts.items() if text and len(text) > MAX_MESSAGE}
+        cut = {name: text[:MAX_MESSAGE] for name, text in long.items()}
+        if cut:
+            changes["error"] = error.model_copy(update=cut)
+    return call.model_copy(update=changes) if changes else call
 
 
 def considered(call: CallT) -> CallT:

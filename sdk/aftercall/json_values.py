@@ -190,6 +190,7 @@ def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
+_CONTAINERS = (dict, list)  # a union would be made anew for each value
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -210,7 +211,7 @@ def exceeds(value: JsonValue, values: int, chars: int) -> bool:
         each = waiting.pop()
         if isinstance(each, str):
             chars -= len(each)
-        elif isinstance(each, dict | list):
+        elif isinstance(each, _CONTAINERS):
             values -= len(each)
             if values >= 0:
                 chars -= sum(map(len, each)) if isinstance(each, dict) else 0

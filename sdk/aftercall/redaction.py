@@ -108,7 +108,7 @@ class Redactor:
             changes["input_schema"] = self._schema(call.input_schema)
         if call.session_id is not None:
             changes["session_id"] = self.session_id(call.session_id)
-        return call.model_copy(update=changes)
+        return call.model_copy(update=changes) if changes else call
 
     def _masked(self, call: Call, mask: "_Mask") -> dict[str, object]:
         changes: dict[str, object] = {
