@@ -131,6 +131,8 @@ def _seed_words() -> frozenset[str]:
 
 
 _SEED_LENGTH = 12
+_DISTINCT = 8
+"""Words of a phrase that differ; drawn from 2,048, twelve have fewer never."""
 _SEED = re.compile(
     r"(?<![\w-])[a-z]{3,8}(?:[ ,;\x1f\n]{1,2}(?:\d{1,2}[.)] ?)?[a-z]{3,8}){11,}+(?![\w-])",
     re.IGNORECASE,
@@ -158,7 +160,8 @@ def _mask_seeds(mask: Callable[[str], str], part: str) -> str:
             if word is not None and word[0].lower() in known:
                 start = number if start is None else start
                 continue
-            if start is not None and number - start >= _SEED_LENGTH:
+            phrase = {each[0].lower() for each in words[start:number]}
+            if start is not None and number - start >= _SEED_LENGTH and len(phrase) >= _DISTINCT:
                 begin, end = words[start].start(), words[number - 1].end()
                 out += [match[0][last:begin], mask(match[0][begin:end])]
                 last = end
