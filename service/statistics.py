@@ -385,6 +385,21 @@ async def reflection(
     )
 
 
+async def missing(context: Context, workspace: str) -> list[str]:
+    """What the calls of the last 7 days leave out that could be learned from, in sentences."""
+    sums = await _span(context, workspace, "7d").by_name(
+        what.SUCCESS, what.FAILURE, what.WITH_CONTEXT
+    )
+    calls = sums[what.SUCCESS] + sums[what.FAILURE]
+    without = calls - sums[what.WITH_CONTEXT]
+    if 2 * without <= calls:
+        return []
+    return [
+        f"{without:,} of {calls:,} calls do not say what for, so tools cannot be compared by "
+        'task: send `context`, over MCP `_meta` "aftercall/context"'
+    ]
+
+
 async def patterns(
     context: Context, workspace: str, window: m.UsageWindow, limit: int
 ) -> m.PatternStatistics:

@@ -11,6 +11,7 @@ from service.errors import ProblemError, UnavailableError
 from service.metrics_page import Agreement, MetricsPage, agreement, log_store_answers
 from service.middleware import access_of
 from service.routes.parameters import CurrentLifecycle, Reading, check_scope
+from service.statistics import missing
 from service.stores import where_store_is
 from service.version import VERSION
 
@@ -49,6 +50,7 @@ async def status(space: Reading, lifecycle: CurrentLifecycle) -> Status:
         generation=context.store.knowledge.generation,
         indexing="here" if context.settings.indexing.here else "workers",
         indexing_lag_s=round(await lag_s(context.store, workspace), 1),
+        missing=await missing(context, workspace),
         linger_s=lifecycle.linger_s,
     )
 

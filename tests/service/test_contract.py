@@ -86,6 +86,14 @@ def test_configured_names_and_allowlists_are_masked_too(tmp_path: Any) -> None:
         assert second["body"].startswith("[hashed:")
 
 
+def test_status_says_what_calls_leave_out(service: RunningService) -> None:
+    """What they are for."""
+    service.record(execution(toolName="bare_tool"))
+    service.learned()
+    said = " ".join(service.client.get("/status").json()["missing"])
+    assert "do not say what for" in said
+
+
 def test_status_counts_what_there_is(tmp_path: Any) -> None:
     """And names the parts that keep it."""
     with running(hashing_settings(tmp_path)) as service:

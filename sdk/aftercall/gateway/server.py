@@ -73,6 +73,7 @@ _TRUST_S = 5.0
 """Seconds until the service is asked again whether a caller's key holds."""
 _MAX_CALLERS = 32
 """Keys at a time: each starts the configured servers for itself."""
+_MAX_ASKED = 20
 _FORBIDDEN = 403  # a key, without the scope to ask for the status
 _App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 _AppOf: TypeAlias = Callable[[str | None], contextlib.AbstractAsyncContextManager[_App]]
@@ -132,6 +133,7 @@ async def _serve(
     @contextlib.asynccontextmanager
     async def opened(api_key: str | None) -> AsyncIterator[FastMCP[Any]]:
         recorder = Recorder(base_url=service, api_key=api_key, redactor=redactor)
+        saying = asyncio.create_task(_say_missing(service, api_key))
         try:
             # No retries of its own: a failing call would wait for them, and registration has its
             # own.
@@ -148,6 +150,7 @@ async def _serve(
                     searches=searches,
                 )
         finally:
+            saying.cancel()
             await asyncio.to_thread(recorder.close)
 
     if address is not None:
@@ -157,6 +160,17 @@ async def _serve(
         with gated_stdin() as end, ended_by_signals(end) as received:
             await gateway.run_stdio_async(show_banner=False)
             return exit_code(received)
+
+
+async def _say_missing(service: str, api_key: str | None) -> None:
+    """Once, as soon as the service answers: what calls leave out that could be learned from."""
+    async with _client(service, api_key) as client:
+        for _ in range(_MAX_ASKED):
+            with suppress(AftercallError):
+                for each in (await client.status()).missing:
+                    _say(each)
+                return
+            await asyncio.sleep(CHECK_EVERY_S / 10)
 
 
 def _client(

@@ -483,6 +483,8 @@ class Status(WireModel):
     """Who learns: this process too, or `aftercall worker` alone."""
     indexing_lag_s: float | None = Field(default=None, ge=0)
     """Seconds that the oldest execution has waited to be learned from; 0 for none."""
+    missing: list[str] = Field(default_factory=list, exclude_if=lambda said: not said)
+    """What calls of late leave out that could be learned from, in sentences."""
     linger_s: float | None = Field(default=None, ge=0)
     """Seconds that a service which a gateway started stays after the last gateway left."""
 
