@@ -6,7 +6,9 @@ The mistakes of `bench.quality.mistakes` on seven servers (npm and PyPI), each m
 with a memory that starts empty; an agent whose call is not repaired then sends the right one. Good
 calls are those of the sessions of `bench.quality.servers`. In shadow nothing is done, and the agent
 mends its call itself. Tools are found as the gateway does with `--tools search`, on real
-catalogues. Writes `docs/figures/gateway.md`.
+catalogues.
+
+Writes `docs/figures/gateway.md`.
 """
 
 import argparse
@@ -258,7 +260,7 @@ def page(
         (
             "# The gateway",
             "",
-            f"{datetime.now(UTC):%Y-%m-%d}. `python -m bench.quality.gateway_calls --overhead`. "
+            f"{datetime.now(UTC):%Y-%m-%d}. `python -m bench.quality.gateway_calls`. "
             + " ".join((__doc__ or "").split("\n\n")[2].split()),
             "",
             "## Mistakes on seven real servers",
