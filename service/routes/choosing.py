@@ -89,7 +89,7 @@ def _for(context: Context, ranked: list[RankedT]) -> list[RankedT]:
         return ranked
     found = []
     for each in ranked:
-        bare = {"scenario": "", "error_message": None}
+        bare: dict[str, object] = {"scenario": "", "error_message": None, "tags": []}
         failures = [one.model_copy(update=bare) for one in each.factors.similar_failures]
         factors = each.factors.model_copy(update={"similar_failures": failures})
         found.append(each.model_copy(update={"factors": factors}))
