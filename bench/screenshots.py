@@ -32,7 +32,7 @@ FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-WIDTHS = (390, 768, 1280)
+WIDTHS = (390, 1280, 1920)
 THEMES = ("light", "dark")
 COLOURS = 64
 MAX_HEIGHT = 2_600

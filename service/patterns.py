@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -13,6 +14,7 @@ from aftercall.models import (
     FailurePatternList,
     PatternChange,
     PatternReview,
+    PatternState,
     WireModel,
 )
 from aftercall.models.base import Name
@@ -21,13 +23,18 @@ from mongo.contents import StoredPatternReview, hour_of, pattern_command
 from mongo.records import Row, ToolKey, decoded
 from retrieval import counters as what
 from retrieval.fitness.registry import UnknownNameError, named
-from retrieval.memory import CONSOLIDATED, PATTERN
-from retrieval.patterns import ConsolidatedPattern, title_of
+from retrieval.knowledge.documents import document_id
+from retrieval.memory import CONSOLIDATED, PATTERN, REPAIR, MendedFailure
+from retrieval.patterns import ConsolidatedPattern, mark_of, title_of
 from service.context import Context
 
 MAX_PATTERNS = 5_000
 """Patterns that are looked through, those of most failures. At a million executions there are some
 1,400 (`docs/figures/scale.md`)."""
+
+
+MAX_REPAIRS = 2_000
+"""The latest repairs that are looked at."""
 
 
 class UnknownPatternError(UnknownNameError):
@@ -97,7 +104,7 @@ async def shown(
 ) -> list[FailurePattern]:
     """Patterns as they are answered."""
     registry = await context.memory.registry(workspace)
-    reviews = await _reviews(context, workspace, patterns)
+    reviews = await reviews_of(context, workspace, patterns)
 
     def made() -> list[FailurePattern]:
         found = []
@@ -142,9 +149,10 @@ async def change_pattern(
     return answered
 
 
-async def _reviews(
+async def reviews_of(
     context: Context, workspace: str, patterns: Sequence[ConsolidatedPattern]
 ) -> dict[str, PatternReview]:
+    """What was last said of those of the patterns of which anything was."""
     by_id = {each.pattern_id: each for each in patterns}
     found = {}
     for row in await context.store.events.state(workspace, "pattern", list(by_id)):
@@ -163,6 +171,11 @@ async def _reviews(
             version_now=await _latest_version(context, workspace, pattern),
         )
     return found
+
+
+def state_of(review: PatternReview | None) -> PatternState:
+    """What a pattern is now: open, unless something else was said and still holds."""
+    return review.state if review and not review.reopened else "open"
 
 
 async def _since(
@@ -184,6 +197,25 @@ async def _latest_version(
     named = {name: each.last_seen for name, each in known.versions.items()} if known else {}
     seen = [(at, name) for name, at in named.items() if name and at is not None]
     return max(seen)[1] if seen else None
+
+
+class PatternRepair(NamedTuple):
+    """A repair of a tool's failure."""
+
+    tool: ToolKey
+    mended: MendedFailure
+
+    @property
+    def mark(self) -> str:
+        """Of the failure, in hex, as counters have it."""
+        of = document_id(self.tool.workspace, "reflection", *self.tool[1:], self.mended.signature)
+        return mark_of(of).hex()
+
+
+async def latest_repairs(context: Context, workspace: str) -> list[PatternRepair]:
+    """The latest repairs, newest first."""
+    rows = await context.store.knowledge.scan(workspace, REPAIR.name, MAX_REPAIRS, by="rank")
+    return [PatternRepair(row.tool, REPAIR.decode(row)) for row in rows if row.tool is not None]
 
 
 async def _most(context: Context, workspace: str, limit: int) -> list[Row]:
@@ -223,7 +255,7 @@ def _answered(
         pattern_id=pattern.pattern_id,
         tool=named(tool, tool_id),
         title=redactor.text(title_of(pattern)),
-        state=review.state if review and not review.reopened else "open",
+        state=state_of(review),
         review=review,
         category=pattern.category,
         signature=wordings[0],

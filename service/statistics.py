@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -20,17 +20,22 @@ from mongo.records import CounterSum, Cursor, ToolKey
 from retrieval import counters as what
 from retrieval.confidence import Promise, reliability
 from retrieval.fitness.registry import Registry, UnknownNameError, named, nearest_names
-from retrieval.knowledge.documents import document_id
-from retrieval.memory import JUDGED, REPAIR, MendedFailure
-from retrieval.patterns import cost_of, mark_of
+from retrieval.memory import JUDGED
+from retrieval.patterns import ConsolidatedPattern, cost_of
 from service.context import Context
 from service.health import tool_qualities
-from service.patterns import UnknownPatternError, by_pattern, shown, stored_patterns
+from service.patterns import (
+    UnknownPatternError,
+    by_pattern,
+    latest_repairs,
+    reviews_of,
+    shown,
+    state_of,
+    stored_patterns,
+)
 
 MAX_TOOLS_OF_AGENT = 20
 """Those with most failures, then most calls."""
-MAX_REPAIRS = 2_000
-"""The latest repairs that are looked at."""
 MAX_COSTS = 500
 """Patterns that are weighed, those of most failures."""
 MAX_OUTCOMES = 2_000
@@ -408,13 +413,8 @@ async def patterns(
     They are those of the latest run: a failure that says something new is among the others.
     """
     span = _span(context, workspace, window)
-    about, before = await span.about(), span.before
-
-    async def met(span: _Span) -> dict[str, int]:
-        return await by_pattern(context, workspace, await span.by_name(prefix=what.SIGNATURE))
-
-    failures, earlier = await met(span), await met(before) if before else None
-    most = await stored_patterns(context, workspace, [name for name, _ in _most(failures)][:limit])
+    about = await span.about()
+    most, failures, earlier = await _met(span, limit)
     found = [
         m.PatternFailures(
             pattern=each,
@@ -436,38 +436,54 @@ async def fix_first(
     Agents have mended as many as is seen of the latest 2,000 repairs, at least the pattern's share
     of all times: of repairs that no edit describes only the number is kept.
     """
-    met = await patterns(context, workspace, window, MAX_COSTS)
+    span = _span(context, workspace, window)
+    about = await span.about()
+    met, failures, earlier = await _met(span, MAX_COSTS)
+    reviews = await reviews_of(context, workspace, met)
     marks: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
-    for each in await _repairs(context, workspace):
-        if met.since <= each.mended.failed_at <= met.until:
+    for each in await latest_repairs(context, workspace):
+        if about["since"] <= each.mended.failed_at <= about["until"]:
             marks[each.mended.followed_suggestion][each.mark] += 1
     by_suggestion, by_agents = [
         await by_pattern(context, workspace, marks[suggested]) for suggested in (True, False)
     ]
-    costs, left = [], Counter[str]()
-    for one in met.patterns:
-        pattern, failures = one.pattern, one.failures
-        if pattern.state != "open":
-            left[pattern.state] += 1
+    costs, left = dict[str, dict[str, Any]](), Counter[str]()
+    for one in met:
+        name, failed = one.pattern_id, failures[one.pattern_id]
+        if (state := state_of(reviews.get(name))) != "open":
+            left[state] += 1
             continue
-        helped = min(failures, by_suggestion.get(pattern.pattern_id, 0))
-        share = pattern.mended / max(1, pattern.count)
-        seen = max(by_agents.get(pattern.pattern_id, 0), round(failures * share))
-        alone = min(failures - helped, seen)
-        costs.append(
-            m.PatternCost(
-                **dict(one),
-                mended_by_suggestion=helped,
-                mended_by_agents=alone,
-                unmended=failures - helped - alone,
-                cost=cost_of(failures - helped - alone, failures, one.before),
-            )
-        )
-    costs.sort(key=lambda each: (-each.cost, -each.failures, each.pattern.pattern_id))
-    about = met.model_dump(include={"window", "since", "until", "is_complete"})
-    return m.FixFirst(
-        **about, patterns=costs[:limit], ignored=left["ignored"], resolved=left["resolved"]
-    )
+        before = None if earlier is None else earlier.get(name, 0)
+        helped = min(failed, by_suggestion.get(name, 0))
+        share = one.mended / max(1, one.count)
+        alone = min(failed - helped, max(by_agents.get(name, 0), round(failed * share)))
+        costs[name] = {
+            "failures": failed,
+            "before": before,
+            "mended_by_suggestion": helped,
+            "mended_by_agents": alone,
+            "unmended": failed - helped - alone,
+            "cost": cost_of(failed - helped - alone, failed, before),
+        }
+    ranked = sorted(costs, key=lambda name: (-costs[name]["cost"], -costs[name]["failures"], name))
+    by_id = {each.pattern_id: each for each in met}
+    first = await shown(context, workspace, [by_id[name] for name in ranked[:limit]])
+    found = [m.PatternCost(pattern=each, **costs[each.pattern_id]) for each in first]
+    return m.FixFirst(**about, patterns=found, ignored=left["ignored"], resolved=left["resolved"])
+
+
+async def _met(
+    span: _Span, limit: int
+) -> tuple[list[ConsolidatedPattern], dict[str, int], dict[str, int] | None]:
+    """The patterns met most, with the failures of all in the window, and in the span before it."""
+    context, workspace, before = span.context, span.workspace, span.before
+
+    async def counted(span: _Span) -> dict[str, int]:
+        return await by_pattern(context, workspace, await span.by_name(prefix=what.SIGNATURE))
+
+    failures, earlier = await counted(span), await counted(before) if before else None
+    names = [name for name, _ in _most(failures)][:limit]
+    return await stored_patterns(context, workspace, names), failures, earlier
 
 
 async def pattern(
@@ -537,28 +553,12 @@ async def _repair_times(
 ) -> tuple[m.RepairTimes, m.RepairTimes]:
     """Of the failures that were mended in a window: those by a suggestion, and the others."""
     waited: dict[bool, list[float]] = {True: [], False: []}
-    for _, each in await _repairs(context, workspace):
+    for _, each in await latest_repairs(context, workspace):
         if about["since"] <= each.mended_at <= about["until"]:
             # By another clock a success may be of before its failure.
             seconds = max(0.0, (each.mended_at - each.failed_at) / timedelta(seconds=1))
             waited[each.followed_suggestion].append(seconds * 1000)
     return _times(waited[True]), _times(waited[False])
-
-
-class _Repair(NamedTuple):
-    tool: ToolKey
-    mended: MendedFailure
-
-    @property
-    def mark(self) -> str:
-        of = document_id(self.tool.workspace, "reflection", *self.tool[1:], self.mended.signature)
-        return mark_of(of).hex()
-
-
-async def _repairs(context: Context, workspace: str) -> list[_Repair]:
-    """The latest repairs, newest first."""
-    rows = await context.store.knowledge.scan(workspace, REPAIR.name, MAX_REPAIRS, by="rank")
-    return [_Repair(row.tool, REPAIR.decode(row)) for row in rows if row.tool is not None]
 
 
 async def _named(context: Context, tool: ToolKey | None) -> m.ToolName | None:

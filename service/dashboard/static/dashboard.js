@@ -140,7 +140,7 @@ class DataTable extends HTMLElement {
           h("tbody", {}, shown.length ? shown.map((row) => this.row(row)) : this.none(none)),
         ),
       ),
-      h("p", { class: "sideways", "aria-hidden": "true" }, "This table goes on to the right: scroll it sideways. →"),
+      h("p", { class: "sideways", "aria-hidden": "true" }, "→ The table goes on: scroll it sideways."),
       pages > 1 ? this.paging(pages) : null,
     );
     if (this.firstChild) morph(this.firstChild, drawn);
