@@ -4,6 +4,10 @@ First the weights that make the order, `terms` and then `past`: the best of a gr
 over tools, the sets' mean. Then what makes a number between 0 and 1 of it, `slope`, `best_terms`
 and `intercept`: logistic regression of right on wrong candidates, with and without past, each set
 and both classes weighing the same. Only the training halves are used, the same for both sets.
+
+Last, how much experience with one question says about another (`retrieval.fitness.expected`): a
+logistic function of their cosine, of MetaTool's questions to the same tool and to others, as if one
+pair in ten were of the same.
 """
 
 import argparse
@@ -21,11 +25,14 @@ from bench.quality.choosing_data import SETS, load
 from bench.quality.choosing_pool import Asked, ask_all
 from bench.quality.choosing_scores import macro
 from embeddings.cache import open_embedder
+from embeddings.protocol import Embedder
 from retrieval.fitness.relevance import Weights, relevant
 
 FILE = Path(__file__).parents[2] / "retrieval" / "fitness" / "relevance.json"
 TERMS = (0.0075, 0.01, 0.0125, 0.015, 0.0175, 0.02, 0.025, 0.03)
 PAST = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8)
+OTHERS = 9.0
+"""Pairs of questions to other tools for each pair to the same one."""
 _PLAIN = Weights(slope=1.0, terms=0.0, past=0.0, best_terms=0.0, intercept=0.0)
 
 
@@ -74,8 +81,24 @@ def _calibrated(training: Sequence[Sequence[Asked]], weights: Weights) -> Weight
     )  # fmt: skip
 
 
-async def training_questions() -> dict[str, list[Asked]]:
-    """The training halves of all sets.
+async def learned_likeness(embedder: Embedder) -> dict[str, float]:
+    """The cosine at which two questions as likely as not want the same tool, and the width."""
+    chosen = load("metatool")
+    asked = [each for each in chosen.train if len(each.relevant) == 1] if chosen else []
+    vectors = await embedder.embed([each.text for each in asked], "query")
+    tools = np.array([next(iter(each.relevant)) for each in asked])
+    pairs = np.triu_indices(len(asked), 1)
+    cosines = (vectors @ vectors.T)[pairs]
+    same = tools[pairs[0]] == tools[pairs[1]]
+    weights = np.where(same, 1 / same.sum(), OTHERS / (~same).sum())
+    model = LogisticRegression(C=1e6)
+    model.fit(cosines[:, np.newaxis], same, sample_weight=weights * len(same))
+    slope, intercept = float(model.coef_[0, 0]), float(model.intercept_[0])
+    return {"half": round(-intercept / slope, 3), "width": round(1 / slope, 3)}
+
+
+async def training_questions() -> tuple[dict[str, list[Asked]], dict[str, float]]:
+    """The training halves of all sets, and the likeness of their questions.
 
     Raises:
         SystemExit: when a set is missing: the weights are for all.
@@ -88,7 +111,7 @@ async def training_questions() -> dict[str, list[Asked]]:
             if chosen is None:
                 raise SystemExit(f"the weights are learned on all sets; {SETS[name]} is not there")
             found[name], _ = await ask_all(embedder, replace(chosen, test=[]))
-        return found
+        return found, await learned_likeness(embedder)
     finally:
         await embedder.close()
 
@@ -96,10 +119,11 @@ async def training_questions() -> dict[str, list[Asked]]:
 def main() -> None:
     """Fit and write."""
     argparse.ArgumentParser(description=__doc__).parse_args()
-    training = asyncio.run(training_questions())
+    training, likeness = asyncio.run(training_questions())
     weights = fit(list(training.values()))
     made = {
         "weights": asdict(weights),
+        "likeness": likeness,
         "made_by": "python -m bench.quality.choosing_fit",
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "questions": {SETS[name]: len(asked) for name, asked in training.items()},
