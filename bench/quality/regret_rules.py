@@ -74,10 +74,12 @@ class Shipped(Random):
     def choose(self, call: int, tools: Sequence[int]) -> int:
         """The highest score; of equal ones evolved, then original, then by relevance."""
         now = START + timedelta(days=float(self.world.days[call]))
-        experience = experience_of(self.trials[tool] for tool in tools)
+        alike = {tool: self._like(call, tool) for tool in tools}
+        trials = (self.trials[tool] for tool in tools)
+        experience = experience_of(trials, like=alike.values())
         scored = []
         for tool in tools:
-            like = self._like(call, tool)
+            like = alike[tool]
             source: ToolSource = (
                 "evolved" if tool == EVOLVED else "original" if tool == ORIGINAL else "semantic"
             )
@@ -100,6 +102,7 @@ class Shipped(Random):
                         own,
                         experience,
                         now,
+                        source=source,
                         serves=True,
                         may_be_tried=self._may_be_tried,
                     )

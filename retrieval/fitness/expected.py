@@ -7,8 +7,8 @@
   of one wish few have a cosine above 0.7, and most one above 0.3.
 - *rate*: how the tool does in general, as if four trials more had gone as the namespace's do. A
   namespace of which nothing is known is taken to succeed, as a tool's quality starts at 1. In one
-  that is known, a tool that may not be tried out is taken to do a little worse than the others,
-  until it has shown what it does: a single failure must not turn to the unknown.
+  that is known, a tool is taken to do a little worse in scenarios in which it was not tried: a
+  single failure must not turn to the unknown. A promoted version is taken to do better.
 - *Forgetting*: a trial weighs less the more calls the candidates have had since, and half in 14
   days. Where the trials, all or those in like scenarios, show that the tool has changed, what was
   before the change weighs a tenth: a broken tool goes after two or three failures, a mended one
@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aftercall.models import Posterior
+from aftercall.models import Posterior, ToolSource
 from retrieval.fitness.statistics import Trial
 
 HALF_LIFE = timedelta(days=14)
@@ -47,8 +47,8 @@ MEMORY = 300.0
 """Calls of all candidates in which a trial's weight falls to 1/e."""
 CHANGE = 3.0
 """Log-likelihood ratio from which on a tool has changed: `exp(3)` to 1 against one rate for all."""
-UNTRIED = 0.92
-"""Of the namespace's rate, what is expected of a tool that must not be tried out."""
+UNTRIED = 0.85
+"""Of its general rate, what a tool is taken to do where others are known and it is not."""
 LEAST_SIDE = 2.0
 """Weight of trials on either side of a change: one stray failure is none."""
 BEFORE_CHANGE = 0.1
@@ -81,6 +81,8 @@ class Experience:
     """When their trials were, in seconds since 1970, sorted."""
     rate: float = 1.0
     """The share of these that succeeded, with `FIRST_TRIALS` successes more."""
+    here: float = 0.0
+    """How many trials there are in scenarios like the one asked about, weighted by likeness."""
     members: frozenset[str] = frozenset()
     """Ids of the tools that serve the namespace asked about."""
 
@@ -91,17 +93,22 @@ class Experience:
 
     @property
     def doubt(self) -> float:
-        """What is left of the rate for a tool that must not be tried: 1 where nothing is known."""
-        return 1 - (1 - UNTRIED) * self.total / (self.total + FIRST_TRIALS)
+        """What is left of a tool's general rate in such scenarios: 1 where nothing is known."""
+        return 1 - (1 - UNTRIED) * self.here / (self.here + FIRST_TRIALS)
 
 
-def experience_of(trials: Iterable[Sequence[Trial]], members: Iterable[str] = ()) -> Experience:
-    """The experience of candidates with these trials, one sequence for each candidate."""
+def experience_of(
+    trials: Iterable[Sequence[Trial]],
+    members: Iterable[str] = (),
+    like: Iterable[Sequence[LikeScenario]] = (),
+) -> Experience:
+    """The experience of candidates with these trials and like scenarios, of each a sequence."""
     known = [each for own in trials for each in own if not each.is_referral]
     times = np.sort(np.array([each.at for each in known], dtype=np.float64))
     good = sum(each.value for each in known)
     rate = (good + FIRST_TRIALS) / (len(known) + FIRST_TRIALS)
-    return Experience(times, rate, frozenset(members))
+    here = sum(likeness(each.similarity) * len(each.trials) for own in like for each in own)
+    return Experience(times, rate, here, frozenset(members))
 
 
 @cache
@@ -123,7 +130,7 @@ def expected(
     experience: Experience,
     *,
     now: datetime,
-    may_be_tried: bool = False,
+    source: ToolSource = "original",
 ) -> Posterior:
     """How likely a tool succeeds here. `successes` and `failures` are without the prior.
 
@@ -135,7 +142,7 @@ def expected(
         trials: of the version, in any scenario; those in `like` may be among them.
         experience: with all candidates.
         now: from when age counts.
-        may_be_tried: whether to call the tool in order to know more does no harm.
+        source: why the tool is a candidate.
     """
     general = [each for each in trials if not each.is_referral]
     here = [
@@ -148,8 +155,10 @@ def expected(
     rows = np.array([(each.at, each.value, 1.0) for each in general]).reshape(-1, 3)
     weights, values, _ = _forgotten(rows, experience, now)
     good = float(weights @ values)
-    shared = SHARED_TRIALS * experience.rate * (1.0 if may_be_tried else experience.doubt)
-    rate = (good + shared) / (float(weights.sum()) + SHARED_TRIALS)
+    # A promotion says that the version is better than what there was.
+    prior = (1 + experience.rate) / 2 if source == "evolved" else experience.rate
+    rate = (good + SHARED_TRIALS * prior) / (float(weights.sum()) + SHARED_TRIALS)
+    rate *= 1.0 if source == "evolved" else experience.doubt
     rows = np.array(sorted(here)).reshape(-1, 3)
     weights, values, changed = _forgotten(rows, experience, now)
     successes, total = float(weights @ values), float(weights.sum())

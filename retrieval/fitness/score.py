@@ -68,9 +68,9 @@ WEAR = 0.2
 Twice what it heals of the quality, which is of all scenarios, so that in the mode `seed` a tool at
 the floor ranks first again within 30 successes."""
 BASE_TRIALS = 5.0
-"""Trials of a namespace that halve what a base takes off a score: who was promoted, who was there
-first and whose words fit matters while little is known, not against evidence. From 2 to 20 make no
-difference on the worlds that `bench/quality/regret_world.py` was developed on."""
+"""Trials in like scenarios that halve what a base takes off a score: who was promoted, who was
+there first and whose words fit matters while little is known, not against evidence. From 2 to 20
+make no difference on the worlds that `bench/quality/regret_world.py` was developed on."""
 _SOURCES: dict[ToolSource, int] = {"evolved": 0, "original": 1, "semantic": 2}
 _WORD = re.compile(r"[^\W_]+")
 _PREFIX = ("not", "for")
@@ -118,7 +118,14 @@ def judge(
         may_be_tried = may_be_tried or reads_only(candidate.tool.name, candidate.tool.annotations)
         serves = candidate.tool.tool_id in experience.members
         factors = by_experience(
-            factors, like, trials, experience, now, serves=serves, may_be_tried=may_be_tried
+            factors,
+            like,
+            trials,
+            experience,
+            now,
+            source=source,
+            serves=serves,
+            may_be_tried=may_be_tried,
         )
     score = score_of(factors)
     return RankedTool(
@@ -137,18 +144,20 @@ def by_experience(
     experience: Experience,
     now: datetime,
     *,
+    source: ToolSource,
     serves: bool,
     may_be_tried: bool,
 ) -> Factors:
     """The factors of the mode `fitness`, of those of the mode `seed`.
 
-    The base of a tool that `serves` the namespace nears 1 as more is known of the namespace; one
-    that is only found beside it has to fit. Where nothing is known, both modes give the same.
+    The base of a tool that `serves` the namespace nears 1 as more is known of its tools in such
+    scenarios; one that is only found beside it has to fit. Where nothing is known, both modes give
+    the same.
     """
-    known = expected(like, trials, experience, now=now, may_be_tried=may_be_tried)
+    known = expected(like, trials, experience, now=now, source=source)
     here = known.upper_bound if may_be_tried else known.mean
     quality = max(factors.quality, here)
-    less = BASE_TRIALS / (BASE_TRIALS + experience.total) if serves else 1.0
+    less = BASE_TRIALS / (BASE_TRIALS + experience.here) if serves else 1.0
     return factors.model_copy(
         update={
             "base": 1 - (1 - factors.base) * less,

@@ -279,12 +279,17 @@ class ToolChooser:
         similarity: Mapping[str, float] | None = None,
     ) -> _Judged:
         judged, fit = _Judged(), list(candidates)
+        like = {each.tool.tool_id: past.of(each) if past else [] for each, _ in fit}
+        # What is found beside a namespace says nothing of how its tools do.
+        serving = [each for each, _ in fit if each.tool.tool_id in question.members]
+        serving = serving or [each for each, _ in fit]
         experience = experience_of(
             (
                 heard_trials(trials_of(each, statistics.get(each.key)), question.own)
-                for each, _ in fit
+                for each in serving
             ),
             question.members,
+            [like[each.tool.tool_id] for each in serving],
         )
         for candidate, source in fit:
             known, tool = statistics.get(candidate.key), candidate.tool
@@ -299,7 +304,7 @@ class ToolChooser:
                     source,
                     similarity=similarity.get(tool.tool_id) if similarity else None,
                     statistics=known,
-                    like=past.of(candidate) if past else (),
+                    like=like[tool.tool_id],
                     mode=question.mode,
                     experience=experience,
                     now=question.now,

@@ -46,7 +46,9 @@ def test_where_nothing_is_known_both_modes_give_the_same() -> None:
     """A namespace starts as one that succeeds, so that the seed's numbers stand: 1.0 x 1 x 1."""
     assert (found([]).mean, found([]).upper_bound) == (1.0, 1.0)
     plain = Factors(base=0.9, quality=1.0, failure_demotion=1.0)
-    shown = by_experience(plain, [], [], experience_of([]), NOW, serves=True, may_be_tried=False)
+    shown = by_experience(
+        plain, [], [], experience_of([]), NOW, source="original", serves=True, may_be_tried=False
+    )
     assert score_of(shown) == score_of(plain) == 0.9
 
 
@@ -133,9 +135,11 @@ def test_the_score_is_the_product_and_the_base_fades(
 ) -> None:
     """The more is known of a namespace, the less its bases count; beside it they count whole."""
     plain = Factors(base=base, quality=0.7, failure_demotion=0.1)
-    experience = experience_of([known])
+    experience = experience_of([known], like=[like])
     serving, beside = (
-        by_experience(plain, like, known, experience, NOW, serves=each, may_be_tried=True)
+        by_experience(
+            plain, like, known, experience, NOW, source="original", serves=each, may_be_tried=True
+        )
         for each in (True, False)
     )
     assert beside.base == pytest.approx(base)
@@ -143,3 +147,19 @@ def test_the_score_is_the_product_and_the_base_fades(
     assert serving.posterior is not None
     here = serving.quality * serving.failure_demotion
     assert here == pytest.approx(serving.posterior.upper_bound)
+
+
+def test_a_promoted_version_goes_first_in_a_namespace_that_is_known() -> None:
+    """Before a semantic match that nobody tried, and before the flawless original itself."""
+    like, known = [alike(*["success"] * 30)], run_of(*["success"] * 28, "failure", "failure")
+    experience = experience_of([known], ["a"], [like])
+    scores = {
+        source: score_of(
+            by_experience(
+                Factors(base=base, quality=1.0, failure_demotion=1.0), [], [], experience, NOW,
+                source=source, serves=True, may_be_tried=False,
+            )
+        )
+        for source, base in (("evolved", 1.0), ("original", 0.9), ("semantic", 0.7))
+    }  # fmt: skip
+    assert scores["evolved"] > scores["original"] > scores["semantic"]
