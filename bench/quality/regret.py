@@ -19,7 +19,7 @@ from bench.quality.regret_rules import Best, Exp4, LinTS, Random, Seed, Shipped,
 from bench.quality.regret_texts import Catalogue
 from bench.quality.regret_world import DEVELOPED, EVOLVED, HELD_OUT, ORIGINAL, World, world
 
-DEVELOPMENT, REPORTED = range(6), range(100, 103)
+DEVELOPMENT, REPORTED = range(6), range(100, 105)
 OURS, LINTS, SEED = "Aftercall", "LinTS", "seed 002's formula"
 CONTENDERS: dict[str, Callable[[World, int], Random]] = {
     OURS: Shipped,

@@ -279,19 +279,20 @@ class ToolChooser:
         similarity: Mapping[str, float] | None = None,
     ) -> _Judged:
         judged, fit = _Judged(), list(candidates)
-        like = {each.tool.tool_id: past.of(each) if past else [] for each, _ in fit}
+        like = [past.of(each) if past else [] for each, _ in fit]
         # What is found beside a namespace says nothing of how its tools do.
-        serving = [each for each, _ in fit if each.tool.tool_id in question.members]
-        serving = serving or [each for each, _ in fit]
+        known_of = list(zip((each for each, _ in fit), like, strict=True))
+        members = [each for each in known_of if each[0].tool.tool_id in question.members]
+        serving = members or known_of
         experience = experience_of(
             (
                 heard_trials(trials_of(each, statistics.get(each.key)), question.own)
-                for each in serving
+                for each, _ in serving
             ),
             question.members,
-            [like[each.tool.tool_id] for each in serving],
+            [own for _, own in serving],
         )
-        for candidate, source in fit:
+        for (candidate, source), own in zip(fit, like, strict=True):
             known, tool = statistics.get(candidate.key), candidate.tool
             negative = [*tool.negative_tags, *(known.tags(question.own) if known else ())]
             why_not = exclusion(negative, question.tags, question.scenario) if negative else None
@@ -304,7 +305,7 @@ class ToolChooser:
                     source,
                     similarity=similarity.get(tool.tool_id) if similarity else None,
                     statistics=known,
-                    like=like[tool.tool_id],
+                    like=own,
                     mode=question.mode,
                     experience=experience,
                     now=question.now,
