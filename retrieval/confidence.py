@@ -33,7 +33,8 @@ from aftercall.models import ConfidenceBin, ConfidenceStatistics
 from aftercall.redaction import is_redacted
 from retrieval.edits import Add, Replace
 from retrieval.parameters import MAX_SCHEMA, resolve
-from retrieval.proposals.case import Case, Trials
+from retrieval.principals import SURE
+from retrieval.proposals.case import Case, Trials, is_measured
 from retrieval.proposals.compose import Proposal, propose
 from retrieval.proposals.doubts import left_of_confidence
 from retrieval.reading.faults import Fault
@@ -371,10 +372,25 @@ def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
         features = features_of(case, proposal, own, others)
         estimate = calibration.estimate(features, proposal)
         estimate = _as_weak(estimate, _weakest(calibration, features, proposal))
+        estimate = _as_judged(estimate, proposal)
         estimate = estimate.times(_AFTER_A_FAILURE**proposal.doubt)
         estimate = estimate.times(left_of_confidence(case, proposal))
         found.append(RankedProposal(proposal, features, estimate))
     return sorted(found, key=lambda each: (-each.estimate.probability, each.proposal.key))
+
+
+_A_WORD_OF_THE_CONTEXT = ("context.missing", "context.instead")
+
+
+def _as_judged(estimate: Estimate, proposal: Proposal) -> Estimate:
+    """The estimate, not sure where a part is a word of the context, or is judged to be unsure."""
+    unsure = any(
+        option.trials.kind.startswith(_A_WORD_OF_THE_CONTEXT)
+        or (option.evidence.mean < SURE and not is_measured(option.trials.kind))
+        for option in proposal.options
+        if not (option.repairs or option.share)
+    )
+    return estimate.times(min(1.0, SURE / estimate.probability)) if unsure else estimate
 
 
 def _weakest(

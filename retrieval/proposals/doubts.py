@@ -90,8 +90,16 @@ def _is_another_call(case: Case, proposal: Proposal, edits: _Edits) -> bool:
         isinstance(edit, Remove) and value_at(sent, edit.path) not in (None, "", False, [], {})
         for edit, _ in edits
     )
-    filled = len(_filled(edits))
-    return left_out > 0 and (filled > 0 or left_out > max(1, len(proposal.parameters)))
+    filled, kept = len(_filled(edits)), len(proposal.parameters)
+    return left_out > 0 and (filled > 0 or left_out > max(1, kept) or (kept == 0 and _lacks(case)))
+
+
+def _lacks(case: Case) -> bool:
+    """Whether the tool has a parameter for a text that the call does not have."""
+    return case.view is not None and any(
+        "string" in known.types and name not in case.parameters
+        for name, known in case.view.parameters.items()
+    )
 
 
 def _says_twice(case: Case, parameters: JsonObject) -> bool:

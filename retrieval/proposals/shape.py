@@ -37,8 +37,8 @@ _UNPACKED = prior("shape.unpacked", 30, 1)  # {"params": {"a": 1}} -> {"a": 1}
 _VALUE = prior("shape.value", 24, 1)  # {"a": {"value": 1}} -> {"a": 1}
 _NESTED = prior("shape.nested", 20, 1)  # {"old": 1} -> {"edits": [{"old": 1}]}
 _PAIRED = prior("shape.paired", 8, 1.5)  # {"a": 1} -> [{"key": "a", "value": 1}]
-_BY_POSITION = prior("shape.position", 4, 2)  # {"args": [1, 2]} -> {"a": 1, "b": 2}
-_PARTED = prior("shape.parted", 8, 2)  # {"range": "1..2"} -> {"from": 1, "to": 2}
+_BY_POSITION = prior("shape.position", 10, 2)  # {"args": [1, 2]} -> {"a": 1, "b": 2}
+_PARTED = prior("shape.parted", 8, 2.5)  # {"range": "1..2"} -> {"from": 1, "to": 2}
 _LIKE = 0.7
 """Likeness of names (see `name_similarity`) from which on one shows the other."""
 _SOMEWHAT, _CLEARLY = 0.45, 0.2
@@ -231,6 +231,8 @@ def _nested(case: Case) -> Iterator[Option]:
         there = _object(case.parameters.get(name))
         inner = object_view(case.schema, (name, 0) if listed else (name,), there or strange)
         fields = _matching(strange, inner) if inner else {}
+        if len(fields) == 1 and not known.required and not fields.keys() & {*fields.values()}:
+            continue  # one field of a like name alone asks for nothing that was left out
         if fields and inner and not inner.missing({**there, **dict.fromkeys(fields.values())}):
             edits: list[Edit] = [Nest(name=name, fields=tuple(fields), listed=listed)]
             prefix = (name, 0) if listed else (name,)

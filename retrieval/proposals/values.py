@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonObject, JsonValue, canonical_json
+from aftercall.json_values import JsonValue, canonical_json
 from aftercall.models import EvidenceSource
 from aftercall.redaction import is_redacted
 from retrieval.edit_effects import apply_edits
@@ -291,7 +291,7 @@ def _near(
     texts = {str(item): item for item in allowed if isinstance(item, str | int | float)}
     if value is None or isinstance(value, dict | list) or not texts:
         return
-    yield from _of_the_same_meaning(case, index, name, texts, source)
+    yield from _of_the_same_meaning(case, index, name, texts, source, is_listed=value in known)
     bare = unmarked(value) if isinstance(value, str) else str(value)
     if found := nearest(bare, list(texts)):
         near = texts[found[0]]
@@ -304,9 +304,10 @@ def _near(
 
 
 def _of_the_same_meaning(
-    case: Case, index: int, name: str, texts: Mapping[str, JsonValue], source: EvidenceSource
-) -> Iterator[Option]:
-    """The only listed value that is a synonym of the one that was sent."""
+    case: Case, index: int, name: str, texts: Mapping[str, JsonValue], source: EvidenceSource,
+    *, is_listed: bool,
+) -> Iterator[Option]:  # fmt: skip
+    """The only listed value that is a synonym of the one that was sent, or stands in it."""
     value = case.parameters[name]
     if source not in ("error", "schema") or not isinstance(value, str):
         return
@@ -314,7 +315,7 @@ def _of_the_same_meaning(
         edit = Replace(name=name, before=value, value=texts[found[0]])
         reason = f"the listed value that means {'' if found[1] else 'nearly '}the same"
         yield one(index, edit, reason, _SYNONYM if found[1] else _LIKE, source)
-    elif named := named_in(value, list(texts)):
+    elif not is_listed and (named := named_in(value, list(texts))):
         edit = Replace(name=name, before=value, value=texts[named])
         yield one(index, edit, "the only listed value that the text names", _NAMED, source)
 
@@ -388,13 +389,16 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         if not _is_plain_cast(value, kind, corrected):
             edit = Replace(name=name, before=value, value=corrected)
         trials = _cast_trials(value, corrected, kind)
-        if isinstance(value, dict) and kind == "array" and not _has_fields(case, name, value):
+        is_map = isinstance(value, dict) and kind == "array"
+        if is_map and not (value and _has_fields(case, name, value)):
             trials = _ONE_OF_SEVERAL  # a map, as far as anybody knows
         yield one(index, edit, reason, trials, source)
 
 
-def _has_fields(case: Case, name: str, value: JsonObject) -> bool:
+def _has_fields(case: Case, name: str, value: JsonValue) -> bool:
     """Whether schema or successes show items with the fields of this object."""
+    if not isinstance(value, dict):
+        return False
     inner = object_view(case.schema, (name, 0), value) if case.schema is not None else None
     if inner is None and case.profile is not None:
         inner = case.profile.inner_view((name, 0))
