@@ -57,7 +57,7 @@ _LIKE = [
 _UNSURE_SOURCE = Trials(2, 2)
 """A judgement: in the damaged calls of a benchmark the like name is never a good one."""
 _ONLY_CANDIDATE = prior("rename.only", 4, 2.5)
-_ONLY_LEFT = prior("rename.only.left", 4, 4)
+_ONLY_LEFT = prior("rename.only.left", 2, 4)
 """The same, where neither name nor value show that it is meant: often it is one too many."""
 _LIKEST = prior("rename.likest", 10, 1.5)
 """More like the missing name than any other, and that more like it than any other."""

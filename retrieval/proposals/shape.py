@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
+from urllib.parse import parse_qsl
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import EvidenceSource
@@ -47,7 +48,10 @@ _MENDED = 1.5
 """What a like name takes off the two faults that it mends."""
 _KEYS = frozenset(("key", "name", "path", "id", "field"))
 """Words of the names of fields that say which of several things it is."""
-_ASSIGNED = re.compile(r"(\w+)\s*=")
+_ASSIGNED = re.compile(r"(\w+)[\"'\\]*\s*[=:>]")
+_FENCE = re.compile(r"```\w*\s*(.*?)\s*```", re.DOTALL)
+_TAG = re.compile(r"<(?:([A-Za-z_]\w*)|\w+ name=\"(\w+)\")>([^<>]*)</\w+>\s*")
+_LINE = re.compile(r"([A-Za-z_]\w*): +(\S.*)")
 _ASSIGNMENT = re.compile(r"(\w+)\s*=\s*(?:['\"]([^'\"]*)['\"]|([\w.+-]+))")
 _ASSIGNMENTS = re.compile(rf"\s*{_ASSIGNMENT.pattern}(?:\s*,\s*{_ASSIGNMENT.pattern})*\s*")
 _OPTION = re.compile(
@@ -104,8 +108,8 @@ def holds_parameters(case: Case, value: JsonValue) -> bool:
     """
     names, inner = _names(case), _object(value)
     if isinstance(value, str) and not inner:
-        is_cut = value.lstrip()[:1] == "{"
-        return is_cut or any(each in names for each in _ASSIGNED.findall(value[:_MAX_TEXT]))
+        is_written = value.lstrip().startswith(("{", "<", "```", '"{'))
+        return is_written or any(each in names for each in _ASSIGNED.findall(value[:_MAX_TEXT]))
     return not names.isdisjoint(inner)
 
 
@@ -340,7 +344,13 @@ def _parted(case: Case) -> Iterator[Option]:
     """Two values that stand in one: both ends of a range, or the only two that are missing."""
     if case.view is None or case.view.source != "schema":
         return
-    strange = [(name, value) for name, value in _strangers(case) if name not in _names(case)]
+    names = _names(case)
+    strange = [
+        (name, value)
+        for name, value in _strangers(case)
+        if name not in names
+        and not (isinstance(value, dict) and any(_is_like_one(each, names) for each in value))
+    ]
     missing = case.view.missing(case.parameters)
     absent = [name for name in case.view.parameters if name not in case.parameters]
     for name, value in strange:
@@ -466,7 +476,7 @@ def _object(value: JsonValue) -> JsonObject:
         except CastError:
             return {}
     elif isinstance(value, str):
-        return _assigned(value) or _commanded(value)
+        return _assigned(value) or _in_notation(value) or _commanded(value)
     elif isinstance(value, list):
         return _commanded(value)
     return value if isinstance(value, dict) and len(value) <= _MAX_KEYS else {}
@@ -491,6 +501,29 @@ def _assigned(text: str) -> JsonObject:
         found[1]: found[2] if found[3] is None else _plain(found[3])
         for found in _ASSIGNMENT.finditer(text)
     }
+
+
+def _in_notation(text: str) -> JsonObject:
+    """What a text in a fence, JSON text of JSON text, XML, YAML or an address's query says."""
+    text = text[:_MAX_TEXT].strip()
+    fenced = _FENCE.fullmatch(text)
+    text = fenced[1] if fenced else text
+    for _ in range(_TWO):
+        value = _plain(text) if text[:1] in ("{", '"') else None
+        if isinstance(value, dict):
+            return value if len(value) <= _MAX_KEYS else {}
+        text = value if isinstance(value, str) else text
+    tags = list(_TAG.finditer(text))
+    if tags and sum(len(tag[0]) for tag in tags) == len(text):
+        return {tag[1] or tag[2]: _plain(tag[3]) for tag in tags}
+    lines = [_LINE.fullmatch(line.strip()) for line in text.splitlines()]
+    if lines and all(lines):
+        return {line[1]: _plain(line[2]) for line in lines if line}
+    try:
+        pairs = parse_qsl(text.rpartition("?")[2], strict_parsing=True) if "=" in text else []
+    except ValueError:
+        return {}
+    return {name: _plain(value) for name, value in pairs} if {"&", "?"} & set(text) else {}
 
 
 def _commanded(written: str | list[JsonValue]) -> JsonObject:
