@@ -142,6 +142,22 @@ def test_a_repair_that_one_agent_made_is_suggested_to_another(service: RunningSe
     assert report.content == b""
 
 
+def test_a_failed_call_is_asked_about_in_short(service: RunningService) -> None:
+    """Its fields at the top, the error a text; answered as in full, and refused as clearly."""
+    call = {"toolName": "half", "parameters": {"n": 50}, "agent": "ann"}
+    said = "Invalid parameter: n must be <= 10"
+    full = {"execution": {**call, "error": {"message": said}}}
+    answers = [
+        service.client.post("/suggest", json=each).json()["suggestions"][0]
+        for each in (full, {**call, "error": said}, {**call, "error": {"message": said}})
+    ]
+    assert [each["correctedParameters"] for each in answers] == [{"n": 10}] * 3
+    assert len({each["confidence"] for each in answers}) == 1
+    refused = service.client.post("/suggest", json={"toolName": "half", "error": said})
+    assert refused.status_code == 422
+    assert "parameters" in refused.json()["error"]["message"]
+
+
 def test_similar_calls_are_found_and_masked(service: RunningService) -> None:
     """Nearest first, with the executions themselves."""
     tool = f"similar_{uuid4().hex[:8]}"

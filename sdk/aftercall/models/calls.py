@@ -7,6 +7,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     SerializerFunctionWrapHandler,
     Strict,
     ValidationError,
@@ -16,6 +17,8 @@ from pydantic import (
     model_validator,
 )
 from pydantic.config import JsonDict
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from aftercall.json_values import bounded_name, bounded_text
 from aftercall.models.base import (
@@ -257,12 +260,46 @@ class ToolAnnotations(WireModel):
 
 
 class SuggestRequest(WireModel):
-    """Question of `POST /suggest`."""
+    """Question of `POST /suggest`.
+
+    In short, the call's fields stand beside `limit` and `annotations` instead of in `execution`;
+    `agent` may be left out then, and `error` be a text.
+    """
 
     execution: FailedCall
     limit: Annotated[int, Field(ge=1, le=20), *WHOLE] = 3
     annotations: ToolAnnotations | None = None
     """Claims about the tool; left out, the registered ones count; {} trusts none."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_short(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "execution" in given or "toolName" not in given:
+            return given
+        beside = {"limit", "annotations"} & given.keys()
+        call = {"agent": "unknown"} | {name: given[name] for name in given.keys() - beside}
+        if isinstance(call.get("error"), str):
+            call["error"] = {"message": call["error"]}
+        return {"execution": call} | {name: given[name] for name in beside}
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Both forms."""
+        made = handler(core_schema)
+        whole = handler.resolve_ref_schema(made)
+        full, call = dict(whole), handler.resolve_ref_schema(whole["properties"]["execution"])
+        parts = {name: each for name, each in full["properties"].items() if name != "execution"}
+        error = {"anyOf": [{"type": "string"}, call["properties"]["error"]]}
+        short = call | {
+            "properties": call["properties"] | parts | {"error": error},
+            "required": ["toolName", "parameters", "error"],
+            "title": "In short",
+        }
+        whole.clear()
+        whole.update({"title": full["title"], "anyOf": [full | {"title": "In full"}, short]})
+        return made
 
 
 class CheckRequest(WireModel):
