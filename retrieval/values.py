@@ -444,6 +444,10 @@ def _flat(text: str) -> str:
     return _SEPARATORS.sub("", text.strip().lower()) if len(text) <= _MAX_TEXT else ""
 
 
+LAST_PART = 0.92
+"""Nearness (`nearest`) of a value whose last part, or name without its ending, is the text."""
+
+
 def _nearness(flat: str, value: str) -> float:
     other = _flat(value)
     if not other:
@@ -452,7 +456,7 @@ def _nearness(flat: str, value: str) -> float:
         return 1.0
     ends = (re.split(r"[/.:]", value)[-1], value.rpartition(".")[0])
     if flat in map(_flat, ends) or flat.strip("./\\") == other:
-        return 0.92
+        return LAST_PART
     if differ_in_digits(flat, other):
         return 0.0
     allowed = 0 if len(flat) < 4 else 1 if len(flat) < 8 else 2

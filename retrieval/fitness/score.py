@@ -71,6 +71,8 @@ BASE_TRIALS = 5.0
 """Trials in like scenarios that halve what a base takes off a score: who was promoted, who was
 there first and whose words fit matters while little is known, not against evidence. From 2 to 20
 make no difference on the worlds that `bench/quality/regret_world.py` was developed on."""
+_DIGITS = 6
+"""Of a score: what differs behind them is no reason to choose."""
 _SOURCES: dict[ToolSource, int] = {"evolved": 0, "original": 1, "semantic": 2}
 _WORD = re.compile(r"[^\W_]+")
 _PREFIX = ("not", "for")
@@ -196,14 +198,14 @@ def is_below_threshold(score: float) -> bool:
 def ranked(candidates: Iterable[RankedTool]) -> list[RankedTool]:
     """The candidates, fittest first.
 
-    Equal scores go by source (evolved, original, semantic), then by similarity, the nearest first:
-    of originals that nobody has used yet it is all that tells them apart. Then by tool id and
+    Scores that are equal to six digits go by source (evolved, original, semantic), then by
+    similarity, the nearest first: of originals that nobody has used yet it is all that tells them apart. Then by tool id and
     version, so that the same knowledge gives the same answer.
     """
     return sorted(
         candidates,
         key=lambda each: (
-            -each.score,
+            -round(each.score, _DIGITS),
             _SOURCES[each.source],
             -(each.factors.similarity or 0.0),
             each.tool.tool_id,

@@ -38,6 +38,7 @@ from retrieval.proposals.session import session_texts
 from retrieval.reading.faults import Fault
 from retrieval.texts import LetterCase
 from retrieval.values import (
+    LAST_PART,
     CastError,
     cast,
     catalogue,
@@ -159,6 +160,8 @@ _SHORT = 6
 _LONG = 10
 """Characters from which on one such letter is a slip of the pen: Austin is no misspelt Boston."""
 _MAX_KNOWN = 2_000
+_LAST = prior("snap.seed.last", 12, 1)
+"""A judgement: the only value of a list that everybody knows whose last part is what was sent."""
 _SAID = prior("snap.said", 30, 1)
 _REWRITTEN = prior("format.asked", 20, 1)
 _OF_NO_ZONE = Trials(7, 3)
@@ -327,6 +330,8 @@ def _near_trials(case: Case, source: EvidenceSource, nearness: float, length: in
     right, wrong = _JUDGED[level]
     if source in ("error", "schema"):  # they list all there is
         return prior(f"snap.{level}", right, wrong)
+    if source == "seed" and nearness == LAST_PART:
+        return _LAST
     # No closed list: what is meant may be another thing of a like name.
     if level == "slip" and nearness == _ONE_SLIP and length >= _LONG:
         level = "long-slip"

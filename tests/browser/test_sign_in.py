@@ -31,7 +31,7 @@ def test_a_key_opens_the_pages_until_somebody_signs_out(
         page.get_by_label("Key").fill(KEY)
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", name="Overview")).to_be_visible()
-        page.get_by_role("link", name="Failures").click()
+        page.get_by_role("navigation").get_by_role("link", name="Failures").click()
         expect(page.get_by_role("heading", name="Failures", exact=True)).to_be_visible()
         page.get_by_role("button", name="Sign out").click()
         expect(page.get_by_role("heading", name="Sign in")).to_be_visible()

@@ -86,11 +86,13 @@ def test_configured_names_and_allowlists_are_masked_too(tmp_path: Any) -> None:
         assert second["body"].startswith("[hashed:")
 
 
-def test_status_says_what_calls_leave_out(service: RunningService) -> None:
+def test_status_says_what_calls_leave_out(tmp_path: Any) -> None:
     """What they are for."""
-    service.record(execution(toolName="bare_tool"))
-    service.learned()
-    said = " ".join(service.client.get("/status").json()["missing"])
+    with running(hashing_settings(tmp_path)) as service:
+        call = execution(toolName="bare_tool")
+        service.record(call | {"context": None})
+        service.learned()
+        said = " ".join(service.client.get("/status").json()["missing"])
     assert "do not say what for" in said
 
 

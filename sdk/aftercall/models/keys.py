@@ -2,7 +2,8 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic.config import JsonDict
 
 from aftercall.models.base import Name, Timestamp, WireModel
 
@@ -102,15 +103,36 @@ class WorkspaceList(WireModel):
     workspaces: list[KnownWorkspace]
 
 
+_WHOSE = ("agent", "sessionId", "keyId", "before")
+_SAYS_WHOSE: JsonDict = {
+    "oneOf": [
+        {
+            "properties": {"everything": {"const": False}},
+            "anyOf": [
+                {"required": [name], "properties": {name: {"type": "string"}}} for name in _WHOSE
+            ],
+        },
+        {
+            "required": ["everything"],
+            "properties": {
+                "everything": {"const": True},
+                **{name: {"type": "null"} for name in _WHOSE},
+            },
+        },
+    ]
+}
+
+
 class ForgetRequest(WireModel):
     """Whose words go; where several are given, what all of them say."""
 
+    model_config = ConfigDict(json_schema_extra=_SAYS_WHOSE)
     agent: Name | None = None
     session_id: Name | None = None
     key_id: Name | None = None
     before: Timestamp | None = None
     """What the service received before this moment."""
-    everything: bool = False
+    everything: bool = Field(default=False, strict=True)
     """All of the workspace; its keys and the audit stay."""
 
     @model_validator(mode="after")

@@ -265,7 +265,7 @@ class FindRequest(WireModel):
     """Tools with at least one of them."""
     limit: Annotated[int, Field(ge=1, le=50), *WHOLE] = 5
     mode: RankingMode = "fitness"
-    explore: bool = Field(default=False, description=EXPLORE)
+    explore: bool = Field(default=False, strict=True, description=EXPLORE)
 
 
 class FoundTools(WireModel):
