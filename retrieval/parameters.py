@@ -113,9 +113,11 @@ def _add_leaves(found: list[tuple[Path, JsonValue]], value: JsonValue, path: Pat
     """Add the leaves of an object or a list, as long as there are fewer than `MAX_LEAVES`."""
     if len(path) >= _DEEPEST_LEAF:
         return
-    items: Iterable[tuple[str | int, JsonValue]] = (
-        value.items() if isinstance(value, dict) else enumerate(value[:MAX_ELEMENTS])  # type: ignore[index]
-    )
+    items: Iterable[tuple[str | int, JsonValue]]
+    if isinstance(value, dict):
+        items = value.items()
+    else:
+        items = enumerate(value[:MAX_ELEMENTS] if isinstance(value, list) else ())
     for key, item in items:
         if len(found) >= MAX_LEAVES:
             return
