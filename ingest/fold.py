@@ -72,6 +72,7 @@ from retrieval.memory import (
     SIGNATURES,
     SKIPPED,
     STATISTICS,
+    VERSIONS,
     Followed,
     JudgedSuggestion,
     MendedFailure,
@@ -541,7 +542,7 @@ def _wanted_by_execution(
     batch: Batch, stored: StoredExecution
 ) -> Iterator[tuple[RowKind[Any], str]]:
     execution, tool = stored.execution, stored.tool_key
-    for kind in (KNOWLEDGE, HEALTH, REGISTERED, SIGNATURES):
+    for kind in (KNOWLEDGE, HEALTH, REGISTERED, SIGNATURES, VERSIONS):
         yield kind, tool_row(tool)
     yield CALL, execution.execution_id
     yield DOCUMENT, _document_of(stored, batch.readings.get(execution.execution_id))

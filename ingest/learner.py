@@ -62,7 +62,7 @@ from retrieval.knowledge.runs import (
     learn_repeat,
     session_mark,
 )
-from retrieval.memory import AGENTS, SIGNATURES, Names, RowKind, tool_row
+from retrieval.memory import AGENTS, SIGNATURES, VERSIONS, Names, RowKind, tool_row
 from retrieval.parameters import first, place_of
 from retrieval.patterns import MAX_EXAMPLES, mark_of
 from retrieval.principals import agent_mark, marked, remember_mark
@@ -415,6 +415,7 @@ def counts_of_execution(
 ) -> Mapping[Counter, int]:
     """What one execution counts as, as often as it stands for; `reading` is of its error."""
     execution, tool = stored.execution, stored.tool_key
+    row = tool_row(tool)
     agent = _told_apart(cache, AGENTS, "", plain(execution.agent), what.MAX_AGENTS)
     worked = reading is None
     names = [
@@ -423,9 +424,14 @@ def counts_of_execution(
     ]
     if reading is not None:
         document = document_id(tool.workspace, "reflection", *tool[1:], reading.signature)
-        mark, row = mark_of(document).hex(), tool_row(tool)
+        mark = mark_of(document).hex()
         signature = _told_apart(cache, SIGNATURES, row, mark, what.MAX_SIGNATURES)
         names += [f"{what.CATEGORY}{reading.category}", f"{what.SIGNATURE}{signature}"]
+    if execution.tool_version is not None:
+        version = _told_apart(
+            cache, VERSIONS, row, plain(execution.tool_version), what.MAX_VERSIONS
+        )
+        names.append(f"{what.VERSION_SUCCESS if worked else what.VERSION_FAILURE}{version}")
     if execution.attempt > 1:
         names.append(what.RETRY_SUCCESS if worked else what.RETRY_FAILURE)
     if worked and (execution.attempt > 1 or execution.suggestion_id or execution.repair_of):

@@ -35,6 +35,9 @@ CATEGORY: Final = "category."
 AGENT_SUCCESS: Final = "agent.success."
 AGENT_FAILURE: Final = "agent.failure."
 """Calls by agent: `agent.success.librarian`."""
+VERSION_SUCCESS: Final = "version.success."
+VERSION_FAILURE: Final = "version.failure."
+"""Calls that name the version of their tool, by it: `version.failure.1.2`."""
 SHADOW: Final = "shadow."
 """Calls that were only watched, by what would have been done: `shadow.repair.failure` of one that
 would have been repaired before it was made and failed, `shadow.same.success` of one that is what
@@ -53,9 +56,10 @@ UNMADE: Final = "unmade"
 SURE_ABOVE: Final = 0.80
 """Confidence above which a suggestion is sure, as wherever harm is measured (`bench/quality`)."""
 OTHER: Final = "(other)"
-"""Agents and signatures beyond those that are told apart."""
+"""Agents, signatures and versions beyond those that are told apart."""
 MAX_AGENTS: Final = 200
 MAX_SIGNATURES: Final = 100
+MAX_VERSIONS: Final = 50
 """Of one tool."""
 
 

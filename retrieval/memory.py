@@ -141,7 +141,8 @@ FOLLOWED = RowKind("followed", FollowedCalls)
 AGENTS = RowKind("agents", Names)
 """Agents that counters tell apart, under the key ''."""
 SIGNATURES = RowKind("signatures", Names)
-"""Signatures of a tool that counters tell apart."""
+VERSIONS = RowKind("versions", Names)
+"""Signatures and versions of a tool that counters tell apart."""
 SKIPPED = RowKind("skipped", dict[str, Any])
 """Events that nothing could be learned from, by position."""
 

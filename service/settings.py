@@ -66,8 +66,20 @@ def _base_url(value: str) -> str:
     return value.rstrip("/")
 
 
+def _trace_url(value: str) -> str:
+    host = urlsplit(value).netloc if value.startswith(("http://", "https://")) else ""
+    if "{trace_id}" not in value or not host or not value.isascii() or not value.isprintable():
+        raise ValueError(
+            "must be an http or https address with {trace_id} in it, such as "
+            "https://jaeger.example.org/trace/{trace_id}"
+        )
+    return value
+
+
 BaseUrl = Annotated[str, AfterValidator(_base_url)]
 """An http or https address, without a slash at its end."""
+TraceUrl = Annotated[str, AfterValidator(_trace_url)]
+"""The same with a place for the id of a trace."""
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
 """Several names; comma-separated in the environment."""
 Allowlists = Annotated[dict[str, list[str]], NoDecode, BeforeValidator(_json_object)]
@@ -96,6 +108,9 @@ class ServerSettings(Section):
     on a loopback address, any name on another."""
     public_url: BaseUrl | None = None
     """Where people reach the service, for links to its dashboard; none unless set."""
+    trace_url: TraceUrl | None = None
+    """Where traces are looked at, such as `https://jaeger.example.org/trace/{trace_id}`: sessions
+    link to it. Unless set, they show the id of a trace."""
     allow_strangers: bool = False
     """Whether anybody may read and write where others can reach the service and there is no key;
     else it does not start there."""

@@ -2,7 +2,7 @@
 
 They are right up to what has been learned; `is_complete` says whether that is all. A window ends
 now: `24h` begins with an hour, 24 hours before the present one; `7d` and `30d` begin with a day, so
-that whole days add up to them.
+that whole days add up to them. One of dates has whole hours or days, and ends now at the latest.
 """
 
 from collections import Counter
@@ -42,6 +42,8 @@ MAX_OUTCOMES = 2_000
 """The latest outcomes that are looked at."""
 _DAY = 24
 _DAYS: Mapping[m.UsageWindow, int] = {"24h": 1, "7d": 7, "30d": 30}
+_MAX_HOURS = 48
+"""Hours of the longest window of dates that is shown hour by hour."""
 _CALLS = (
     what.SUCCESS, what.FAILURE, what.RETRY_SUCCESS, what.RETRY_FAILURE, what.FOLLOWED_SUCCESS,
     what.FOLLOWED_FAILURE,
@@ -77,11 +79,16 @@ class _Span:
         return "hour" if self.step == 1 else "day"
 
     @property
-    def before(self) -> "_Span | None":
-        """As many hours before these; None where nobody keeps them."""
-        if self.window == "30d":
-            return None
-        return replace(self, first=self.first - _DAYS[self.window] * _DAY, last=self.first - 1)
+    def before(self) -> "_Span":
+        """As many hours before these; of 24h one less, which has begun."""
+        hours = _DAYS[self.window] * _DAY if self.window in _DAYS else self.last + 1 - self.first
+        return replace(self, first=self.first - hours, last=self.first - 1)
+
+    async def known_before(self) -> "_Span | None":
+        """The same; None where it reaches to before the first call."""
+        before = self.before
+        is_long = self.window not in ("24h", "7d")
+        return None if is_long and not (await before.by_name(what.COUNTED)).total() else before
 
     async def about(self) -> dict[str, Any]:
         """What every answer says of its window."""
@@ -95,7 +102,7 @@ class _Span:
         return {
             "window": self.window,
             "since": _moment(self.first),
-            "until": now,
+            "until": min(now, _moment(self.last + 1)),
             "is_complete": learned >= there and is_settled,
         }
 
@@ -213,22 +220,42 @@ class _Span:
 
 def _span(context: Context, workspace: str, window: m.UsageWindow) -> _Span:
     last = hour_of(context.clock())
+    if dates := m.window_dates(window):
+        first, end = map(hour_of, dates)
+        last = min(last, end - 1)
+        step = 1 if end - first <= _MAX_HOURS else _DAY
+        return _Span(context, workspace, window, min(first, last), last, step)
     if window == "24h":
         return _Span(context, workspace, window, last - _DAY, last, 1)
     first = last - last % _DAY - (_DAYS[window] - 1) * _DAY
     return _Span(context, workspace, window, first, last, _DAY)
 
 
-async def totals(context: Context, workspace: str, *, with_durations: bool = True) -> m.Totals:
+def window_before(context: Context, window: m.UsageWindow) -> m.UsageWindow:
+    """The same span of time before a window."""
+    before = _span(context, "", window).before
+    ends = _moment(before.first), _moment(before.last)
+    is_days = ends[0].hour == 0 and ends[1].hour == _DAY - 1
+    return "..".join(each.strftime("%Y-%m-%d" if is_days else "%Y-%m-%dT%H") for each in ends)
+
+
+async def totals(
+    context: Context,
+    workspace: str,
+    *,
+    asked: Iterable[m.UsageWindow] = tuple(_DAYS),
+    with_durations: bool = True,
+) -> m.Totals:
     """All calls within each window; durations are most of the work."""
     windows = []
-    for window in _DAYS:
+    for window in asked:
         span = _span(context, workspace, window)
+        before = await span.known_before()
         windows.append(
             m.WindowTotals(
                 **await span.about(),
                 totals=await span.all_calls(with_durations=with_durations),
-                before=_counts(await span.before.calls()) if span.before else None,
+                before=_counts(await before.calls()) if before else None,
             )
         )
     return m.Totals(windows=windows)
@@ -282,12 +309,26 @@ async def trend(
 ) -> m.Trend:
     """Calls hour by hour or day by day, of one tool or all."""
     span = _span(context, workspace, window)
+    about, points = await span.about(), await span.points(_CALLS, tool)
+    names = (what.VERSION_SUCCESS, what.VERSION_FAILURE)
+    counted = await span.points([f"{each}*" for each in names], tool) if tool else []
+    made = Counter[str]()
+    for _, point in counted:
+        for name, number in point.items():
+            made[name.removeprefix(names[0]).removeprefix(names[1])] += number
     return m.Trend(
-        **await span.about(),
+        **about,
         step=span.unit,
         tool=await _named(context, tool),
-        points=[
-            m.TrendPoint(at=at, **_fields(point)) for at, point in await span.points(_CALLS, tool)
+        points=[m.TrendPoint(at=at, **_fields(point)) for at, point in points],
+        versions=[
+            m.VersionTrend(
+                version=name,
+                points=[
+                    _counts(point, *(f"{each}{name}" for each in names)) for _, point in counted
+                ],
+            )
+            for name, _ in _most(made)
         ],
     )
 
@@ -476,7 +517,7 @@ async def _met(
     span: _Span, limit: int
 ) -> tuple[list[ConsolidatedPattern], dict[str, int], dict[str, int] | None]:
     """The patterns met most, with the failures of all in the window, and in the span before it."""
-    context, workspace, before = span.context, span.workspace, span.before
+    context, workspace, before = span.context, span.workspace, await span.known_before()
 
     async def counted(span: _Span) -> dict[str, int]:
         return await by_pattern(context, workspace, await span.by_name(prefix=what.SIGNATURE))

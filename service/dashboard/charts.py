@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from aftercall.models import Trend
+from aftercall.models import CallCounts, Trend
 from service.dashboard import html as h
 from service.dashboard import words as w
 
@@ -69,10 +69,19 @@ def line_chart(
 
 def success_chart(title: str, trend: Trend, height: int = 260) -> h.Html:
     """The share of calls that succeeded, over time."""
-    rates = [w.success_rate(each) for each in trend.points]
-    labels = w.axis((each.at for each in trend.points), trend.window)
-    series = {"Succeeded": [None if each is None else 100 * each for each in rates]}
-    return line_chart(title, labels, series, "%", height)
+    return rates_chart(title, trend, {"Succeeded": trend.points}, height)
+
+
+def rates_chart(
+    title: str, trend: Trend, counts: Mapping[str, Sequence[CallCounts]], height: int = 260
+) -> h.Html:
+    """The shares of calls that succeeded, at the points of a trend."""
+    rates = {name: [w.success_rate(each) for each in points] for name, points in counts.items()}
+    series = {
+        name: [None if each is None else 100 * each for each in values]
+        for name, values in rates.items()
+    }
+    return line_chart(title, w.axis([each.at for each in trend.points]), series, "%", height)
 
 
 def bar_chart(title: str, labels: Sequence[str], series: Series, height: int = 260) -> h.Html:

@@ -72,7 +72,7 @@ async def costly(look: Look, most: int) -> list[tuple[PatternCost, str, str]]:
         (
             each,
             ", ".join(filter(None, (w.counted(each.failures, "failure"),
-                                    compared(each.failures, each.before)))),
+                                    compared(each.before)))),
             advised.get(place_of(each.pattern.tool), [""])[0],
         )
         for each in found.patterns
@@ -81,7 +81,7 @@ async def costly(look: Look, most: int) -> list[tuple[PatternCost, str, str]]:
 
 def pattern_columns(look: Look) -> list[h.Column]:
     """What tables say of `PatternFailures`."""
-    columns = [
+    return [
         h.Column("title", "Pattern", of=lambda each: h.Link(
             w.one_line(each.pattern.title, w.MAX_SIGNATURE),
             look.pattern(each.pattern.pattern_id))),
@@ -99,15 +99,10 @@ def pattern_columns(look: Look) -> list[h.Column]:
         h.Column("lesson", "Lesson",
                  of=lambda each: w.one_line(each.pattern.lesson, w.MAX_SIGNATURE)),
     ]  # fmt: skip
-    # Nobody keeps what was before 30 days.
-    return [each for each in columns if each.key != "before" or look.window != "30d"]
 
 
-def compared(failures: int, before: int | None) -> str:
-    """How the count of a window compares with the span before it; "" where that is unknown."""
+def compared(before: int | None) -> str:
+    """How often it was in the same span before; "" where that is unknown."""
     if before is None:
         return ""
-    if failures == before:
-        return f"as many as before ({w.count(before)})"
-    word = "more" if failures > before else "fewer"
-    return f"{w.count(abs(failures - before))} {word} than before ({w.count(before)})"
+    return f"{w.count(before) if before else 'none'} in the same time before"

@@ -228,8 +228,8 @@ _TEMPLATES: Final = Environment(
 _TEMPLATES.filters |= {"slug": _slug, "spans": _spans, "typed": _typed} | {
     each.__name__: each
     for each in (
-        w.as_json, w.calls, w.count, w.counted, w.duration, w.error_words, w.moment, w.one_line,
-        w.percent, w.score, w.success_rate, w.tool_name, w.visible,
+        w.as_json, w.before, w.calls, w.count, w.counted, w.duration, w.error_words, w.moment,
+        w.one_line, w.percent, w.score, w.span_of, w.success_rate, w.tool_name, w.visible, w.within,
     )
 }  # fmt: skip
 _TEMPLATES.globals |= {

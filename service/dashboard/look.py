@@ -17,11 +17,14 @@ from service.dashboard import words as w
 from service.keys import DEFAULT_WORKSPACE
 from service.lifecycle import Shared
 from service.routes.parameters import Space
+from service.statistics import window_before
 
 PREFIX: Final = "/dashboard"
 DEFAULT_WINDOW: Final[UsageWindow] = "24h"
 MOVED: Final = "at"
 """Query parameter with what cannot stand in a path: browsers resolve `..` before they ask."""
+DATES: Final = ("from", "to")
+"""Query parameters with the first and the last day of a window, as a form sends them."""
 _RARELY_S: Final = 15.0
 Read = TypeVar("Read")
 
@@ -108,8 +111,17 @@ class Look:
 
     def again(self, **query: str) -> str:
         """This page with other parameters, such as another window."""
-        own = {k: v for k, v in self.query.items() if k not in ("window", "workspace")}
-        return self.link(self.path, **own | query)
+        return self.link(self.path, **self.own_query | query)
+
+    @property
+    def own_query(self) -> dict[str, str]:
+        """The parameters of the address that are this page's own."""
+        return {k: v for k, v in self.query.items() if k not in ("window", "workspace", *DATES)}
+
+    @property
+    def before(self) -> UsageWindow:
+        """The same span of time before the window."""
+        return window_before(self.context, self.window)
 
     def tool(self, tool: ToolName) -> str:
         """The page of a tool: by its registered id, else by its server and its name."""
@@ -125,6 +137,11 @@ class Look:
     def agent(self, agent: str) -> str:
         """The page of an agent."""
         return self.link(f"/agents/{agent}")
+
+    @property
+    def trace_url(self) -> str | None:
+        """Where traces are looked at, with `{trace_id}` in it."""
+        return self.context.settings.server.trace_url
 
     @property
     def may_change(self) -> bool:

@@ -40,8 +40,9 @@ _MOST: Final = 4
 async def overview(look: Look) -> Shown:
     """The page."""
     space, window = look.space, look.window
-    totals = await statistics.totals(*space, with_durations=False)
-    day = totals.windows[0]
+    asked = w.WINDOWS if window in w.WINDOWS else (window, *w.WINDOWS)
+    totals = await statistics.totals(*space, asked=asked, with_durations=False)
+    day = totals.windows[-3]
     if not w.calls(totals.windows[-1].totals):
         server = look.context.settings.server
         address = server.public_url or f"http://{server.host}:{server.port}"
@@ -74,7 +75,7 @@ async def overview(look: Look) -> Shown:
         repair_words=repair_words,
         success=success_chart("Success rate over time", trend, height=200),
         calls=bar_chart(
-            "Calls over time", w.axis((e.at for e in trend.points), window), bars, height=150
+            "Calls over time", w.axis([each.at for each in trend.points]), bars, height=150
         ),
         costs=await costly(look, _TOP),
         is_gathered=bool(patterns.patterns or not patterns.other_failures),

@@ -244,7 +244,7 @@ async def pattern(look: Look) -> Shown:
     evidence, rules = await look.rarely(
         f"evidence of {pattern_id}", lambda: _evidence(*look.space, found)
     )
-    at = w.axis([each.at for each in history.points], history.window)
+    at = w.axis([each.at for each in history.points])
     failed = {"Failures": [float(each.failures) for each in history.points]}
     return look.shows(
         w.one_line(found.title, w.MAX_SIGNATURE),

@@ -25,6 +25,7 @@ _SHOWN_CONFIDENCES: Final = (0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 async def suggestions(look: Look) -> Shown:
     """The page."""
     reflection = await statistics.reflection(*look.space, look.window)
+    earlier = await statistics.reflection(*look.space, look.before)
     confidence = await statistics.confidence(*look.space)
     scaling = (await look.context.memory.calibration(look.workspace)).scaling
     title, across = "Promised and kept, by tenths of confidence", "mean confidence"
@@ -34,6 +35,7 @@ async def suggestions(look: Look) -> Shown:
         at=reflection.until,
         is_complete=reflection.is_complete,
         reflection=reflection,
+        earlier=earlier,
         confidence=confidence,
         scaling=scaling,
         effect=effect_words(reflection),

@@ -12,6 +12,7 @@ from aftercall.models import (
     Recommendation,
     SimilarFailure,
     ToolHealth,
+    Trend,
 )
 from aftercall.models.tools import same_version
 from mongo.contents import StoredTool
@@ -23,7 +24,7 @@ from service import statistics
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.boundaries import cohesion_words
-from service.dashboard.charts import line_chart, success_chart
+from service.dashboard.charts import line_chart, rates_chart, success_chart
 from service.dashboard.failures import pattern_columns
 from service.dashboard.look import Look, Shown
 from service.dashboard.profile import ToolParameters, columns_of, parameters_of, record_of
@@ -37,6 +38,8 @@ from service.recommendations import recommendations_about
 _MAX_PATTERNS: Final = 500
 _MAX_MARKS: Final = 20
 _MAX_CANDIDATES: Final = 20
+_MAX_LINES: Final = 4
+"""Versions in a chart."""
 UNNAMED: Final = "calls that name no version"
 
 
@@ -77,12 +80,9 @@ async def tool(look: Look) -> Shown:
     quality = (await tool_qualities(*look.space, [key]))[key]
     evidence = await look.rarely(f"evidence of {key}", lambda: evidence_of(look, health))
     met = await statistics.patterns(*look.space, look.window, _MAX_PATTERNS)
-    # The points of a trend add up to the calls of its window.
-    worked, failed = (
-        sum(getattr(each, name) for each in trend.points) for name in ("successes", "failures")
-    )
+    earlier = await statistics.trend(*look.space, look.before, key)
     took = [each.duration_ms for each in latency.points]
-    at = w.axis((each.at for each in latency.points), latency.window)
+    at = w.axis([each.at for each in latency.points])
     lines = {name: [getattr(each, name, None) for each in took] for name in ("p50", "p95", "p99")}
     reports = sorted(report_rows(health), key=lambda row: str(row["at"]), reverse=True)
     rows = evidence.parameters.rows if evidence.parameters else []
@@ -94,9 +94,11 @@ async def tool(look: Look) -> Shown:
         health=health,
         quality=quality,
         evidence=evidence,
-        counts=CallCounts(successes=worked, failures=failed),
+        counts=_added(trend.points),
+        earlier=_added(earlier.points),
         took=latency.overall,
         success=success_chart("Success rate of this tool", trend),
+        by_version=versions_chart(trend),
         latency=line_chart("Latency of this tool", at, lines, "ms"),
         asks=ASKS,
         patterns=[e for e in met.patterns if place_of(e.pattern.tool) == place_of(health.tool)],
@@ -108,6 +110,21 @@ async def tool(look: Look) -> Shown:
         cohesion=cohesion_words(health.cohesion),
         reports=reports,
     )
+
+
+def _added(points: Iterable[CallCounts]) -> CallCounts:
+    """The points of a trend add up to the calls of its window."""
+    pairs = [(each.successes, each.failures) for each in points]
+    worked, failed = map(sum, zip((0, 0), *pairs, strict=True))
+    return CallCounts(successes=worked, failures=failed)
+
+
+def versions_chart(trend: Trend) -> h.Html | None:
+    """How the most called versions went over time; None where no call names one."""
+    rates = {
+        w.one_line(each.version): each.points for each in reversed(trend.versions[:_MAX_LINES])
+    }
+    return rates_chart("Success rate by version", trend, rates) if rates else None
 
 
 async def evidence_of(look: Look, health: ToolHealth) -> ToolEvidence:

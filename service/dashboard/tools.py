@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from aftercall.models import ToolName, ToolStatistics
+from aftercall.models import CallCounts, ToolName, ToolStatistics
 from mongo.contents import StoredTool
 from service import statistics
 from service.dashboard import html as h
@@ -21,6 +21,7 @@ ToolId = tuple[str | None, str]
 async def tools(look: Look) -> Shown:
     """The page."""
     found = await statistics.tools(*look.space, look.window, MAX_TOOLS)
+    earlier = await statistics.called(*look.space, look.before, MAX_TOOLS)
     registered = await look.context.memory.tools(look.workspace)
     # Each reading weighs all the evidence anew.
     open_ones = await look.rarely("open recommendations", lambda: open_recommendations(look))
@@ -32,11 +33,15 @@ async def tools(look: Look) -> Shown:
         is_complete=found.is_complete,
         found=found,
         tools=with_never_called(found.tools, registered),
-        columns=_columns(look, open_ones),
+        columns=_columns(look, open_ones, {place_of(each.tool): each for each in earlier}),
         open_ones=sum(map(len, open_ones.values())),
         called=sum(bool(w.calls(each)) for each in found.tools),
         made=made,
         worked=sum(each.successes for each in (*found.tools, found.other_tools)),
+        earlier=CallCounts(
+            successes=sum(each.successes for each in earlier),
+            failures=sum(each.failures for each in earlier),
+        ),
         warned=sum(each.cohesion_warning for each in found.tools),
     )
 
@@ -77,11 +82,15 @@ async def open_recommendations(look: Look) -> dict[ToolId, list[str]]:
     return by_tool
 
 
-def _columns(look: Look, open_ones: Mapping[ToolId, Sequence[str]]) -> list[h.Column]:
+def _columns(
+    look: Look, open_ones: Mapping[ToolId, Sequence[str]], earlier: Mapping[ToolId, CallCounts]
+) -> list[h.Column]:
     return [
         *look.tool_columns(),
         h.Column("calls", "Calls", "number", of=w.calls),
         h.Column("success", "Success", "percent", of=w.success_rate),
+        h.Column("before", "Before", "percent", "Success in the same span before.",
+               lambda each: w.success_rate(earlier.get(place_of(each.tool), CallCounts()))),
         h.Column("p50", "p50", "duration", "Half of the calls took no longer.",
                lambda each: each.duration_ms and each.duration_ms.p50),
         h.Column("p95", "p95", "duration", "19 of 20 calls took no longer.",

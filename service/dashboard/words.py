@@ -5,8 +5,8 @@ and nothing makes markup.
 """
 
 import json
-from collections.abc import Iterable
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from aftercall.json_values import JsonValue
@@ -65,10 +65,28 @@ def moment(at: datetime | None) -> str:
     return "-" if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def axis(moments: Iterable[datetime], window: UsageWindow) -> list[str]:
-    """Labels of points in time, in UTC: `22 14:00` for the hours of a day, else `11-22`."""
-    form = "%d %H:%M" if window == "24h" else "%m-%d"
+def axis(moments: Sequence[datetime]) -> list[str]:
+    """Labels of points in time, in UTC: `22 14:00` where an hour is between them, else `11-22`."""
+    by_hour = len(moments) > 1 and moments[1] - moments[0] < timedelta(days=1)
+    form = "%d %H:%M" if by_hour else "%m-%d"
     return [each.astimezone(UTC).strftime(form) for each in moments]
+
+
+def span_of(window: UsageWindow) -> str:
+    """`24 hours`, or `2026-11-01 to 2026-11-07`."""
+    return WINDOWS.get(window) or window.replace("..", " to ").replace("T", " ")
+
+
+def within(window: UsageWindow) -> str:
+    """`in the last 24 hours`, or `from 2026-11-01 to 2026-11-07`."""
+    return f"in the last {span_of(window)}" if window in WINDOWS else f"from {span_of(window)}"
+
+
+def before(earlier: CallCounts | None) -> str:
+    """`before: 93.1 % of 1,204`, of the same span before; "" where nothing was called then."""
+    if earlier is None or not calls(earlier):
+        return ""
+    return f"before: {percent(success_rate(earlier))} of {count(calls(earlier))}"
 
 
 def calls(counts: CallCounts) -> int:

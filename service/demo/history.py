@@ -310,13 +310,21 @@ async def _played(console: Console, options: HistoryOptions, client: AsyncClient
         TimeElapsedColumn(),
     )  # fmt: skip
     total = options.days * options.calls_per_day
+    next_line = 0  # of what is no terminal, where no bar can be drawn
+
+    def show(done: int, words: str) -> None:
+        nonlocal next_line
+        bar.update(task, description=words, completed=done, total=max(done, total))
+        if not console.is_terminal and done >= next_line:
+            next_line = done + total // 5
+            console.print(f"[dim]{words}: {done:,} calls, of about {total:,}[/]")
+            console.file.flush()
+
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("getting ready", total=None)
         report = await play_history(
             client, seed=options.seed, days=options.days, calls_per_day=options.calls_per_day,
-            on_progress=lambda done, words: bar.update(
-                task, description=words, completed=done, total=max(done, total)
-            ),
+            on_progress=show,
         )  # fmt: skip
     show_report(console, report)
 

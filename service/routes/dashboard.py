@@ -6,7 +6,7 @@ with the ETag of what is shown, so that what has not changed is not sent.
 
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -18,18 +18,18 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from aftercall.models import PatternChange, RecommendationChange
+from aftercall.models import PatternChange, RecommendationChange, UsageWindow, window_dates
 from mongo.errors import StoreError
 from retrieval.fitness.registry import UnknownNameError
 from service import dashboard
 from service.context import Lifecycle
 from service.dashboard import html as h
-from service.dashboard import words as w
 from service.dashboard.agents import agent, agents
 from service.dashboard.boundaries import boundaries
 from service.dashboard.failures import failures
 from service.dashboard.keys import keys
 from service.dashboard.look import (
+    DATES,
     DEFAULT_WINDOW,
     MOVED,
     PREFIX,
@@ -238,12 +238,11 @@ class Dashboard:
         if MOVED in query:
             named = {name: query[MOVED] if each == "-" else each for name, each in named.items()}
         known = await self._shared.get("workspaces", context.store.events.heads, _LIVE_S)
-        asked = query.get("window")
         home = DEFAULT_WORKSPACE if access.sees(DEFAULT_WORKSPACE) else access.workspace
         return Look(
             context=replace(context, caller=access),
             workspace=query.get("workspace", home),
-            window=next((each for each in w.WINDOWS if each == asked), DEFAULT_WINDOW),
+            window=_window(query),
             path=request.url.path.removeprefix(PREFIX) or "/",
             query=query,
             named=named,
@@ -295,12 +294,29 @@ def _refuse_unknown(look: Look) -> None:
             f"There is no workspace {look.workspace[:_MAX_NAME]!r}.",
             "Choose one of those there are.",
         )
-    asked = look.query.get("window", look.window)
-    if asked != look.window:
+    try:
+        window_dates(_asked_window(look.query))
+    except ValueError as error:
+        asked = _asked_window(look.query)[:_MAX_NAME]
+        cure = str(error)
         raise NothingHereError(
-            f"There is no time range {asked[:_MAX_NAME]!r}.",
-            f"Choose one of {', '.join(w.WINDOWS)}.",
-        )
+            f"There is no time range {asked!r}.", f"{cure[:1].upper()}{cure[1:]}."
+        ) from error
+
+
+def _asked_window(query: Mapping[str, str]) -> str:
+    if any(query.get(each) for each in DATES):
+        return "..".join(query.get(each, "") for each in DATES)
+    return query.get("window", DEFAULT_WINDOW)
+
+
+def _window(query: Mapping[str, str]) -> UsageWindow:
+    asked = _asked_window(query)
+    try:
+        window_dates(asked)
+    except ValueError:
+        return DEFAULT_WINDOW
+    return asked
 
 
 def _missing(title: str, what: str, cure: str, status: int) -> Shown:

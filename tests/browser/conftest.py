@@ -52,7 +52,11 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeProcess]:
     """A service with a story in it; tests may add calls, and must not count on there being none."""
     chromium()  # before a minute is spent on what cannot be looked at
     folder: Path = tmp_path_factory.mktemp("browser") / "data"
-    with serving(folder, environ={"AFTERCALL_LOG_FORMAT": "json"}) as service:
+    environ = {
+        "AFTERCALL_LOG_FORMAT": "json",
+        "AFTERCALL_SERVER_TRACE_URL": "https://traces.example.org/?q=x&id={trace_id}",
+    }
+    with serving(folder, environ=environ) as service:
         tell_story(service, str(folder))
         yield service
         assert service.stop() == 0

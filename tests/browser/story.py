@@ -114,7 +114,8 @@ def _everyday(teller: Teller) -> None:
     for number in range(90):
         hours, agent = 0.2 + number * 1.9, ("planner", "librarian", "mailer")[number % 3]
         web = {"agent": agent, "serverName": "web"}
-        teller.call("search", hours_ago=hours, agent=agent, durationMs=80.0 + number)
+        teller.call("search", hours_ago=hours, agent=agent, durationMs=80.0 + number,
+                    toolVersion="1.0" if hours > 48 else "2.0")  # fmt: skip
         if number % 2:
             url = {"url": f"https://example.org/{number}"}
             teller.call("fetch_page", hours_ago=hours, parameters=url,
@@ -198,7 +199,8 @@ def tell_mending(url: str) -> None:
         teller = Teller(client)
         for number in range(4):
             asked, context = {"query": f"topic {number}"}, "find what there is on reflection"
-            who = {"agent": ("librarian", "mailer")[number % 2], "sessionId": f"mended-{number}"}
+            who = {"agent": ("librarian", "mailer")[number % 2], "sessionId": f"mended-{number}",
+                   "traceId": f"{number + 1:032x}"}  # fmt: skip
             teller.call("search", hours_ago=2.0 + number, context=context, error=too_many(),
                         parameters={**asked, "topK": 90}, **who)  # fmt: skip
             teller.call("search", hours_ago=1.99 + number, attempt=2,

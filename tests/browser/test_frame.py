@@ -53,11 +53,12 @@ def test_every_control_of_the_head_is_reached_by_the_keyboard(page: Page) -> Non
     page.goto("/dashboard/")
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     reached = []
-    for _ in range(len(NAV) + 8):
+    for _ in range(len(NAV) + 9):
         page.keyboard.press("Tab")
         reached.append(page.evaluate("document.activeElement.textContent"))
     assert reached == [
-        "Skip to the content", "Aftercall", *NAV, "24h", "7d", "30d", "Auto", "Light", "Dark",
+        "Skip to the content", "Aftercall", *NAV, "24h", "7d", "30d", "Dates",
+        "Auto", "Light", "Dark",
     ]  # fmt: skip
 
 

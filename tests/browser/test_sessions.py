@@ -54,6 +54,9 @@ def test_a_session_shows_its_calls_in_order_with_the_repair(page: Page) -> None:
     expect(calls.last).to_contain_text("replace /topK: 90 -> 10")
     calls.last.get_by_text("The call").click()
     expect(calls.last.get_by_role("heading", name="Success")).to_be_visible()
+    expect(calls.last.get_by_role("link", name="its trace")).to_have_attribute(
+        "href", f"https://traces.example.org/?q=x&id={2:032x}"
+    )
 
 
 def test_a_recommendation_is_dismissed_with_a_reason(page: Page, story: ServeProcess) -> None:

@@ -1,6 +1,7 @@
 """The pages Tools and tool in a browser."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def test_the_table_says_what_the_api_says(page: Page, story: ServeProcess) -> No
         never = ["never_called", "library", "0", "-", "-", "-"]
         return [*(_row(each) for each in told(story)), never]
 
-    same(lambda: [[*row[:4], *row[6:8]] for row in rows(page, "Tools")], expected)
+    same(lambda: [[*row[:4], *row[7:9]] for row in rows(page, "Tools")], expected)
 
 
 def _row(each: dict[str, Any]) -> list[str]:
@@ -103,6 +104,46 @@ def test_a_tool_s_page_says_what_the_api_says(page: Page, story: ServeProcess) -
     expect(page.get_by_role("region", name="What agents are told").locator("pre")).to_have_text(
         block
     )
+
+
+def test_days_are_chosen_and_compared_with_those_before(page: Page, story: ServeProcess) -> None:
+    """By the form of the head; the link to the days before is a window like any other."""
+    page.goto("/dashboard/tools/library/search?window=30d")
+    today = datetime.now(UTC).date()
+    window = f"{today - timedelta(days=3)}..{today - timedelta(days=1)}"
+    before = f"{today - timedelta(days=6)}..{today - timedelta(days=4)}"
+    page.get_by_text("Dates", exact=True).click()
+    for label, day in zip(("From", "To"), window.split(".."), strict=True):
+        page.get_by_label(label, exact=True).fill(day)
+    page.get_by_role("button", name="Show").press("Enter")
+    expect(page.locator(".dates summary")).to_have_text(window.replace("..", " to "))
+    trends = [
+        httpx2.get(
+            f"{story.url}/stats/trend?window={each}&serverName=library&toolName=search"
+        ).json()
+        for each in (window, before)
+    ]
+    now, earlier = (sum(p["successes"] + p["failures"] for p in t["points"]) for t in trends)
+    assert now > 0
+    assert earlier > 0
+    assert stat(page, "Calls") == f"{now:,}"
+    expect(page.get_by_text(re.compile(rf"before: [\d.]+ % of {earlier}$"))).to_be_visible()
+    chart = page.get_by_role("region", name="Versions and fitness")
+    chart.get_by_text("Show as table").click()
+    named = {each["version"]: each["points"] for each in trends[0]["versions"]}
+    shown = rows(page, "Success rate by version")
+    assert {tuple(row[1:]) for row in shown} == {
+        tuple(_rate(named[name][place]) for name in ("2.0", "1.0")) for place in range(3)
+    }
+    page.locator(".dates summary").click()
+    page.get_by_role("link", name="The same span before").click()
+    assert stat(page, "Calls") == f"{earlier:,}"
+
+
+def test_days_that_are_none_are_told(page: Page, faults: Faults) -> None:
+    faults.allow("404")
+    page.goto("/dashboard/?from=2026-11-07&to=2026-11-01")
+    expect(page.get_by_text("The first day comes before the last")).to_be_visible()
 
 
 def _rate(point: dict[str, Any]) -> str:

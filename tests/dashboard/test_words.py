@@ -1,6 +1,6 @@
 """Numbers, times and foreign texts: bounded, visible, and nothing said of what is not known."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -39,8 +39,10 @@ def test_numbers_are_written_with_their_units(written: object, expected: object)
 def test_times_are_utc() -> None:
     cet = datetime.fromisoformat("2026-11-23T00:30:00+01:00")
     assert words.moment(cet) == "2026-11-22 23:30"
-    assert words.axis([cet], "24h") == ["22 23:30"]
-    assert words.axis([cet], "7d") == ["11-22"]
+    assert words.axis([cet]) == ["11-22"]
+    assert words.axis([cet, cet + timedelta(hours=1)]) == ["22 23:30", "23 00:30"]
+    assert words.within("24h") == "in the last 24 hours"
+    assert words.within("2026-11-01..2026-11-07") == "from 2026-11-01 to 2026-11-07"
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ def test_a_history_is_played_and_kept(tmp_path: Path) -> None:
     for words in ("right at once", "did what was meant", "Tasks that ended well", "34 tools"):
         assert words in out
     assert f"aftercall serve --data-dir {kept / 'data'}" in out
+    assert out.count("calls, of about 72") > 1, "no progress where the output is no terminal"
     assert (kept / "data").is_dir()
     assert "patterns" in (kept / "nightly.log").read_text("utf-8")
 

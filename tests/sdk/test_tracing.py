@@ -127,12 +127,13 @@ async def test_a_call_is_in_one_trace(run: Run, spans: Spans, has_caller: bool) 
     """The caller's, with the attempts below its span; or the first attempt's own."""
     if has_caller:
         with spans.tracer.start_as_current_span("caller"):
-            await run(PickyTool(GOOD), answer(LIMIT))
+            _, records = await run(PickyTool(GOOD), answer(LIMIT))
     else:
-        await run(PickyTool(GOOD), answer(LIMIT))
+        _, records = await run(PickyTool(GOOD), answer(LIMIT))
     first, second = spans.named(ATTEMPT)
     asked = spans.one(ASKED)
-    assert len({trace_of(span) for span in spans.ended}) == 1
+    [trace_id] = {trace_of(span) for span in spans.ended}
+    assert {each.trace_id for each in records.executions} == {f"{trace_id:032x}"}
     assert parent_of(asked) == id_of(first)
     if has_caller:
         assert parent_of(first) == parent_of(second) == id_of(spans.one("caller"))

@@ -194,9 +194,8 @@ def test_another_span_with_the_same_ids_is_rejected(service: RunningService) -> 
     assert partial["rejectedSpans"] == "1"
     assert partial["errorMessage"].startswith("resourceSpans[0].scopeSpans[0].spans[0]: ")
     assert "other content" in partial["errorMessage"]
-    assert stored(service, execution_id_of(first["traceId"], first["spanId"]))["result"] == {
-        "matches": 5
-    }
+    kept = stored(service, execution_id_of(first["traceId"], first["spanId"]))
+    assert (kept["result"], kept["traceId"]) == ({"matches": 5}, first["traceId"])
 
 
 def test_when_the_store_fails_midway_sending_again_completes(

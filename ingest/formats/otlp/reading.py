@@ -405,6 +405,7 @@ def _execution_of(span: Span, call: ToolCall, family: "_Family") -> Execution:
         "duration_ms": max(0.0, (ended - started) / 1_000_000) if started and ended else 0.0,
         "result": result,
         "session_id": family.session_of(span),
+        "trace_id": span.trace_id,
         "input_schema": call.input_schema,
     }
     try:

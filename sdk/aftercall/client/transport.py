@@ -224,11 +224,24 @@ def key_id(api_key: str) -> str:
 
 
 def request_headers(request: Request[T]) -> dict[str, str]:
-    """The headers of one request: its body's type, and the caller's place in its trace.
+    """The headers of one request: its body's type, and the caller's place in its trace."""
+    headers = _trace_headers()
+    if request.body is not None:
+        headers["content-type"] = "application/json"
+    return headers
 
-    Of the current span (W3C Trace Context) these are `traceparent` and `tracestate` only: baggage
-    is the caller's own and may hold anything. A process that has not imported OpenTelemetry has no
-    current span, so nothing is imported for it.
+
+def current_trace_id() -> str | None:
+    """The id of the trace of the current span; None without one."""
+    _, _, after = _trace_headers().get("traceparent", "").partition("-")
+    return after.partition("-")[0] or None
+
+
+def _trace_headers() -> dict[str, str]:
+    """Of the current span (W3C Trace Context) `traceparent` and `tracestate`.
+
+    No baggage: that is the caller's own and may hold anything. A process that has not imported
+    OpenTelemetry has no current span, so nothing is imported for it.
     """
     headers: dict[str, str] = {}
     if "opentelemetry.trace" in sys.modules:
@@ -238,8 +251,6 @@ def request_headers(request: Request[T]) -> dict[str, str]:
         )
 
         TraceContextTextMapPropagator().inject(headers)
-    if request.body is not None:
-        headers["content-type"] = "application/json"
     return headers
 
 

@@ -133,6 +133,12 @@ class Call(WireModel):
     repair_of: Id | None = Field(default=None, description="The failed execution this one mends.")
     suggestion_id: Id | None = Field(default=None, description="The suggestion this call followed.")
     shadow: ShadowFacts | None = Field(default=None, exclude_if=lambda facts: facts is None)
+    trace_id: str | None = Field(
+        default=None,
+        pattern="^[0-9a-f]{32}$",
+        exclude_if=lambda trace: trace is None,
+        description="The W3C Trace Context id of the trace that the call is part of.",
+    )
     input_schema: Object | None = Field(
         default=None,
         description="The tool's live input schema; one of more than 10,000 values or 262,144 "

@@ -176,7 +176,7 @@ class LearnedRule(WireModel):
 class RuleSwitch(WireModel):
     """Whether a learned repair is to be off."""
 
-    off: bool
+    off: bool = Field(strict=True)
 
 
 class MarkBurst(WireModel):

@@ -1,8 +1,10 @@
 """Failure patterns, and statistics of calls over time, up to what has been counted."""
 
-from typing import Literal
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from aftercall.models.base import Name, Share, Text, Timestamp, WireModel
 from aftercall.models.calls import Action, ErrorCategory, Example
@@ -61,8 +63,49 @@ class FailurePatternList(WireModel):
     """When the latest nightly run did so; None before the first."""
 
 
-UsageWindow = Literal["24h", "7d", "30d"]
-"""Up to now; see `aftercall.models.statistics` for where each begins."""
+LATEST_WINDOWS: Final = ("24h", "7d", "30d")
+MAX_DAYS: Final = 366
+"""Days of the longest window."""
+_DATES: Final = r"\d{4}-\d\d-\d\d(T\d\d)?\.\.\d{4}-\d\d-\d\d(T\d\d)?"
+WINDOW_PATTERN: Final = f"^({'|'.join(LATEST_WINDOWS)}|{_DATES})$"
+
+
+def window_dates(window: str) -> tuple[datetime, datetime] | None:
+    """The beginning and the end, which is no longer part of it, of a window that names dates.
+
+    None of one of the latest windows.
+
+    Raises:
+        ValueError: it is no window.
+    """
+    if window in LATEST_WINDOWS:
+        return None
+    wrong = f"choose {', '.join(LATEST_WINDOWS)} or two days as 2026-11-01..2026-11-07 (UTC)"
+    if not re.fullmatch(_DATES, window, re.ASCII):
+        raise ValueError(wrong)
+    first, last = window.split("..")
+    try:
+        since, until = (datetime.fromisoformat(each).replace(tzinfo=UTC) for each in (first, last))
+        until += timedelta(hours=1) if "T" in last else timedelta(days=1)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(wrong) from error
+    if not timedelta(0) < until - since <= timedelta(days=MAX_DAYS):
+        raise ValueError(f"the first day comes before the last, at most {MAX_DAYS} days before it")
+    return since, until
+
+
+def _checked_window(window: str) -> str:
+    window_dates(window)
+    return window
+
+
+UsageWindow = Annotated[
+    str,
+    AfterValidator(_checked_window),
+    WithJsonSchema({"type": "string", "pattern": WINDOW_PATTERN, "examples": ["24h"]}),
+]
+"""`24h`, `7d` or `30d` up to now, or days (or hours, `2026-11-01T08`) from the first to the last;
+see `aftercall.models.statistics` for where each begins."""
 
 
 class CallCounts(WireModel):
@@ -171,12 +214,21 @@ class TrendPoint(CallCounts):
     suggested: CallCounts = Field(default_factory=CallCounts)
 
 
+class VersionTrend(WireModel):
+    """How the calls of one version of a tool went over time."""
+
+    version: Name
+    points: list[CallCounts] = Field(description="As those of all its calls.")
+
+
 class Trend(Statistics):
     """Answer of `GET /stats/trend`: hour by hour or day by day, those without calls too."""
 
     step: Step
     tool: ToolName | None = Field(default=None, description="Of one tool; None: of all.")
     points: list[TrendPoint] = Field(description="Oldest first.")
+    versions: list[VersionTrend] = Field(default_factory=list)
+    """Of one tool: the calls that name a version, most calls first."""
 
 
 class LatencyPoint(WireModel):

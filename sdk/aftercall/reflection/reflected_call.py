@@ -14,6 +14,7 @@ from threading import Lock
 from typing import Generic, Protocol, TypeVar
 from uuid import uuid4
 
+from aftercall.client.transport import current_trace_id
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text, make_json_value
 from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, execution_of
@@ -108,7 +109,7 @@ class ReflectedCall(Generic[ResultT]):
         self._first_exception: Exception | None = None
         self._last_result: ResultT | None = None
         self._observed: ObservedByAll
-        self._execution_id = ""
+        self._execution_id, self._trace_id = "", current_trace_id()
         self._timestamp = datetime.now(UTC)
         self._started = self._first_failed = time.perf_counter()
         self._duration_ms = 0.0
@@ -125,6 +126,7 @@ class ReflectedCall(Generic[ResultT]):
             suggestion=self._retry.suggestion if self._retry else None,
         )
         self._observed = ObservedByAll(self.observers, attempt)
+        self._trace_id = current_trace_id()
         self._timestamp = datetime.now(UTC)
         self._started = time.perf_counter()
 
@@ -265,6 +267,7 @@ class ReflectedCall(Generic[ResultT]):
             attempt=len(self._attempts),
             repair_of=None if attempt is first else first.execution_id,
             suggestion_id=attempt.suggestion.suggestion_id if attempt.suggestion else None,
+            trace_id=self._trace_id,
         )
         if execution is not None and facts.agent not in self.policy.unrecorded_agents:
             self.recorder.record(execution)

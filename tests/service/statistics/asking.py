@@ -51,7 +51,7 @@ def a_history(count: int, seed: int = 7) -> list[Record]:
         fields: Record = {
             "timestamp": at.isoformat(), "serverName": server, "toolName": tool,
             "agent": dice.choice(AGENTS), "durationMs": dice.choice((0.0, dice.uniform(1, 5000))),
-            "attempt": dice.choice((1, 1, 1, 2, 3)),
+            "attempt": dice.choice((1, 1, 1, 2, 3)), "toolVersion": dice.choice((None, "1", "2.0")),
             "suggestionId": dice.choice((None, None, None, str(uuid4()))),
         }  # fmt: skip
         if dice.random() < 0.3:

@@ -1,6 +1,7 @@
 """Statistics of calls are those that are counted by hand, and parts add up to the whole."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ def test_totals_are_what_was_recorded(service: RunningService, history: list[Rec
 def test_the_span_before_a_window_is_told_where_it_is_known(
     service: RunningService, history: list[Record]
 ) -> None:
-    """As many hours or days before; nobody keeps the 30 days before the last 30."""
+    """As many hours or days before; of longer ones only where anything was called then."""
     day, week, month = asked(service, "totals", Totals).windows
     assert month.before is None
     for each, length_s in ((day, 86_400), (week, 7 * 86_400)):
@@ -92,6 +93,46 @@ def test_the_span_before_a_window_is_told_where_it_is_known(
             if 0 < (each.since - call.timestamp).total_seconds() <= length_s
         ]
         assert tuple_of(each.before) == pair(earlier)
+
+
+@pytest.mark.parametrize("is_by_hour", [False, True])
+def test_a_window_of_dates_is_those_days_and_hours(
+    service: RunningService, history: list[Record], *, is_by_hour: bool
+) -> None:
+    """From the first to the end of the last, in the order of time; also by version of a tool."""
+    form, step, unit = (
+        ("%Y-%m-%dT%H", timedelta(hours=1), "hour")
+        if is_by_hour
+        else ("%Y-%m-%d", timedelta(days=1), "day")
+    )
+    last = datetime.now(UTC) - 2 * step
+    window = f"{last - 9 * step:{form}}..{last:{form}}"
+    found = asked(service, "trend", Trend, window=window, **query_of("web", "read_page"))
+    assert (found.step, len(found.points), found.until - found.since) == (unit, 10, 10 * step)
+    calls = [
+        each
+        for each in since(history, found.since)
+        if each.timestamp < found.until
+        and (each.server_name, each.tool_name) == ("web", "read_page")
+    ]
+    assert calls
+    assert added(list(found.points)) == pair(calls)
+    assert {each.version for each in found.versions} == {"1", "2.0"}
+    for each in found.versions:
+        assert added(each.points) == pair(calls, lambda c, v=each.version: c.tool_version == v)
+    tools = asked(service, "tools", ToolStatisticsList, window=window).tools
+    assert added([e for e in tools if e.tool.server_name == "web"][:1]) == pair(calls)
+
+
+@pytest.mark.parametrize(
+    "window",
+    ["1d", "2026-11-01", "2026-11-07..2026-11-01", "2026-02-30..2026-03-01",
+     "2024-01-01..2026-01-01", "9999-12-31..9999-12-31"],
+)  # fmt: skip
+def test_what_is_no_window_is_refused_with_the_cure(service: RunningService, window: str) -> None:
+    answer = service.client.get("/stats/trend", params={"window": window})
+    assert answer.status_code == 422
+    assert "2026-11-01..2026-11-07" in answer.text or "at most 366 days" in answer.text
 
 
 def test_points_add_up_to_the_totals(

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 import pytest
 from cachetools import TTLCache
 
-from aftercall.models import UsageWindow
+from aftercall.models import LATEST_WINDOWS
 from mongo.contents import hour_of
 from mongo.records import Commit, Counter, ToolKey
 from mongo.sqlite.store import SqliteKnowledge, SqliteStore, open_sqlite_store
@@ -53,7 +53,7 @@ class Counted:
 
     async def check(self) -> None:
         """What is answered is what was counted, whole and in parts."""
-        for window in cast("tuple[UsageWindow, ...]", get_args(UsageWindow)):
+        for window in (*LATEST_WINDOWS, "2026-11-01..2026-11-22", "2026-11-21T08..2026-11-22T20"):
             trend = await statistics.trend(self.context, WORKSPACE, window)
             took = await statistics.latency(self.context, WORKSPACE, window)
             since = hour_of(trend.since)
