@@ -12,12 +12,18 @@ NO_CHROMIUM = (
     "Chromium is not installed: the dashboard was not looked at in a browser "
     "(`apt-get install chromium`, or name one in CHROMIUM)"
 )
+NO_NPM = (
+    "npm is not installed, or cannot install: the gateway was not tried in front of servers from "
+    "npm (`apt-get install nodejs npm`, or name one in NPM)"
+)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say once what was not tested."""
-    skipped = terminalreporter.getreports("skipped")
-    without = sum(NO_CHROMIUM in str(each.longrepr) for each in skipped)
-    if without:
+    skipped = [str(each.longrepr) for each in terminalreporter.getreports("skipped")]
+    without = {why: sum(why in each for each in skipped) for why in (NO_CHROMIUM, NO_NPM)}
+    if any(without.values()):
         terminalreporter.section("not tested")
-        terminalreporter.line(f"{without} tests: {NO_CHROMIUM}")
+    for why, tests in without.items():
+        if tests:
+            terminalreporter.line(f"{tests} tests: {why}")

@@ -1,0 +1,171 @@
+"""Five real servers, from npm and PyPI, behind the gateway's own process, with the true service."""
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+from fastmcp.client.transports import StdioTransport
+
+from tests.conftest import NO_NPM
+from tests.gateway.conftest import TIME_SERVER
+from tests.gateway.results import texts
+from tests.gateway.waiting import until
+from tests.service.running_service import ServeProcess, serving
+
+pytestmark = pytest.mark.real
+
+Json = dict[str, Any]
+LOCKED = Path(__file__).with_name("npm")
+"""`package-lock.json` says which versions; they are installed beside it, once."""
+GATEWAY = """
+import sys
+from functools import partial
+from aftercall.adapters import before_call
+from aftercall.cli import main
+from aftercall.gateway import cli
+before_call.TIMEOUT_S = 30  # however busy the machine is
+cli.ReflectionPolicy = partial(cli.ReflectionPolicy, suggest_timeout_s=30)
+sys.exit(main())
+"""
+GOOD: tuple[tuple[str, Json, str], ...] = (
+    ("files_read_text_file", {"path": "notes.txt"}, "buy milk"),
+    ("files_list_directory", {"path": "docs"}, "[FILE] guide.md"),
+    ("files_search_files", {"path": ".", "pattern": "**/*.md"}, "guide.md"),
+    ("memory_search_nodes", {"query": "Anna"}, "likes tea"),
+    ("memory_read_graph", {}, "likes tea"),
+    ("everything_echo", {"message": "hello"}, "Echo: hello"),
+    ("everything_get-sum", {"a": 2, "b": 5}, "7"),
+    ("time_get_current_time", {"timezone": "UTC"}, "UTC"),
+    ("git_git_log", {"repo_path": "repository", "max_count": 1}, "First"),
+)
+MISTAKES: tuple[tuple[str, Json, str], ...] = (
+    ("files_read_text_file", {"file_path": "notes.txt"}, "buy milk"),
+    ("files_list_directory", {"Path": "docs"}, "[FILE] guide.md"),
+    ("files_read_multiple_files", {"paths": "notes.txt"}, "buy milk"),
+    ("files_read_text_file", {"path": "notes.txt", "head": "1"}, "buy milk"),
+    ("memory_search_nodes", {"search_query": "Anna"}, "likes tea"),
+    ("memory_open_nodes", {"names": '["Anna"]'}, "likes tea"),
+    ("everything_echo", {"input": '{"message": "hello"}'}, "Echo: hello"),
+    ("everything_get-sum", {"a": "2", "b": 5}, "7"),
+    ("everything_get-annotated-message", {"message_type": "success"}, "Operation completed"),
+    ("everything_get-resource-links", {"count": 50}, "links"),
+    ("time_get_current_time", {"tz": "Asia/Tokyo"}, "Asia/Tokyo"),
+    ("git_git_log", {"repo_path": "repository", "max_count": "1"}, "First"),
+)
+
+
+@pytest.fixture(scope="module")
+def programs() -> Path:
+    """Where the servers from npm are; NPM in the environment, as CI has it, must be there."""
+    npm = shutil.which(os.environ.get("NPM") or "npm")
+    lock, done = LOCKED / "package-lock.json", LOCKED / "node_modules" / ".lock-of-tests"
+    with (LOCKED / "package.json").open() as one_at_a_time:
+        fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
+        if npm is not None and not (done.exists() and done.read_bytes() == lock.read_bytes()):
+            words = [npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
+            if subprocess.run(words, cwd=LOCKED, stdout=sys.stderr, check=False).returncode == 0:
+                done.write_bytes(lock.read_bytes())
+    if not done.exists() or npm is None:
+        (pytest.fail if "NPM" in os.environ else pytest.skip)(NO_NPM)
+    return LOCKED / "node_modules" / ".bin"
+
+
+@pytest.fixture(scope="module")
+def service(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeProcess]:
+    """`aftercall serve` on an empty folder."""
+    with serving(tmp_path_factory.mktemp("npm") / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def world(programs: Path, repository: Path, git_server: Json) -> Json:
+    """The servers, and what they find: files, a graph, a repository."""
+    folder = repository.parent
+    (folder / "files" / "docs").mkdir(parents=True)
+    (folder / "files" / "notes.txt").write_text("buy milk\ncall Anna\n")
+    (folder / "files" / "docs" / "guide.md").write_text("# Guide\n")
+    anna = {"type": "entity", "name": "Anna", "entityType": "person", "observations": ["likes tea"]}
+    (folder / "graph.jsonl").write_text(json.dumps(anna))
+    env, at = {"PATH": os.environ["PATH"]}, str(programs / "mcp-server-")
+    graph = env | {"MEMORY_FILE_PATH": str(folder / "graph.jsonl")}
+    files = {"command": f"{at}filesystem", "args": [str(folder / "files")], "env": env}
+    return {
+        "files": files | {"cwd": str(folder / "files")},
+        "memory": {"command": f"{at}memory", "env": graph},
+        "everything": {"command": f"{at}everything", "env": env},
+        "time": TIME_SERVER,
+        "git": git_server | {"cwd": str(folder)},
+    }
+
+
+@asynccontextmanager
+async def through_gateway(
+    world: Json, service: ServeProcess, folder: Path, **own: Any
+) -> AsyncIterator[Client[Any]]:
+    """A client of an `aftercall gateway`; at the end, what it recorded has been learned."""
+    config = folder / "mcp.json"
+    servers = {name: {**each, "aftercall": own} for name, each in world.items()}
+    config.write_text(json.dumps({"mcpServers": servers}))
+    words = ["-c", GATEWAY, "gateway", "--config", str(config), "--service", service.url]
+    env = {key: os.environ[key] for key in ("PATH", "PYTHONPATH") if key in os.environ}
+    env |= {"HOME": str(folder)}
+    log = folder / "stderr.log"
+    front = StdioTransport(sys.executable, words, env=env, log_file=log, keep_alive=False)
+    async with Client(front, init_timeout=60) as client:
+        yield client
+    await until(lambda: service.get("/status")["pendingIndexing"] == 0, 60)
+
+
+async def test_right_calls_pass_and_wrong_ones_are_repaired_before_or_after_and_announced(
+    world: Json, service: ServeProcess, tmp_path: Path
+) -> None:
+    """Each mistake gives what was meant, at once, and the result says what was changed."""
+    ended: dict[str, list[str]] = {}
+    async with through_gateway(world, service, tmp_path) as client:
+        for name, parameters, wanted in GOOD:
+            result = await client.call_tool_mcp(name, parameters)
+            assert not result.is_error, (name, texts(result))
+            assert wanted in "\n".join(texts(result)), name
+            assert "aftercall" not in (result.meta or {}), name
+        for name, parameters, wanted in MISTAKES:
+            result = await client.call_tool_mcp(name, parameters)
+            assert not result.is_error, (name, parameters, texts(result))
+            *said, note = texts(result)
+            assert wanted in "\n".join(said), name
+            assert note.startswith("Aftercall repaired this call "), name
+            facts = (result.meta or {})["aftercall"]
+            ended.setdefault(facts["note"], []).append(name)
+    assert ended["repaired via reflection"] == ["everything_get-resource-links"]
+    assert len(ended["repaired before the call"]) == len(MISTAKES) - 1
+
+
+async def test_shadow_changes_nothing_and_compares_with_what_the_agent_did(
+    world: Json, service: ServeProcess, tmp_path: Path
+) -> None:
+    """The agent's mistake fails as without a gateway, and its next call is what would be sent."""
+    right: tuple[tuple[str, Json, Json], ...] = (
+        ("files_read_text_file", {"filename": "notes.txt"}, {"path": "notes.txt"}),
+        ("memory_search_nodes", {"q": "Anna"}, {"query": "Anna"}),
+        ("everything_echo", {"msg": "hello"}, {"message": "hello"}),
+    )
+    async with through_gateway(world, service, tmp_path, mode="shadow") as client:
+        for name, wrong, meant in right:
+            for parameters in (wrong, meant):
+                result = await client.call_tool_mcp(name, parameters)
+                assert result.is_error is (parameters is wrong), name
+                assert "Aftercall" not in "\n".join(texts(result)), name
+    shadow = service.get("/stats/reflection")["shadow"]
+    assert shadow["watched"] == {"successes": 3, "failures": 3}
+    assert shadow["repairedBefore"]["successes"] == 0
+    assert shadow["repairedBefore"]["failures"] >= 2
+    assert shadow["same"]["successes"] >= 2
+    assert shadow["other"] == {"successes": 0, "failures": 0}
