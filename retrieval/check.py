@@ -9,7 +9,7 @@ as it is. Whatever is less sure is a warning, and a call that fits passes.
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 
 from aftercall.background import aside
 from aftercall.change_classes import reads_only
@@ -20,6 +20,7 @@ from mongo.contents import as_named
 from mongo.records import OWNER, ToolKey
 from retrieval.answer import changes_of, lesson_of, spoken
 from retrieval.confidence import Calibration, RankedProposal, check_of, fits_schema, judge
+from retrieval.edits import names_of
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge
 from retrieval.knowledge.runs import TRANSIENT, loops_of, session_mark
@@ -83,14 +84,17 @@ async def check(
     if asked.session_id is not None:
         session_id = redactor.session_id(asked.session_id)
         asked = asked.model_copy(update={"session_id": session_id})
-    if _is_clear(as_named(asked, principal), schema, knowledge):
+    is_fit = _fits(schema, asked.parameters)
+    if is_fit and _is_clear(as_named(asked, principal), schema, knowledge):
         return CheckResponse(verdict="pass", took_ms=_since(started))
     call = as_named(await aside(redactor.call, asked, when=is_large(asked)), principal)
+    if not is_fit and call.parameters != asked.parameters:
+        is_fit = _fits(schema, call.parameters)  # nothing is said of a value that was masked
     case = case_of(
         call, _REFUSED, knowledge, registered, hints, [], {}, (), binds=binds, quorum=quorum
     )
     session = session_mark(call.session_id, call.agent)
-    is_fit, calibration = fits(case), await memory.calibration(workspace)
+    calibration = await memory.calibration(workspace)
     checked = (
         _looping(case, knowledge, session if loop and call.session_id else None, loop, is_fit)
         or (None if is_fit else _by_schema(case, calibration))
@@ -108,10 +112,8 @@ def _since(started: float) -> float:
 def _is_clear(call: Call, schema: JsonObject | None, knowledge: ToolKnowledge | None) -> bool:
     """Whether nothing can be said of a call, seen at a glance: most calls are right."""
     if schema is not None:
-        known, properties = check_of(schema), schema.get("properties")
+        properties = schema.get("properties")
         if not isinstance(properties, dict) or not call.parameters.keys() <= properties.keys():
-            return False
-        if known is not None and not fits_schema(known, call.parameters):
             return False
     if knowledge is None:
         return True
@@ -132,10 +134,10 @@ def _warning(reasons: Sequence[str], ignored: Sequence[str] = ()) -> CheckRespon
     return CheckResponse(verdict="warn", reasons=reasons, ignored=ignored)
 
 
-def fits(case: Case) -> bool:
+def _fits(schema: JsonObject | None, parameters: JsonObject) -> bool:
     """Whether the schema, where one is known and can be checked, takes the call."""
-    known = None if case.schema is None else check_of(case.schema)
-    return known is None or fits_schema(known, case.parameters)
+    known = None if schema is None else check_of(schema)
+    return known is None or fits_schema(known, parameters)
 
 
 def _looping(
@@ -187,14 +189,22 @@ def _by_rules(
     odd = _never_worked(case.parameters, case.profile)
     if knowledge is None or not odd:
         return None
+    anywhere = _mends(knowledge.elsewhere(""), odd)
     for known in islice(reversed(knowledge.signatures.values()), _MAX_SIGNATURES):
-        if not (known.rules or known.examples):
+        if not (known.rules or known.examples) or not (anywhere or _mends(known, odd)):
             continue
         about = replace(case, reading=_reading(known, case.parameters), signature=known)
         for best in judge(about, calibration)[:1]:
             if best.proposal.touched & odd and _is_proven(about, best) and _is_known(about, best):
                 return _repaired(about, best)
     return None
+
+
+def _mends(known: SignatureKnowledge, odd: set[str]) -> bool:
+    """Whether anything that mended such an error more than once is about one of the names."""
+    several = (rule.edits for rule in known.rules.values() if rule.repairs >= _SEVERAL)
+    edits = chain(*several, (change.edit for change in known.changes()))
+    return any(not odd.isdisjoint(names_of(edit)) for edit in edits)
 
 
 def _reading(known: SignatureKnowledge, parameters: JsonObject) -> ErrorReading:

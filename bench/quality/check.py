@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from statistics import quantiles
+from statistics import median, quantiles
 
 from scipy.stats import beta
 
@@ -65,7 +65,7 @@ def upper(hits: int, count: int) -> float:
 
 async def measure(embedder: Embedder, folder: Path) -> None:
     """Measure; print and write `check.md`."""
-    good, wrong = [], []
+    good, wrong, every = [], [], list[float]()
     for world in worlds():
         older, test = split(world.dataset.sessions())
         calls = [call for session in test for call in session.calls]
@@ -89,11 +89,12 @@ async def measure(embedder: Embedder, folder: Path) -> None:
                     said = await _ask(brain, made, mended)
                     sent = apply_changes(trial.damaged, said.changes)
                     mended.right += sent is not None and await trial.judge(sent) == "right"
+            every += [*passed.milliseconds, *mended.milliseconds]
             good.append(passed.line(way, good=True))
             wrong.append(mended.line(way, good=False))
             for line in passed.changed[:10]:
                 print(f"changed or blocked, {way}: {line}")
-    page = _page(good, wrong)
+    page = _page(good, wrong, median(every))
     print(page)
     (folder / "check.md").write_text(page, encoding="utf-8")
 
@@ -119,14 +120,15 @@ def _memory(brain: Brain) -> Memory:
     return brain.suggester._memory  # noqa: SLF001 - what the service gives to both
 
 
-def _page(good: Sequence[str], wrong: Sequence[str]) -> str:
+def _page(good: Sequence[str], wrong: Sequence[str], middle: float) -> str:
     times = "p50, ms | p99, ms |"
     return "\n".join(
         (
             "# Before the call",
             "",
             f"{__doc__.split(chr(10), 1)[0]} `python -m bench.quality --only check`. Beside what "
-            "was changed or blocked stands the upper end of its 95 % interval.",
+            "was changed or blocked stands the upper end of its 95 % interval. Over all calls, "
+            f"good and wrong, the median is {middle:.2f} ms.",
             "",
             "## Good calls that the store has not seen",
             "",

@@ -10,6 +10,7 @@ service and in the SDK, so that neither has to trust the other.
 import json
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import product
 from typing import Any, Final
 
@@ -126,6 +127,7 @@ def are_opposites(left: str, right: str) -> bool:
     return any(_oppose(*pair) for pair in product(ones, others))
 
 
+@lru_cache(4_096)
 def _oppose(one: str, other: str) -> bool:
     if any(_begins(one, stem) and _begins(other, against) for stem, against in _OPPOSITES):
         return True
