@@ -25,7 +25,9 @@ from retrieval.edits import (
     Edit,
     EditDoesNotApplyError,
     ValueSources,
+    changed_places,
     edit_key,
+    edits_of_key,
     for_any_tool,
     names_of,
 )
@@ -188,14 +190,16 @@ def learn_repair(
 def learn_removal(knowledge: ToolKnowledge, removal: RuleRemoval) -> None:
     """Forget a repair that was struck out, with the examples that taught it, in place.
 
-    One that is switched off is kept, and not told until it is switched on.
+    One that is switched off is kept, and not told until it is switched on; nor is another form of
+    it, since what is learned becomes more general with the next example.
     """
     known = knowledge.signature(removal.signature)
     if known is None:
         return
     if removal.change != "remove":
-        known.off = [each for each in known.off if each != removal.edit_key]
-        known.off += [removal.edit_key] if removal.change == "off" else []
+        changed = changed_places(edits_of_key(removal.edit_key))
+        known.off = [each for each in known.off if not changed.issuperset(each)]
+        known.off += [sorted(changed)] if removal.change == "off" else []
         return
     known.rules.pop(removal.edit_key, None)
     gone = {

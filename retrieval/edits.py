@@ -5,6 +5,7 @@ to "Europe/Berlin"` is only right for a call that said what the mended one said,
 carries the value it stood for.
 """
 
+import json
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -531,6 +532,11 @@ def names_of(edit: Edit) -> set[str]:
 def touches(edit: Edit, other: Edit) -> bool:
     """Whether two edits are of one place, or one of them of what the other is inside of."""
     return any(_overlap(one, two) for one in _places(edit) for two in _places(other))
+
+
+def changed_places(edits: Iterable[Edit]) -> frozenset[str]:
+    """What edits change, in whatever form they do it: paths, as JSON."""
+    return frozenset(json.dumps(place) for edit in edits for place in _places(edit))
 
 
 def for_any_tool(edit: Edit) -> Edit | None:

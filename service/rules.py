@@ -80,7 +80,7 @@ def _of(tool: ToolKey, known: ToolKnowledge) -> Iterable[KnownRule]:
         for key, (edits, repairs, marks, ids) in found.items():
             removal = RuleRemoval(tool, signature.signature, key)
             by = frozenset(map(principal_of, marks))
-            is_off = key in signature.off
+            is_off = signature.is_off(edits)
             yield KnownRule(removal, lesson_of(edits), repairs, by, ids, is_off)
 
 

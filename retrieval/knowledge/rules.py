@@ -17,6 +17,7 @@ and Ismail 2002, applied to contradicting reports only, with a cap per rater.)
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
@@ -26,7 +27,7 @@ from pydantic import BaseModel, Field, PrivateAttr
 
 from aftercall.models import ErrorCategory, Outcome
 from mongo.records import ToolKey
-from retrieval.edits import Edit, Respell, edit_key
+from retrieval.edits import Edit, Respell, changed_places, edit_key
 from retrieval.knowledge.links import Links
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.repairs import (
@@ -279,8 +280,8 @@ class SignatureKnowledge(BaseModel):
     """Sessions in which the same call worked later, though the failure was none of the moment."""
     first_calls: dict[str, FirstCall] = Field(default_factory=dict)
     """What these called in between, by the tool's name."""
-    off: list[str] = Field(default_factory=list)
-    """Keys of the edits that somebody switched off: they are learned of, and not told."""
+    off: list[list[str]] = Field(default_factory=list)
+    """What is not to be changed, by `changed_places`: such edits are learned of, and not told."""
     _changes: tuple[list[str], list[CommonChange]] = PrivateAttr(([], []))
 
     def changes(self) -> list[CommonChange]:
@@ -293,7 +294,11 @@ class SignatureKnowledge(BaseModel):
     def learned(self) -> list[LearnedRepair]:
         """What several mended alike, for everybody's ears."""
         found = common_repairs(self.examples, self.changes())
-        return [each for each in found if not self.off or edit_key(each.edits) not in self.off]
+        return [each for each in found if not self.is_off(each.edits)]
+
+    def is_off(self, edits: Sequence[Edit]) -> bool:
+        """Whether somebody switched such a change off, in this form or in another."""
+        return bool(self.off) and any(changed_places(edits).issuperset(each) for each in self.off)
 
     def told_rules(self) -> list[tuple[RepairRule, str | None]]:
         """What is learned and the rules, each edits once, with the share of the sessions."""
@@ -309,8 +314,11 @@ class SignatureKnowledge(BaseModel):
                 remember_mark(rule.sessions, each.session, MAX_NAMES)
                 rule.evidence.repaired(each.agent, each.session)
             learned[edit_key(repair.edits)] = rule, repair.share
-        untold = {*learned, *self.off}
-        others = ((rule, None) for key, rule in self.rules.items() if key not in untold)
+        others = (
+            (rule, None)
+            for key, rule in self.rules.items()
+            if key not in learned and not self.is_off(rule.edits)
+        )
         return [*learned.values(), *others]
 
     def rule_to_update(self, edits: list[Edit], limit: int = MAX_RULES) -> RepairRule:
@@ -378,11 +386,11 @@ class ToolKnowledge(BaseModel):
             for each in self.signatures.values()
             if each.signature != known
             for example in each.examples
+            if not each.is_off(example.edits)
         ]
         latest = sorted(others, key=lambda each: (each.at, each.execution_id))[-MAX_EXAMPLES:]
         if self._elsewhere is None or self._elsewhere.examples != latest:
             self._elsewhere = SignatureKnowledge(signature="", category="unknown", examples=latest)
-        self._elsewhere.off = [key for each in self.signatures.values() for key in each.off]
         return self._elsewhere
 
     def signature_to_update(self, text: str, category: ErrorCategory) -> SignatureKnowledge:

@@ -19,7 +19,6 @@ from retrieval.edits import (
     Replace,
     Respell,
     ValueSources,
-    edit_key,
     touches,
 )
 from retrieval.knowledge.profile import COMMON_SESSIONS, ParameterProfile, agent_token
@@ -96,7 +95,7 @@ def learned_options(
     )
     said = {index for index, fault in enumerate(case.faults) if not fault.from_schema}
     for repair in repairs:
-        if known.off and edit_key(repair.edits) in known.off:
+        if known.is_off(repair.edits):
             continue
         if exactly and (repair.is_general or not all(isinstance(e, Replace) for e in repair.edits)):
             continue
@@ -162,8 +161,8 @@ def _of_signature(
     case: Case, known: SignatureKnowledge, value_sources: ValueSources, what: str, *, near: bool
 ) -> Iterator[Option]:
     said = {index for index, fault in enumerate(case.faults) if not fault.from_schema}
-    for key, rule in known.rules.items():
-        if key not in known.off and _may_be_offered(case, rule, rule.edits, value_sources):
+    for rule in known.rules.values():
+        if not known.is_off(rule.edits) and _may_be_offered(case, rule, rule.edits, value_sources):
             option = _option(case, rule, rule.edits, what, _trials(case, rule))
             covers = option.covers if near else option.covers | said
             trials = option.trials.under_old_schema() if near else option.trials

@@ -20,15 +20,17 @@ WORKSPACE = "default"
 TOOL = ToolKey(WORKSPACE, "srv", "find")
 
 
-async def mend(service: InProcessClient, principal: str, first: int) -> None:
+async def mend(
+    service: InProcessClient, principal: str, first: int, wrong: tuple[int, int] = (50, 50)
+) -> None:
     """Two agents mend `topK` alike."""
-    for number in (first, first + 1):
+    for number, top_k in zip((first, first + 1), wrong, strict=True):
         calls = [
             an_execution(
                 execution_id=f"00000000-0000-4000-8000-{number:010}{part:02}",
                 timestamp=datetime.now(UTC).isoformat(), tool_name="find", sequence=part,
                 agent=f"agent {number}", session_id=f"s {number}",
-                parameters={"q": f"{number}", "topK": (50, 10)[part]},
+                parameters={"q": f"{number}", "topK": (top_k, 10)[part]},
                 outcome=("failure", "success")[part],
                 error={"type": "E", "message": "Bad request"} if not part else None,
             )
@@ -83,11 +85,11 @@ def test_what_one_key_taught_is_shown_and_struck_out(
 def test_a_repair_that_is_switched_off_is_not_proposed_until_it_is_on_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It stays in the list, marked; what is learned later does not switch it on."""
+    """It stays in the list, marked; what is learned later does not switch it on, in no form."""
 
-    async def proposed(first: int) -> list[object]:
+    async def proposed(first: int, wrong: tuple[int, int] = (50, 50)) -> list[object]:
         async with in_process(tmp_path, embedder="hashing") as service:
-            await mend(service, "owner", first)
+            await mend(service, "owner", first, wrong)
             failed = FailedCall(
                 agent="owner", server_name="srv", tool_name="find",
                 parameters={"q": "x", "topK": 50}, error={"message": "Bad request"},
@@ -101,7 +103,10 @@ def test_a_repair_that_is_switched_off_is_not_proposed_until_it_is_on_again(
     assert mended in asyncio.run(proposed(1))
     rule = next(line.split()[0] for line in told(tmp_path, capsys, "list") if "repairs" in line)
     told(tmp_path, capsys, "off", rule)
-    assert mended not in asyncio.run(proposed(3))
-    assert any(rule in line and "(off)" in line for line in told(tmp_path, capsys, "list"))
-    told(tmp_path, capsys, "on", rule)
+    assert mended not in asyncio.run(proposed(3, wrong=(40, 23)))  # now it is a bound
+    listed = [line for line in told(tmp_path, capsys, "list") if "repairs" in line]
+    assert all("(off)" in line for line in listed)
+    other = next(line.split()[0] for line in listed if rule not in line)
+    told(tmp_path, capsys, "on", other)
     assert mended in asyncio.run(proposed(5))
+    assert not any("(off)" in line for line in told(tmp_path, capsys, "list"))
