@@ -25,7 +25,7 @@ TOOL = ("db", "query")
 )  # fmt: skip
 def test_what_begins_as_errors_do_is_one(text: str) -> None:
     """In the words of databases, validators and languages."""
-    assert ErrorTexts().why(TOOL, text) == "it begins as errors do"
+    assert ErrorTexts().why(TOOL, text, {}) == "it begins as errors do"
 
 
 @pytest.mark.parametrize(
@@ -39,16 +39,41 @@ def test_what_begins_as_errors_do_is_one(text: str) -> None:
 )  # fmt: skip
 def test_what_only_speaks_of_errors_is_none(text: str) -> None:
     """Nor are pages that begin so."""
-    assert ErrorTexts().why(TOOL, text) is None
+    assert ErrorTexts().why(TOOL, text, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("sent", "text", "is_error"),
+    [
+        ({"path": "log.txt"}, "Error: disk full", False),
+        ({"path": "log.txt"}, "Error: disk full: sda1", False),
+        ({"path": "log.txt"}, "Error: there is no file 'log.txt'", True),
+        ({"query": "select * from users"}, "Database error: no such table: users", True),
+        ({"query": "SELCT 1"}, 'Database error: near "SELCT": syntax error', True),
+        ({"query": "timeout"}, "Error: timeout while connecting", False),
+        ({"messageType": "error"}, "Error: Operation failed", False),
+    ],
+)
+def test_what_a_reading_tool_gives_is_no_error_unless_it_names_what_was_sent(
+    sent: dict[str, str], text: str, is_error: bool
+) -> None:
+    """A file or a row may begin so; an error is about the call."""
+    assert (ErrorTexts().why(TOOL, text, sent, reads=True) is not None) is is_error
+    assert ErrorTexts().why(TOOL, text, sent) is not None
+
+
+def test_what_the_caller_itself_sent_is_no_error() -> None:
+    """A tool that gives back what it was given."""
+    assert ErrorTexts().why(TOOL, "Error: disk full", {"note": "Error: disk full\n"}) is None
 
 
 def test_the_form_of_an_error_that_the_tool_called_so_is_known_again() -> None:
     """With other values; of this tool alone."""
     known = ErrorTexts()
     known.learn(TOOL, "Sorry, there is no row 17 in 'users'")
-    assert known.why(TOOL, "Sorry, there is no row 4 in 'orders'")
-    assert known.why(("db", "other"), "Sorry, there is no row 4 in 'orders'") is None
-    assert known.why(TOOL, "Here is row 4 in 'orders'") is None
+    assert known.why(TOOL, "Sorry, there is no row 4 in 'orders'", {}, reads=True)
+    assert known.why(("db", "other"), "Sorry, there is no row 4 in 'orders'", {}) is None
+    assert known.why(TOOL, "Here is row 4 in 'orders'", {}) is None
 
 
 @pytest.mark.real

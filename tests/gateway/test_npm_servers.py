@@ -38,6 +38,8 @@ sys.exit(main())
 """
 GOOD: tuple[tuple[str, Json, str], ...] = (
     ("files_read_text_file", {"path": "notes.txt"}, "buy milk"),
+    ("files_read_text_file", {"path": "error.log"}, "Error: disk full"),
+    ("everything_get-annotated-message", {"messageType": "error"}, "Error: Operation failed"),
     ("files_list_directory", {"path": "docs"}, "[FILE] guide.md"),
     ("files_search_files", {"path": ".", "pattern": "**/*.md"}, "guide.md"),
     ("memory_search_nodes", {"query": "Anna"}, "likes tea"),
@@ -92,6 +94,7 @@ def world(programs: Path, repository: Path, git_server: Json) -> Json:
     folder = repository.parent
     (folder / "files" / "docs").mkdir(parents=True)
     (folder / "files" / "notes.txt").write_text("buy milk\ncall Anna\n")
+    (folder / "files" / "error.log").write_text("Error: disk full\n")
     (folder / "files" / "docs" / "guide.md").write_text("# Guide\n")
     anna = {"type": "entity", "name": "Anna", "entityType": "person", "observations": ["likes tea"]}
     (folder / "graph.jsonl").write_text(json.dumps(anna))

@@ -14,6 +14,7 @@ import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, Unpack
 from uuid import uuid4
 
@@ -54,6 +55,7 @@ from aftercall.adapters.reflector import (
     has_run,
     repair_facts,
 )
+from aftercall.change_classes import reads_only
 from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader, canonical
 from aftercall.json_values import JsonObject, JsonValue, bounded_text
 from aftercall.mcp_calls import Caller, McpResultReader, name_or_none
@@ -160,8 +162,6 @@ class ReflectionMiddleware(Middleware):
             return await call_next(context)
         wanted = self._deliverable_of(server_name, tool_name)
         tool_key = server_name, tool_name
-        own = ToolResultReader(handling.error_pattern, self._error_texts, tool_key)
-        reader = _reader(own, wanted)
         raised: Exception | None = None
 
         async def call(parameters: JsonObject) -> ToolResult:
@@ -181,20 +181,21 @@ class ReflectionMiddleware(Middleware):
             if tool is None:
                 return KnownTool()
             error, code = raised, code_of(tool.fn) if isinstance(tool, FunctionTool) else None
-            claims = tool.annotations.model_dump(exclude_none=True) if tool.annotations else None
             return KnownTool(
                 schema=lambda: tool.parameters,
-                annotations=None if claims is None else ToolAnnotations.model_validate(claims),
+                annotations=_claims_of(tool),
                 has_run=lambda: error is not None and has_run(code, error),
             )
 
         key = caller.session_id or caller.agent, server_name, tool_name
         acts = handling.mode == "repair"
-        checked = await self._checked(key, caller, arguments, context, known, acts=acts)
+        tool = await self._listed(context)
+        checked = await self._checked(key, caller, arguments, tool, known, acts=acts)
         if checked.refusal:
             return ToolResult(
                 content=checked.refusal, meta={META_KEY: {"blocked": True}}, is_error=True
             )
+        own = self._own_reader(handling.error_pattern, tool_key, tool, checked.parameters)
         is_shadow = handling.mode == "shadow"
         shadow = self._before.watched(key, arguments, checked) if is_shadow else None
         reflected: ReflectedResult[ToolResult] = await self._reflector.call_async(
@@ -208,7 +209,7 @@ class ReflectionMiddleware(Middleware):
             server_name=server_name,
             session_id=caller.session_id,
             context=caller.context,
-            reader=reader,
+            reader=_reader(own, wanted),
         )
         self._before.ended(key, succeeded=reflected.succeeded)
         if shadow is not None:
@@ -226,12 +227,33 @@ class ReflectionMiddleware(Middleware):
         # The tool may have promised another shape to its callers.
         return shown if tool is None or tool.output_schema is not None else shaped
 
+    def _own_reader(
+        self,
+        pattern: re.Pattern[str] | None,
+        tool_key: tuple[str | None, str],
+        tool: Tool | None,
+        sent: JsonObject,
+    ) -> "ToolResultReader":
+        def why(text: str) -> str | None:
+            reads = reads_only(tool_key[1], _claims_of(tool))
+            return self._error_texts.why(tool_key, text, sent, reads=reads)
+
+        return ToolResultReader(pattern, partial(self._error_texts.learn, tool_key), why)
+
+    async def _listed(
+        self, context: MiddlewareContext[mcp_types.CallToolRequestParams]
+    ) -> Tool | None:
+        """The tool as the gateway lists it; an own server's is not looked up for each call."""
+        if self._checker is None:
+            return None
+        return await _tool_of(context.fastmcp_context, context.message.name)
+
     async def _checked(
         self,
         key: CallKey,
         caller: Caller,
         arguments: JsonObject,
-        context: MiddlewareContext[mcp_types.CallToolRequestParams],
+        tool: Tool | None,
         known: Callable[[], Awaitable[KnownTool]],
         *,
         acts: bool,
@@ -240,7 +262,6 @@ class ReflectionMiddleware(Middleware):
         policy, checker = self._reflector.policy, self._checker
         if checker is None or policy.leaves_alone(caller.agent):
             return Checked(arguments)
-        tool = await _tool_of(context.fastmcp_context, context.message.name)
         schema = tool.parameters if tool is not None else None
 
         async def ask() -> CheckResponse:
@@ -266,6 +287,11 @@ async def _tool_of(context: Context | None, exposed_name: str) -> Tool | None:
         return await context.fastmcp.get_tool(exposed_name) if context else None
     except Exception:  # noqa: BLE001  # the tool's server is away; what it said still counts
         return None
+
+
+def _claims_of(tool: Tool | None) -> ToolAnnotations | None:
+    claims = tool.annotations.model_dump(exclude_none=True) if tool and tool.annotations else None
+    return None if claims is None else ToolAnnotations.model_validate(claims)
 
 
 def _caller_of(context: Context | None, agent: str | None, process_session: str) -> Caller:
@@ -343,18 +369,18 @@ class ToolResultReader(McpResultReader):
     """Failures are results with `isError` or with a typed error in them, and exceptions.
 
     So are results whose text fits a pattern, in the tool's own words; without one, those whose
-    text reads as an error of this tool (`ErrorTexts`).
+    text reads as an error of this tool: `why` says so, of texts that `learn` did not get.
     """
 
     def __init__(
         self,
         pattern: re.Pattern[str] | None = None,
-        texts: ErrorTexts | None = None,
-        tool: tuple[str | None, str] = (None, ""),
+        learn: Callable[[str], None] = lambda _: None,
+        why: Callable[[str], str | None] = lambda _: None,
     ) -> None:
         self._pattern = pattern
-        self._texts = texts or ErrorTexts()
-        self._tool = tool
+        self._learn = learn
+        self._why = why
 
     def read_exception(self, error: Exception) -> ExecutionError:
         """The error behind FastMCP's wrapping: the type and code are those of its cause.
@@ -383,7 +409,7 @@ class ToolResultReader(McpResultReader):
         text = bounded_text("\n".join(blocks), MAX_MESSAGE_CHARS)
         if outcome.error is not None:
             if result.is_error:
-                self._texts.learn(self._tool, text)
+                self._learn(text)
             return outcome
         read: JsonObject
         if self._pattern is not None:
@@ -393,7 +419,7 @@ class ToolResultReader(McpResultReader):
         else:
             is_text = len(result.content) == len(blocks) == 1
             is_all = is_text and unwrapped(result.structured_content) in (None, text)
-            why = self._texts.why(self._tool, text) if is_all else None
+            why = self._why(text) if is_all else None
             if why is None:
                 return outcome
             read = {"readAsError": why, "guessed": True}
