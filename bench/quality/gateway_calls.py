@@ -1,6 +1,6 @@
 """What a user of the gateway gets: calls of real MCP servers through it, with the true service.
 
-    python -m bench.quality.gateway_calls [--overhead]
+    python -m bench.quality.gateway_calls
 
 The mistakes of `bench.quality.mistakes` on seven servers (npm and PyPI), each made three times,
 with a memory that starts empty; an agent whose call is not repaired then sends the right one. Good
@@ -253,7 +253,6 @@ def page(
     good: str,
     watched: Sequence[str],
     found: Sequence[str],
-    added: Sequence[str],
 ) -> str:
     """The page, in Markdown."""
     return "\n".join(
@@ -280,33 +279,14 @@ def page(
             "| catalogue | tools | tokens, all | tokens, search | exact name | in a sentence | "
             "hit@5 (questions) |",
             "|---|---:|---:|---:|---:|---:|---:|",
-            *found, "",
-            *(("## Added to a call that succeeds", "", *added, "") if added else ()),
+            *found, "", "",
         )
     )  # fmt: skip
 
 
-async def added_ms() -> list[str]:
-    """The rows of `bench.gateway`, in Markdown."""
-    with tempfile.TemporaryDirectory() as temporary:
-        url = f"http://127.0.0.1:{overhead.free_port()}"
-        rows = await overhead.measure(100, 5, url, Path(temporary))
-    return [
-        "| way | direct p50, ms | gateway p50, ms | added p50, ms | gateway p95, ms |",
-        "|---|---:|---:|---:|---:|",
-        *(
-            f"| {row.name} | {row.direct_p50_ms:.2f} | {row.gateway_p50_ms:.2f} | "
-            f"{row.added_p50_ms:.2f} | {row.gateway_p95_ms:.2f} |"
-            for row in rows
-        ),
-    ]
-
-
 async def main() -> None:
     """Measure, print and write."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--overhead", action="store_true", help="time succeeding calls too")
-    args = parser.parse_args()
+    argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0]).parse_args()
     if not mistakes.available():
         raise SystemExit(mistakes.MISSING)
     embedder = await open_embedder()
@@ -317,7 +297,8 @@ async def main() -> None:
     async with servers.open_servers(mistakes.WORLD) as running:
         rows, good = await repairs(running)
         watched = await shadow(running)
-    text = page(rows, good, watched, found, await added_ms() if args.overhead else [])
+    _, title, added = PAGE.read_text(encoding="utf-8").partition(overhead.TITLE)
+    text = page(rows, good, watched, found) + title + added
     print(text)
     PAGE.write_text(text, encoding="utf-8")
 
