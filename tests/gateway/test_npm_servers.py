@@ -139,6 +139,8 @@ async def test_right_calls_pass_and_wrong_ones_are_repaired_before_or_after_and_
             assert not result.is_error, (name, texts(result))
             assert wanted in "\n".join(texts(result)), name
             assert "aftercall" not in (result.meta or {}), name
+        [text, *_] = [r for r in await client.list_resources() if str(r.uri).endswith(".md")]
+        assert (await client.read_resource(text.uri))[0].mime_type == "text/markdown"
         for name, parameters, wanted in MISTAKES:
             result = await client.call_tool_mcp(name, parameters)
             assert not result.is_error, (name, parameters, texts(result))

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from fastmcp import Client
 
 from tests.gateway.conftest import BIN, TIME_SERVER
 from tests.gateway.contract_service import ContractService
-from tests.gateway.waiting import children
+from tests.gateway.waiting import children, until
 from tests.service.keys_helper import key_id, new_key
 from tests.service.running_service import hashing_settings, on_loop, running
 
@@ -152,6 +153,44 @@ async def test_a_signal_ends_it_in_order(
     assert process.returncode == code
     assert not psutil.pid_exists(behind.pid)
     assert [e["toolName"] for e in service.recorded] == [NOW]
+
+
+VANISHING = """
+import asyncio, sys
+from fastmcp import Client
+from fastmcp.client.transports import StdioTransport
+async def main():
+    async with Client(StdioTransport(sys.argv[1], sys.argv[2:])) as client:
+        await client.call_tool("wait", {})
+asyncio.run(main())
+"""
+SLOW = """
+import asyncio, pathlib
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("slow")
+@server.tool()
+async def wait() -> str:
+    pathlib.Path("began").touch()
+    await asyncio.sleep(3600)
+server.run()
+"""
+
+
+async def test_a_client_that_is_killed_in_a_call_leaves_nothing_running(
+    service: ContractService, environment: dict[str, str], tmp_path: Path
+) -> None:
+    """The gateway ends though a server still works, and the server with it."""
+    (tmp_path / "slow.py").write_text(SLOW)
+    config = tmp_path / "slow.json"
+    slow = {"command": sys.executable, "args": ["slow.py"], "cwd": str(tmp_path)}
+    config.write_text(json.dumps({"mcpServers": {"slow": slow}}))
+    words = [sys.executable, "-c", VANISHING, *command(config, service.url)]
+    async with started(words, environment) as client:
+        await until((tmp_path / "began").exists, 60)
+        behind = psutil.Process(client.pid).children(recursive=True)
+        client.kill()
+        await until(lambda: not any(psutil.pid_exists(each.pid) for each in behind), 60)
+    assert len(behind) == 2
 
 
 async def test_over_http_agents_share_the_servers(
