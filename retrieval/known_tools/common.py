@@ -348,11 +348,12 @@ def _views(record: ToolRecord) -> Sequence[ParameterView] | None:
     profile = record.profile
     if profile is None or not profile.successes:
         return None
-    return [
+    common = [
         each
         for name, each in sorted(profile.view().parameters.items())
         if is_common_name(profile.parameters[name], profile)
     ]
+    return common if common or not profile.parameters else None
 
 
 def _name(view: ParameterView, clean: Clean) -> str:

@@ -128,17 +128,28 @@ def test_suggest_learns_from_spans(service: RunningService) -> None:
     assert "topK: integer" in known
 
 
-def test_a_tool_whose_spans_hold_no_arguments_says_so(service: RunningService) -> None:
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({}, "its calls were reported without them"),
+        ({"gen_ai.tool.call.arguments": '{"query": "x"}'}, "one caller's own so far"),
+    ],
+)
+def test_a_tool_of_whose_parameters_none_is_told_says_why(
+    service: RunningService, more: dict[str, str], why: str
+) -> None:
     """Instead of an empty frame."""
     provider = TracerProvider(resource=Resource.create({"service.name": "helpdesk"}))
     provider.add_span_processor(SimpleSpanProcessor(exporter_to(service, Compression.Gzip)))
-    name = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "silent_query"}
+    tool = f"silent_query_{len(more)}"
+    name = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool, **more}
     with provider.get_tracer("tests").start_as_current_span("execute_tool", attributes=name):
         pass
     provider.shutdown()
     service.learned()
-    known = service.client.get("/known-tools", params={"tool": "silent_query"}).text
-    assert "parameters not known: its calls were reported without them" in known
+    known = service.client.get("/known-tools", params={"tool": tool}).text
+    assert f"parameters not known: {why}" in known
+    assert "(?)" in known
 
 
 def finished_spans() -> tuple[ReadableSpan, ...]:
