@@ -39,6 +39,7 @@ test: $(STAMP) ## format check, lint, types, import layers and tests
 
 prove: $(STAMP) ## the long proofs: fuzzing, many kills, npm servers, soak
 	$(BIN)/python -m tests.proof.crash_points --minutes 20 --state .prove/crash_points.json
+	$(BIN)/python -m bench.soak --minutes 1
 	$(BIN)/pytest -n auto --dist loadfile --timeout 7200 -m prove
 
 check: $(STAMP) ## the same without the tests that start real servers

@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 from starlette.responses import Response
 
 from mongo.errors import StoreError
-from retrieval.index.protocol import VectorIndexError
+from retrieval.index.protocol import VectorIndexError, VectorIndexUnavailableError
 from retrieval.log import StoreCounts, counts, lag_s
 from service.context import Context, Lifecycle
 from service.lifecycle import Shared
@@ -84,10 +84,12 @@ async def _compared(context: Context) -> Agreement:
         before = await counts(context.store)
         try:
             vectors = await context.index.count()
-        except VectorIndexError:
+        except VectorIndexUnavailableError:
             return Agreement(
                 None, problem="the vector index does not answer; suggestions come from rules"
             )
+        except VectorIndexError as error:
+            return Agreement(None, problem=f"{error}; until then suggestions come from rules")
         problem = disagreement(before, vectors, context.seed_patterns)
         if problem is None or await counts(context.store) != before:
             return Agreement(vectors)

@@ -1,5 +1,8 @@
 """What all tests share: generated examples are judged by what happens, not by how long it takes."""
 
+import sys
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -16,6 +19,16 @@ NO_NPM = (
     "npm is not installed, or cannot install: the gateway was not tried in front of servers from "
     "npm (`apt-get install nodejs npm`, or name one in NPM)"
 )
+
+SERVERS = ("tests.mongo.mongo_server", "tests.retrieval.index.servers")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_left() -> Iterator[None]:
+    """Servers that were given hold at the end what they held before."""
+    yield
+    used = [sys.modules[name] for name in SERVERS if name in sys.modules]
+    assert [name for module in used for name in module.left_behind()] == []
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

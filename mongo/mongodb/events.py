@@ -10,7 +10,8 @@ counts       events up to `through` that were not erased, by kind
 position     of the last event up to `through`
 first        the first position that was not erased
 commands     the serial number of the last command
-pending      that command, until its event is in the log and its state in COMMAND_STATE
+pending      that command, until its event is in the log and its state in COMMAND_STATE; or
+             positions whose events are to be forgotten, until they are tombstones
 ============ =======================================================================
 
 Positions are reserved before events are inserted. One that its writer finds no use for it fills
@@ -57,6 +58,8 @@ _LOOK_S = 0.02
 _TOMBSTONE = ""
 _MAX_GROUP = 2_000
 """Events that are inserted together, so that nobody waits long for others."""
+_MAX_FORGOTTEN = 50_000
+"""Events that are forgotten together: a head holds their positions meanwhile."""
 _MAX_EVENT_BYTES = 15 << 20
 """MongoDB's limit is 16 MiB; checked alone, so that one event does not fail its whole group."""
 _KNOWN_SCHEMAS = 10_000
@@ -231,29 +234,49 @@ class MongoEvents:
 
     @guarded
     async def forget(self, workspace: str, positions: Collection[int]) -> int:
-        row = await _settled(self._db, workspace)
-        if row is None:
-            return 0
-        await _head(self._db, row)  # what was counted is counted no more
-        row = await self._db.heads.find_one({"_id": workspace}, _WITHOUT_BODY) or row
-        which = {"workspace": workspace, "position": {"$in": list(positions)}}
-        named = {"kind": 1, "position": 1, "schema_hash": 1}
-        rows = await self._db.log.find(which, named).to_list()
-        found = {e["position"]: e["kind"] for e in rows if e["kind"] != _TOMBSTONE}
-        await self._db.log.delete_many(which)
-        for name in {each["schema_hash"] for each in rows if each.get("schema_hash")}:
-            of = {"workspace": workspace, "schema_hash": name}
-            if await self._db.log.find_one(of, {"_id": 1}) is None:
-                await self._db.schemas.delete_one(
-                    {"_id": key(workspace, name), "workspace": workspace}
-                )
-                self._known_schemas.pop((workspace, name), None)
-        await _bury(self._db, workspace, found)
-        counted = Counter(kind for at, kind in found.items() if at <= row.get("through", 0))
-        counts = {f"counts.{kind}": -number for kind, number in counted.items()}
-        if counts:
-            await self._db.heads.update_one({"_id": workspace}, {"$inc": counts})
-        return len(found)
+        wanted = sorted(positions)
+        parts = [wanted[at : at + _MAX_FORGOTTEN] for at in range(0, len(wanted), _MAX_FORGOTTEN)]
+        return sum([await self._forget(workspace, part) for part in parts])
+
+    async def _forget(self, workspace: str, positions: Sequence[int]) -> int:
+        while True:
+            row = await _settled(self._db, workspace)
+            if row is None:
+                return 0
+            await _head(self._db, row)  # what was counted is counted no more
+            row = await self._db.heads.find_one({"_id": workspace}, _WITHOUT_BODY) or row
+            which = {
+                "workspace": workspace,
+                "position": {"$in": positions},
+                "kind": {"$gt": _TOMBSTONE},
+            }
+            named = {"kind": 1, "position": 1, "schema_hash": 1}
+            found = await self._db.log.find(which, named).to_list()
+            if not found:
+                return 0
+            schemas = {each["schema_hash"] for each in found if "schema_hash" in each}
+            counted = Counter(
+                each["kind"] for each in found if each["position"] <= row.get("through", 0)
+            )
+            serial = row.get("commands", 0) + 1
+            pending = {
+                "id": uuid4().hex,
+                "positions": [each["position"] for each in found],
+                "schemas": list(schemas),
+            }
+            as_read = {name: row.get(name) for name in ("commands", "through", "first")}
+            done = await self._db.heads.update_one(
+                {"_id": workspace, **as_read, "pending": None},
+                {
+                    "$set": {"commands": serial, "pending": pending},
+                    "$inc": {"last": 0, **{f"counts.{kind}": -n for kind, n in counted.items()}},
+                },
+            )
+            if done.matched_count:
+                await _apply(self._db, {**row, "commands": serial, "pending": pending})
+                for name in schemas:
+                    self._known_schemas.pop((workspace, name), None)
+                return len(found)
 
     async def _keep_schemas(self, workspace: str, events: Iterable[Event]) -> None:
         """Before the events that name them."""
@@ -578,9 +601,32 @@ async def _check(db: Database, workspace: str, state: Sequence[StateRow]) -> Non
 
 
 async def _apply(db: Database, head: Record) -> None:
-    """Bring a command's events into the log, and its state into its place; any number of times."""
-    workspace, pending, serial = head["_id"], head["pending"], head["commands"]
-    body = bson.decode(pending["body"])
+    """Do what a head says is pending, and say that it is done; any number of times."""
+    workspace, pending = head["_id"], head["pending"]
+    if "positions" in pending:
+        await _forget(db, workspace, pending)
+    else:
+        await _command(db, head)
+    await db.heads.update_one(
+        {"_id": workspace, "pending.id": pending["id"]}, {"$unset": {"pending": ""}}
+    )
+
+
+async def _forget(db: Database, workspace: str, pending: Record) -> None:
+    """Put tombstones in the places of events, and remove schemas that no other event names."""
+    which = {"position": {"$in": pending["positions"]}, "kind": {"$gt": _TOMBSTONE}}
+    await db.log.delete_many({"workspace": workspace, **which})
+    for name in pending["schemas"]:
+        of = {"workspace": workspace, "schema_hash": name}
+        if await db.log.find_one(of, {"_id": 1}) is None:
+            await db.schemas.delete_one({"_id": key(workspace, name), "workspace": workspace})
+    await _bury(db, workspace, pending["positions"])
+
+
+async def _command(db: Database, head: Record) -> None:
+    """Bring a command's events into the log, and its state into its place."""
+    workspace, serial = head["_id"], head["commands"]
+    body = bson.decode(head["pending"]["body"])
     records = {record["_id"]: record for record in body["records"]}
     await _insert(db, workspace, records)
     which = {"_id": {"$in": list(records)}, "workspace": workspace}
@@ -597,7 +643,4 @@ async def _apply(db: Database, head: Record) -> None:
             )
             for row in body["rows"]
         ],
-    )
-    await db.heads.update_one(
-        {"_id": workspace, "pending.id": pending["id"]}, {"$unset": {"pending": ""}}
     )

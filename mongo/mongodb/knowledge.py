@@ -51,7 +51,7 @@ _WITHOUT_BODY = {"journal.body": 0}
 _ORDERS: dict[str, list[tuple[str, int]]] = {
     "key": [("_id", 1)],
     "rank": [("rank", -1), ("key", 1)],
-    "serial": [("serial", 1), ("_id", 1)],
+    "serial": [("serial", 1)],  # and no more, as the index has it: all of a commit come together
 }
 
 
@@ -136,7 +136,8 @@ class MongoKnowledge:
             which["serial"] = {"$gt": after or 0}
         if kind is not None:
             rows = self._rows(kind).find(which).sort(_ORDERS[by])
-            return (await _bounded(rows, limit, whole=by == "serial"))[0]
+            found, _ = await _bounded(rows, limit, whole=by == "serial")
+            return sorted(found, key=_by_serial) if by == "serial" else found
         which["kind"] = {"$gt": _GONE}
         pages = await asyncio.gather(
             *(
@@ -148,7 +149,7 @@ class MongoKnowledge:
         last = min((rows[-1].serial for rows, is_cut in pages if is_cut), default=None)
         return sorted(
             (row for rows, _ in pages for row in rows if last is None or row.serial <= last),
-            key=lambda row: (row.serial, row.kind, row.key),
+            key=_by_serial,
         )
 
     @guarded
@@ -416,12 +417,13 @@ async def copy_base(db: Database, generation: int) -> None:
     for workspace in [row["workspace"] async for row in names]:
         while True:
             before = await settled(db, workspace, BASE)
+            # What an attempt that was killed has copied, or one that the base was moved on beside.
+            await _drop(db, workspace, generation)
             for collection in (db.rows, db.patterns, db.counters):
                 await _copy(collection, workspace, generation)
             after = await settled(db, workspace, BASE)
             if before is None or after is None or before["serial"] == after["serial"]:
                 break
-            await _drop(db, workspace, generation)  # the base was moved on meanwhile
         if after is not None:
             name = key(workspace, str(generation))
             await db.cursors.insert_one({**after, "_id": name, "generation": generation})
@@ -485,6 +487,10 @@ def _row(row: Record) -> Row:
     if "tool_name" in row:
         tool = ToolKey(row["workspace"], row["server_name"] or None, row["tool_name"])
     return Row(row["kind"], row["key"], row["data"], tool, row.get("rank", 0), row["serial"])
+
+
+def _by_serial(row: Row) -> tuple[int, str, str]:
+    return row.serial, row.kind, row.key
 
 
 def _hour(hour: int) -> str:

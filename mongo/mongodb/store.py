@@ -1,6 +1,7 @@
 """The store on MongoDB: leases, facts, and which generation is current."""
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,13 +21,21 @@ from pymongo.read_concern import ReadConcern
 from pymongo.uri_parser import parse_uri
 from pymongo.write_concern import WriteConcern
 
-from mongo.errors import StoreDamagedError, StoreError, StoreFencedError, StoreTooNewError
+from mongo.errors import (
+    StoreDamagedError,
+    StoreError,
+    StoreFencedError,
+    StoreTooNewError,
+    StoreUnavailableError,
+)
 from mongo.mongodb import database
 from mongo.mongodb.database import MARK, Database, Record, guarded, write
 from mongo.mongodb.events import MongoEvents
 from mongo.mongodb.knowledge import BASE, MongoKnowledge, copy_base, drop_generations
 from mongo.protocol import EventLog, Leases, Metadata
 from mongo.records import Lease
+
+log = logging.getLogger(__name__)
 
 
 class MongoStore:
@@ -118,9 +127,14 @@ class MongoStore:
     async def close(self) -> None:
         # Not before: other processes answer from the former generation until they look again.
         passed, self._switched_to = self._switched_to, BASE
-        if passed != BASE:
-            await drop_generations(self._db, {"$gt": BASE, "$lt": passed})
-        await self._db.close()
+        try:
+            if passed != BASE:
+                with self._db.call():
+                    await drop_generations(self._db, {"$gt": BASE, "$lt": passed})
+        except StoreUnavailableError as error:
+            log.warning("a former generation is left to the next rebuild: %s", error)
+        finally:
+            await self._db.close()
 
 
 class MongoLeases:

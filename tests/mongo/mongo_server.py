@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from tempfile import mkdtemp
@@ -33,6 +32,15 @@ _RUN = uuid4().hex[:8]
 def given_uri() -> str | None:
     """The address of a real server, when one is given."""
     return os.environ.get(GIVEN) or None
+
+
+def left_behind() -> list[str]:
+    """Databases of this process on a given server."""
+    given = given_uri()
+    if given is None:
+        return []
+    with MongoClient[dict[str, object]](given, serverSelectionTimeoutMS=10_000) as client:
+        return [name for name in client.list_database_names() if f"_{_RUN}_" in name]
 
 
 def executable() -> Path | None:
@@ -82,10 +90,7 @@ class SharedMongo:
         """Stop our own server, or drop what was made on the given one."""
         given = given_uri()
         if given is not None and self._databases:
-            with (
-                suppress(PyMongoError),
-                MongoClient[dict[str, object]](given, serverSelectionTimeoutMS=2_000) as client,
-            ):
+            with MongoClient[dict[str, object]](given, serverSelectionTimeoutMS=10_000) as client:
                 for database in self._databases:
                     client.drop_database(database)
         self._databases.clear()

@@ -2,9 +2,8 @@
 
 import asyncio
 import contextlib
-import random
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from pymongo import AsyncMongoClient
 from pymongo.asynchronous.collection import AsyncCollection
 
-from mongo.errors import StateConflictError, StoreFencedError, StoreUnavailableError
+from mongo.errors import StateConflictError, StoreFencedError
 from mongo.mongodb import database, events, knowledge
 from mongo.mongodb.database import Record
 from mongo.mongodb.store import MongoOptions, MongoStore, open_mongo_store
@@ -474,72 +473,3 @@ async def test_a_rebuild_that_was_begun_anew_elsewhere_goes_no_further(
     await other.switch(2, {})
     await store.refresh()
     assert [row.key for row in await scan_all(store.knowledge, "rule", "w")] == ["newer"]
-
-
-# Connections.
-
-
-@asynccontextmanager
-async def cutting(uri: str, share: float) -> AsyncIterator[tuple[str, list[int]]]:
-    """A way to the server that cuts a share of the answers; and how many it has cut.
-
-    By chance: cutting each tenth would cut a call of ten answers for ever at the same one.
-    """
-    host, _, port = uri.removeprefix("mongodb://").partition(":")
-    chance, cuts = random.Random(7), [0]  # noqa: S311  # no secret
-
-    async def pipe(
-        reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_answer: bool
-    ) -> None:
-        with contextlib.suppress(OSError):
-            while data := await reader.read(1 << 16):
-                if is_answer and chance.random() < share:
-                    cuts[0] += 1  # after the server has done it
-                    break
-                writer.write(data)
-                await writer.drain()
-        writer.close()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, here = await asyncio.open_connection(host, int(port.rstrip("/")))
-        await asyncio.gather(
-            pipe(reader, here, is_answer=False), pipe(there, writer, is_answer=True)
-        )
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        yield f"mongodb://127.0.0.1:{server.sockets[0].getsockname()[1]}", cuts
-
-
-async def insisted(call: Any) -> Any:
-    """What a call answers in the end, however often it is sent again."""
-    while True:
-        with contextlib.suppress(StoreUnavailableError):
-            return await call()
-
-
-@pytest.mark.real
-async def test_connections_that_break_lose_and_double_nothing(
-    store: MongoStore, options: MongoOptions
-) -> None:
-    """One in ten answers is lost, after the server has done what was asked."""
-    wanted: Sequence[Event] = make_events(4)
-    async with cutting(options.uri, share=0.1) as (uri, cuts):
-        quick = replace(options, uri=uri, connect_timeout_s=2.0, timeout_s=2.0)
-        flaky = await insisted(lambda: open_mongo_store(quick))
-        for number, event in enumerate(wanted):
-            command, row = make_command(number, f"k-{number:02}")
-            await insisted(lambda event=event: flaky.events.append("w", [event]))
-            await insisted(lambda c=command, r=row: flaky.events.append("w", [c], [r]))
-            commit = Commit("w", counters={Counter("calls", 1): 1}, moved=(number, number + 1))
-            with contextlib.suppress(StoreFencedError):  # it was done, and the answer lost
-                await insisted(lambda commit=commit: flaky.knowledge.commit(commit))
-        assert cuts[0] > 6
-        await flaky.close()
-    log = await read_all(store.events, "w")
-    assert sorted(ids(log)) == sorted(2 * ids(wanted))
-    assert len(await store.events.state("w", "tool")) == 4
-    [counted] = await store.counters.sums("w", ["calls"], since=0, until=9)
-    assert counted.number == 4
-    assert (await store.events.heads())["w"].counts == {"execution": 4, "tool": 4}

@@ -1,4 +1,4 @@
-"""A TCP proxy between a service and its database, which delays, cuts and swallows for real."""
+"""A TCP proxy between a service and its database, which delays, refuses and swallows for real."""
 
 import asyncio
 import contextlib
@@ -22,9 +22,6 @@ class TcpProxy:
     mode: Mode = "pass"
     delay_s: float = 0.0
     """Added to every chunk of an answer."""
-    cut_after: int | None = None
-    """Bytes of answers after which a connection is cut, each anew; None for never."""
-    cuts: int = 0
     _writers: set[asyncio.StreamWriter] = field(default_factory=set)
     _loop: asyncio.AbstractEventLoop | None = None
 
@@ -63,16 +60,11 @@ class TcpProxy:
     async def _carry(
         self, source: asyncio.StreamReader, to: asyncio.StreamWriter, *, is_answer: bool
     ) -> None:
-        carried = 0
         while chunk := await source.read(65_536):
             while self.mode == "swallow":  # noqa: ASYNC110  # set from another thread
                 await asyncio.sleep(0.02)  # a machine that hangs gives no sign when it is back
             if is_answer:
                 await asyncio.sleep(self.delay_s)
-                carried += len(chunk)
-                if self.cut_after is not None and carried > self.cut_after:
-                    self.cuts += 1
-                    raise ConnectionResetError
             to.write(chunk)
             await to.drain()
         raise ConnectionResetError  # one side ended: so does the other

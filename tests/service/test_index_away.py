@@ -11,13 +11,14 @@ import pytest
 
 from retrieval.index.opening import CurrentIndex
 from retrieval.index.protocol import QdrantPlace, VectorIndex
-from retrieval.index.qdrant import Connection, QdrantIndex
+from retrieval.index.qdrant import Connection, QdrantIndex, delete_collection, list_names
 from service.stores import open_named
 from tests.service.running_service import (
     RunningService,
     eventually,
     execution,
     failure,
+    finished,
     free_port,
     hashing_settings,
     on_loop,
@@ -104,4 +105,39 @@ def test_suggestions_come_from_rules_while_the_index_is_away(
         assert service.client.get("/readyz").status_code == 200
         wavering.is_away = False
         eventually(lambda: problem(service) is None, 20)
+        assert suggest(service) == known
+
+
+@pytest.mark.parametrize("is_made_anew", [False, True], ids=["deleted", "recreated"])
+def test_a_collection_that_somebody_deletes_is_told_with_its_cure(
+    tmp_path: Path, is_made_anew: bool
+) -> None:
+    """Also when an empty one takes its place: rules answer, and a rebuild makes the vectors."""
+    settings = hashing_settings(tmp_path, qdrant={"url": f"local:{tmp_path / 'qdrant'}"})
+    with running(settings) as service:
+        for number in range(3):
+            session = {"sessionId": f"s-{number}"}
+            assert service.record([failure(**session), execution(**session)]).status_code == 202
+        service.learned()
+        known = suggest(service)
+
+        async def disturb() -> None:
+            current = cast("CurrentIndex", service.context.index)
+            place = QdrantPlace(f"local:{tmp_path / 'qdrant'}")
+            [name] = await list_names(place)
+            await delete_collection(place, name)
+            if is_made_anew:
+                await (await open_named(settings, current.opened, service.context.embedder)).close()
+
+        on_loop(service, disturb())
+        eventually(lambda: "aftercall rebuild" in (problem(service) or ""), 20)
+        assert suggest(service) == known
+        assert service.client.get("/readyz").status_code == 200
+    code, _, err = finished(
+        "rebuild", "--data-dir", str(tmp_path / "data"),
+        environ={"AFTERCALL_QDRANT_URL": f"local:{tmp_path / 'qdrant'}"},
+    )  # fmt: skip
+    assert code == 0, err
+    with running(settings) as service:
+        assert problem(service) is None
         assert suggest(service) == known

@@ -9,7 +9,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from aftercall import Client, Execution, Recorder
+from aftercall import Execution, Recorder
 from service.settings import Settings
 from tests.mongo.mongo_server import MongoServer, given_uri, missing
 from tests.service.running_service import (
@@ -163,29 +163,6 @@ def test_a_slow_database_is_waited_for(proxy: TcpProxy, tmp_path: Path) -> None:
         assert is_unavailable(service.record(execution()))
         proxy.delay_s = 0.0
         eventually(lambda: has_learned(service, 20) or has_learned(service, 21), 60)
-
-
-@pytest.mark.prove
-def test_connections_that_are_cut_again_and_again_double_and_lose_nothing(
-    proxy: TcpProxy, tmp_path: Path
-) -> None:
-    """The answer of a write may be lost after the write was done: a resend is a duplicate."""
-    with running(on_mongo(tmp_path, proxy.port)) as service:
-        proxy.cut_after = 3_000
-        recorded = 0
-        with Client(service.url, retries=20) as client:
-            # How much goes over one connection is the driver's own affair.
-            while recorded < 120 or (proxy.cuts <= 3 and recorded < 3_000):
-                numbers = range(recorded, recorded + 10)
-                records = [execution(parameters={"query": str(number)}) for number in numbers]
-                receipt = client.record(as_executions(records))
-                assert receipt.accepted + receipt.duplicates == 10
-                recorded += 10
-        proxy.cut_after = None
-        eventually(lambda: has_learned(service, recorded), 60)
-        assert proxy.cuts > 3
-        knowledge = service.client.get("/known-tools", params={"maxTokens": 2_000})
-        assert knowledge.status_code == 200
 
 
 def _can_mount() -> bool:
