@@ -12,12 +12,12 @@ import pytest
 from pymongo import AsyncMongoClient
 from pymongo.asynchronous.collection import AsyncCollection
 
-from mongo.errors import StateConflictError, StoreFencedError
+from mongo.errors import StoreFencedError
 from mongo.mongodb import database, events, knowledge
 from mongo.mongodb.database import Record
 from mongo.mongodb.store import MongoOptions, MongoStore, open_mongo_store
 from mongo.protocol import Store
-from mongo.records import Appended, Commit, Counter, Cursor, Event, Removal, Row, StateRow
+from mongo.records import Appended, Commit, Counter, Cursor, Event, Removal, Row
 from tests.mongo.conftest import mongo_options
 from tests.mongo.store_samples import (
     SEARCH,
@@ -283,33 +283,6 @@ async def follow(store: Store, workspace: str, seen: list[Event]) -> None:
         seen += page
 
 
-async def test_an_append_that_is_killed_anywhere_can_be_sent_again(
-    store: MongoStore, other: MongoStore
-) -> None:
-    """No reader stays behind its gap, each event is there once, and the counts are right."""
-    batch = make_events(4)
-    for steps in range(100):
-        workspace, seen = f"w-{steps}", list[Event]()
-        await other.events.append(workspace, batch[:1])
-        with killed_after(steps):
-            try:
-                await store.events.append(workspace, batch)
-                break
-            except KilledError:
-                pass
-        await other.events.append(workspace, [make_event(9)])
-        await follow(other, workspace, seen)
-        verdicts = await other.events.append(workspace, batch)
-        assert verdicts[0] == "duplicate"
-        assert "conflict" not in verdicts
-        await follow(other, workspace, seen)
-        assert sorted(ids(seen)) == sorted(ids([*batch, make_event(9)]))
-        assert seen == await read_all(store.events, workspace)
-        head = (await other.events.heads())[workspace]
-        assert (dict(head.counts), head.position) == ({"execution": 5}, seen[-1].position)
-    assert steps == 4  # three events are new: their positions, and each of them
-
-
 async def test_a_writer_that_sleeps_does_not_lose_its_events(
     store: MongoStore, other: MongoStore
 ) -> None:
@@ -379,45 +352,6 @@ async def commanded(store: Store, workspace: str) -> tuple[list[str], list[tuple
     """The events of a workspace, and its state."""
     rows = await store.events.state(workspace, "tool")
     return ids(await read_all(store.events, workspace)), [(row.key, row.position) for row in rows]
-
-
-async def test_a_command_that_is_killed_anywhere_is_done_or_not(
-    store: MongoStore, other: MongoStore
-) -> None:
-    """With both of its rows and its event; sent again it is done once."""
-    outcomes = []
-    for steps in range(100):
-        workspace = f"w-{steps}"
-        first, held = make_command(0, "old")
-        await other.events.append(workspace, [first], [held])
-        event, row = make_command(1, "new", expected=0)
-        state = [row, StateRow("tool", "old", None, expected=1)]
-        with killed_after(steps):
-            try:
-                await store.events.append(workspace, [event], state)
-                break
-            except KilledError:
-                pass
-        # Whoever asks how far the log goes finishes it, so that it is learned.
-        heads = await other.events.heads()
-        found, rows = await commanded(other, workspace)
-        assert (found, [key for key, _ in rows]) in (
-            (["id-0"], ["old"]),
-            (["id-0", "id-1"], ["new"]),
-        )
-        outcomes.append(len(found) == 2)
-        assert heads[workspace].counts == {"tool": len(found)}
-        if len(found) == 2:
-            with pytest.raises(StateConflictError):
-                await other.events.append(workspace, [event], state)
-        else:
-            await other.events.append(workspace, [event], state)
-        found, rows = await commanded(store, workspace)
-        assert found == ["id-0", "id-1"]
-        [last] = await other.events.find(workspace, "tool", ["id-1"])
-        assert rows == [("new", last.position)]
-    assert outcomes == sorted(outcomes)
-    assert outcomes.count(True) >= 4
 
 
 async def test_a_command_that_is_finished_late_changes_nothing(

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,10 +22,8 @@ from mongo.mongodb import database
 from mongo.mongodb.database import Record
 from mongo.mongodb.store import MongoOptions, open_mongo_store
 from mongo.records import Commit, Row
-from tests.mongo import mongo_server
 from tests.mongo.conftest import mongo_options
-from tests.mongo.mongo_server import MongoServer
-from tests.mongo.store_samples import WORKSPACE, closing, ids, make_events, read_all
+from tests.mongo.store_samples import WORKSPACE, closing, make_events, read_all
 
 # A client that is closed while its monitor connects leaves that socket to the garbage collector:
 # the driver closes it on OSError, not on cancellation (PyMongo 4.20, `_async_create_connection`).
@@ -42,21 +39,6 @@ def collected() -> Iterator[None]:
     """Such a socket is collected in the test that left it, not in a later one."""
     yield
     gc.collect()
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[MongoServer]:
-    """A server of the test's own, to be stopped and frozen."""
-    if mongo_server.executable() is None:
-        pytest.skip("no server that a test may stop: nx-27017 is not installed (the extra `dev`)")
-    started = MongoServer.start(tmp_path / "server")
-    yield started
-    started.stop()
-
-
-def quick(server: MongoServer) -> MongoOptions:
-    """Options that give up soon."""
-    return MongoOptions(server.uri, "t", connect_timeout_s=0.3, timeout_s=0.6)
 
 
 async def test_the_password_is_never_shown() -> None:
@@ -125,29 +107,6 @@ async def test_many_open_an_empty_database_at_once(tmp_path: Path) -> None:
     assert len(await read_all(stores[3].events)) == 2
     for store in stores:
         await store.close()
-
-
-@pytest.mark.real
-async def test_a_server_that_comes_back_is_used_again(server: MongoServer) -> None:
-    """Killed or frozen, it is away; what was acknowledged is there when it returns."""
-    async with closing(await open_mongo_store(quick(server))) as store:
-        assert await store.events.append(WORKSPACE, make_events(2)) == ["accepted"] * 2
-        server.kill()
-        with pytest.raises(StoreUnavailableError, match=str(server.port)):
-            await store.events.append(WORKSPACE, make_events(1, first=5))
-        with pytest.raises(StoreUnavailableError):
-            await store.knowledge.cursors()
-        server.run()
-        assert ids(await read_all(store.events)) == ["id-0", "id-1"]
-        server.pause()
-        with pytest.raises(StoreUnavailableError, match=str(server.port)):
-            await store.events.append(WORKSPACE, make_events(1, first=6))
-        server.resume()
-        for _ in range(100):
-            with suppress(StoreUnavailableError):
-                await store.events.append(WORKSPACE, make_events(3))
-                break
-        assert {"id-0", "id-1", "id-2"} <= set(ids(await read_all(store.events)))
 
 
 async def test_what_is_too_large_is_refused_alone(tmp_path: Path) -> None:
