@@ -17,12 +17,10 @@ from ingest.indexer import Indexer, waiting
 from ingest.leases import LeaseKeeper
 from ingest.nightly import NightlyJob, run_steps
 from ingest.nightly_steps import RESULTS
-from ingest.seed import index_seed
 from mongo.errors import StoreError, StoreUnavailableError
 from mongo.protocol import Knowledge, Store
 from mongo.records import Commit
 from retrieval.index.protocol import VectorIndex, VectorIndexUnavailableError
-from retrieval.knowledge.documents import CommonMistakes
 from retrieval.memory import DOCUMENT, NIGHTLY, Memory
 
 LEASE = "rebuild"
@@ -64,7 +62,6 @@ async def rebuild(
     *,
     store: Store,
     embedder: Embedder,
-    seeds: CommonMistakes,
     open_index: Callable[[int], Awaitable[VectorIndex]],
     facts: Callable[[int], Mapping[str, str]],
     lease_s: float,
@@ -76,7 +73,6 @@ async def rebuild(
     Args:
         store: the log, and what is known of it.
         embedder: makes the new vectors, each text once; of another model than now, if wanted.
-        seeds: the shipped corpus.
         open_index: makes the index of the new generation, empty; called once no other rebuild can
             be at it.
         facts: of the new generation, set in the step that switches; they say where its index is.
@@ -95,7 +91,6 @@ async def rebuild(
         knowledge = await store.open_generation(generation)
         index = await open_index(generation)
         try:
-            await index_seed(seeds, metadata=store.metadata, index=index, embedder=embedder)
             records = await _learned(
                 store, knowledge, index, embedder, lease_s, on_progress, carries=carries
             )

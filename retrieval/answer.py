@@ -1,7 +1,7 @@
 """The answer: a case becomes ranked, verified suggestions with lessons, or an abstention. Pure."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from aftercall import json_patch
@@ -185,15 +185,13 @@ def shown(value: JsonValue) -> str:
 class Question:
     """All that an answer is made from: no I/O from here on.
 
-    `annotations` are the claims about the tool that the caller trusts; `shapes` say how many
-    successes had which shape of parameters (see `documents.shape_of`); `call_context` is where the
+    `annotations` are the claims about the tool that the caller trusts; `call_context` is where the
     call stands, beside the case.
     """
 
     case: Case
     error: ExecutionError
     annotations: ToolAnnotations = field(default_factory=ToolAnnotations)
-    shapes: Mapping[str, int] = field(default_factory=dict)
     call_context: CallContext = PLAIN
     calibration: Calibration = field(default_factory=shipped)
 
@@ -215,6 +213,8 @@ class RankedSuggestion:
     """Whose repairs count for its meaning (`change_classes.may_be_followed`)."""
     is_strange: bool = False
     """Whether it rests on what one other principal alone says: it is advice, and not sure."""
+    shape: str | None = None
+    """`documents.shape_of` what it sends, where only names and types are changed."""
 
     def noted(self, note: str | None) -> "RankedSuggestion":
         """The same with a note behind its lesson."""
@@ -381,36 +381,32 @@ def _ranked(question: Question) -> list[RankedSuggestion]:
             estimate = estimate.times(SURE / estimate.probability)
         if estimate.probability >= MIN_CONFIDENCE:
             made = RankedSuggestion(
-                _suggestion(case, proposal, estimate, question.shapes),
+                _suggestion(case, proposal, estimate),
                 edit_key(_edits(proposal)),
                 estimate.shipped,
                 any(option.share for option in proposal.options),
                 principals_for(case, proposal),
                 is_strange,
+                _shape(proposal),
             )
             ranked.append(made)
     return sorted(ranked, key=_order)
+
+
+def _shape(proposal: Proposal) -> str | None:
+    of_shape = all(isinstance(edit, Rename | Remove | Cast) for edit in _edits(proposal))
+    return shape_of(proposal.parameters) if of_shape else None
 
 
 def _edits(proposal: Proposal) -> list[Edit]:
     return [edit for option in proposal.options for edit in option.edits]
 
 
-def _suggestion(
-    case: Case, proposal: Proposal, estimate: Estimate, shapes: Mapping[str, int]
-) -> Suggestion:
+def _suggestion(case: Case, proposal: Proposal, estimate: Estimate) -> Suggestion:
     options = proposal.options
-    edits = _edits(proposal)
     changes = changes_of(case, proposal)
     ids = [each for option in options for each in option.execution_ids]
     sources: list[EvidenceSource] = [each for option in options for each in option.sources]
-    wanted = shape_of(proposal.parameters)
-    # A success of the same shape agrees with names and types, and says nothing of a value.
-    of_shape = all(isinstance(edit, Rename | Remove | Cast) for edit in edits)
-    shape = shapes.get(wanted, 0) if of_shape else 0
-    if shape:
-        sources.append("similar")
-        ids += [call.execution_id for call in case.similar if shape_of(call.parameters) == wanted]
     return Suggestion(
         suggestion_id=str(uuid.uuid4()),
         action="change_parameters",
@@ -421,7 +417,7 @@ def _suggestion(
         change_class=class_of(case, proposal),
         evidence=Evidence(
             repairs=max(option.repairs for option in options),
-            successes=max(shape, *(option.successes for option in options)),
+            successes=max(option.successes for option in options),
             failures=max(option.failures for option in options),
             execution_ids=list(dict.fromkeys(ids))[:5],
             sources=list(dict.fromkeys(sources)),

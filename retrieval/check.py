@@ -90,9 +90,7 @@ async def check(
     call = as_named(await aside(redactor.call, asked, when=is_large(asked)), principal)
     if not is_fit and call.parameters != asked.parameters:
         is_fit = _fits(schema, call.parameters)  # nothing is said of a value that was masked
-    case = case_of(
-        call, _REFUSED, knowledge, registered, hints, [], {}, (), binds=binds, quorum=quorum
-    )
+    case = case_of(call, _REFUSED, knowledge, registered, hints, (), binds=binds, quorum=quorum)
     session = session_mark(call.session_id, call.agent)
     calibration = await memory.calibration(workspace)
     checked = (

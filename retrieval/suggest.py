@@ -1,5 +1,6 @@
 """Suggesting: gather what is known of a failed call, and let the pure core answer.
 
+Most calls need no vector: what the schema, the error and what was learned say is found by its key.
 One embedding and one index round trip at most; nothing is written that the caller waits for.
 """
 
@@ -46,9 +47,15 @@ from retrieval.answer import Answer, Question, answer
 from retrieval.classifier import CategoryHead, text_of
 from retrieval.counters import ABSTAINED, ASKED, SURE, SURE_ABOVE, UNMADE
 from retrieval.health.record import Referred
-from retrieval.index.protocol import SEED_WORKSPACE, Hit, IndexQuery, VectorIndex, VectorIndexError
-from retrieval.knowledge.documents import CommonMistakes, Document, SeedEntry, shape_of
-from retrieval.knowledge.links import MAX_CALLS, Links
+from retrieval.index.protocol import Hit, IndexQuery, VectorIndex, VectorIndexError
+from retrieval.knowledge.documents import (
+    MAX_EXECUTION_IDS,
+    CommonMistakes,
+    Document,
+    SeedEntry,
+    document_id,
+)
+from retrieval.knowledge.links import MAX_CALLS, Links, SessionCall
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import ToolKnowledge, signature_id, skeleton_of, workspace_wide
 from retrieval.knowledge.runs import TRANSIENT, RecoveryTimes, Repeats, repeats_of, session_mark
@@ -60,12 +67,11 @@ from retrieval.proposals.case import (
     CallContext,
     Candidate,
     Case,
-    SimilarCall,
     StatedFirst,
     profile_for,
     view_of,
 )
-from retrieval.proposals.faults import held_against_schema, read_by_schema
+from retrieval.proposals.faults import held_against_schema, read_by_schema, refused_by
 from retrieval.reading.reader import ErrorReading, read_error
 from retrieval.trust import registered_schema, trusted_hints
 
@@ -220,9 +226,6 @@ async def _recoveries(
     return tuple(times.heard_by(agent) for times in found if times)
 
 
-_SIMILAR = 5
-_NEAR_SEEDS = 3
-_MIN_SEED_SIMILARITY = 0.6
 _SEED_CATEGORY = 0.7
 _MAX_UNSAVED = 10_000
 
@@ -288,32 +291,20 @@ class Suggester:
         masked = await aside(self._redactor.call, asked, when=is_large(asked))
         call = as_named(masked, principal)
         tool = ToolKey(workspace, call.server_name, call.tool_name)
-        reading = read_by_schema(call, read_error(call.error, call.parameters))
-        reading = await self._classified(reading, call)
+        refused = cache(lambda: refused_by(call))  # once, and only where somebody asks
+        reading = read_by_schema(read_error(call.error, call.parameters), refused)
+        seeds = self._seeds.find(reading, call.tool_name)
+        reading = reading if seeds else await self._classified(reading, call)
         with stage("suggest.read_tool"):
             knowledge = await self._memory.knowledge(tool)
             registered = await self._memory.tool(tool, principal)
         binds = self._quorum == 1 or (registered is not None and registered.binds(principal))
         annotations = trusted_hints(request.annotations, registered, binds=binds)
-        (hits, near_seeds, anywhere), earlier = await asyncio.gather(
-            self._near(tool, call, reading), self._session(workspace, call)
-        )
-        with stage("suggest.read_documents") as noted:
-            found = await self._memory.documents(workspace, [hit.document_id for hit in hits])
-            noted.note(documents=len(found))
-        # Without a server the index is asked for the name alone, which other servers may have too.
-        documents = {
-            each: document
-            for each, document in found.items()
-            if document.server_name == tool.server_name
-        }
-        seeds = self._seeds.find(reading, call.tool_name, near_seeds)
-        reading = held_against_schema(call, _informed(reading, seeds))
-        case = replace(
-            case_of(
-                call, reading, knowledge, registered, annotations, hits, documents, seeds,
-                binds=binds,
-            ),
+        earlier = await self._session(workspace, call)
+        reading = held_against_schema(call, _informed(reading, seeds), refused)
+        case = case_of(
+            call, reading, knowledge, registered, annotations, seeds,
+            binds=binds,
             quorum=self._quorum,
             any_tool=await self._memory.knowledge(workspace_wide(workspace)),
             session=cache(lambda: session_calls(earlier)),
@@ -321,16 +312,11 @@ class Suggester:
         with stage("suggest.read_context"):
             call_context = await _call_context(
                 tool, call, reading, knowledge=knowledge, registered=registered,
-                hits_anywhere=anywhere, memory=self._memory, redactor=self._redactor,
-                now=self._clock(),
+                hits_anywhere=await self._near(tool, call, reading), memory=self._memory,
+                redactor=self._redactor, now=self._clock(),
             )  # fmt: skip
-        shapes = {
-            shape_of(document.example): document.count
-            for document in documents.values()
-            if document.example is not None
-        }
         calibration = await self._memory.calibration(workspace)
-        return Question(case, call.error, annotations, shapes, call_context, calibration)
+        return Question(case, call.error, annotations, call_context, calibration)
 
     def issued(self, workspace: str, suggestion_id: str) -> IssuedSuggestion | None:
         """A suggestion that was answered a moment ago and is not in the log yet."""
@@ -351,6 +337,8 @@ class Suggester:
         question = await self.gather(workspace, request, principal)
         with stage("suggest.answer") as noted:
             found = answer(question, limit=request.limit)
+            tool = ToolKey(workspace, request.execution.server_name, request.execution.tool_name)
+            found = await self._with_successes(tool, found)
             found = self._without_secrets(request.execution.tool_name, found)
             noted.note(**_measures(found.response))
         took = {"took_ms": round((time.perf_counter() - started) * 1000, 3)}
@@ -366,8 +354,6 @@ class Suggester:
             return reading
         head = CategoryHead.load(self._embedder.name)
         if head is None:
-            return reading
-        if self._seeds.find(reading, call.tool_name, ()):
             return reading
         try:
             text = text_of(call.error.message)
@@ -395,42 +381,47 @@ class Suggester:
             found = await self._log.latest(workspace, "execution", MAX_CALLS, sessions=sessions)
         return found[::-1]
 
-    async def _near(
-        self, tool: ToolKey, call: FailedCall, reading: ErrorReading
-    ) -> tuple[list[Hit], list[str], list[Hit]]:
-        """Like successes of the tool, like corpus entries, and like successes of any tool.
-
-        The last only where they matter; none of them when the index fails.
-        """
+    async def _near(self, tool: ToolKey, call: FailedCall, reading: ErrorReading) -> list[Hit]:
+        """Like successes of any tool, where they matter; none when the index fails."""
+        if not needs_like_calls(reading):
+            return []
         text = question_text(tool.tool_name, call.parameters, call.context, reading.signature)
         try:
             with stage("suggest.embed"):
                 [found] = await self._embedder.embed([text], "query")
-            vector = found.astype(np.float32, copy=False)
-            anywhere = IndexQuery(
-                workspaces=(tool.workspace,), kind="success", vector=vector,
+            query = IndexQuery(
+                workspaces=(tool.workspace,), kind="success",
+                vector=found.astype(np.float32, copy=False),
                 terms=terms_text(text), limit=NEAR_SUCCESSES,
             )  # fmt: skip
-            queries = [
-                IndexQuery(
-                    workspaces=(tool.workspace,), kind="success", vector=vector,
-                    terms=terms_text(text), limit=_SIMILAR, tool_name=tool.tool_name,
-                    server_name=tool.server_name,
-                ),
-                IndexQuery(
-                    workspaces=(SEED_WORKSPACE,), kind="reflection", vector=vector,
-                    terms="", limit=_NEAR_SEEDS,
-                ),
-                *([anywhere] if needs_like_calls(reading) else []),
-            ]  # fmt: skip
             with stage("suggest.search") as noted:
-                successes, seeds, *elsewhere = await self._index.search(queries)
-                noted.note(hits=len(successes))
+                [hits] = await self._index.search([query])
+                noted.note(hits=len(hits))
         except (EmbeddingError, VectorIndexError) as error:
             log.warning("answering without like calls: %s", error)
-            return [], [], []
-        near = [hit.document_id for hit in seeds if hit.similarity >= _MIN_SEED_SIMILARITY]
-        return successes, near, elsewhere[0] if elsewhere else []
+            return []
+        return hits
+
+    async def _with_successes(self, tool: ToolKey, found: Answer) -> Answer:
+        """The answer with the successes that had a suggested call's very names and types.
+
+        They agree with a change of these, and say nothing of a value.
+        """
+        ids = {
+            each: document_id(tool.workspace, "success", *tool[1:], ranked.shape)
+            for each, ranked in found.ranked.items()
+            if ranked.shape is not None
+        }
+        if not ids:
+            return found
+        documents = await self._memory.documents(tool.workspace, list(set(ids.values())))
+        kept = [
+            suggestion
+            if (known := documents.get(ids.get(suggestion.suggestion_id, ""))) is None
+            else _beside(suggestion, known)
+            for suggestion in found.response.suggestions
+        ]
+        return replace(found, response=found.response.model_copy(update={"suggestions": kept}))
 
     def _without_secrets(self, tool_name: str, found: Answer) -> Answer:
         """The answer without what is masked today: it may have been learned before it was."""
@@ -543,18 +534,33 @@ def _informed(reading: ErrorReading, seeds: tuple[SeedEntry, ...]) -> ErrorReadi
     return replace(reading, category=seeds[0].category, confidence=_SEED_CATEGORY)
 
 
+def _beside(suggestion: Suggestion, known: Document) -> Suggestion:
+    """The suggestion with the successes of its shape in its evidence."""
+    before = suggestion.evidence
+    evidence = before.model_copy(
+        update={
+            "successes": max(known.count, before.successes),
+            "execution_ids": list(
+                dict.fromkeys([*before.execution_ids, *known.execution_ids[-1:]])
+            )[:MAX_EXECUTION_IDS],
+            "sources": list(dict.fromkeys([*before.sources, "similar"])),
+        }
+    )
+    return suggestion.model_copy(update={"evidence": evidence})
+
+
 def case_of(
     call: Call,
     reading: ErrorReading,
     knowledge: ToolKnowledge | None,
     registered: StoredTool | None,
     annotations: ToolAnnotations,
-    hits: list[Hit],
-    documents: dict[str, Document],
     seeds: tuple[SeedEntry, ...],
     *,
     binds: bool,
-    quorum: int = QUORUM,
+    quorum: int,
+    any_tool: ToolKnowledge | None = None,
+    session: Callable[[], Sequence[SessionCall]] = tuple,
 ) -> Case:
     """The case of a call; `binds` says whether the asker registered the tool itself."""
     writes = not reads_only(call.tool_name, annotations)
@@ -574,7 +580,8 @@ def case_of(
         like_signatures=(
             tuple(knowledge.like(reading.signature, skeleton_of(reading))) if knowledge else ()
         ),
-        similar=tuple(_similar(hits, documents)),
+        any_tool=any_tool,
+        session=session,
         context=call.context,
         agent=call.agent,
         seeds=seeds,
@@ -586,13 +593,3 @@ def case_of(
         quorum=quorum,
         tool=call.tool_name,
     )
-
-
-def _similar(hits: list[Hit], documents: dict[str, Document]) -> list[SimilarCall]:
-    return [
-        SimilarCall(document.execution_ids[-1], document.example, hit.similarity)
-        for hit in hits
-        if (document := documents.get(hit.document_id))
-        and document.example is not None
-        and document.execution_ids
-    ]

@@ -41,11 +41,8 @@ TextFormat = Literal[
     "words",  # any other text
 ]
 """What a text is, by its look; a closed list, so that counts by format stay small."""
-LetterCase = Literal["none", "lower", "upper", "title", "camel", "snake", "kebab", "mixed"]
-"""How a text is written: `snake`, `kebab` and `camel` are of one word in parts, `title` is Like
-This, and `none` has no letters that have a case."""
 MAX_LOOK = 256
-"""Characters of a text that are looked at; a longer one is `words` and of the case of its start."""
+"""Characters of a text that are looked at; a longer one is `words`."""
 _DAY = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
 _HOUR = r"(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-6]\d(?:\.\d{1,9})?)?"
 _ZONE = r"(?:Z|z|[+-]\d\d:?\d\d)"
@@ -101,24 +98,6 @@ def format_of(text: str) -> TextFormat:
     return "words" if len(text) > MAX_LOOK else _short_format(text)
 
 
-def case_of(text: str) -> LetterCase:
-    """How the letters of a text, or of its first 256 characters, are written."""
-    text = text[:MAX_LOOK]
-    upper, lower = text.isupper(), text.islower()
-    one_word = not any(char.isspace() for char in text)
-    if upper:
-        return "upper"
-    if lower:
-        if one_word and "_" in text:
-            return "snake"
-        return "kebab" if one_word and "-" in text else "lower"
-    if text.istitle():
-        return "title"
-    if one_word and text.isalnum() and text[0].islower():
-        return "camel"
-    return "mixed" if any(char.isupper() or char.islower() for char in text) else "none"
-
-
 K = TypeVar("K", bound=str)
 
 
@@ -142,8 +121,6 @@ class Shape:
     types: dict[JsonType, int] = field(default_factory=dict)
     formats: dict[TextFormat, int] = field(default_factory=dict)
     """Of texts that are not masked."""
-    cases: dict[LetterCase, int] = field(default_factory=dict)
-    """Of the same texts."""
     minimum: float | None = None
     """The smallest number."""
     maximum: float | None = None
@@ -156,7 +133,6 @@ class Shape:
         _count(self.types, _masked_type(str(value)) if is_masked else type_of(value))
         if isinstance(value, str) and not is_masked:
             _count(self.formats, format_of(value))
-            _count(self.cases, case_of(value))
             self.longest = max(self.longest or 0, len(value))
         elif is_number(value):
             number = float(value)

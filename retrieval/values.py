@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
 from unicodedata import combining, normalize
 from zoneinfo import available_timezones
 
@@ -471,41 +471,33 @@ def _nearness(flat: str, value: str) -> float:
     return 0.0
 
 
+_OF_ZONES = re.compile(r"time[ _-]?zone|\btz|tz\b|_tz", re.IGNORECASE)
+
+
 @cache
-def _iana_time_zones() -> tuple[str, ...]:
-    """Names of the IANA time zone database as this machine (or `tzdata`) has it."""
+def catalogue(name: str) -> tuple[str, ...]:
+    """The values of a catalogue: `iana_time_zones`, as this machine (or `tzdata`) has them.
+
+    Raises:
+        KeyError: when there is no catalogue of that name.
+    """
+    if name != "iana_time_zones":
+        raise KeyError(name)
     return tuple(sorted(zone for zone in available_timezones() if "/" in zone or zone == "UTC"))
 
 
-_CATALOGUES: dict[str, tuple[Callable[[], tuple[str, ...]], re.Pattern[str]]] = {
-    "iana_time_zones": (
-        _iana_time_zones,
-        re.compile(r"time[ _-]?zone|\btz|tz\b|_tz", re.IGNORECASE),
-    )
-}
-
-
-def catalogue(name: str) -> tuple[str, ...]:
-    """The values of a catalogue.
-
-    Raises:
-        KeyError: when there is no catalogue of that name.
-    """
-    return _CATALOGUES[name][0]()
-
-
-def is_about(name: str, parameter: str, words: str) -> bool:
-    """Whether a parameter holds what is listed in a catalogue, by its name or the error's words.
-
-    Raises:
-        KeyError: when there is no catalogue of that name.
-    """
-    pattern = _CATALOGUES[name][1]
-    return bool(pattern.search(parameter) or pattern.search(words))
+def is_about_zones(parameter: str, words: str) -> bool:
+    """Whether a parameter holds a time zone, by its name or the error's words."""
+    return bool(_OF_ZONES.search(parameter) or _OF_ZONES.search(words))
 
 
 def words_of(name: str) -> tuple[str, ...]:
     """The words of an identifier: `sourceTimeZone` and `source_time_zone` give the same."""
+    return _words(name) if len(name) <= _MAX_NAME else _words.__wrapped__(name)
+
+
+@lru_cache(8_192)
+def _words(name: str) -> tuple[str, ...]:
     if not name.isascii():  # `dirección` is `direccion`
         name = "".join(c for c in normalize("NFKD", name.replace("ß", "ss")) if not combining(c))
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)

@@ -90,7 +90,7 @@ async def _compared(context: Context) -> Agreement:
             )
         except VectorIndexError as error:
             return Agreement(None, problem=f"{error}; until then suggestions come from rules")
-        problem = disagreement(before, vectors, context.seed_patterns)
+        problem = disagreement(before, vectors)
         if problem is None or await counts(context.store) != before:
             return Agreement(vectors)
         if left:
@@ -98,17 +98,16 @@ async def _compared(context: Context) -> Agreement:
     return Agreement(vectors, consistent=False, problem=problem)
 
 
-def disagreement(counts: StoreCounts, vectors: int, seeds: int) -> str | None:
+def disagreement(counts: StoreCounts, vectors: int) -> str | None:
     """What is wrong with a number of vectors, with the cure; None when it can be explained.
 
-    What is queued may be there already, or not yet. Entries of an earlier version's corpus may be
-    left in the index; nobody is answered from them.
+    What is queued may be there already, or not yet.
     """
-    expected = counts.documents + seeds
+    expected = counts.documents
     if vectors < expected - counts.pending:
         missing = expected - counts.pending - vectors
         return f"{missing:,} documents have no vector although none is queued: {_CURE}"
-    if vectors > expected + counts.pending + seeds:
+    if vectors > expected + counts.pending:
         surplus = vectors - expected - counts.pending
         return f"{surplus:,} vectors are of documents that the log store does not know: {_CURE}"
     return None

@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from aftercall.cli.status import duration
 from ingest.rebuild import RebuildProgress, Rebuilt
 from ingest.rebuild import rebuild as rebuild_knowledge
-from ingest.seed import load_seed
 from mongo.errors import StoreInUseError
 from mongo.protocol import Store
 from retrieval.index.opening import INDEX_FACT, destroy_index, next_index_name
@@ -51,7 +50,6 @@ async def rebuild(
         opened_embedder(settings) as embedder,
     ):
         await refuse_half_imported(store.metadata)
-        seeds = await asyncio.to_thread(load_seed)
         place = index_place(settings)
         former_model = await store.metadata.get(INDEX_MODEL_FACT)
         forgotten = await learned_without(store)
@@ -71,7 +69,6 @@ async def rebuild(
         done = await rebuild_knowledge(
             store=store,
             embedder=embedder.embedder,
-            seeds=seeds,
             open_index=open_index,
             facts=lambda generation: {
                 INDEX_FACT: next_index_name(generation),

@@ -16,7 +16,7 @@ from embeddings.cache import CachedEmbedder, open_embedder
 from embeddings.protocol import Embedder
 from ingest.leases import LeaseKeeper
 from ingest.rebuild import LEASE as REBUILD
-from ingest.seed import index_seed, load_seed
+from ingest.seed import load_seed
 from mongo.errors import StoreError
 from mongo.protocol import ControlStore, Metadata, Store
 from mongo.sqlite.control import open_sqlite_control
@@ -97,7 +97,7 @@ async def open_stores(
             on_phase("reading its corpus of common mistakes")
             seeds = await asyncio.to_thread(load_seed)
             await when_it_answers(
-                lambda: _prepare(store, embedder, index, seeds),
+                lambda: _prepare(store, embedder, index),
                 f"the log store at {where_store_is(settings)} and the vector index at "
                 f"{where_index_is(settings)}",
                 on_phase=on_phase,
@@ -284,9 +284,7 @@ async def _open_current(settings: Settings, store: Store, embedder: Embedder) ->
     return CurrentIndex(await open_named(settings, name, embedder), name, patience=patience)
 
 
-async def _prepare(
-    store: Store, embedder: Embedder, index: CurrentIndex, seeds: CommonMistakes
-) -> None:
+async def _prepare(store: Store, embedder: Embedder, index: CurrentIndex) -> None:
     await refuse_half_imported(store.metadata)
     if not await index.count():
         known = await counts(store)
@@ -295,7 +293,6 @@ async def _prepare(
                 "the log store knows documents whose vectors are gone: run `aftercall rebuild`, "
                 "which makes them anew from the log"
             )
-    await index_seed(seeds, metadata=store.metadata, index=index, embedder=embedder)
     if await store.metadata.get(INDEX_MODEL_FACT) != embedder.fingerprint:
         await store.metadata.put(INDEX_MODEL_FACT, embedder.fingerprint)
 

@@ -20,7 +20,7 @@ from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
 from ingest.indexer import Indexer
 from ingest.intake import Intake
-from ingest.seed import index_seed, load_seed
+from ingest.seed import load_seed
 from mongo.protocol import Store
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.fitness.search import ToolChooser
@@ -79,7 +79,6 @@ async def open_brain(embedder: Embedder) -> AsyncIterator[Brain]:
         )
         stack.push_async_callback(index.close)
         seeds = load_seed()
-        await index_seed(seeds, metadata=store.metadata, index=index, embedder=embedder)
         memory, redactor = Memory(store), Redactor()
         indexer = Indexer(store=store, memory=memory, index=index, embedder=embedder)
         stack.push_async_callback(indexer.close)

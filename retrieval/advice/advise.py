@@ -44,7 +44,7 @@ from retrieval.proposals.case import (
 from retrieval.reading.category import Refusal, is_unknown_tool, refusal_of
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import READ_LIMIT, ErrorReading, ends_early
-from retrieval.values import catalogue, is_about, words_of
+from retrieval.values import catalogue, is_about_zones, words_of
 
 # A call that has to come first, before the same call works.
 
@@ -152,68 +152,28 @@ def _stem(word: str) -> str:
     return word
 
 
-_MAX_TOLD = 3
-"""Violations that a reason tells."""
-
+_BROKE = "the result broke its contract"
 # Pseudo-trials: by itself the same call gives the same result; what is learned comes on top.
 _AGAIN = Trials(1, 3)
 _PER_FAILURE = 3.0
 """Pseudo-wrongs of each failure of this very call after the first, as for waits."""
 
 
-def contract_advice(
-    case: Case, error: ExecutionError, call_context: CallContext
-) -> Advice | NoAdvice:
+def contract_advice(case: Case, call_context: CallContext) -> Advice | NoAdvice:
     """What to do about a result that broke its contract; learned repairs stand beside it."""
     rule = case.signature.rules.get(edit_key([])) if case.signature else None
     evidence = rule.weight() if rule else None
     if evidence is None or not (evidence.repairs or evidence.successes):
-        reason = f"{_what_broke(error)}; neither other parameters nor a second try is known to help"
+        reason = f"{_BROKE}; neither other parameters nor a second try is known to help"
         return NoAdvice(reason, yields=True)
     failures = max(call_context.repeats.weighed, call_context.attempt, 1)
     return Advice(
         "retry_unchanged",
         _AGAIN.plus(Trials(0, _PER_FAILURE * (failures - 1))),
-        f"Here {_what_broke(error)}; the same call, sent again, has given a fitting result before.",
+        f"Here {_BROKE}; the same call, sent again, has given a fitting result before.",
         retry_after_ms=0,
         yields=True,
     )
-
-
-def _what_broke(error: ExecutionError) -> str:
-    told = [
-        said
-        for _, each in zip(range(_MAX_TOLD), _violations(error), strict=False)
-        if (said := _told(each))
-    ]
-    return (
-        f"the result broke its contract {'; '.join(told)}"
-        if told
-        else ("the result broke its contract")
-    )
-
-
-def _violations(error: ExecutionError) -> Iterator[dict[str, JsonValue]]:
-    listed = error.details.get("violations")
-    several = (
-        [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    )
-    yield from several or [error.details]
-
-
-def _told(violation: dict[str, JsonValue]) -> str:
-    """Where, what was agreed on, and what came: values of the tool's, quoted as data."""
-    path, mismatch = violation.get("path"), violation.get("mismatch")
-    if path is None and mismatch is None:
-        return ""
-    where = f"at {quoted(path)}" if path is not None else "somewhere"
-    kind = f" ({quoted(mismatch)})" if mismatch is not None else ""
-    sides = [
-        f"{word} {quoted(violation[name])}"
-        for name, word in (("expected", "expected"), ("actual", "got"))
-        if name in violation
-    ]
-    return f"{where}{kind}{': ' if sides else ''}{', '.join(sides)}"
 
 
 # Pseudo-trials: how often handing over is right, when the tool says so in these words.
@@ -297,7 +257,7 @@ def _stated(
     if category in REFERRALS:
         return _referred(case, error, call_context)
     if category == "contract_violation":
-        return contract_advice(case, error, call_context)
+        return contract_advice(case, call_context)
     if is_unknown_tool(error, call_context.tool_name):
         return near_name_advice(case, call_context)
     refusal = None if category in _NO_REFUSALS else refusal_of(error.message)
@@ -465,6 +425,8 @@ _UNSEEN = (
     "the parameters of the call are not known, so no change of them can be told; ask again with "
     f"them, of at most {MAX_VALUES:,} values and {MAX_CHARS:,} characters"
 )
+
+
 _OF_VALUES = frozenset({"not_found", "not_allowed", "invalid", "bad_format"})
 
 
@@ -555,5 +517,5 @@ def _known(case: Case, fault: Fault | None, name: str) -> Iterator[JsonValue]:
     if seen := case.seen(name):
         yield from (common.value for common in seen.common_values())
     for seed in case.seeds:
-        if seed.catalogue and is_about(seed.catalogue, name, case.reading.signature):
+        if seed.catalogue and is_about_zones(name, case.reading.signature):
             yield from catalogue(seed.catalogue)

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from aftercall.json_values import JsonObject, JsonValue
+from aftercall.json_values import JsonObject
 from aftercall.models import MAX_SPLIT, ExecutionError, Referral, Tool
 from aftercall.outcomes import referral_in
 from retrieval.boundaries.clusters import normalised_axes
 from retrieval.confidence import MIN_CONFIDENCE, Verifier, lower_bound
 from retrieval.health.record import Referred
 from retrieval.knowledge.profile import COMMON_SESSIONS
-from retrieval.parameters import view_of_schema
+from retrieval.parameters import leaves_like, view_of_schema
 from retrieval.proposals.case import Advice, CallContext, Candidate, Case, NoAdvice, Trials, quoted
 from retrieval.proposals.compose import Proposal
 from retrieval.reading.reader import ErrorReading
@@ -235,29 +235,17 @@ def _fits(failed: Case, schema: JsonObject | None) -> bool:
 def _named(error: ExecutionError, call_context: CallContext) -> frozenset[str]:
     """Registered tools that the error names, as a value of its details or in its words."""
     known = {each.tool.name for each in call_context.others}
-    said: set[str] = set()
-    texts = [error.message[:_READ]]
-    for text in islice(_texts(error.details), _MAX_DETAILS):
-        texts.append(text[:_READ])
-        said.add(text.strip())
-    for text in texts:
-        said.update(names_said(text))
-    return frozenset(known & said)
+    texts = [error.message, *islice(_texts(error.details), _MAX_DETAILS)]
+    return frozenset(
+        known & {word for text in texts for word in (text.strip(), *names_said(text[:_READ]))}
+    )
 
 
 def _texts(details: JsonObject) -> Iterator[str]:
+    """What the details say under names for another tool."""
     for name, value in islice(details.items(), _MAX_DETAILS):
         if re.sub(r"[-_ ]", "", name[:64]).lower() in _DETAILS:
-            yield from _strings(value, 3)
-
-
-def _strings(value: JsonValue, depth: int) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif depth and isinstance(value, list | dict):
-        inner: Sequence[JsonValue] = value if isinstance(value, list) else list(value.values())
-        for each in inner[:_MAX_DETAILS]:
-            yield from _strings(each, depth - 1)
+            yield from (each for _, each in leaves_like({"": value}, ()) if isinstance(each, str))
 
 
 _MAX_SHOWN = 4

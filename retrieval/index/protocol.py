@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 Kind = Literal["success", "reflection", "tool", "scenario", "evolution"]
 """What a document is about: a shape of successful calls, a pattern of failures, a registered tool,
 what a tool was used for, or why a tool was evolved."""
-SEED_WORKSPACE = "@seed"
-"""Where the shipped corpus lives. No tenant: every workspace may read it, none is written to it."""
 UNIT_TOLERANCE = 1e-3
 """Half precision keeps a vector's length to that."""
 MIN_PREFETCH = 50

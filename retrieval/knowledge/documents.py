@@ -77,11 +77,6 @@ class SeedEntry(BaseModel):
     """A named list of well-known values that the refused value should have come from."""
     edits: list[Edit] = Field(default_factory=list)
 
-    @property
-    def document_id(self) -> str:
-        """The same for the same entry, whatever the order of the file."""
-        return document_id("@seed", "reflection", self.server_name, self.tool_name, self.pattern)
-
 
 @lru_cache(8_192)
 def document_id(
@@ -114,11 +109,10 @@ def _shape(value: JsonValue, depth: int) -> str:
 
 @dataclass(slots=True)
 class CommonMistakes:
-    """Corpus entries, found by the signature of an error or by what the vector index returned."""
+    """Corpus entries, found by the signature of an error."""
 
     entries: list[SeedEntry] = field(default_factory=list)
     _by_signature: dict[str, list[SeedEntry]] = field(default_factory=dict)
-    _by_document: dict[str, SeedEntry] = field(default_factory=dict)
 
     @classmethod
     def of(cls, entries: Iterable[SeedEntry]) -> "CommonMistakes":
@@ -126,31 +120,15 @@ class CommonMistakes:
         book = cls()
         for entry in entries:
             book.entries.append(entry)
-            book._by_document[entry.document_id] = entry
             for message in entry.messages:
                 key = signature_id(seed_signature(entry, message))
                 book._by_signature.setdefault(key, []).append(entry)
         return book
 
-    def find(
-        self, reading: ErrorReading, tool_name: str, near: Iterable[str]
-    ) -> tuple[SeedEntry, ...]:
-        """Entries about this error that hold for this tool, those of its very signature first.
-
-        `near` are ids of documents that the index found; they count when of the error's category.
-        """
+    def find(self, reading: ErrorReading, tool_name: str) -> tuple[SeedEntry, ...]:
+        """Entries about this very error that hold for this tool."""
         exact = self._by_signature.get(signature_id(reading.signature), [])
-        like = [
-            entry
-            for each in near
-            if (entry := self._by_document.get(each)) and entry.category == reading.category
-        ]
-        fitting = {
-            entry.document_id: entry
-            for entry in [*exact, *like]
-            if entry.tool_name in (None, tool_name)
-        }
-        return tuple(fitting.values())
+        return tuple(entry for entry in exact if entry.tool_name in (None, tool_name))
 
 
 def seed_signature(entry: SeedEntry, message: str) -> str:

@@ -35,15 +35,6 @@ from retrieval.reading.reader import ErrorReading
 
 
 @dataclass(frozen=True, slots=True)
-class SimilarCall:
-    """Parameters of a success that is near to the failed call; similarity is a cosine."""
-
-    execution_id: str
-    parameters: JsonObject
-    similarity: float
-
-
-@dataclass(frozen=True, slots=True)
 class Case:
     """A failed call with what is known of its tool.
 
@@ -64,7 +55,6 @@ class Case:
     like_signatures: tuple[SignatureKnowledge, ...] = ()
     elsewhere: Callable[[], SignatureKnowledge | None] = lambda: None
     any_tool: ToolKnowledge | None = None
-    similar: tuple[SimilarCall, ...] = ()
     context: str | None = None
     agent: str = ""
     seeds: tuple[SeedEntry, ...] = ()
@@ -98,7 +88,7 @@ class Case:
         schema = None if self.is_foreign_schema else self.schema
         return replace(
             self, schema=schema, view=view_of(schema, kept), profile=kept, signature=None,
-            like_signatures=(), elsewhere=lambda: None, any_tool=None, similar=(), links=None,
+            like_signatures=(), elsewhere=lambda: None, any_tool=None, links=None,
         )  # fmt: skip
 
     def parameter(self, name: str | None) -> ParameterView | None:
@@ -291,8 +281,8 @@ class CallContext:
         repeats: how often exactly this call failed with this error.
         recoveries: recovery times of such failures, that of the tool before that of the workspace.
         others: registered tools of the same workspace; gathered only where they can matter.
-        referrals: the tool's latest, oldest first; gathered only when the call was referred, too.
         may_show: whether a value of a parameter is open today; what was learned may be older.
+        referrals: the tool's latest, oldest first; gathered only when the call was referred, too.
         stated_first: the tool of the server that the error asks to call before, if it does.
         contract_changes: how the registered tool's schema has changed.
     """
@@ -305,8 +295,8 @@ class CallContext:
     repeats: Repeats = field(default_factory=Repeats)
     recoveries: tuple[RecoveryTimes, ...] = ()
     others: tuple[Candidate, ...] = ()
-    referrals: tuple[Referred, ...] = ()
     may_show: Callable[[str, JsonValue], bool] = lambda _name, _value: True
+    referrals: tuple[Referred, ...] = ()
     stated_first: StatedFirst | None = None
     contract_changes: tuple[ContractChange, ...] = ()
 

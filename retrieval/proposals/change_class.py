@@ -42,7 +42,7 @@ from retrieval.values import (
     CastError,
     cast,
     catalogue,
-    is_about,
+    is_about_zones,
     name_similarity,
     nearest,
     same_value,
@@ -229,7 +229,7 @@ def _of_value(case: Case, name: str, before: JsonValue, after: JsonValue) -> Cha
         *(v for f in case.faults for v in f.allowed),
     ]
     for seed in case.seeds:
-        if seed.catalogue and is_about(seed.catalogue, name, case.reading.signature):
+        if seed.catalogue and is_about_zones(name, case.reading.signature):
             listed += catalogue(seed.catalogue)
     if any(same_json(after, each) for each in listed):
         texts = [str(each) for each in listed]

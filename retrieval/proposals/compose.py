@@ -32,7 +32,7 @@ from retrieval.proposals.experience import (
     rule_options,
     seed_options,
 )
-from retrieval.proposals.session import absolute_path_options, session_options
+from retrieval.proposals.session import session_options
 from retrieval.proposals.shape import Reshaped, best_matches, holds_parameters, reshaped
 from retrieval.proposals.values import (
     out_of_range_options,
@@ -353,7 +353,6 @@ def _inner_case(case: Case, fault: Fault) -> Case | None:
         view=view,
         profile=None,
         signature=None,
-        similar=(),
         schema=None,
     )
 
@@ -544,7 +543,6 @@ def _of_parameter(case: Case, index: int, fault: Fault) -> Iterator[Option]:
             known += unwrapped_options(case, index, fault.parameter)
         yield from known
         yield from session_options(case, index, fault, alone=not known)
-        yield from absolute_path_options(case, index, fault)
     yield from context_options(case, index, fault)
 
 

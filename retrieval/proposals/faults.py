@@ -3,7 +3,7 @@
 Where nothing is named, the one value that stands out is taken for the fault. Pure.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
 
@@ -100,11 +100,7 @@ def faults_of(
         return ()
     if reading.category in _NOT_ABOUT_PARAMETERS:
         return reading.faults
-    said = tuple(
-        _of_form(fault)
-        for fault in reading.faults
-        if not (fault.kind == "unexpected" and fault.guessed_place) or _is_renamed(fault, view)
-    )
+    said = tuple(map(_of_form, reading.faults))
     if view is not None:
         said = _plausible(said, parameters, view)
         blamed = reading.category in ("invalid_parameters", "unknown")
@@ -131,16 +127,13 @@ def faults_of(
     return _with_suspect(said, suspects[0]) if len(suspects) == 1 else said
 
 
-def _is_renamed(fault: Fault, view: ToolView | None) -> bool:
-    """Whether the schema has, of two names that a message shows, only the one that was not sent."""
-    if view is None or view.source != "schema":
-        return False
-    return fault.suggested in view.parameters and fault.parameter not in view.parameters
+Refused = Callable[[], list[Fault]]
+"""What `refused_by` says of the call, found out when it is asked for."""
 
 
-def read_by_schema(call: FailedCall, reading: ErrorReading) -> ErrorReading:
+def read_by_schema(reading: ErrorReading, refused: Refused) -> ErrorReading:
     """The reading, where nobody knows the message's words and the live schema refuses the call."""
-    if reading.is_unsure and reading.category in _UNREAD and _refused_by(call):
+    if reading.is_unsure and reading.category in _UNREAD and refused():
         return replace(reading, category="invalid_parameters", confidence=_BY_SCHEMA)
     return reading
 
@@ -150,7 +143,7 @@ _BY_SCHEMA = 0.8
 """A judgement: that a call does not fit is mostly why it failed. The classifier is not asked."""
 
 
-def _refused_by(call: FailedCall) -> list[Fault]:
+def refused_by(call: FailedCall) -> list[Fault]:
     """What the caller's live schema shows to be wrong with the call."""
     schema, parameters = call.input_schema, call.parameters
     if schema is None or not call.parameters_known:
@@ -158,18 +151,19 @@ def _refused_by(call: FailedCall) -> list[Fault]:
     return [*shown_by(view_of_schema(schema), parameters), *inner_faults(schema, parameters)]
 
 
-def held_against_schema(call: FailedCall, reading: ErrorReading) -> ErrorReading:
+def held_against_schema(call: FailedCall, reading: ErrorReading, refused: Refused) -> ErrorReading:
     """The reading, where the caller's live schema refuses the call: so did its server, unrun.
 
     4-rules.md, Retrying. It does not count where the error tells of anything else.
     """
     if reading.category != "invalid_parameters":
         return reading
-    shown = _refused_by(call)
-    names = {fault.parameter for fault in shown if fault.parameter}
+    if reading.rejected_before_run:
+        return reading
+    names = {fault.parameter for fault in refused() if fault.parameter}
     told = {fault.parameter for fault in reading.faults if fault.path}
-    refused = bool(names) and told <= names and only_refuses(call.error, names)
-    return replace(reading, rejected_before_run=reading.rejected_before_run or refused)
+    rejected = bool(names) and told <= names and only_refuses(call.error, names)
+    return replace(reading, rejected_before_run=rejected)
 
 
 def _of_form(fault: Fault) -> Fault:

@@ -1,6 +1,5 @@
 """What the session itself knows: values of its earlier results and arguments, by learned links."""
 
-import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -94,47 +93,6 @@ def session_texts(case: Case) -> list[JsonValue]:
     values = (value for call in case.session() for each in call.values.values() for value in each)
     texts = (value for value in values if isinstance(value, str) and len(value) <= _MAX_LENGTH)
     return list(dict.fromkeys(islice(texts, _MAX_TEXTS)))
-
-
-_ROOTED = re.compile(r"(?:/|[A-Za-z]:[\\/])[^\n]*[^\n/\\]")
-_RELATIVE = re.compile(r"(?:\./)?[\w.-]+(?:/[\w.-]+)*")
-_IN_FOLDER = Trials(6, 3)
-"""A judgement: the tool takes absolute paths only, and the session has shown one folder."""
-
-
-def absolute_path_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """A relative path in the only folder that the session's earlier calls used, or its top."""
-    name = fault.parameter
-    sent = case.parameters.get(name) if name is not None and len(fault.path) == 1 else None
-    if name is None or not isinstance(sent, str) or not _RELATIVE.fullmatch(sent):
-        return
-    view = case.parameter(name)
-    described = view is not None and not view.described_by.isdisjoint(_SAY_PATH)
-    if _OF_PATHS.isdisjoint(words_of(name)) and not described:
-        return
-    if fault.kind not in ("not_found", "bad_format", "invalid", "not_allowed"):
-        return
-    used = {
-        posixpath.dirname(value)
-        for call in case.session()
-        for place, values in call.values.items()
-        if place.startswith("@") and not _OF_PATHS.isdisjoint(words_of(place))
-        for value in values
-        if isinstance(value, str) and _ROOTED.fullmatch(value) and "\\" not in value
-    }
-    top = posixpath.commonpath(used) if used else "/"
-    if top not in used or top == "/":
-        return
-    value = posixpath.normpath(posixpath.join(top, sent))
-    if value.startswith(f"{top}/"):
-        edit = Replace(name=name, before=sent, value=value)
-        reason = f"the session's earlier calls used paths in {top}"
-        yield Option((edit,), reason, _IN_FOLDER, ("session",), covers=frozenset({index}))
-
-
-_SAY_PATH = frozenset(("path", "directory", "folder"))
-_OF_PATHS = frozenset(("path", "paths", "file", "files", "filename", "filepath", "dir", "directory",
-                       "folder", "source", "destination", "root"))  # fmt: skip
 
 
 def _chosen(values: list[JsonValue], sent: JsonValue) -> JsonValue:

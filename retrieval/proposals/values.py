@@ -1,7 +1,7 @@
 """Other values: for wrong types, bounds, refused values and totals; usual, near and stated ones."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from aftercall.json_patch import same_json
@@ -36,14 +36,13 @@ from retrieval.proposals.case import Case, Option, Trials, prior, quoted, value_
 from retrieval.proposals.faults import FREE_TEXT, misses, stated_forms
 from retrieval.proposals.session import session_texts
 from retrieval.reading.faults import Fault
-from retrieval.texts import LetterCase
 from retrieval.values import (
     LAST_PART,
     CastError,
     cast,
     catalogue,
     fits,
-    is_about,
+    is_about_zones,
     is_marked,
     is_placeholder,
     is_portion,
@@ -169,13 +168,6 @@ _OF_NO_ZONE = Trials(7, 3)
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+")
 _UNMARKED = prior("format.unmarked", 10, 2)
 _NOT_KNOWN = frozenset({"not_found", "invalid"})
-_CASES: dict[tuple[LetterCase, ...], Callable[[str], str]] = {
-    ("lower", "snake", "kebab"): str.lower,
-    ("upper",): str.upper,
-    ("title",): str.title,
-}
-_ENOUGH = 5
-_MOSTLY = 0.6
 
 
 def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -192,7 +184,6 @@ def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
         return  # what it stands for is nobody's guess
     for source, known in _known_values(case, name, fault):
         yield from _near(case, index, name, known, source)
-    yield from _in_usual_case(case, index, name)
     if fault.kind != "not_found" and (view := case.parameter(name)):
         # Of an open list the refused value may be another thing, and no sign of the usual one.
         stated = (*view.allowed, *view.stated_values)
@@ -282,7 +273,7 @@ def _known_values(
     if fault.kind in _NOT_KNOWN and not listed:
         yield "session", session_texts(case)
     for seed in case.seeds:
-        if seed.catalogue and is_about(seed.catalogue, name, case.reading.signature):
+        if seed.catalogue and is_about_zones(name, case.reading.signature):
             yield "seed", catalogue(seed.catalogue)
 
 
@@ -339,21 +330,6 @@ def _near_trials(case: Case, source: EvidenceSource, nearness: float, length: in
         # A judgement: no benchmark here has the names of a thousand people.
         return _of_profile(case, Trials(3, 3))
     return _of_profile(case, prior(f"snap.open.{level}", 0.8 * right, wrong + (level != "same")))
-
-
-def _in_usual_case(case: Case, index: int, name: str) -> Iterator[Option]:
-    """The value in the letter case that the tool's successes have there."""
-    value, seen = case.parameters[name], case.seen(name)
-    if not isinstance(value, str) or seen is None:
-        return
-    total = sum(count for written, count in seen.cases.items() if written != "none")
-    for wanted, change in _CASES.items():
-        share = (sum(seen.cases.get(each, 0) for each in wanted) + 1) / (total + 2)
-        if total >= _ENOUGH and share >= _MOSTLY and change(value) != value:
-            edit = Replace(name=name, before=value, value=change(value))
-            trials = prior("case.usual", 3, 2)
-            reason = "nearly all successes write it so"
-            yield one(index, edit, reason, trials, "profile", seen.successes)
 
 
 # ------------------------------------------------------------------ wrong types

@@ -83,16 +83,13 @@ _OF_ITSELF: frozenset[ErrorCategory] = frozenset(
     {"wrong_tool_boundary", "low_utility", "contract_violation", "user_rejected"}
 )
 """What a tool says of itself in `error.type`; never overruled (seeds 000 and 003)."""
-_SQL_FORM = re.compile(r"[0-9A-Z]{5}|1\d{3}|20\d\d", re.IGNORECASE)
-_SQL_WORDS = _one_of(_PATTERNS["sql_words"], re.IGNORECASE)
-_SQLSTATE = _one_of(_PATTERNS["sqlstate"], re.IGNORECASE)
 _STATUS = _one_of(_PATTERNS["status"], re.IGNORECASE)
 _VALIDATED = _one_of(_PATTERNS["validated"], re.IGNORECASE)
 _POLICY = _one_of(_PATTERNS["policy"])
 _GIVEN_BACK = _one_of(_PATTERNS["given_back"])
 _EMPTY_WORDS = frozenset(_TABLE["empty"]["words"])
 _CODE_WORD = re.compile(r"(?=[^a-z]*\d)[a-z]{0,2}[\da-f]+|\d+")
-_PLACES = ("status", "statusCode", "status_code", "httpStatus", "http_status", "code", "sqlstate")
+_PLACES = ("status", "statusCode", "status_code", "httpStatus", "http_status", "code")
 _WRAPPERS = ("error", "response")
 _STATUS_WITHIN = 400
 UNREAD = 0.5
@@ -128,8 +125,7 @@ def categorise(
         return _unless_too_fast(CategoryReading("permission_denied", 0.92), plain)
     if code == "-32602" or _VALIDATED.search(message):
         return CategoryReading("invalid_parameters", 0.97)
-    beside = f"{error_type} {message[:_STATUS_WITHIN]}" if code else ""
-    if by_code := _category_of_code(code, beside):
+    if by_code := CODES.get(code.upper()):
         return _unless_too_fast(CategoryReading(by_code, 0.95), plain)
     named = f"{error_type} {code}"
     by_type = next((each for words, each in _TYPES if words.search(named)), None)
@@ -147,11 +143,6 @@ def _by_words(start: str, plain: str, *, has_faults: bool) -> CategoryReading:
     by_status = CODES.get(stated["code"]) if stated else None
     if stated and by_status and stated["code"] in _CLEAR:
         return _unless_too_fast(CategoryReading(by_status, 0.92), plain)
-    # Most messages name no state: cheaper than the search.
-    may_be_sql = "STATE" in (upper := start.upper()) or "ERROR " in upper
-    said = _SQLSTATE.search(start) if may_be_sql else None
-    if said and (by_state := _of_sql((said["a"] or said["b"]).upper())):
-        return CategoryReading(by_state, 0.92)
     for words in _RULES:
         if words.are_in(plain):
             return words.reading
@@ -174,31 +165,6 @@ def _unless_too_fast(reading: CategoryReading, plain: str) -> CategoryReading:
     return _RATE_LIMITED.reading if is_too_fast else reading
 
 
-def _category_of_code(code: str, beside: str) -> ErrorCategory | None:
-    """The category that a code stands for, when it is known.
-
-    Five digits are a SQLSTATE only `beside` words of databases: chat and telephone services number
-    their errors so too.
-    """
-    if known := CODES.get(code.upper()):
-        return known
-    if not _SQL_FORM.fullmatch(code):
-        return None
-    has_letters = len(code) == 5 and not code.isdigit() and code[:2].isdigit()
-    return _of_sql(code.upper()) if has_letters or _SQL_WORDS.search(beside) else None
-
-
-def _of_sql(code: str) -> ErrorCategory | None:
-    starts = ((start, row["category"]) for row in _TABLE["sql"] for start in row["starts"])
-    return next((category for start, category in starts if _begins(code, start)), None)
-
-
-def _begins(code: str, start: str) -> bool:
-    # MySQL's four digits are whole numbers, never the beginning of a state.
-    is_whole = len(code) == 4 or (len(start) == 4 and start.isdigit())
-    return code == start if is_whole else code.startswith(start)
-
-
 def code_within(details: JsonValue) -> str:
     """The known code or status that an error's details hold, or an empty text."""
     if not isinstance(details, dict):
@@ -206,11 +172,7 @@ def code_within(details: JsonValue) -> str:
     holders = (details, *(details.get(key) for key in _WRAPPERS))
     values = (each.get(key) for each in holders if isinstance(each, dict) for key in _PLACES)
     texts = (str(value)[:20] for value in values if isinstance(value, int | str))
-    return next((text for text in texts if _is_known(text)), "")
-
-
-def _is_known(code: str) -> bool:
-    return code.upper() in CODES or bool(_SQL_FORM.fullmatch(code) and _of_sql(code))
+    return next((text for text in texts if text.upper() in CODES), "")
 
 
 _UNKNOWN_TOOL = re.compile(

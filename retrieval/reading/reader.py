@@ -242,7 +242,7 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
             for f in faults
         ),
     )
-    faults = _placed(faults, reading.category, message, leaves) or _said_to_be(message, parameters)
+    faults = _placed(faults, reading.category, message, leaves)
     names = {part for fault in faults for part in _names_said(fault, parameters)}
     return ErrorReading(
         category=reading.category,
@@ -330,23 +330,6 @@ def _placed(
     [(path, text)] = shown
     found = homeless[0] if homeless else Fault("not_found")
     return (*(f for f in faults if f not in homeless), replace(found, path=path, value_text=text))
-
-
-_NAME_IN_MARKS = re.compile(r"""(?<!\w)(['"`])([A-Za-z_]\w{0,63})\1(?!\w)""")
-_MAX_SAID = 300
-
-
-def _said_to_be(message: str, parameters: JsonObject) -> tuple[Fault, ...]:
-    """A name of the call beside another one, in whatever language: perhaps its new name.
-
-    Only a schema can tell: see `proposals.faults`.
-    """
-    said = {found[2] for found in _NAME_IN_MARKS.finditer(message[:_MAX_SAID])}
-    sent = [name for name in said if name in parameters]
-    if len(said) != _TWO or len(sent) != 1:
-        return ()
-    [other] = said - set(sent)
-    return (Fault("unexpected", (sent[0],), suggested=other, guessed_place=True),)
 
 
 def _has_run(details: JsonValue) -> bool:

@@ -1,11 +1,12 @@
 """Calls as models get them wrong, whole: what is proposed first, or that nothing sure is."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from aftercall.models import FailedCall
-from retrieval.proposals.faults import read_by_schema
+from retrieval.proposals.faults import read_by_schema, refused_by
 from retrieval.reading.reader import read_error
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
@@ -99,5 +100,5 @@ def test_the_schema_says_what_a_message_in_no_known_words_is_about(
         {"agent": "ada", "tool_name": "find", "server_name": None, "parameters": {"repo": "web"},
          "error": {"message": message}, "input_schema": PLACE}
     )  # fmt: skip
-    reading = read_by_schema(call, read_error(call.error, call.parameters))
+    reading = read_by_schema(read_error(call.error, call.parameters), partial(refused_by, call))
     assert reading.category == category

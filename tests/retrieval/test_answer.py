@@ -226,7 +226,7 @@ def test_the_corpus_never_makes_an_answer_worse() -> None:
     """A corpus entry that agrees with the error adds to it, and the error stays named."""
     message = "Invalid parameter: topK must be <= 10"
     call = {"query": "q", "topK": 50}
-    seeds = load_seed().find(read_error(ExecutionError(message=message), call), "rag_query", [])
+    seeds = load_seed().find(read_error(ExecutionError(message=message), call), "rag_query")
     assert seeds
     alone, helped = best(make_case(call, message)), best(make_case(call, message, seeds=seeds))
     assert helped.confidence >= alone.confidence

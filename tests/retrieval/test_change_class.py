@@ -1,5 +1,6 @@
 """The class of what is proposed for a call, and whether it may be followed without asking."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from aftercall.models import ExecutionError, FailedCall, ToolAnnotations
 from retrieval.answer import Question, answer
 from retrieval.proposals.case import CallContext
-from retrieval.proposals.faults import held_against_schema
+from retrieval.proposals.faults import held_against_schema, refused_by
 from retrieval.reading.reader import read_error
 from tests.retrieval.cases import make_case, object_schema
 
@@ -156,6 +157,6 @@ def test_a_call_that_the_live_schema_refuses_did_not_run(
     schema = object_schema(["n"], n="integer", to="string")
     call = FailedCall.model_validate({**fields, "input_schema": schema})
     reading = read_error(call.error, parameters)
-    assert held_against_schema(call, reading).rejected_before_run is refused
-    blind = FailedCall.model_validate(fields)
-    assert not held_against_schema(blind, reading).rejected_before_run
+    for asked, rejected in ((call, refused), (FailedCall.model_validate(fields), False)):
+        held = held_against_schema(asked, reading, partial(refused_by, asked))
+        assert held.rejected_before_run is rejected

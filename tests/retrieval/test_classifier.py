@@ -118,16 +118,6 @@ CODES: list[tuple[str, str, str, dict[str, object], ErrorCategory]] = [
     ("Error", "", "sandbox: deny file-write-create", {}, "permission_denied"),
     ("Error", "", "Approval required", {}, "permission_denied"),
     ("Error", "", "webhook signature mismatch", {}, "permission_denied"),
-    ("DatabaseError", "42501", "no", {}, "permission_denied"),
-    ("DatabaseError", "53300", "no more", {}, "unavailable"),
-    ("Error", "40P01", "no", {}, "unavailable"),
-    ("Error", "57P03", "no", {}, "unavailable"),
-    ("SQLError", "28000", "no", {}, "permission_denied"),
-    ("SQLError", "08006", "no", {}, "unavailable"),
-    ("SQLError", "23505", "no", {}, "conflict"),
-    ("SQLError", "22P02", "no", {}, "invalid_parameters"),
-    ("MySQLError", "1213", "no", {}, "unavailable"),
-    ("Error", "", "SQLSTATE[28000]: no", {}, "permission_denied"),
     ("Error", "40001", "Unauthorized", {}, "permission_denied"),
 ]
 

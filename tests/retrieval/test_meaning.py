@@ -191,7 +191,7 @@ def test_an_old_schema_counts_less_and_forbids_nothing() -> None:
     assert suggestions(old)[0].confidence < suggestions(now)[0].confidence
 
 
-_GIVEN = ("parameters", "reading", "view", "profile", "signature", "similar", "seeds", "writes",
+_GIVEN = ("parameters", "reading", "view", "profile", "signature", "seeds", "writes",
           "schema")  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from retrieval.answer import Question, answer
 from retrieval.edits import Add, Edit, Replace
 from retrieval.knowledge.rules import ToolKnowledge, skeleton_of
 from retrieval.parameters import view_of_schema
-from retrieval.proposals.case import Case, SimilarCall
+from retrieval.proposals.case import Case
 from retrieval.reading.reader import read_error
 from tests.retrieval.cases import READS, an_execution, make_case, object_schema
 
@@ -194,17 +194,11 @@ def asked(
     view = view_of_schema(schema) if schema else None
     if view is None and profile is not None and profile.successes:
         view = profile.view()
-    near = [
-        SimilarCall(each.execution_id, each.parameters, 0.9)
-        for calls in history
-        for each in calls
-        if each.error is None
-    ]
     case = Case(
         parameters=call, reading=reading, view=view, profile=profile,
         signature=own.signature(reading.signature),
         like_signatures=tuple(own.like(reading.signature, skeleton_of(reading))),
-        any_tool=shared, similar=tuple(near[:5]), context=context, writes=writes, schema=schema,
+        any_tool=shared, context=context, writes=writes, schema=schema,
     )  # fmt: skip
     annotations = ToolAnnotations() if writes else READS
     return answer(Question(case, error, annotations), limit=20).response
