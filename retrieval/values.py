@@ -121,12 +121,8 @@ def _scales(unit: str) -> bool:
     A counted thing (`10 commits`) is only named. Short units are letters of too many measures.
     """
     known = unit in _MEASURES or unit.removesuffix("s") in _MEASURES
-    return (len(unit) <= 2 or known) and not is_currency(unit)
-
-
-def is_currency(unit: str) -> bool:
-    """Whether a unit is one of money, which the name of an amount need not say."""
-    return unit.removesuffix("s") in _CURRENCIES
+    # The name of an amount need not say that it is money.
+    return (len(unit) <= 2 or known) and unit.removesuffix("s") not in _CURRENCIES
 
 
 def _with_synonyms(unit: str) -> frozenset[str]:
@@ -587,14 +583,10 @@ def _word_similarity(a: str, b: str) -> float:
         return 0.98
     if long.startswith(short):
         return 0.9 if len(short) >= 2 else 0.6
-    if len(short) >= 2 and short[0] == long[0] and _is_subsequence(short, long):
+    letters = iter(long)  # `tz` of `timezone`
+    if len(short) >= 2 and short[0] == long[0] and all(char in letters for char in short):
         return 0.8
     return 0.75 if len(short) >= 4 and DamerauLevenshtein.distance(a, b) == 1 else 0.0
-
-
-def _is_subsequence(short: str, long: str) -> bool:
-    letters = iter(long)
-    return all(char in letters for char in short)
 
 
 _PORTION = frozenset(WORDS["portions"])
