@@ -37,9 +37,11 @@ test: $(STAMP) ## format check, lint, types, import layers and tests
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n auto --dist loadfile -m "not prove"
 
-prove: $(STAMP) ## the long proofs: fuzzing, many kills, npm servers, soak
+prove: $(STAMP) ## the long proofs: deaths, histories, mutants, fuzzing, npm servers, soak
 	$(BIN)/python -m tests.proof.crash_points --minutes 20 --state .prove/crash_points.json
 	$(BIN)/python -m bench.soak --minutes 1
+	$(BIN)/python -m tests.proof.histories --minutes 60
+	$(BIN)/python -m tests.proof.mutants --minutes 60 --state .prove/mutants.json
 	$(BIN)/pytest -n auto --dist loadfile --timeout 7200 -m prove
 
 check: $(STAMP) ## the same without the tests that start real servers

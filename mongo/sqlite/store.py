@@ -460,7 +460,9 @@ def _open_generation(data_dir: Path, number: int, *, is_new: bool) -> SqliteKnow
         if base.exists():
             _copy(base, path)
     with ExitStack() as resources:
-        writer, readers = open_file(path, "knowledge", resources, synchronous="NORMAL")
+        # What the base holds is gone from the log; another one falls back with its cursor.
+        synchronous = "FULL" if number == 0 else "NORMAL"
+        writer, readers = open_file(path, "knowledge", resources, synchronous=synchronous)
         return SqliteKnowledge(number, writer, readers, resources.pop_all())
 
 

@@ -55,6 +55,8 @@ def key_file(path: Path) -> bytes:
         with suppress(FileExistsError):  # another process was first, and its key is the key
             os.link(made, path)
         made.unlink()
+        with suppress(OSError):  # folders cannot be opened on Windows
+            sync_folder(path.parent)
     key = path.read_bytes()
     if len(key) < 16:
         raise ValueError(

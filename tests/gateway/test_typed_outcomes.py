@@ -46,7 +46,7 @@ async def test_a_referral_crosses_the_gateway_whole(
     )
     async with open_gateway({"films": server}) as client:
         result = await client.call_tool(tool, {}, raise_on_error=False)
-    recorder.flush(timeout_s=10)
+    recorder.flush(timeout_s=60)
 
     assert result.is_error
     assert "a page has to be fetched first" in texts(result)[0]
@@ -68,7 +68,7 @@ async def test_what_a_success_says_of_itself_is_recorded_and_changes_nothing(
         typed = await client.call_tool("weak_outcome", {})
         reported = await client.call_tool("job", {})
         read = await client.call_tool("read_file", {})
-    recorder.flush(timeout_s=10)
+    recorder.flush(timeout_s=60)
 
     assert plain.structured_content == typed_tools.WEAK
     assert typed.structured_content == {"result": []}

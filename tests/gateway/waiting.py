@@ -8,7 +8,7 @@ from itertools import count
 import psutil
 
 
-async def until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
+async def until(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
     """Return once `condition` holds; fail when it does not in time."""
     deadline = time.monotonic() + timeout_s
     while not condition():
@@ -17,7 +17,7 @@ async def until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
         await asyncio.sleep(0.01)
 
 
-async def until_answered(ask: Callable[[], Awaitable[bool]], timeout_s: float = 10.0) -> None:
+async def until_answered(ask: Callable[[], Awaitable[bool]], timeout_s: float = 60.0) -> None:
     """Return once `ask` says yes; fail when it does not in time."""
     async with asyncio.timeout(timeout_s):
         for _ in count():

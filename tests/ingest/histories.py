@@ -8,6 +8,8 @@ from typing import Any, get_args
 from uuid import UUID
 
 from aftercall.models import Evidence, Execution, Promotion, Suggestion, Tool
+from ingest.indexer import learn_batch
+from ingest.workspace import WorkspaceCache
 from mongo.contents import (
     CorrectionRecord,
     FailureRecord,
@@ -24,10 +26,10 @@ from mongo.contents import (
     suggestion_event,
     tool_command,
 )
-from mongo.protocol import CounterDimension, Generation
+from mongo.protocol import CounterDimension, Generation, Store
 from mongo.records import Event, Row, ToolKey
 from retrieval.edits import Clamp, edit_key
-from retrieval.memory import NIGHTLY
+from retrieval.memory import NIGHTLY, VECTOR
 from tests.retrieval.cases import an_execution
 
 WORKSPACE = "default"
@@ -187,3 +189,21 @@ async def held(generation: Generation) -> dict[str, Any]:
             if row.kind not in NIGHTLY
         },
     }
+
+
+async def differences(store: Store) -> list[str]:
+    """Kinds of rows in which the current generation differs from one that learns all anew."""
+    anew = await store.open_generation(store.knowledge.generation + 1)
+    cursor = (await anew.cursors()).get(WORKSPACE)
+    position, serial = (cursor.position, cursor.serial) if cursor else (0, 0)
+    cache = WorkspaceCache(WORKSPACE, serial)
+    while events := await store.events.after(WORKSPACE, position, 1_000):
+        await learn_batch(store, anew, cache, events, position)
+        position = events[-1].position
+    live, expected = await held(store.knowledge), await held(anew)
+    differ = {
+        name.split()[0]
+        for name in live.keys() | expected.keys()
+        if not name.startswith(f"{VECTOR.name} ") and live.get(name) != expected.get(name)
+    }
+    return sorted(differ)

@@ -11,13 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ingest.indexer import learn_batch
-from ingest.workspace import WorkspaceCache
 from mongo.protocol import Store
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.log import counts
-from retrieval.memory import VECTOR
-from tests.ingest.histories import WORKSPACE, held, history
+from tests.ingest.histories import WORKSPACE, differences, history
 from tests.ingest.shared_scenario import open_shared
 from tests.mongo.mongo_server import SharedMongo
 
@@ -96,19 +93,6 @@ async def until_learned(store: Store) -> None:
             await asyncio.sleep(0.05)
 
 
-async def is_what_one_learns(store: Store) -> bool:
-    """Whether the rows and counters are those of a generation that learned without others."""
-    number = store.knowledge.generation + 1
-    anew, cache, position = await store.open_generation(number), WorkspaceCache(WORKSPACE), 0
-    while events := await store.events.after(WORKSPACE, position, 1_000):
-        await learn_batch(store, anew, cache, events, position)
-        position = events[-1].position
-    found, expected = await held(store.knowledge), await held(anew)
-    for each in [each for each in expected if each.startswith(f"{VECTOR.name} ")]:
-        del expected[each]
-    return found == expected
-
-
 async def test_a_process_that_is_killed_is_followed_at_once(where: str) -> None:
     """In the middle of a batch; the others need not wait for its lease, and nothing is doubled."""
     async with recorded(where, 150) as store:
@@ -119,7 +103,7 @@ async def test_a_process_that_is_killed_is_followed_at_once(where: str) -> None:
         with child(where, 600) as last:
             await until_learned(store)
             await asyncio.to_thread(last.end)
-        assert await is_what_one_learns(store)
+        assert await differences(store) == []
 
 
 async def test_a_process_that_slept_through_its_lease_harms_nothing(where: str) -> None:
@@ -135,4 +119,4 @@ async def test_a_process_that_slept_through_its_lease_harms_nothing(where: str) 
             await store.events.append(WORKSPACE, list(history(6, 20, 1.0)))
             await until_learned(store)
             await asyncio.to_thread(sleeper.end)
-        assert await is_what_one_learns(store)
+        assert await differences(store) == []

@@ -17,14 +17,13 @@ from mongo.mongodb import database, events, knowledge
 from mongo.mongodb.database import Record
 from mongo.mongodb.store import MongoOptions, MongoStore, open_mongo_store
 from mongo.protocol import Store
-from mongo.records import Appended, Commit, Counter, Cursor, Event, Removal, Row
+from mongo.records import Commit, Counter, Cursor, Event, Removal, Row
 from tests.mongo.conftest import mongo_options
 from tests.mongo.store_samples import (
     SEARCH,
     closing,
     ids,
     make_command,
-    make_event,
     make_events,
     read_all,
     scan_all,
@@ -253,27 +252,6 @@ async def test_what_another_process_is_just_doing_is_left_to_it(
         assert await reading == {"w": Cursor(7, 2)}
 
 
-async def test_two_learners_take_turns(store: MongoStore, other: MongoStore) -> None:
-    """Each learns from where it finds the cursor; every position is counted once."""
-
-    async def learn(of: Store) -> None:
-        while True:
-            cursor = (await of.knowledge.cursors()).get("w", Cursor())
-            if cursor.position >= 30:
-                return
-            moved = (cursor.position, cursor.position + 1)
-            rows = [Row("rule", f"r-{moved[1]:02}")]
-            with contextlib.suppress(StoreFencedError):
-                await of.knowledge.commit(
-                    Commit("w", rows, counters={Counter("calls", 1): 1}, moved=moved)
-                )
-
-    await asyncio.gather(*(learn(of) for of in (store, other, store, other)))
-    [counted] = await other.counters.sums("w", ["calls"], since=0, until=9)
-    assert counted.number == 30 == await store.knowledge.count("rule", "w")
-    assert (await other.knowledge.cursors())["w"] == Cursor(30, 30)
-
-
 # The log.
 
 
@@ -318,31 +296,6 @@ async def test_a_reader_waits_for_a_writer_that_is_slow(
         awake.set()
         await slow
         assert ids(await reading) == ["id-0", "id-1"]
-
-
-async def test_two_processes_append_at_once(store: MongoStore, other: MongoStore) -> None:
-    """A follower sees every event once, in the order in which it stays."""
-    seen: list[Event] = []
-
-    async def write(of: Store, first: int) -> list[Appended]:
-        verdicts: list[Appended] = []
-        for turn in range(15):
-            batch = [make_event(turn), make_event(first + turn)]
-            verdicts += await of.events.append("w", batch)
-        return verdicts
-
-    writers = [
-        asyncio.create_task(write(of, 100 * number))
-        for number, of in enumerate((store, other, store, other), 1)
-    ]
-    while not all(writer.done() for writer in writers):
-        await follow(store, "w", seen)
-    verdicts = [verdict for writer in writers for verdict in await writer]
-    await follow(store, "w", seen)
-    assert (verdicts.count("accepted"), verdicts.count("duplicate")) == (75, 45)
-    assert len(seen) == 75 == len(set(ids(seen)))
-    assert seen == await read_all(other.events, "w")
-    assert (await other.events.heads())["w"].counts == {"execution": 75}
 
 
 # Commands.

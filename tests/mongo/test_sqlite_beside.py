@@ -1,10 +1,6 @@
 """Several processes on one folder: a service, and what runs beside it."""
 
 import asyncio
-import os
-import signal
-import subprocess
-import sys
 from contextlib import closing as closing_file
 from datetime import timedelta
 from pathlib import Path
@@ -16,29 +12,15 @@ from mongo.records import Row
 from mongo.sqlite import files
 from mongo.sqlite.files import connect_writer
 from mongo.sqlite.store import FILE_NAME, open_sqlite_store
-from tests.mongo.beside_scenario import BATCHES, ROWS
 from tests.mongo.sqlite_inside import execute, write
 from tests.mongo.store_samples import (
     WORKSPACE,
     closing,
-    ids,
-    make_event,
     make_events,
     put,
     read_all,
     scan_all,
 )
-
-SCENARIO = Path(__file__).with_name("beside_scenario.py")
-
-
-def start(what: str, data_dir: Path) -> "subprocess.Popen[bytes]":
-    """Another process that works beside."""
-    return subprocess.Popen(
-        [sys.executable, SCENARIO, what, data_dir],
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-    )
 
 
 async def test_beside_needs_a_store_of_this_version(tmp_path: Path) -> None:
@@ -67,54 +49,6 @@ async def test_a_service_that_starts_while_a_rebuild_runs_leaves_it_alone(tmp_pa
             await beside.switch(2, {})
             assert await service.refresh()
             assert [row.key for row in await scan_all(service.knowledge, "rule")] == ["new"]
-
-
-@pytest.mark.real
-async def test_two_processes_write_at_once(tmp_path: Path) -> None:
-    """Nothing is lost and nothing doubled, and the counts agree."""
-    async with closing(await open_sqlite_store(tmp_path)) as service:
-        with start("append", tmp_path) as child:
-            for turn in range(BATCHES):
-                await service.events.append(WORKSPACE, make_events(10, first=10 * turn))
-            output, _ = await asyncio.to_thread(child.communicate)
-        assert (output, child.returncode) == (b"done\n", 0)
-        total = 10 * BATCHES + 5
-        events = await read_all(service.events)
-        assert sorted(ids(events)) == sorted([*ids(make_events(total)), "id-0"])
-        assert [event.position for event in events] == list(range(1, total + 2))
-        [row] = await service.events.state(WORKSPACE, "tool")
-        assert row.key == "beside"
-        counts = (await service.events.heads())[WORKSPACE].counts
-        assert counts == {"execution": total, "tool": 1}
-    assert execute(tmp_path, "PRAGMA integrity_check") == [("ok",)]
-
-
-@pytest.mark.real
-async def test_a_process_that_is_killed_while_it_switches_leaves_the_old_or_the_new(
-    tmp_path: Path,
-) -> None:
-    """Wherever it was; the service goes on recording meanwhile, and nothing is half."""
-    async with closing(await open_sqlite_store(tmp_path)) as service:
-        appended = 0
-        for wait_s in (0.0, 0.02, 0.05, 0.1):
-            with start("rebuild", tmp_path) as child:
-                assert child.stdout is not None
-                switched = asyncio.create_task(asyncio.to_thread(child.stdout.readline))
-                while not switched.done():
-                    await service.events.append(WORKSPACE, [make_event(appended)])
-                    appended += 1
-                    await asyncio.sleep(0.005)
-                await asyncio.sleep(wait_s)  # not for luck: each wait kills it somewhere else
-                child.send_signal(signal.SIGKILL)
-            await service.refresh()
-            number = service.knowledge.generation
-            assert number >= int(switched.result())
-            assert await service.metadata.get("index") == str(number)
-            rows = await scan_all(service.knowledge, "document", limit=ROWS)
-            assert len(rows) == ROWS
-            assert {row.data for row in rows} == {str(number).encode()}
-        assert len(await read_all(service.events)) == appended
-    assert execute(tmp_path, "PRAGMA integrity_check") == [("ok",)]
 
 
 async def test_a_writer_waits_for_another_process(tmp_path: Path) -> None:

@@ -74,17 +74,40 @@ async def test_neighbours_that_fit_are_stored(store: SqliteStore) -> None:
     assert ids(await read_all(store.events)) == ["id-0", "id-2"]
 
 
-@pytest.mark.real
-@pytest.mark.skipif(sys.platform != "linux", reason="mounts a small file system of its own")
-def test_on_a_volume_that_is_really_full(tmp_path: Path) -> None:
-    """On a file system of 3 MiB: refused with the cure, readable, and writable after clearing."""
-    # A mount namespace of the child's own: nothing to unmount, however the child ends.
-    namespace = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "-r", "--mount"]
+@pytest.fixture
+def namespace() -> list[str]:
+    """What begins a command that mounts: there is nothing to unmount, however it ends."""
+    words = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "-r", "--mount"]
     if (
         shutil.which("unshare") is None
-        or subprocess.run([*namespace, "true"], capture_output=True, check=False).returncode
+        or subprocess.run([*words, "true"], capture_output=True, check=False).returncode
     ):
         pytest.skip("this system lets no test mount a file system")
+    return words
+
+
+@pytest.mark.real
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts a small file system of its own")
+@pytest.mark.parametrize("size", ["64k", "300k", "4m"])
+def test_a_start_on_a_full_volume_ends_with_a_message(
+    tmp_path: Path, namespace: list[str], size: str
+) -> None:
+    """Never by SIGBUS, though the index maps files: the room is looked at before."""
+    mounted = f'mount -t tmpfs -o size={size} none "$0" && exec "$@"'
+    serve = [sys.executable, "-m", "aftercall.cli", "serve", "--port=0", f"--data-dir={tmp_path}"]
+    ended = subprocess.run(
+        [*namespace, "sh", "-c", mounted, tmp_path, *serve],
+        capture_output=True, text=True, check=False,
+        env={**os.environ, "AFTERCALL_EMBEDDING_MODEL": "hashing"},
+    )  # fmt: skip
+    assert ended.returncode == 1
+    assert "no space left" in ended.stderr or "make space" in ended.stderr
+
+
+@pytest.mark.real
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts a small file system of its own")
+def test_on_a_volume_that_is_really_full(tmp_path: Path, namespace: list[str]) -> None:
+    """On a file system of 3 MiB: refused with the cure, readable, and writable after clearing."""
     (tmp_path / "volume").mkdir()
     finished = subprocess.run(
         [*namespace, sys.executable, SCENARIO, tmp_path / "volume"],

@@ -32,13 +32,12 @@ from typing import Any
 
 from aftercall.recording.spool import Spool
 from embeddings.embedders import HashingEmbedder
-from ingest.indexer import Indexer, learn_batch
+from ingest.indexer import Indexer
 from ingest.nightly import NightlyJob, run_steps
 from ingest.nightly_steps import STEPS
-from ingest.workspace import WorkspaceCache
 from mongo.records import Event
 from retrieval.index.protocol import VectorIndexError
-from retrieval.memory import DOCUMENT, VECTOR
+from retrieval.memory import DOCUMENT
 from service.archive import (
     AlreadyImportedError,
     ArchiveReader,
@@ -52,7 +51,7 @@ from service.forget import Forgotten, state_of
 from service.rebuild import rebuild
 from service.settings import DataSettings, EmbeddingSettings, IndexingSettings, Settings
 from service.stores import Stores, open_stores, opened_store
-from tests.ingest.histories import BEGIN, WORKSPACE, held, history
+from tests.ingest.histories import BEGIN, WORKSPACE, differences, history
 
 SHIM = Path(__file__).with_name("crash_shim.c")
 WAYS = {"kill": 0, "torn": 1, "power": 2}
@@ -275,23 +274,8 @@ def _quotes(event: Event, eves: set[tuple[str, str]]) -> bool:
 
 async def _wrong_knowledge(stores: Stores, shipped: int) -> list[str]:
     """Knowledge is that of a generation which learns base and log anew, and vectors follow it."""
-    store, wrong = stores.store, []
-    anew = await store.open_generation(store.knowledge.generation + 1)
-    cursor = (await anew.cursors()).get(WORKSPACE)
-    position = cursor.position if cursor else 0
-    cache = WorkspaceCache(WORKSPACE, cursor.serial if cursor else 0)
-    while events := await store.events.after(WORKSPACE, position, 100):
-        await learn_batch(store, anew, cache, events, position)
-        position = events[-1].position
-    live, expected = await held(store.knowledge), await held(anew)
-    differ = {
-        name.split()[0]
-        for name in (live.keys() | expected.keys()) - {"counters"}
-        if not name.startswith(f"{VECTOR.name} ") and live.get(name) != expected.get(name)
-    }
-    wrong += [f"{kind} differs from a rebuild" for kind in sorted(differ)]
-    if live["counters"] != expected["counters"]:
-        wrong.append("counters differ from a rebuild")
+    store = stores.store
+    wrong = [f"{kind} differs from a rebuild" for kind in await differences(store)]
     documents = await store.knowledge.count(DOCUMENT.name)
     if (extra := await stores.index.count() - documents) != shipped:
         wrong.append(f"{extra - shipped:+} vectors beside {documents} documents")
@@ -311,10 +295,10 @@ class Deaths:
     """Forks a life for each point, with the shim in it; what is left is looked at in another."""
 
     def __init__(self) -> None:
-        self._shim = ctypes.CDLL(os.environ[_LOADED])
+        self._shim = ctypes.CDLL(os.environ[LOADED])
         self._shim.crash_count.restype = ctypes.c_longlong
         with tempfile.TemporaryDirectory() as folder:
-            text, status = _forked(lambda say: say(asyncio.run(_shipped(Path(folder)))))
+            text, status = forked(lambda say: say(asyncio.run(_shipped(Path(folder)))))
         if status:
             raise SystemExit(text)
         self._shipped: int = json.loads(text)[0]
@@ -333,13 +317,13 @@ class Deaths:
             tempfile.mkdtemp(prefix="aftercall-crash-", dir=memory if memory.is_dir() else None)
         )
         try:
-            text, status = _forked(lambda say: self._lived(folder, point, way, say))
+            text, status = forked(lambda say: self._lived(folder, point, way, say))
             if status not in (0, -signal.SIGKILL):
                 return 0, [f"ended with {status}: {text[-2000:]}"]
             lines = text.split("\n")
             calls = next((json.loads(x)[1] for x in lines if x.startswith('["calls"')), 0)
             said = "".join(f"{x}\n" for x in lines[:-1] if not x.startswith('["calls"'))
-            found, status = _forked(lambda say: self._looked(folder, said, say))
+            found, status = forked(lambda say: self._looked(folder, said, say))
             if status != 0:
                 return calls, [f"cannot be opened: {found[-400:]}"]
             return calls, [json.loads(line)[0] for line in found.split("\n")[:-1]]
@@ -356,7 +340,7 @@ class Deaths:
             say(each)
 
 
-def _forked(work: Callable[[Say], None]) -> tuple[str, int]:
+def forked(work: Callable[[Say], None]) -> tuple[str, int]:
     """What a child said in lines of JSON, and how it ended: its code, or minus its signal."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -383,7 +367,7 @@ def _forked(work: Callable[[Say], None]) -> tuple[str, int]:
     return text, os.waitstatus_to_exitcode(status)
 
 
-_LOADED = "AFTERCALL_CRASH_SHIM"
+LOADED = "AFTERCALL_CRASH_SHIM"
 _ROOT = Path(__file__).parents[2]
 
 
@@ -404,9 +388,9 @@ def load_shim(folder: Path) -> dict[str, str]:
     library = folder / "crash_shim.so"
     words = ["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(SHIM), "-ldl", "-lpthread"]
     subprocess.run(words, check=True)  # our own file
-    others = {name: value for name, value in os.environ.items() if name != _LOADED}
+    others = {name: value for name, value in os.environ.items() if name != LOADED}
     one = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1"}
-    return {**others, **one, "LD_PRELOAD": str(library), _LOADED: str(library)}
+    return {**others, **one, "LD_PRELOAD": str(library), LOADED: str(library)}
 
 
 def work(way: str, jobs: int, job: int, since: int, until: int, minutes: float) -> None:
@@ -474,10 +458,16 @@ def report(state: dict[str, Any]) -> str:
     return "\n".join([_REPORT, *rows, ""])
 
 
-_REPORT = """# Reliability
+def written_into(file: Path, section: str) -> None:
+    """Put a section into a file of figures, instead of the one of its heading."""
+    heading, parts = section.partition("\n")[0], file.read_text("utf-8").split("\n## ")
+    others = [each for each in parts if not f"## {each}".startswith(f"{heading}\n")]
+    file.write_text("\n## ".join([*others, section.removeprefix("## ")]), "utf-8")
 
-`python -m tests.proof.crash_points`. What is done and compared stands in
-[reliability.md](../reliability.md).
+
+_REPORT = """## Dying at every point
+
+`python -m tests.proof.crash_points`.
 
 | death | points | tried | wrong afterwards | asked for a rebuild | took |
 |---|---:|---:|---:|---:|---:|"""
@@ -526,7 +516,7 @@ def main() -> None:
             args.state.parent.mkdir(parents=True, exist_ok=True)
             args.state.write_text(json.dumps(state, indent=1), "utf-8")
         if args.write:
-            args.write.write_text(report(state), "utf-8")
+            written_into(args.write, report(state))
     if any(each["wrong"] for each in state.values()):
         raise SystemExit(1)
 

@@ -43,9 +43,9 @@ FAILURE = {"outcome": "failure", "error": {"type": "ValidationError", "message":
 
 
 @pytest.fixture
-def impatient(service: Loopback, connect: Any) -> Any:
-    """Never retries, and waits for half a second only."""
-    return connect(service.url, retries=0, timeout_s=0.5)
+def once(service: Loopback, connect: Any) -> Any:
+    """Never retries."""
+    return connect(service.url, retries=0)
 
 
 @pytest.fixture(autouse=True)
@@ -209,12 +209,12 @@ async def test_the_redactor_can_be_chosen_or_left_out(
     ],
 )  # fmt: skip
 async def test_errors_of_the_contract_keep_what_they_say(
-    impatient: Any, service: Loopback, status: int, expected: type[ApiError]
+    once: Any, service: Loopback, status: int, expected: type[ApiError]
 ) -> None:
     """Status, code, message, details and wait are on the exception of the right class."""
     service.fail(loopback.error(status, "a_code", retry_after="7", details={"field": "topK"}))
     with pytest.raises(ApiError) as failure:
-        await impatient("status")
+        await once("status")
     assert type(failure.value) is expected
     assert (failure.value.status, failure.value.code) == (status, "a_code")
     assert failure.value.message == f"told to say {status}"
@@ -231,12 +231,12 @@ async def test_errors_of_the_contract_keep_what_they_say(
     ],
 )  # fmt: skip
 async def test_a_proxys_own_errors_are_known_by_their_status(
-    impatient: Any, service: Loopback, status: int, expected: type[ApiError]
+    once: Any, service: Loopback, status: int, expected: type[ApiError]
 ) -> None:
     """Where the status says all, a page of HTML will do; the code shows that it was no contract."""
     service.fail(loopback.page(status))
     with pytest.raises(expected) as failure:
-        await impatient("status")
+        await once("status")
     assert failure.value.code == f"http_{status}"
 
 
@@ -273,31 +273,29 @@ def test_errors_of_httpx2_become_ours(
     assert "swordfish" not in str(failure.value)
 
 
-async def test_a_service_that_is_not_there_is_unreachable(
-    impatient: Any, service: Loopback
-) -> None:
+async def test_a_service_that_is_not_there_is_unreachable(once: Any, service: Loopback) -> None:
     """The message tells how to start one."""
     service.stop()
     with pytest.raises(ServiceUnreachableError, match="aftercall serve"):
-        await impatient("status")
+        await once("status")
 
 
 @pytest.mark.parametrize("fault", [loopback.reset, loopback.disconnect, loopback.cut_off])
 async def test_a_broken_connection_is_unreachable(
-    impatient: Any, service: Loopback, fault: Fault
+    once: Any, service: Loopback, fault: Fault
 ) -> None:
     """Reset, closed without an answer, closed within one: not a timeout, and no foreign answer."""
     service.fail(fault)
     with pytest.raises(ServiceUnreachableError) as failure:
-        await impatient("status")
+        await once("status")
     assert type(failure.value) is ServiceUnreachableError
 
 
-async def test_a_service_that_hangs_is_a_timeout(impatient: Any, service: Loopback) -> None:
+async def test_a_service_that_hangs_is_a_timeout(connect: Any, service: Loopback) -> None:
     """After `timeout_s` without a byte."""
     service.fail(loopback.hang)
     with pytest.raises(ServiceTimeoutError, match="timeout_s"):
-        await impatient("status")
+        await connect(service.url, retries=0, timeout_s=0.5)("status")
     service.heal()
 
 
@@ -327,12 +325,12 @@ async def test_a_service_that_hangs_is_a_timeout(impatient: Any, service: Loopba
     ],
 )
 async def test_what_is_not_of_the_contract_is_a_protocol_error(
-    impatient: Any, service: Loopback, fault: Fault
+    once: Any, service: Loopback, fault: Fault
 ) -> None:
     """Another program on the port, or a version that speaks otherwise, is called that."""
     service.fail(fault)
     with pytest.raises(ProtocolError):
-        await impatient("status")
+        await once("status")
 
 
 @pytest.mark.parametrize(
@@ -345,12 +343,12 @@ async def test_what_is_not_of_the_contract_is_a_protocol_error(
     ],
 )
 async def test_a_receipt_for_something_else_is_not_believed(
-    impatient: Any, service: Loopback, new_execution: New, receipt: bytes
+    once: Any, service: Loopback, new_execution: New, receipt: bytes
 ) -> None:
     """It must account for every execution that was sent."""
     service.fail(loopback.answer(receipt, status=202))
     with pytest.raises(ProtocolError, match="the receipt is for"):
-        await impatient("record", [new_execution(), new_execution()])
+        await once("record", [new_execution(), new_execution()])
 
 
 @pytest.mark.parametrize(

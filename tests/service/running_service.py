@@ -129,7 +129,7 @@ class RunningService:
 
 def on_loop(service: RunningService, work: Coroutine[Any, Any, T]) -> T:
     """What a coroutine of the service's own stores returns, run where they live."""
-    return asyncio.run_coroutine_threadsafe(work, service.loop).result(timeout=10)
+    return asyncio.run_coroutine_threadsafe(work, service.loop).result(timeout=60)
 
 
 def put_rows(service: RunningService, *rows: Row) -> None:

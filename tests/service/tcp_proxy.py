@@ -50,7 +50,7 @@ class TcpProxy:
                 self._carry(reader, to_server, is_answer=False),
                 self._carry(upstream, writer, is_answer=True),
             )
-        except OSError:
+        except (OSError, asyncio.CancelledError):  # the other side ended, or the proxy
             pass
         finally:
             for each in (writer, to_server):

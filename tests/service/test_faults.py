@@ -141,7 +141,7 @@ def test_a_body_that_never_arrives_is_408(tmp_path: Any) -> None:
                 b"POST /executions HTTP/1.1\r\nHost: localhost\r\n"
                 b"Content-Type: application/json\r\nContent-Length: 10\r\n\r\n[1"
             )
-            answer = await asyncio.wait_for(reader.read(), 10)
+            answer = await asyncio.wait_for(reader.read(), 60)
             writer.close()
             return answer
 

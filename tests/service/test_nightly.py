@@ -202,7 +202,7 @@ async def test_a_run_that_is_told_to_stop_ends_at_once(store: Store, tmp_path: P
     try:
         await asyncio.to_thread(eventually, lambda: listens_to_signals(process.pid))
         process.terminate()
-        _, err = await asyncio.to_thread(process.communicate, timeout=10)
+        _, err = await asyncio.to_thread(process.communicate, timeout=60)
     finally:
         process.kill()
     assert process.returncode == 143

@@ -170,7 +170,7 @@ async def test_a_service_that_hangs_holds_up_an_evolution_once(tmp_path: Path) -
                 tools={"t": ToolSpec(name="t", implementation=implementation)},
                 service_timeout_s=0.1,
             )  # fmt: skip
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 result = await toolbox.evolve_tool("t", "it fails")
     assert (result.status, result.told_service) == ("evolved", False)
     assert "no answer within 0.1 s" in result.notes[0]
