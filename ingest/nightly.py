@@ -89,8 +89,7 @@ class NightlyJob:
         try:
             serial = await self.knowledge.commit(commit)
         except StoreFencedError as error:
-            is_held = self.keeper is None or self.keeper.is_held
-            raise NightlyLostError(_SWITCHED if is_held else _LOST) from error
+            raise NightlyLostError(_LOST) from error
         self.memory.forget_rows(workspace, put, serial)
 
     async def rows(
@@ -105,12 +104,9 @@ class NightlyJob:
 
 
 _LOST = (
-    "another process took over the nightly job, as this one gave no sign of life for too long; "
-    "what it did holds, and the other one goes on from there"
-)
-_SWITCHED = (
-    "all was learned anew while the nightly job ran (`aftercall rebuild`), with its results; what "
-    "is left of it is done by the next run"
+    "another process took over the nightly job, as this one gave no sign of life for too long, or "
+    "all was learned anew meanwhile (`aftercall rebuild`); what it did holds, and the other one, "
+    "or the next run, goes on from there"
 )
 
 
