@@ -59,7 +59,7 @@ _TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("ingest/leases", ("tests/ingest/test_leases.py", "tests/ingest/test_several_processes.py")),
     ("ingest", (
         "tests/ingest/test_leases.py", "tests/ingest/test_fold.py",
-        "tests/ingest/test_learning_crash.py", "tests/ingest/test_several_processes.py",
+        "tests/ingest/test_several_processes.py",
         "tests/service/test_rebuild.py", "tests/proof/test_histories.py",
     )),
     ("service/archive", (
