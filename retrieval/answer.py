@@ -92,14 +92,14 @@ def learned_lesson(edits: Sequence[Edit], share: str | None) -> str:
         else lesson_of([each])
         for each in edits
     )
-    return f"{' '.join(said).removesuffix('.')}: {share}."
+    return f"{' '.join(said).removesuffix('.')} ({share} sessions)."
 
 
 _SENTENCES = {
     "rewrite": "{place}: {words}.",
-    "scale": "Give {place} times {factor}.",
+    "scale": "Multiply {place} by {factor}.",
     "nest": "Put {fields} into {place}{listed}.",
-    "flatten": "Give what is in {place} in its place.",
+    "flatten": "Replace {place} by what is in it.",
     "remove": "Leave out {place}.",
     "add": "{place} must be given, such as {value}.",
     "cast": "{place} must be of type {to}.",
@@ -297,7 +297,7 @@ def _gated(question: Question, ranked: RankedSuggestion) -> tuple[Suggestion, Re
             quorum=case.quorum,
         )
         if safe and ranked.is_strange:
-            safe, reason = False, "nobody but one other caller says so"
+            safe, reason = False, "only one other caller has reported this repair"
         if (
             safe
             and not reads_only(tool, about, case.parameters)

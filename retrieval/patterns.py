@@ -64,7 +64,9 @@ MAX_AGENTS = 24
 MAX_EXAMPLES = 5
 _UNCHANGED = "The same call, made again later, worked."
 _SEVERAL = 3
-_EACH_OTHERWISE = "Mended {} times, each time otherwise: the right value is the caller's own."
+_EACH_OTHERWISE = (
+    "Mended {} times, each time with another value: only the caller knows the right one."
+)
 _BY_CATEGORY: dict[ErrorCategory, str] = {
     "rate_limited": "Wait before calling again; the call itself is right.",
     "timeout": "The call took too long: ask for less, or call again later.",
@@ -72,7 +74,7 @@ _BY_CATEGORY: dict[ErrorCategory, str] = {
     "permission_denied": "The caller may not do this: ask for the permission, do not retry.",
     "user_rejected": "The user refused the call: ask before trying anything like it.",
     "wrong_tool_boundary": "This is not the tool's job: use another one, or split the request.",
-    "conflict": "The present state refuses the call: read it anew first.",
+    "conflict": "The current state does not allow the call: read it again first.",
 }
 
 
@@ -405,7 +407,7 @@ def _said(edit: Edit, fault: FaultKind | None, record: ToolRecord) -> str:
             seen = ""  # a number of one call is no lesson for another
         case Replace():
             before, value = shown(edit.before), shown(edit.value)
-            seen = f"For {spoken(edit.path)}, {value} worked in the place of {before}."
+            seen = f"For {spoken(edit.path)}, {value} worked instead of {before}."
         case Clamp() if (edit.minimum, edit.maximum) == (None, None):
             return _bounds(edit, record)
         case Remove() if fault != "unexpected":
@@ -479,8 +481,8 @@ _MAX_WORDING = 80
 def title_of(pattern: ConsolidatedPattern) -> str:
     """A pattern in a few words: `get-sum: a, b missing`, `git_show: revision not found`.
 
-    Made of the tool, what is wrong and where. The tool's own wording, with its masks, stands in it
-    only where no kind of failure is known.
+    Made of the tool, what is wrong and where. The tool's own wording, variable parts as `…`, is in
+    it only where no kind of failure is known.
     """
     by_fault: dict[str, list[str]] = {}
     for place, fault in sorted(pattern.places.items()):
@@ -489,7 +491,7 @@ def title_of(pattern: ConsolidatedPattern) -> str:
     if not said:
         others = [each for each in pattern.subjects if each != pattern.tool_name]
         is_one = pattern.category == "invalid_parameters" and len(others) == 1
-        wording = " ".join(pattern.leader.split())[:_MAX_WORDING] or "fails"
+        wording = " ".join(_MASK.sub("…", pattern.leader).split())[:_MAX_WORDING] or "fails"
         said = [f"{others[0]} refused" if is_one else _KINDS.get(pattern.category, wording)]
     return f"{pattern.tool_name}: {'; '.join(said)}"
 

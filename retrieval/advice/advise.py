@@ -390,7 +390,7 @@ def retry_advice(
     if hands_over:
         return RetryAdvice(safe=False, reason="somebody has to decide before it is tried again")
     if reading.category in NEVER_RETRIED:
-        return RetryAdvice(safe=False, reason="a refusal is not to be tried again")
+        return RetryAdvice(safe=False, reason="a refused call is not tried again")
     if reading.rejected_before_run:
         return RetryAdvice(safe=True, reason="the call was rejected before it ran")
     if annotations.read_only_hint:
@@ -411,18 +411,15 @@ _MIN_LIKENESS = 0.6
 _MAX_KNOWN = 1_000
 _MAX_TEXT = 100
 _REASONS: dict[ErrorCategory, str] = {
-    "wrong_tool_boundary": "the tool says that this is not its job; no change of parameters "
-    "makes it so",
+    "wrong_tool_boundary": "the tool says that this is not its job; other parameters do not help",
     "low_utility": "the tool answered and says that the answer is of little use; the "
     "parameters were valid",
     "conflict": "the call conflicts with what exists, and no earlier repair of this is known",
     "unknown": "the error could not be read, and no earlier repair of it is known",
 }
-_NOTHING = (
-    "nothing stated, learned or near enough to be more than a guess is known for this failure"
-)
+_NOTHING = "nothing is known about this failure that would be more than a guess"
 _UNSEEN = (
-    "the parameters of the call are not known, so no change of them can be told; ask again with "
+    "the parameters of the call are not known, so no change can be suggested; ask again with "
     f"them, of at most {MAX_VALUES:,} values and {MAX_CHARS:,} characters"
 )
 

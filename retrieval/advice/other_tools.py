@@ -137,7 +137,7 @@ def switch_advice(
         )
         mixes = f" (it names {axes})" if axes else ""
         return NoAdvice(
-            f"the tool says that this is not its job{mixes}; no change of parameters makes it so, "
+            f"the tool says that this is not its job{mixes}; other parameters do not help, "
             f"and no registered tool of {where} is known to succeed on such calls"
         )
     best = ranked[0]

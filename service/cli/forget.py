@@ -14,24 +14,27 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 _DESCRIPTION = """\
-Deletes what they have reported, and what quotes it, from the log, and what this user's
-recorders still have to send; learns everything anew without it beside what answers, vectors too,
-then switches and removes the former. Of what expired records taught, each row that bears a mark of
-them goes whole. A running service goes on meanwhile. A recorder on another machine has a spool
-there: delete its folder.
+Deletes from the log what they reported and what quotes it, and from this user's recorders what
+they still have to send. Then it learns everything again without it, vectors too, and switches to
+that. What was learned from expired records is deleted wherever they had a part in it. A running
+service keeps answering meanwhile. A recorder on another machine keeps unsent calls there: delete
+its spool folder.
 
-Killed at any point, run it again.
+If it is killed, run it again.
 """
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = _DESCRIPTION
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--agent", metavar="NAME", help="what this agent did")
-    parser.add_argument("--session", metavar="ID", help="what was done in this session")
+    parser.add_argument("--agent", metavar="NAME", help="all calls of this agent")
+    parser.add_argument("--session", metavar="ID", help="all calls of this session")
     parser.add_argument("--key", metavar="ID", help="all that came with this key")
     parser.add_argument(
-        "--before", metavar="TIME", type=_moment, help="what came earlier, such as 2026-11-01"
+        "--before",
+        metavar="TIME",
+        type=_moment,
+        help="all from before this time, such as 2026-11-01",
     )
     parser.add_argument(
         "--everything", action="store_true", help="all of a workspace; its keys and the audit stay"
@@ -108,7 +111,7 @@ async def _waiting_without(settings: "Settings", whose: "Forgotten") -> int:
 
 command = Command(
     "forget",
-    "erase what an agent, a session, a key or a time has said, and what was learned of it",
+    "erase what an agent, a session or a key reported, and what was learned from it",
     _add_arguments,
     _run,
 )

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 _FIRST_LOOK = 4096
 """Bytes of the beginning that tell an archive from executions."""
 
-_LONG_HELP = """FILE is told by how it begins, unless --format says what it is. Calls are recorded
-in the running service at --service, as if agents sent them: executions, one JSON object a line;
-OTLP traces as JSON; exports of LangSmith and Langfuse; sessions of Claude Code (the .jsonl files
-below ~/.claude/projects); messages of Anthropic's and transcripts of OpenAI's APIs; logs of MCP
-Inspector, of taps and of desktop clients. An archive made by `aftercall export` goes, whole, into
-the empty store that the settings name (--data-dir, or AFTERCALL_MONGO_URI), while no service runs
-on it; what was interrupted goes on when it is run again. All may be packed by gzip. Importing a
-file twice records nothing twice."""
+_LONG_HELP = """Records the calls of FILE in the running service at --service, as if agents sent
+them. FILE may hold executions, one JSON object a line; OTLP traces as JSON; exports of LangSmith
+and Langfuse; sessions of Claude Code (the .jsonl files below ~/.claude/projects); messages of
+Anthropic's API and transcripts of OpenAI's APIs; logs of MCP Inspector and of desktop clients. The
+beginning of FILE shows which it is, unless --format says so. An archive made by `aftercall export`
+is restored as a whole into the empty store that the settings name (--data-dir, or
+AFTERCALL_MONGO_URI), while no service uses it; run it again if it was interrupted. Files may be
+compressed with gzip. Importing a file twice records nothing twice."""
 
 
 _TITLES = {
@@ -58,7 +58,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--report",
         type=Path,
         metavar="REPORT",
-        help="write all that could not be read there, as JSON lines with where and reason",
+        help="write what could not be read to this file, as JSON lines with where and reason",
     )
     said = parser.add_argument_group("for transcripts and MCP logs")
     said.add_argument("--agent", metavar="NAME", help="who made the calls, whatever FILE says")

@@ -23,8 +23,8 @@ _SCOPES = ("record", "suggest", "read", "admin")
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Keys of a service. From the first one on nobody is answered without; a running service "
-        "knows of a change within a second."
+        "Keys of a service. Once there is one, every request needs a key; a running service "
+        "notices changes within a second."
     )
     actions = parser.add_subparsers(metavar="ACTION", dest="action", required=True)
     create = actions.add_parser("create", help="make a key; its secret is shown once, on stdout")
@@ -188,6 +188,6 @@ def _entry(each: "AuditRecord") -> str:
 
 command = Command("keys", "make, list, rotate and revoke keys", _add_arguments, _run)
 audit_command = Command(
-    "audit", "who did what, and whether the audit is as it was written",
+    "audit", "show who did what, and check that nobody changed the audit",
     _add_audit_arguments, _run_audit,
 )  # fmt: skip

@@ -33,8 +33,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--every",
         type=interval_s,
         metavar="24h",
-        help="run again and again, so long after each other: 90m, 24h, 7d; at once to begin "
-        "with, and whatever becomes of a run",
+        help="run now, and again after this time (90m, 24h, 7d), also when a run fails",
     )
     parser.add_argument(
         "--expire-all",

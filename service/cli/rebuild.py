@@ -6,16 +6,16 @@ from aftercall.cli import Command
 from service.cli.options import add_common, say, start
 
 _DESCRIPTION = """\
-Makes vectors, profiles, rules and statistics anew from the log, beside those that are in use, and
-switches to them at once. The log stays as it is. A running service goes on answering and recording
-meanwhile; it learns from what has come as soon as the switch is made.
+Learns vectors, profiles, rules and statistics again from the log, beside those in use, and then
+switches to them at once. The log does not change. A running service keeps answering and recording;
+after the switch it learns from what came in meanwhile.
 
-Another embedding model: run it with the new one, such as
+To change the embedding model, run it with the new one:
   AFTERCALL_EMBEDDING_MODEL=other aftercall rebuild
-and restart every service with the same setting. Until then a service answers from its former
-vectors, learns nothing, and says so in `aftercall status`.
+and restart every service with the same setting. Until then a service answers from its old vectors,
+learns nothing, and says so in `aftercall status`.
 
-Killed at any point, what was known holds: run it again.
+If it is killed, nothing is lost: run it again.
 """
 
 
@@ -46,7 +46,7 @@ def _run(args: argparse.Namespace) -> int:
 
 command = Command(
     "rebuild",
-    "learn everything again from the log, such as after changing the embedding model",
+    "learn everything again from the log, for example after changing the embedding model",
     _add_arguments,
     _run,
 )

@@ -82,7 +82,7 @@ def _line(rule: "KnownRule") -> str:
 
 command = Command(
     "rules",
-    "show what was learned and what is suspicious of it, and strike it out",
+    "show learned repairs and which are suspicious, and switch them off",
     _add_arguments,
     _run,
 )

@@ -15,8 +15,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--linger",
         type=float,
         metavar="SECONDS",
-        help="end so long after the last `aftercall gateway` of this machine left; gateways start "
-        "the service with it (default: stay)",
+        help="stop this long after the last `aftercall gateway` on this machine left; gateways "
+        "start the service with it (default: stay)",
     )
     add_common(parser)
 

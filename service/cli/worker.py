@@ -77,7 +77,7 @@ def _run(args: argparse.Namespace) -> int:
 
 command = Command(
     "worker",
-    "learn from what services record, on server stores; any number of them",
+    "learn from what services record, where stores are servers; run as many as needed",
     _add_arguments,
     _run,
 )

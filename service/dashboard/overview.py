@@ -180,7 +180,7 @@ def _changed_rate(now: CallCounts, before: CallCounts) -> list[DayChange]:
         return [DayChange(f"Fewer than {_FEW} calls on one side: success rates are not compared.")]
     words = f"{w.percent(rate)} succeeded, {w.percent(former)} the day before"
     if not is_sure(now, before):
-        return [DayChange(f"{words}: no more of a difference than chance gives.")]
+        return [DayChange(f"{words}: the difference may be chance.")]
     points = (rate - former) * 100
     if points > 0:
         return [DayChange(f"{words}: up by {points:.1f} points.", "good")]
@@ -217,15 +217,14 @@ def _changed_tools(day: Sequence[ToolUsage], week: Sequence[ToolUsage]) -> Itera
 def _new_patterns(patterns: PatternStatistics) -> Iterable[DayChange]:
     new = [
         DayChange(
-            f"A failure that was not there the day before, {w.counted(each.failures, 'time')}: "
-            f"{each.pattern.title[:160]}",
+            f"New since yesterday, {w.counted(each.failures, 'time')}: {each.pattern.title[:160]}",
             "warn",
             pattern_id=each.pattern.pattern_id,
         )
         for each in patterns.patterns
         if each.before == 0 and each.failures >= _ENOUGH
     ]
-    return _first(new, "patterns of failure were not there the day before")
+    return _first(new, "failures are new since yesterday")
 
 
 def _first(found: Sequence[DayChange], words: str) -> list[DayChange]:

@@ -85,7 +85,7 @@ async def open_recommendations(look: Look) -> dict[ToolId, list[str]]:
 def _columns(
     look: Look, open_ones: Mapping[ToolId, Sequence[str]], earlier: Mapping[ToolId, CallCounts]
 ) -> list[h.Column]:
-    return [
+    columns = [
         *look.tool_columns(),
         h.Column("calls", "Calls", "number", of=w.calls),
         h.Column("success", "Success", "percent", of=w.success_rate),
@@ -103,3 +103,4 @@ def _columns(
                lambda each: len(open_ones.get(place_of(each.tool), ()))),
         h.Column("registered", "Registered", of=lambda each: "yes" if each.tool.tool_id else "no"),
     ]  # fmt: skip
+    return [each for each in columns if earlier or each.key != "before"]

@@ -192,7 +192,7 @@ def test_before_the_first_night_it_says_what_to_run(browser: Browser, tmp_path: 
             teller.send()
         page = browser.new_page(base_url=service.url)
         page.goto("/dashboard/failures")
-        expect(page.get_by_text("Failures are not gathered into patterns yet.")).to_be_visible()
+        expect(page.get_by_text("Failures are not grouped into patterns yet.")).to_be_visible()
         expect(page.get_by_text("aftercall nightly", exact=True)).to_be_visible()
         assert grave_findings(page) == []
         page.context.close()

@@ -70,8 +70,8 @@ def test_calls_are_told_with_their_change(
     [
         ((900, 100), (990, 10), "bad", "down by 9.0 points"),
         ((990, 10), (900, 100), "good", "up by 9.0 points"),
-        ((95, 5), (96, 4), "plain", "no more of a difference than chance gives"),
-        ((100, 0), (100, 0), "plain", "no more of a difference than chance gives"),
+        ((95, 5), (96, 4), "plain", "the difference may be chance"),
+        ((100, 0), (100, 0), "plain", "the difference may be chance"),
     ],
     ids=["worse", "better", "chance", "equal"],
 )
@@ -110,4 +110,4 @@ def test_new_patterns_are_told_once_they_are_more_than_a_few() -> None:
     assert [each.pattern_id for each in found if each.pattern_id] == ["new"]
     many = told((90, 5), (100, 0), *((f"p{n}", 5, 0) for n in range(7)))
     assert len([each for each in many if each.pattern_id]) == 4
-    assert many[-1].words == "3 more patterns of failure were not there the day before."
+    assert many[-1].words == "3 more failures are new since yesterday."

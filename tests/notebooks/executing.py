@@ -12,8 +12,12 @@ NAMES = (
     "confidence_and_calibration",
     "fitness_and_regret",
     "boundary_axes_and_cohesion",
+    "recorded_session",
+    "your_own_proposer",
 )
 
+READING = NAMES[:4]
+"""Those that look at a running service; the others keep to one of their own."""
 _CELL_S = 300
 """Longest time of one cell: for a machine that is busy with other tests, not a claim."""
 

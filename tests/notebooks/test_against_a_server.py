@@ -8,7 +8,7 @@ import pytest
 
 from aftercall import AsyncClient
 from service.demo.history import play_history
-from tests.notebooks.executing import NAMES, complaints, execute, images
+from tests.notebooks.executing import READING, complaints, execute, images
 from tests.service.running_service import ServeProcess, serving
 
 pytestmark = pytest.mark.real
@@ -44,7 +44,7 @@ def _held(server: ServeProcess) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", READING)
 def test_it_reads_from_a_server_and_writes_nothing(
     name: str, server: ServeProcess, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

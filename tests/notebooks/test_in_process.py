@@ -13,6 +13,8 @@ PLOTS = {
     "confidence_and_calibration": 4,
     "fitness_and_regret": 6,
     "boundary_axes_and_cohesion": 5,
+    "recorded_session": 1,
+    "your_own_proposer": 1,
 }
 
 

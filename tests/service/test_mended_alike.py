@@ -72,7 +72,7 @@ def test_what_five_agents_mended_alike_is_offered_to_the_sixth(client: Client) -
     first = ask(client, tool, {"query": "mine", "mode": "fast"}, "Bad request").suggestions[0]
     assert first.corrected_parameters == {"query": "mine", "mode": "quick"}
     assert first.evidence.repairs == 10
-    assert first.lesson == '`mode`: "fast" is refused, "quick" works: 10 of 10.'
+    assert first.lesson == '`mode`: "fast" is refused, "quick" works (10 of 10 sessions).'
     assert "10 of 10 sessions" in first.changes[0].reason
 
 

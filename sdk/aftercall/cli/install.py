@@ -407,5 +407,5 @@ install = Command(
     _install,
 )
 uninstall = Command(
-    "uninstall", "take the gateway away from the servers of a client", _add_arguments, _uninstall
+    "uninstall", "remove the gateway from the MCP servers of a client", _add_arguments, _uninstall
 )

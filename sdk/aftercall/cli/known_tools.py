@@ -25,7 +25,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=int,
         default=2_000,
-        help="at most so many tokens, 50 to 100,000 (default: 2000)",
+        help="at most this many tokens, 50 to 100,000 (default: 2000)",
     )
     parser.add_argument(
         "--markdown", action="store_true", help="a page of Markdown instead of a prompt's block"
@@ -48,7 +48,7 @@ def _run(args: argparse.Namespace) -> int:
 
 command = Command(
     "known-tools",
-    "print what is known of tools, for a prompt or for their documentation",
+    "print what is known about tools, for a prompt or for their documentation",
     _add_arguments,
     _run,
 )

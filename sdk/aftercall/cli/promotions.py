@@ -33,7 +33,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
     export = action("export", "write all promotions to a file, or print them", _export)
     export.add_argument("file", nargs="?", metavar="FILE", help="printed when left out")
-    load = action("import", "let exactly the promotions of a file hold", _import)
+    load = action("import", "replace all promotions by those of a file", _import)
     load.add_argument("file", metavar="FILE")
     load.add_argument("--dry-run", action="store_true", help="say what would change, only")
     load.add_argument(

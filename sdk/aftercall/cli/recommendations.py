@@ -20,8 +20,8 @@ _STATES = ("open", "taken", "done", "dismissed", "all")
 
 _ACTIONS: dict[str, tuple[RecommendationState, str]] = {
     "take": ("taken", "say that somebody works on one"),
-    "done": ("done", "say that it is mended; it opens again when its evidence returns"),
-    "dismiss": ("dismissed", "say why nothing is to be done about it; it stays dismissed"),
+    "done": ("done", "say that it is fixed; it opens again when its evidence returns"),
+    "dismiss": ("dismissed", "say why nothing has to be done; it stays dismissed"),
     "reopen": ("open", "put one back into the queue"),
 }
 
@@ -145,7 +145,7 @@ def _change(client: Client, args: argparse.Namespace) -> None:
 
 command = Command(
     "recommendations",
-    "show what the evidence suggests to tool builders, and say what is done about it",
+    "show recommendations for the makers of tools, and set their state",
     _add_arguments,
     _run,
 )

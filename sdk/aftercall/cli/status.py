@@ -106,5 +106,8 @@ def duration(seconds: float) -> str:
 
 
 command = Command(
-    "status", "show whether the service is there and how far it is", _add_arguments, _run
+    "status",
+    "show whether the service runs and how much it still has to learn",
+    _add_arguments,
+    _run,
 )

@@ -16,7 +16,12 @@ from aftercall.reflection.retry_rules import ReflectionPolicy
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--config", type=Path, metavar="FILE", help="a JSON file, mcpServers")
+    add(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="a JSON file with mcpServers, as clients have it",
+    )
     add(
         "--server",
         metavar="NAME",

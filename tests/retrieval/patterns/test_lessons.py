@@ -55,9 +55,7 @@ def test_a_call_that_worked_without_a_parameter_does_not_forbid_it() -> None:
 def test_a_value_that_worked_is_told_as_seen_and_after_what_is_general() -> None:
     """However often it was; a general correction comes first."""
     replaced: list[Edit] = [Replace(name="topK", before="many", value="all")]
-    seen = (
-        '`topK` must be one of the allowed values. For `topK`, "all" worked in the place of "many".'
-    )
+    seen = '`topK` must be one of the allowed values. For `topK`, "all" worked instead of "many".'
     assert lesson((replaced, 4), fault="not_allowed") == seen
     renamed: list[Edit] = [Rename(name="top", to="topK")]
     general = "The parameter is called `topK`, not `top`."

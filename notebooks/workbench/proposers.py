@@ -1,0 +1,25 @@
+"""A proposer of a researcher's own beside those of the service, inside this process."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
+from retrieval.proposals import compose
+from retrieval.proposals.case import Case, Option
+from retrieval.reading.faults import Fault
+
+Proposer = Callable[[Case, int, Fault], Iterator[Option]]
+"""Options that mend one fault of a case, by the fault's index; see `retrieval.proposals.case`."""
+
+
+@contextmanager
+def with_proposer(proposer: Proposer) -> Iterator[None]:
+    """Also ask a proposer, until the block ends; its options are verified and ranked as others."""
+    built_in = compose._options  # noqa: SLF001  # the one place where all of them meet
+
+    def both(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+        yield from built_in(case, index, fault)
+        yield from proposer(case, index, fault)
+
+    with patch.object(compose, "_options", both):
+        yield
