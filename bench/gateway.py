@@ -10,7 +10,8 @@ an `mcpServers` file, left as it comes, is beside them.
 A call that looks right is never asked about. Of those that look wrong, the rows of *asking* compare
 calls through one gateway: in the place of the direct call stands one that looks right. The question
 goes to `POST /check` of a service in a process of its own, over HTTP; the call that is warned of is
-then made as it is, the other one with its parameter renamed.
+then made as it is, the other one with its parameter renamed. *Question alone* is the round trip,
+from the gateway's client to the service and back.
 
 `--write` puts the table into `docs/figures/gateway.md`.
 """
@@ -39,6 +40,8 @@ from fastmcp.server import create_proxy
 from aftercall import AsyncClient, Recorder
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.server import build_gateway
+from aftercall.json_values import JsonObject
+from aftercall.models import Call
 from bench.service import serving
 
 BIN = Path(sys.executable).parent
@@ -46,6 +49,11 @@ TIME, TIME_ARGS = str(BIN / "mcp-server-time"), ["--local-timezone", "UTC"]
 TOOL, ARGUMENTS = "get_current_time", {"timezone": "Europe/Warsaw"}
 WARNED = {"timezone": "Europe/Warsaw", "format": "iso"}
 REPAIRED = {"tz": "Europe/Warsaw"}
+SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {"timezone": {"type": "string", "description": "IANA timezone name"}},
+    "required": ["timezone"],
+}
 PAGE = Path(__file__).parents[1] / "docs" / "figures" / "gateway.md"
 TITLE = "## Added to a call that succeeds"
 HTTP_SERVER = """
@@ -93,7 +101,7 @@ async def compare(
     repeats: int,
     arguments: dict[str, str] = ARGUMENTS,
 ) -> Row:
-    for client in (direct, gateway):
+    for client in {direct, gateway}:
         await timed(client, min(calls, 20))  # warm: connections, caches, imports
     await timed(gateway, min(calls, 20), arguments)
     pairs = [
@@ -109,6 +117,20 @@ async def compare(
         gateway_p95_ms=through[int(len(through) * 0.95)],
         calls=len(through),
     )
+
+
+async def questions(api: AsyncClient, name: str, arguments: dict[str, str], calls: int) -> Row:
+    call = Call(
+        agent="bench", server_name="time", tool_name=TOOL, parameters=dict(arguments),
+        session_id="bench", input_schema=SCHEMA,
+    )  # fmt: skip
+    times = []
+    for _ in range(calls):
+        started = time.perf_counter()
+        await api.check(call)
+        times.append((time.perf_counter() - started) * 1000)
+    middle = statistics.median(times)
+    return Row(f"question alone, {name}", 0, middle, middle, sorted(times)[-calls // 20], calls)
 
 
 def free_port() -> int:
@@ -171,7 +193,7 @@ async def measure(calls: int, repeats: int, asked: str, home: Path) -> list[Row]
             row = await compare(
                 f"asking, call {name}", memory, memory, calls=calls, repeats=repeats, arguments=odd
             )
-            rows.append(row)
+            rows += [row, await questions(api, f"call {name}", odd, calls * repeats)]
 
         front = StdioTransport(
             gateway_command[0],
