@@ -95,8 +95,13 @@ class Indexer:
 
     @property
     def problem(self) -> str | None:
-        """Why learning stands still; None while all is well."""
-        return self._learning.problem or self._embedding.problem
+        """Why learning, or making vectors, stands still; None while all is well."""
+        return self.learning_problem or self._embedding.problem
+
+    @property
+    def learning_problem(self) -> str | None:
+        """Why learning stands still; without vectors, rules and profiles still answer."""
+        return self._learning.problem
 
     @property
     def _knowledge(self) -> Knowledge:

@@ -161,7 +161,7 @@ async def in_time(
 def _families(context: Context, log: _Counted | None, vectors: int | None) -> Iterator[Metric]:
     learns = context.learning.problem is None
     # As `/readyz`: who waits for a restart with another model answers meanwhile.
-    is_ready = log is not None and context.indexer.problem is None
+    is_ready = log is not None and context.indexer.learning_problem is None
     yield _gauge("ready", "Whether calls are served.", float(is_ready))
     yield _gauge("learning_up", "Whether this process can learn; 0 for a problem.", float(learns))
     up = GaugeMetricFamily(

@@ -78,9 +78,15 @@ class Shard:
 
     @classmethod
     def load(cls, folder: Path) -> "Shard":
-        """Open what `create` made, and replay its log: some 0.1 s at 50,000 points."""
+        """Open what `create` made, and replay its log: some 0.1 s at 50,000 points.
+
+        What was replayed takes its room anew, so it is folded in: one that is killed again and
+        again would grow by its whole log each time.
+        """
         with _translated("open the vector index"):
-            return cls(qdrant.EdgeShard.load(str(folder)), folder)
+            shard = cls(qdrant.EdgeShard.load(str(folder)), folder)
+        shard.flush()
+        return shard
 
     def upsert(self, points: Sequence[p.IndexPoint]) -> None:
         """Insert or replace; durable when it returns."""

@@ -90,7 +90,7 @@ async def readyz(lifecycle: CurrentLifecycle) -> Response:
             "it is asked again",
             retry_after_s=2,
         )
-    if context.indexer.problem is not None:
+    if context.indexer.learning_problem is not None:
         raise UnavailableError(
             "indexing_stopped",
             "executions are stored, but learning from them fails; see the service's log",

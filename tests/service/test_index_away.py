@@ -102,6 +102,9 @@ def test_suggestions_come_from_rules_while_the_index_is_away(
         assert time.monotonic() - began < TIMEOUT_S / 2
         assert all(answers)
         eventually(lambda: "does not answer" in (problem(service) or ""), 20)
+        assert service.record(execution(toolName="another")).status_code == 202
+        if fault == "refuses":  # else it is known only when the time is over
+            eventually(lambda: service.context.indexer.problem, 20)
         assert service.client.get("/readyz").status_code == 200
         wavering.is_away = False
         eventually(lambda: problem(service) is None, 20)

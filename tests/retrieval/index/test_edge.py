@@ -6,6 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from retrieval.index import edge_shard
@@ -248,3 +249,20 @@ def _content(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+def test_a_log_is_replayed_once_however_often_it_is_killed(tmp_path):
+    """What was replayed stays folded in: the folder does not grow by the log with each start."""
+    shard = Shard.create(tmp_path / "0", dimension=DIMENSION)
+    shard.upsert([point(f"text {number}") for number in range(200)])
+    written = []
+    for number in range(4):
+        # As a kill leaves it; holes of its files are filled, so what is no zero is counted.
+        shutil.copytree(tmp_path / str(number), tmp_path / str(number + 1))
+        shard.close()
+        shard = Shard.load(tmp_path / str(number + 1))
+        pages = (tmp_path / str(number + 1)).rglob("payload_storage/page_*.dat")
+        written.append(sum(np.count_nonzero(np.fromfile(each, np.uint8)) for each in pages))
+    assert shard.count() == 200
+    assert written[1:] == written[:1] * 3
+    shard.close()
