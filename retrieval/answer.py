@@ -46,7 +46,6 @@ from retrieval.edits import (
     Clamp,
     Edit,
     Nest,
-    Reformat,
     Remove,
     Rename,
     Replace,
@@ -107,7 +106,6 @@ _SENTENCES = {
     "unwrap": "{place} must be the value itself, not a list of it.",
     "respell": "Write {place} {style}.",
     "reformat": "Write {place} in the form {to}.",
-    "snap": "{place} must be one of the allowed values.",
     "from_error": "For {place}, use the value that the error states.",
     "from_context": "For {place}, use what the task itself states ({form}).",
     "balance": "Change {place} so that the sum is the total that the error states.",
@@ -139,8 +137,6 @@ def _sentence(edit: Edit) -> str:
             fields["listed"] = ", a list of one" if edit.listed else ""
         case Respell():
             fields["style"] = _STYLES[edit.style]
-        case Reformat():
-            fields["to"] = edit.to or "that the error asks for"
     return _SENTENCES[edit.kind].format(place=place, **fields)
 
 

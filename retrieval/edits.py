@@ -26,7 +26,7 @@ from retrieval.forms import rewrite
 from retrieval.parameters import EVERY, JsonType, Path, leaves_like
 from retrieval.reading.faults import Fault
 from retrieval.texts import MAX_TEXT, StatedForm, Style, respelt, stated_in
-from retrieval.values import CastError, cast, nearest, type_of
+from retrieval.values import CastError, cast, type_of
 
 
 class EditDoesNotApplyError(ValueError):
@@ -187,22 +187,21 @@ class Respell(ValueEdit):
 
 
 class Reformat(ValueEdit):
-    """Write a date or time in another form; without `to`, in the one that the error asks for.
+    """Write a date or time in another form.
 
     `day_first` says how 03/04/2026 is read; where nobody knows (None), it is left alone.
     """
 
     kind: Literal["reformat"] = "reformat"
-    to: str | None = None
+    to: str
     day_first: bool | None = Field(default=None, exclude_if=lambda value: value is None)
 
-    def change(self, value: JsonValue, site: Site) -> JsonValue:
+    def change(self, value: JsonValue, _site: Site) -> JsonValue:
         """The date or time in that form."""
         text = _text(value)
-        forms = [self.to] if self.to else [fault.expected_format for fault in site.faults()]
-        written = (rewrite(text, form, day_first=self.day_first) for form in forms if form)
-        first = next((each for each in written if each is not None), text)
-        return _found([] if first == text else [first], "is not known in the form that is wanted")
+        written = rewrite(text, self.to, day_first=self.day_first)
+        known = [] if written in (None, text) else [written]
+        return _found(known, "is not known in the form that is wanted")
 
 
 class Clamp(ValueEdit):
@@ -230,25 +229,6 @@ class Clamp(ValueEdit):
             if limit is not None and (value - limit) * beyond > 0 and abs(limit) <= MAX_INTEGER
         )
         return _found((_whole(limit) for limit in passed), "is within what is stated")
-
-
-class Snap(ValueEdit):
-    """Take the nearest of the allowed values that the error or the schema lists."""
-
-    kind: Literal["snap"] = "snap"
-
-    def change(self, value: JsonValue, site: Site) -> JsonValue:
-        """The nearest allowed value, when one is clearly meant."""
-        if value is None or isinstance(value, dict | list):
-            raise EditDoesNotApplyError("it is no plain value")
-        for fault in site.faults():
-            allowed = {
-                str(item): item for item in fault.allowed if isinstance(item, str | int | float)
-            }
-            near = nearest(str(value), list(allowed))
-            if near and allowed[near[0]] != value:
-                return allowed[near[0]]
-        raise EditDoesNotApplyError("no allowed value is near it")
 
 
 class Rewrite(ValueEdit):
@@ -490,7 +470,7 @@ def _typed_like(stated: JsonValue, sent: JsonValue) -> JsonValue:
 
 
 Edit = Annotated[
-    Rename | Remove | Add | Replace | Cast | Unwrap | Respell | Reformat | Clamp | Snap
+    Rename | Remove | Add | Replace | Cast | Unwrap | Respell | Reformat | Clamp
     | FromError | FromContext | Balance | Rewrite | Scale | Nest | Flatten,
     Field(discriminator="kind"),
 ]  # fmt: skip

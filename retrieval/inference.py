@@ -5,7 +5,6 @@ the first that gives the mended value is the explanation. So whatever is inferre
 repair that it came from.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -120,23 +119,12 @@ _MAX_EDITS = 20
 """A repair of more edits is another call."""
 _MAX_DEPTH = 8
 _Candidate: TypeAlias = (
-    ed.Balance | ed.FromError | ed.Snap | ed.Clamp | ed.Cast | ed.Unwrap | ed.Reformat | ed.Respell
-    | ed.FromContext
+    ed.Balance | ed.FromError | ed.Clamp | ed.Cast | ed.Unwrap | ed.Respell | ed.FromContext
 )  # fmt: skip
 # Candidates that are the same for every change; tried where they could explain it.
-_BALANCE, _FROM_ERROR, _SNAP, _CLAMP = (
-    ed.Balance(name=""), ed.FromError(name=""), ed.Snap(name=""), ed.Clamp(name=""),
-)  # fmt: skip
-_UNWRAP, _REFORMAT = ed.Unwrap(name=""), ed.Reformat(name="")
+_BALANCE, _FROM_ERROR = ed.Balance(name=""), ed.FromError(name="")
+_CLAMP, _UNWRAP = ed.Clamp(name=""), ed.Unwrap(name="")
 _RESPELLS = tuple(ed.Respell(name="", style=style) for style in get_args(Style))
-_REFORMATS = tuple(
-    ed.Reformat(name="", to=form)
-    for form in (
-        "YYYY-MM-DD", "YYYY/MM/DD", "DD/MM/YYYY", "MM/DD/YYYY", "YYYYMMDD", "HH:MM", "HH:MM:SS",
-    )
-)  # fmt: skip
-_WRITTEN = re.compile(r"\d{4}([-/])\d\d\1\d\d|\d\d/\d\d/\d{4}|\d{8}|\d\d:\d\d(?::\d\d)?", re.ASCII)
-"""What `_REFORMATS` write: to parse dates of any form is slow, and few texts are one."""
 
 
 def infer_edits(
@@ -274,7 +262,6 @@ class _Search:
             yield _BALANCE  # of one element it is the same as the next, of several not
         if plain:
             yield _FROM_ERROR
-            yield _SNAP
         if number:
             yield _CLAMP
         if type_of(before) != type_of(after):
@@ -309,9 +296,6 @@ class _Search:
 def _rewritings(before: str, after: str) -> Iterator[_Candidate]:
     if len(before) > MAX_TEXT or len(after) > MAX_TEXT:
         return
-    if _WRITTEN.fullmatch(after):
-        yield _REFORMAT
-        yield from _REFORMATS
     if before[:1].lower() == after[:1].lower() or not before[:1].isalnum():
         yield from _RESPELLS
 

@@ -30,7 +30,7 @@ from embeddings.protocol import Embedder
 from mongo.records import ToolKey
 from retrieval.answer import learned_lesson, lesson_of, shown, spoken
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
-from retrieval.edits import Clamp, Edit, Remove, Replace, Snap
+from retrieval.edits import Clamp, Edit, Remove, Replace
 from retrieval.knowledge.repairs import open_example
 from retrieval.knowledge.rules import RepairRule, SignatureKnowledge
 from retrieval.known_tools.common import ToolRecord, may_be_told
@@ -423,7 +423,7 @@ def _rule_of(edit: Remove | Replace, fault: FaultKind | None, record: ToolRecord
         case "out_of_range":
             return _bounds(Clamp(name=edit.name, inside=edit.inside), record)
         case "not_allowed":
-            return lesson_of([Snap(name=edit.name, inside=edit.inside)])
+            return f"{spoken(edit.path)} must be one of the allowed values."
         case _:
             return ""
 

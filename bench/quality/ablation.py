@@ -125,7 +125,6 @@ def _proposers() -> Iterator[Part]:
         ("out of range", compose, "out_of_range_options"),
         ("refused value", compose, "refused_value_options"),
         ("near known value", values, "_near"),
-        ("usual letter case", values, "_in_usual_case"),
         ("context", compose, "context_options"),
         ("context writes it otherwise", context, "_restated"),
         ("half of a pair in the context", context, "_other_halves"),
@@ -210,8 +209,7 @@ def _without_feature(at: int) -> Callable[..., tuple[float, ...]]:
     return features_of
 
 
-_KINDS = ("Balance", "FromError", "Snap", "Clamp", "Cast", "Unwrap", "Reformat", "Respell",
-          "FromContext")  # fmt: skip
+_KINDS = ("Balance", "FromError", "Clamp", "Cast", "Unwrap", "Respell", "FromContext")
 
 
 def _edits() -> Iterator[Part]:

@@ -31,7 +31,6 @@ from retrieval.edits import (
     Rename,
     Replace,
     Respell,
-    Snap,
     Unwrap,
 )
 from retrieval.forms import moment_of, same_moment
@@ -98,7 +97,7 @@ def _of_kind(case: Case, edit: Edit) -> ChangeClass:
             value_at(case.parameters, edit.path), list
         ):
             return "plausible"  # what has no name is what comes in this place
-        case Unwrap() | Respell() | Reformat() | Nest() | Flatten() | Snap():
+        case Unwrap() | Respell() | Reformat() | Nest() | Flatten():
             return "lossless"
         case Remove() if qualifiers_of(str(edit.path[-1])):
             return "lossy"  # without what was to limit it, a call may be about everything

@@ -18,12 +18,10 @@ from retrieval.edits import (
     EditDoesNotApplyError,
     FromContext,
     FromError,
-    Reformat,
     Remove,
     Rename,
     Replace,
     Respell,
-    Snap,
     Unwrap,
     ValueSources,
     edit_key,
@@ -115,8 +113,6 @@ def test_applying_is_deterministic_and_keys_are_lossless(
         ("5", 5, Cast(name="x", to="integer")),
         ("a", ["a"], Cast(name="x", to="array")),
         ([[1, 2]], [1, 2], Unwrap(name="x")),
-        ("3 March 2025", "2025-03-03", Reformat(name="x", to="YYYY-MM-DD")),
-        ("9:30 pm", "21:30", Reformat(name="x", to="HH:MM")),
         ("Business", "business", Respell(name="x", style="lower")),
         ("usd", "USD", Respell(name="x", style="upper")),
         ("new york", "New York", Respell(name="x", style="title")),
@@ -133,22 +129,11 @@ def test_the_general_edit_is_found(before: Any, after: Any, edit: Edit) -> None:
 
 
 def test_what_the_error_states_is_taken_from_it() -> None:
-    """The suggested, listed or right value of the error at hand, not the literal one."""
+    """The suggested or right value of the error at hand, not the literal one."""
     assert inferred("mian", "main", suggested="main") == [FromError(name="x")]
     assert inferred(5, 7, value_text="5", stated=7) == [FromError(name="x")]
-    assert inferred("locl", "local", kind="not_allowed", allowed=("local", "all")) == [
-        Snap(name="x")
-    ]
     another = ValueSources((Fault("not_found", ("x",), suggested="trunk"),))
     assert apply_edits({"x": "trnk"}, [FromError(name="x")], another) == {"x": "trunk"}
-
-
-def test_the_form_that_the_error_asks_for_is_followed() -> None:
-    """The same rule writes another form under another error."""
-    edits = inferred("3 March 2025", "2025-03-03", kind="bad_format", expected_format="YYYY-MM-DD")
-    assert edits == [Reformat(name="x")]
-    other = ValueSources((Fault("bad_format", ("x",), expected_format="YYYYMMDD"),))
-    assert apply_edits({"x": "4 March 2025"}, [Reformat(name="x")], other) == {"x": "20250304"}
 
 
 def test_what_the_context_states_is_taken_from_it() -> None:

@@ -75,22 +75,6 @@ def test_an_optional_parameter_that_says_nothing_is_left_out(nothing: str | None
     assert best(required, message) is None
 
 
-@pytest.mark.parametrize(
-    ("used", "meant"),
-    [(["/srv/docs/a.md", "/srv/docs/b.md"], "/srv/docs/c.md"),
-     (["/srv/a.md", "/srv/docs/b.md"], "/srv/c.md"), (["/srv/docs/a.md", "/tmp/b.md"], None)],
-)  # fmt: skip
-def test_a_relative_path_is_taken_from_the_folder_that_the_session_used(
-    used: list[str], meant: str | None
-) -> None:
-    """Only where there is one such folder, or one above the others."""
-    message = "path not found: 'c.md'"
-    calls = [session_call("read_file", {"path": path}, {}) for path in used]
-    case = make_case({"path": "c.md"}, message, schema=object_schema(path="string"))
-    found = best(replace(case, session=lambda: calls), message)
-    assert found == (meant and {"path": meant})
-
-
 def test_what_is_no_path_is_not_put_into_a_folder() -> None:
     """A branch that is not there is no file of the repository."""
     message = "Ref 'feature/logn' did not resolve to an object"
