@@ -172,14 +172,15 @@ def _clustering(figures: BoundaryFigures) -> str:
             f"{2 * len(final.names)} axes from real tool domains, {per_axis} wordings each "
             "(`bench/quality/axis_labels.json`, written blind to the method); half of the axes "
             "for choosing all constants, half for the figures. ARI and V-measure are 1 for the "
-            "labels themselves; ARI is 0 for chance. Phrases that DBSCAN calls noise stand alone. "
-            "Where a method has a value to choose (threshold, eps), it is the one of the best ARI "
-            "on development; k by silhouette is chosen without labels.",
+            "labels themselves; ARI is 0 for chance. Phrases that DBSCAN and HDBSCAN call noise "
+            "stand alone. Where a method has a value to choose (threshold, eps), it is the one of "
+            "the best ARI on development; k by silhouette is chosen without labels.",
             "",
             *_method_table(figures, [*BASELINES, BOUND]),
             "",
-            "K-means and DBSCAN are on the vectors that ours are linked by, and on MiniLM's of the "
-            "bare phrases. The last row is for reference and no clustering: each phrase is put to "
+            "K-means, DBSCAN and HDBSCAN are on the vectors that ours are linked by, or where it"
+            " is said on MiniLM's of the bare phrases. The last row is for reference and no "
+            "clustering: each phrase is put to "
             "the axis whose other phrases are nearest on average, *with the labels known*. What it "
             "misses, the vectors hardly tell: that a *token bucket* is about rate limits has to be "
             "known.",
