@@ -3,7 +3,8 @@
 First the weights that make the order, `terms` and then `past`: the best of a grid by nDCG@10, macro
 over tools, the sets' mean. Then what makes a number between 0 and 1 of it, `slope`, `best_terms`
 and `intercept`: logistic regression of right on wrong candidates, with and without past, each set
-and both classes weighing the same. Only the training halves are used, the same for both sets.
+and both classes weighing the same. Then `parts`, which needs that number, by the same grid, and the
+number once more. Only the training halves are used, the same for both sets.
 
 Last, how much experience with one question says about another (`retrieval.fitness.expected`): a
 logistic function of their cosine, of MetaTool's questions to the same tool and to others, as if one
@@ -26,14 +27,15 @@ from bench.quality.choosing_pool import Asked, ask_all
 from bench.quality.choosing_scores import macro
 from embeddings.cache import open_embedder
 from embeddings.protocol import Embedder
-from retrieval.fitness.relevance import Weights, relevant
+from retrieval.fitness.relevance import Weights
 
 FILE = Path(__file__).parents[2] / "retrieval" / "fitness" / "relevance.json"
 TERMS = (0.0075, 0.01, 0.0125, 0.015, 0.0175, 0.02, 0.025, 0.03)
+PARTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 PAST = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8)
 OTHERS = 9.0
 """Pairs of questions to other tools for each pair to the same one."""
-_PLAIN = Weights(slope=1.0, terms=0.0, past=0.0, best_terms=0.0, intercept=0.0)
+_PLAIN = Weights(slope=1.0, terms=0.0, parts=0.0, past=0.0, best_terms=0.0, intercept=0.0)
 
 
 def fit(training: Sequence[Sequence[Asked]]) -> Weights:
@@ -41,7 +43,9 @@ def fit(training: Sequence[Sequence[Asked]]) -> Weights:
     terms = max(TERMS, key=lambda each: _ndcg(training, replace(_PLAIN, terms=each), past=False))
     ordered = replace(_PLAIN, terms=terms)
     past = max(PAST, key=lambda each: _ndcg(training, replace(ordered, past=each), past=True))
-    return _calibrated(training, replace(ordered, past=past))
+    whole = _calibrated(training, replace(ordered, past=past))
+    parts = max(PARTS, key=lambda each: _ndcg(training, replace(whole, parts=each), past=False))
+    return _calibrated(training, replace(whole, parts=parts))
 
 
 def _ndcg(training: Sequence[Sequence[Asked]], weights: Weights, *, past: bool) -> float:
@@ -58,11 +62,10 @@ def _calibrated(training: Sequence[Sequence[Asked]], weights: Weights) -> Weight
         own_rows, own_labels = [], []
         for each in asked:
             for past in ({}, each.past):
-                found = relevant(each.answers, past, weights=weights)
+                found = each.relevant(past, weights)
                 best = max(tool.terms for tool in found)
                 for tool in found:
-                    evidence = tool.cosine + weights.terms * tool.terms + weights.past * tool.past
-                    own_rows.append((evidence, best))
+                    own_rows.append((tool.evidence, best))
                     own_labels.append(tool.tool_name in each.question.relevant)
         right = np.array(own_labels)
         rows.append(np.array(own_rows))

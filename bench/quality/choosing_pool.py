@@ -7,7 +7,7 @@ successes as the service would keep them: the training half's questions, at most
 import tempfile
 import uuid
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -24,6 +24,7 @@ from embeddings.text import terms_text
 from mongo.records import ToolKey
 from retrieval.fitness.relevance import (
     Owner,
+    RelevantTool,
     Weights,
     relevant,
     scenario_parts,
@@ -69,14 +70,24 @@ class Asked:
 
     def by_best_cosine(self) -> Ranking:
         """The vectors of the question and its sentences, the nearest of them."""
-        found = sorted(relevant(self.answers), key=lambda each: (-each.cosine, each.document_id))
+        found = sorted(self.relevant(), key=lambda each: (-each.cosine, each.document_id))
         return [each.tool_name or "" for each in found[:LIMIT]]
 
     def by_relevance(self, weights: Weights | None, *, past: bool, parts: bool = True) -> Ranking:
         """As the service ranks."""
-        answers = self.answers if parts else self.answers[:1]
-        found = relevant(answers, self.past if past else None, weights=weights)
+        found = self.relevant(self.past if past else None, weights, parts=parts)
         return [each.tool_name or "" for each in found[:LIMIT]]
+
+    def relevant(
+        self,
+        past: Mapping[Owner, float] | None = None,
+        weights: Weights | None = None,
+        *,
+        parts: bool = True,
+    ) -> list[RelevantTool]:
+        """What the service makes of the answers, all of them."""
+        answers = self.answers if parts else self.answers[:1]
+        return relevant(answers, past, parts=len(answers), weights=weights)
 
 
 async def ask_all(embedder: Embedder, chosen: ChoosingSet) -> tuple[list[Asked], list[Asked]]:
@@ -91,7 +102,9 @@ async def ask_all(embedder: Embedder, chosen: ChoosingSet) -> tuple[list[Asked],
         async with _opened(folder, embedder, "dbsf") as index:
             found = []
             for question, own, ranked in zip(questions, vectors, by_rank, strict=True):
-                queries = tool_queries(WORKSPACE, own, question.text, limit=CANDIDATES)
+                queries = tool_queries(
+                    WORKSPACE, own, scenario_parts(question.text), limit=CANDIDATES
+                )
                 asked = Asked(question, await index.search(queries))
                 asked.fused = {"rrf": ranked, "dbsf": await _fused(index, question, own)}
                 found.append(asked)
@@ -190,7 +203,7 @@ async def _past(
     """As the service gathers it for its candidates, without this very question."""
     statistics = {
         ToolKey(WORKSPACE, None, name): history.statistics(name, asked.question.text)
-        for each in relevant(asked.answers)[:CANDIDATES]
+        for each in asked.relevant()[:CANDIDATES]
         if (name := each.tool_name)
     }
     past = await past_scenarios(

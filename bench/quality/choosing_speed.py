@@ -113,9 +113,9 @@ def _questions(text: str, vector: NDArray[np.float32]) -> dict[str, list[IndexQu
     ids = [_id("tool", number) for number in range(NAMESPACE)]
     vectors = vector[np.newaxis]
     return {
-        "tools near a scenario": tool_queries(_WORKSPACE, vectors, text, limit=LIMIT),
+        "tools near a scenario": tool_queries(_WORKSPACE, vectors, [text], limit=LIMIT),
         f"those, and {NAMESPACE} of a namespace": tool_queries(
-            _WORKSPACE, vectors, text, limit=LIMIT, document_ids=ids
+            _WORKSPACE, vectors, [text], limit=LIMIT, document_ids=ids
         ),
         f"the past of {NAMESPACE + NEAR} tools": [_past(vector, NAMESPACE + NEAR)],
         f"the past of {LIMIT} tools": [_past(vector, LIMIT)],

@@ -94,7 +94,7 @@ async def _asked(
     place = {_id(tool): number for number, tool in enumerate(tools)}
     cosines, terms = np.zeros((2, len(texts), len(tools)))
     for number, (text, vector) in enumerate(zip(texts, vectors, strict=True)):
-        queries = tool_queries(_WORKSPACE, vector[np.newaxis], text, limit=len(tools))
+        queries = tool_queries(_WORKSPACE, vector[np.newaxis], [text], limit=len(tools))
         for each in relevant(await index.search(queries)):
             cosines[number, place[each.document_id]] = each.cosine
             terms[number, place[each.document_id]] = each.terms

@@ -12,17 +12,22 @@ has: a long scenario shares some terms with every tool.
 
 The log-odds are with even odds beforehand: 0.5 is a tool that is as likely right as wrong.
 
-    vectors = await embedder.embed(scenario_parts(scenario), "query")
-    queries = tool_queries(workspace, vectors, scenario, limit=30, document_ids=ids)
+    texts = scenario_parts(scenario)
+    vectors = await embedder.embed(texts, "query")
+    queries = tool_queries(workspace, vectors, texts, limit=30, document_ids=ids)
     answers = await index.search([*queries, *others])
-    tools = relevant(answers[: len(queries)], past)
+    tools = relevant(answers[: len(queries)], past, parts=len(texts))
 
 `document_ids` are of `tool` documents whose relevance is asked for whether or not they are found,
 such as those of a namespace. `past` says which tools succeeded in like scenarios (`successes_of`).
 One vector of a scenario that asks for several things lies between them, near to none of their
-tools: so each sentence gets a vector too, and a tool is as near as its nearest one. A scenario
-speaks in words, a tool in identifiers (`getHealthWorkforce`), so names are split into words for the
-model, and given both split and whole to BM25. Negative tags are in no text.
+tools: so each sentence is a question of its own, with its vector and its terms, and a tool fits as
+well as it fits the part that it fits best. What one part asks for must not hide what another does,
+only because tools match its words better: of the distance between the best match of all parts and
+that of its own part, a tool gets the share `parts` back, times how probably that part asks for any
+tool at all, so that the first ten cover all parts. A
+scenario speaks in words, a tool in identifiers (`getHealthWorkforce`), so names are split into
+words for the model, and given both split and whole to BM25. Negative tags are in no text.
 """
 
 import json
@@ -34,6 +39,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import islice
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +85,7 @@ class Weights:
 
     slope: float
     terms: float
+    parts: float
     past: float
     best_terms: float
     intercept: float
@@ -96,9 +103,9 @@ class RelevantTool:
     cosine: float
     """Of scenario and tool, -1 to 1; the best of the scenario's parts."""
     terms: float
-    """BM25, from 0."""
-    past: float
-    """What past successes in like scenarios say for it, 0 to 1; part of `similarity` already."""
+    """BM25, from 0; the best likewise."""
+    evidence: float
+    """Cosine, terms and past as they were added up, of the part that it fits best."""
 
 
 @cache
@@ -119,11 +126,14 @@ def relevance(
     """How well a tool fits a scenario: near 1 for an obvious match, near 0 for none.
 
     Never falls when `cosine`, `terms` or `past` rises, nor rises with `best_terms`: the cosine, -1
-    to 1, is the best of the scenario's parts, `terms` is BM25 with the IDF over the workspace's
-    tools, `best_terms` the highest of any tool, `past` from `past_evidence`.
+    to 1, and `terms`, BM25 with the IDF over the workspace's tools, are of a scenario of one part,
+    `best_terms` is the highest BM25 of any tool, `past` from `past_evidence`.
     """
     by = weights or shipped()
-    evidence = cosine + by.terms * terms + by.past * past
+    return _likely(cosine + by.terms * terms + by.past * past, best_terms, by)
+
+
+def _likely(evidence: float, best_terms: float, by: Weights) -> float:
     return logistic(by.slope * evidence - by.best_terms * best_terms + by.intercept)
 
 
@@ -212,60 +222,80 @@ def _stated(property_: JsonObject) -> Iterator[str]:
 def tool_queries(
     workspace: str,
     vectors: NDArray[np.float32],
-    scenario: str,
+    texts: Sequence[str],
     *,
     limit: int,
     document_ids: Sequence[str] = (),
 ) -> list[IndexQuery]:
     """What to ask the index for `relevant`: tools near the scenario, and those of the ids.
 
-    One question for each vector, and one more for each when there are ids. `vectors` has shape (n,
-    dimension), unit length: of the texts of `scenario_parts`, in order. `limit` is for each side of
-    the index; 30 at least are asked for.
+    One question for each text, and one more for each when there are ids. `texts` are those of
+    `scenario_parts`, `vectors` theirs: shape (n, dimension), unit length. `limit` is for each side
+    of the index; 30 at least are asked for.
     """
-    terms = terms_text(scenario)
     asked: list[tuple[int, tuple[str, ...] | None]] = [(max(limit, MIN_CANDIDATES), None)]
     if document_ids:
         asked.append((len(document_ids), tuple(document_ids)))
     return [
         IndexQuery(
-            workspaces=(workspace,), kind="tool", vector=vector, terms=terms, limit=count,
-            document_ids=ids, fused=False,
+            workspaces=(workspace,), kind="tool", vector=vector, terms=terms_text(text),
+            limit=count, document_ids=ids, fused=False,
         )
         for count, ids in asked
-        for vector in vectors
+        for text, vector in zip(texts, vectors, strict=True)
     ]  # fmt: skip
 
 
 def relevant(
-    answers: Iterable[Sequence[Hit]],
+    answers: Sequence[Sequence[Hit]],
     past: Mapping[Owner, float] | None = None,
     *,
+    parts: int = 1,
     weights: Weights | None = None,
 ) -> list[RelevantTool]:
     """The tools of the answers to `tool_queries`, each once, the most relevant first.
 
-    Ties are in the order of the ids. `past` is as `successes_of` gives it.
+    Ties are in the order of the ids. `past` is as `successes_of` gives it, `parts` the number of
+    texts that were asked about.
     """
+    by = weights or shipped()
     found: dict[str, Hit] = {}
     cosines: dict[str, float] = {}
-    terms: dict[str, float] = defaultdict(float)
-    for hit in (hit for hits in answers for hit in hits):
-        known = hit.document_id
-        found[known] = hit
-        cosines[known] = max(cosines.get(known, -1.0), hit.similarity)
-        terms[known] = max(terms[known], hit.score)
+    terms: dict[str, float] = {}
+    fits: list[dict[str, float]] = []
+    bests: list[tuple[float, float]] = []
+    for part in range(parts):
+        hits = [hit for own in answers[part::parts] for hit in own]
+        own: dict[str, float] = {}
+        for hit in hits:
+            known = hit.document_id
+            found[known] = hit
+            cosines[known] = max(cosines.get(known, -1.0), hit.similarity)
+            terms[known] = max(terms.get(known, 0.0), hit.score)
+            fit = hit.similarity + by.terms * hit.score
+            own[known] = max(own.get(known, fit), fit)
+        fits.append(own)
+        best_fit = max(own.values(), default=0.0)
+        bests.append(
+            (best_fit, _likely(best_fit, max((hit.score for hit in hits), default=0.0), by))
+        )
+    evidence: dict[str, float] = {}
+    for own, (best_fit, asks) in zip(fits, bests, strict=True):
+        more = by.parts * asks * (max(bests)[0] - best_fit)
+        for known, fit in own.items():
+            evidence[known] = max(evidence.get(known, -inf), fit + more)
     best_terms = max(terms.values(), default=0.0)
     tools = []
-    for document_id, hit in found.items():
+    for known, hit in found.items():
         successes = (past or {}).get((hit.server_name, hit.tool_name), 0.0)
-        cosine, bm25 = cosines[document_id], terms[document_id]
-        similarity = relevance(cosine, bm25, best_terms=best_terms, past=successes, weights=weights)
+        whole = evidence[known] + by.past * successes
+        similarity = _likely(whole, best_terms, by)
         tools.append(
             RelevantTool(
-                document_id, hit.server_name, hit.tool_name, similarity, cosine, bm25, successes
+                known, hit.server_name, hit.tool_name, similarity, cosines[known], terms[known],
+                whole,
             )
-        )
+        )  # fmt: skip
     return sorted(tools, key=lambda tool: (-tool.similarity, tool.document_id))
 
 

@@ -170,18 +170,19 @@ class ToolChooser:
         )
         if not registry.by_id or (tags and not ids):
             return FoundTools(candidates=[], threshold=THRESHOLD, mode=request.mode)
-        vectors = await self.embedder.embed(scenario_parts(scenario), "query")
+        texts = scenario_parts(scenario)
+        vectors = await self.embedder.embed(texts, "query")
         vectors = vectors.astype(np.float32, copy=False)
         count = min(MAX_JUDGED, 2 * request.limit + 10)
-        queries = tool_queries(workspace, vectors, scenario, limit=count)
+        queries = tool_queries(workspace, vectors, texts, limit=count)
         if tags:
             queries = [replace(query, document_ids=ids) for query in queries]
         answers = await self.index.search(queries)
-        by_relevance = relevant(answers)
+        by_relevance = relevant(answers, parts=len(texts))
         found = list(_offered_tools(registry, by_relevance[:count]))
         statistics = await self.memory.statistics([each.key for each, _ in found])
         past = await self._past(workspace, vectors[0], statistics)
-        similarities = _similarities(by_relevance, answers, past)
+        similarities = _similarities(by_relevance, answers, past, parts=len(texts))
         judged = self._judged(
             question,
             [(each, "semantic") for each, _ in found],
@@ -240,7 +241,7 @@ class ToolChooser:
         statistics = await self.memory.statistics([each.key for each, _ in compared])
         asked = tuple(dict.fromkeys(document_id for _, document_id in compared))
         queries = tool_queries(
-            workspace, vector[np.newaxis], question.scenario, limit=1, document_ids=asked
+            workspace, vector[np.newaxis], [question.scenario], limit=1, document_ids=asked
         )
         answers, past = await asyncio.gather(
             self.index.search(queries[1:]),  # without the question for what else is near
@@ -424,9 +425,13 @@ def _offered_tools(
 
 
 def _similarities(
-    found: Iterable[RelevantTool], answers: Sequence[Sequence[Hit]], past: PastScenarios
+    found: Iterable[RelevantTool],
+    answers: Sequence[Sequence[Hit]],
+    past: PastScenarios,
+    *,
+    parts: int = 1,
 ) -> dict[str, float]:
     """How relevant each tool is, by its document, with what past successes say for it."""
     successes = past.successes()
-    tools = relevant(answers, successes) if any(successes.values()) else found
+    tools = relevant(answers, successes, parts=parts) if any(successes.values()) else found
     return {each.document_id: each.similarity for each in tools}

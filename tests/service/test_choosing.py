@@ -72,6 +72,24 @@ def test_one_mark_does_not_turn_a_choice_after_many_honest_successes(fitness: Fi
     assert fitness.candidate(name, name)["factors"]["posterior"]["changedAt"] is not None
 
 
+def test_only_what_may_be_tried_out_counts_by_its_upper_bound(fitness: Fitness) -> None:
+    """A tool that only reads, or any that the caller allows to try."""
+    changes, reads = fresh("sender"), fresh("sender")
+    fitness.put(changes)
+    fitness.put(reads, annotations={"readOnlyHint": True})
+    for name in (changes, reads):
+        fitness.record(name, ok=True)
+        fitness.record(name, ok=False)
+    fitness.learned()
+    for name, query, bound in (
+        (changes, {}, "mean"), (changes, {"explore": True}, "upperBound"), (reads, {}, "upperBound")
+    ):  # fmt: skip
+        factors = fitness.candidate(name, name, **query)["factors"]
+        assert factors["posterior"]["mean"] < factors["posterior"]["upperBound"]
+        here = factors["quality"] * factors["failureDemotion"]
+        assert here == pytest.approx(factors["posterior"][bound])
+
+
 def test_without_search_only_base_and_quality_count(fitness: Fitness) -> None:
     """`useRag=false`: the promoted version and the original, no similarity, no demotion."""
     name = fresh("translator")

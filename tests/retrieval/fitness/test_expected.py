@@ -82,7 +82,7 @@ def test_a_tool_that_broke_is_seen_after_three_failures_and_again_when_it_is_men
     """After forty successes; and then twelve successes outweigh twenty failures."""
     served: list[TrialKind] = ["success"] * 40
     assert found([alike(*served, "failure")]).mean > 0.9
-    broken = found([alike(*served, *["failure"] * 3)])
+    broken = found([alike(*served, *["failure"] * 3)], run_of(*served, *["failure"] * 3))
     assert broken.mean < 0.7
     assert broken.changed_at == NOW - 2 * SECOND
     mended = found([alike(*served, *["failure"] * 20, *["success"] * 12)])
@@ -147,6 +147,19 @@ def test_the_score_is_the_product_and_the_base_fades(
     assert serving.posterior is not None
     here = serving.quality * serving.failure_demotion
     assert here == pytest.approx(serving.posterior.upper_bound)
+
+
+def test_a_promotion_says_nothing_of_a_version_that_has_changed() -> None:
+    """While it does as it did it is taken for better than it showed; a broken one is not."""
+    served = run_of(*["success"] * 8, step=SECOND)
+    broken = run_of(*["success"] * 8, *["failure"] * 4, step=SECOND)
+    experience = experience_of([broken], ["a"], [[alike(*["success"] * 9)]])
+    for known, gains in ((served, True), (broken, False)):
+        promoted, plain = (
+            expected([], known, experience, now=NOW, source=each).mean
+            for each in ("evolved", "original")
+        )
+        assert (promoted > plain) is gains
 
 
 def test_a_promoted_version_goes_first_in_a_namespace_that_is_known() -> None:

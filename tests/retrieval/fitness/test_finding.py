@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from embeddings.embedders import HashingEmbedder
 from embeddings.text import terms_text
-from retrieval.fitness.relevance import relevant, scenario_parts, successes_of, tool_queries
+from retrieval.fitness.relevance import (
+    Weights,
+    relevant,
+    scenario_parts,
+    shipped,
+    successes_of,
+    tool_queries,
+)
 from retrieval.fitness.statistics import Trial
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import Hit, IndexPoint, Kind
@@ -50,9 +57,10 @@ async def _point(embedder, name, text, *, workspace="default", kind: Kind = "too
 
 
 async def _found(index, embedder, scenario, *, limit=30, ids=(), past=None):
-    vectors = await embedder.embed(scenario_parts(scenario), "query")
-    queries = tool_queries("default", vectors, scenario, limit=limit, document_ids=ids)
-    return relevant(await index.search(queries), past)
+    texts = scenario_parts(scenario)
+    vectors = await embedder.embed(texts, "query")
+    queries = tool_queries("default", vectors, texts, limit=limit, document_ids=ids)
+    return relevant(await index.search(queries), past, parts=len(texts))
 
 
 async def test_the_tool_that_is_described_comes_first(index, embedder):
@@ -72,7 +80,7 @@ async def test_each_of_several_requests_finds_its_tool(index, embedder):
     found = await _found(index, embedder, scenario)
     assert {each.tool_name for each in found[:2]} == {"bookTable", "sendMail"}
     vectors = await embedder.embed([scenario], "query")
-    whole = relevant(await index.search(tool_queries("default", vectors, scenario, limit=30)))
+    whole = relevant(await index.search(tool_queries("default", vectors, [scenario], limit=30)))
     cosines = {each.document_id: each.cosine for each in whole}
     assert all(each.cosine >= cosines[each.document_id] for each in found)
 
@@ -93,10 +101,10 @@ async def test_past_successes_bring_a_tool_forward(index, embedder):
     after = await _found(index, embedder, scenario, past={(None, "sendMail"): 0.9})
     [risen] = [each for each in after if each.tool_name == "sendMail"]
     [known] = [each for each in before if each.tool_name == "sendMail"]
-    assert risen.past == 0.9
+    assert risen.evidence == pytest.approx(known.evidence + 0.9 * shipped().past)
     assert risen.similarity > known.similarity
     assert after.index(risen) < before.index(known)
-    assert [each for each in after if each.past == 0] == [
+    assert [each for each in after if each is not risen] == [
         each for each in before if each.tool_name != "sendMail"
     ]
     assert await _found(index, embedder, scenario, past={("web", "sendMail"): 0.9}) == before
@@ -105,6 +113,23 @@ async def test_past_successes_bring_a_tool_forward(index, embedder):
 def _hit(name: str, similarity: float, *, server: str | None = None, score: float = 0.0) -> Hit:
     made = document_id("w", "scenario", server, name, str(similarity))
     return Hit(made, "w", score, similarity, name, server)
+
+
+def test_a_weakly_matched_part_gets_its_tool_among_the_first():
+    """Before the fourth tool for what words match better, never before the first one."""
+    near = {
+        "whole": {"a": 0.6, "b": 0.58, "c": 0.56, "d": 0.54, "e": 0.5, "x": 0.4},
+        "first": {"a": 0.8, "b": 0.75, "c": 0.7, "d": 0.65, "e": 0.6},
+        "second": {"x": 0.5, "y": 0.1},
+    }
+    whole, first, second = (
+        [replace(_hit(name, 0.0), similarity=cosine) for name, cosine in part.items()]
+        for part in near.values()
+    )
+    weights = Weights(12.0, terms=0.0125, parts=0.7, past=0.4, best_terms=0.1, intercept=-4.0)
+    found = relevant([whole, first, second], parts=3, weights=weights)
+    assert [each.tool_name for each in found] == ["a", "b", "c", "x", "d", "e", "y"]
+    assert relevant([first], parts=1, weights=weights) == relevant([first], weights=replace(weights, parts=0.0))
 
 
 def _document(hit: Hit, *kinds: str) -> Document:
