@@ -129,7 +129,9 @@ def test_a_weakly_matched_part_gets_its_tool_among_the_first():
     weights = Weights(12.0, terms=0.0125, parts=0.7, past=0.4, best_terms=0.1, intercept=-4.0)
     found = relevant([whole, first, second], parts=3, weights=weights)
     assert [each.tool_name for each in found] == ["a", "b", "c", "x", "d", "e", "y"]
-    assert relevant([first], parts=1, weights=weights) == relevant([first], weights=replace(weights, parts=0.0))
+    assert relevant([first], parts=1, weights=weights) == relevant(
+        [first], weights=replace(weights, parts=0.0)
+    )
 
 
 def _document(hit: Hit, *kinds: str) -> Document:
