@@ -12,16 +12,16 @@ _KEYS: Final = (
     h.Column("id", "Id"),
     h.Column("workspace", "Workspace"),
     h.Column("scopes", "Scopes", of=lambda each: ", ".join(each.scopes)),
-    h.Column("created_at", "Made", "time"),
+    h.Column("created_at", "Created", "time"),
     h.Column("used_at", "Last used", "time"),
-    h.Column("expires_at", "Holds until", "time"),
+    h.Column("expires_at", "Valid until", "time"),
     h.Column("revoked_at", "Revoked", "time"),
 )
 _ENTRIES: Final = (
     h.Column("at", "When", "time"),
     h.Column("principal", "Who"),
     h.Column("action", "What"),
-    h.Column("subject", "Of what"),
+    h.Column("subject", "Subject"),
     h.Column("workspace", "Workspace"),
     h.Column("position", "Position", "number"),
 )

@@ -37,8 +37,10 @@ def counted(value: int, noun: str) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share in [0, 1] as `94.0 %`; `-` for None."""
-    return "-" if share is None else f"{share * 100:.1f} %"
+    """A share in [0, 1] as `94.0 %`, `> 99.9 %` where it is not all; `-` for None."""
+    if share is None:
+        return "-"
+    return "> 99.9 %" if 0.9995 <= share < 1 else f"{share * 100:.1f} %"
 
 
 def score(value: float | None, digits: int = 2) -> str:

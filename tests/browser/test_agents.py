@@ -33,6 +33,11 @@ def test_the_table_says_what_the_api_says(page: Page, story: ServeProcess) -> No
         for each in usage["byAgent"]
     ]
     assert {row[0] for row in told} == {each["agent"] for each in usage["byAgent"]}
+    totals = usage["totals"]
+    share = usage["withContext"] / (totals["successes"] + totals["failures"])
+    assert 0 < share < 1
+    stats = page.get_by_role("region", name="In this window")
+    expect(stats).to_contain_text(f"Said what they are for{100 * share:.1f} %")
     bars = page.get_by_role("list", name="Success rates of the busiest agents")
     expect(bars.get_by_role("listitem").first).to_contain_text(told[0][0] + told[0][4])
 

@@ -80,3 +80,19 @@ def test_a_recommendation_is_dismissed_with_a_reason(page: Page, story: ServePro
     page.get_by_role("link", name=re.compile("^dismissed")).click()
     expect(page.locator(f"#r-{each['recommendationId']}")).to_contain_text("it is one job")
     httpx2.put(f"{story.url}/recommendations/{each['recommendationId']}", json={"state": "open"})
+
+
+def test_what_agents_learned_is_what_a_description_should_say(
+    page: Page, story: ServeProcess
+) -> None:
+    """The lessons of the window's patterns of wrong parameters, each with its tool."""
+    page.goto("/dashboard/recommendations?window=7d")
+    told = {(row[0], row[1]) for row in rows(page, "Descriptions to mend")}
+    met = [each["pattern"] for each in story.get("/stats/patterns?window=7d")["patterns"]]
+    meant = {
+        (f"{each['tool']['serverName']}/{each['tool']['toolName']}", each["lesson"])
+        for each in met
+        if each["lesson"] and each["category"] == "invalid_parameters"
+    }
+    assert meant
+    assert meant <= told

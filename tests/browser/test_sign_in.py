@@ -33,6 +33,19 @@ def test_a_key_opens_the_pages_until_somebody_signs_out(
         expect(page.get_by_role("heading", name="Overview")).to_be_visible()
         page.get_by_role("navigation").get_by_role("link", name="Failures").click()
         expect(page.get_by_role("heading", name="Failures", exact=True)).to_be_visible()
+        made = page.request.post(
+            "/keys",
+            headers={"authorization": f"Bearer {KEY}"},
+            data={"name": "reader", "workspace": "default", "scopes": ["read"]},
+        ).json()
+        page.get_by_role("navigation").get_by_role("link", name="Keys").click()
+        expect(page.get_by_role("table", name="Keys")).to_contain_text("reader")
+        expect(page.get_by_role("table", name="Audit")).to_contain_text("key")
+        page.get_by_role("button", name="Sign out").click()
+        page.get_by_label("Key").fill(next(each for each in made.values() if "ac_" in str(each)))
+        page.get_by_role("button", name="Sign in").click()
+        page.goto("/dashboard/keys")
+        expect(page.get_by_text("Keys are shown to keys with the scope admin.")).to_be_visible()
         page.get_by_role("button", name="Sign out").click()
         expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
         page.goto("/dashboard/")

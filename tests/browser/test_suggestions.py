@@ -4,6 +4,8 @@ import httpx2
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.reading import rows
+from tests.browser.story import Teller
 from tests.service.running_service import ServeProcess
 
 pytestmark = pytest.mark.real
@@ -28,6 +30,26 @@ def test_it_says_what_the_api_says(page: Page, story: ServeProcess) -> None:
     repairs = page.get_by_role("region", name="Time to repair")
     assert told["withSuggestion"]["repairs"] > 0
     expect(repairs).to_contain_text("median of")
+
+
+def test_calls_in_shadow_say_what_would_have_been_done(page: Page, story: ServeProcess) -> None:
+    """Beside how the agents' own calls went, as the API says; and not where nothing was watched."""
+    page.goto("/dashboard/suggestions?window=7d")
+    expect(page.get_by_role("region", name="Answers", exact=True)).to_be_visible()
+    expect(page.get_by_role("region", name="In shadow")).to_have_count(0)
+    with httpx2.Client(base_url=story.url) as client:
+        teller = Teller(client)
+        late = {"type": "TimeoutError", "message": "no answer within 30 s"}
+        teller.call("search", shadow={"before": "repair"}, error=late)
+        teller.call("search", shadow={"before": "pass", "after": "same"})
+        teller.send()
+    told = story.get("/stats/reflection?window=7d")["shadow"]
+    page.reload()
+    shown = {row[0]: row[1:] for row in rows(page, "Calls in shadow")}
+    assert shown["changed before the call"] == ["1", "0", "1"]
+    assert shown["repaired after it failed, as the agent then did"] == ["1", "1", "0"]
+    watched = told["watched"]["successes"] + told["watched"]["failures"]
+    expect(page.get_by_role("region", name="In shadow")).to_contain_text(f"{watched} calls were")
 
 
 def test_the_calibration_says_what_the_api_says(page: Page, story: ServeProcess) -> None:

@@ -29,6 +29,8 @@ from service.dashboard import words
         (words.tool_name(ToolName(tool_name="t", server_name="s")), "s/t"),
         (words.success_rate(CallCounts(successes=3, failures=1)), 0.75),
         (words.success_rate(CallCounts()), None),
+        (words.percent(0.99999), "> 99.9 %"),
+        (words.percent(1.0), "100.0 %"),
     ],
 )
 def test_numbers_are_written_with_their_units(written: object, expected: object) -> None:
