@@ -19,6 +19,7 @@ from the gateway's client to the service and back.
 import argparse
 import asyncio
 import json
+import os
 import platform
 import shutil
 import socket
@@ -236,7 +237,8 @@ def table(rows: Sequence[Row]) -> str:
     """The section of the page, in Markdown."""
     said = " ".join(" ".join((__doc__ or "").split("\n\n")[2:4]).split())
     lines = [
-        TITLE, "", f"{datetime.now(UTC):%Y-%m-%d}. `python -m bench.gateway --write`. {said}", "",
+        TITLE, "", f"{datetime.now(UTC):%Y-%m-%d}. `python -m bench.gateway --write`, at a "
+        f"load of {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores. {said}", "",
         "| way | direct p50, ms | gateway p50, ms | added p50, ms | gateway p95, ms | calls |",
         "|---|---:|---:|---:|---:|---:|",
         *(
