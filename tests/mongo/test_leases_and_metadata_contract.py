@@ -30,6 +30,8 @@ async def test_a_lease_is_taken_kept_and_given_back(store: Store) -> None:
     assert await leases.beat(beaten) is None
     other = await lease_of(store, NAME, "host/2/b")
     assert (other.holder, other.token, other.held) == ("host/2/b", 2, True)
+    await leases.give_back(replace(other, token=1))  # of the same holder, but long ago
+    assert await leases.read(NAME) == other
     assert await leases.read("nightly") is None
 
 

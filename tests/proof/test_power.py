@@ -44,7 +44,7 @@ def exported(folder: Path) -> list[bytes]:
     if not (folder / "archive").exists():
         return []
     with unpacked(str(folder / "archive")) as stream:
-        return stream.readlines()
+        return stream.readlines() or [b"nothing under its name"]
 
 
 def spooled(folder: Path) -> list[bytes]:
