@@ -7,8 +7,9 @@ it.
 A dataset that is not there is named and left out. `--only` measures some parts and writes nothing,
 but for `choosing`, `regret`, `boundaries`, `memory`, `kinds`, `traps`, `attacks` and `secrets`,
 which have pages of their own in `docs/figures/`. The parts `final` (APIs that nothing was developed
-on), `kinds-final` (kinds of mistakes likewise), `kinds-parts` (what each part earns on kinds) and
-`mistakes` (a section of `memory`) are measured only when they are named.
+on), `kinds-final` and `kinds-fresh-kept` (kinds of mistakes likewise), `kinds-fresh`, `kinds-parts`
+(what each part earns on kinds) and `mistakes` (a section of `memory`) are measured only when they
+are named.
 """
 
 import argparse
@@ -138,12 +139,11 @@ async def _mistakes(embedder: Embedder, _: Figures) -> None:
     print("\n".join(await mistakes.page(embedder)))
 
 
-async def _kinds(embedder: Embedder, _: Figures) -> None:
-    await kinds.measure(embedder, FOLDER)
+def _of_page(name: str) -> Callable[[Embedder, Figures], Awaitable[None]]:
+    async def step(embedder: Embedder, _: Figures) -> None:
+        await kinds.measure(embedder, FOLDER, name)
 
-
-async def _kinds_final(embedder: Embedder, _: Figures) -> None:
-    await kinds.measure(embedder, FOLDER, final=True)
+    return step
 
 
 async def _kinds_parts(embedder: Embedder, _: Figures) -> None:
@@ -170,8 +170,9 @@ STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     "bfcl": _bfcl, "learning": _learning, "github": _github, "servers": _servers, "tau": _tau,
     "refusals": _refusals, "classifier": _classifier, "final": _final,
     "choosing": _choosing, "regret": _regret, "boundaries": _boundaries, "memory": _memory,
-    "kinds": _kinds, "kinds-final": _kinds_final, "kinds-parts": _kinds_parts, "traps": _traps,
-    "attacks": _attacks, "check": _check, "mistakes": _mistakes, "secrets": _secrets,
+    **{name: _of_page(name) for name in kinds.PAGES}, "kinds-parts": _kinds_parts,
+    "traps": _traps, "attacks": _attacks, "check": _check, "mistakes": _mistakes,
+    "secrets": _secrets,
 }  # fmt: skip
 
 OF_THEIR_OWN = {
@@ -179,8 +180,7 @@ OF_THEIR_OWN = {
     "regret",
     "boundaries",
     "memory",
-    "kinds",
-    "kinds-final",
+    *kinds.PAGES,
     "kinds-parts",
     "traps",
     "attacks",
@@ -188,7 +188,7 @@ OF_THEIR_OWN = {
     "mistakes",
     "secrets",
 }
-ONLY_NAMED = {"final", "kinds-final", "kinds-parts", "mistakes"}
+ONLY_NAMED = {"final", *kinds.PAGES, "kinds-parts", "mistakes"} - {"kinds"}
 """Steps that print and write pages of their own; the others are of `repair.md`."""
 
 

@@ -1,8 +1,8 @@
-"""Kinds of mistakes that nothing was fitted on: `docs/figures/kinds.md` and `kinds-final.md`.
+"""Kinds of mistakes that nothing was fitted on: `docs/figures/kinds.md` and the pages beside it.
 
 The families `mixed` were made after the first ones had been looked at: several mistakes at once, in
 the voices of many servers, on Seal-Tools and tau2's shop beside the first two worlds. The families
-`agents` came after these (`kinds_agents`), in yet other voices.
+`agents` came after these (`kinds_agents`), and then `fresh` (`kinds_fresh`), in yet other voices.
 
 History is right calls and the mistakes of `bench.quality.damage`, which the memory has seen mended;
 the test is other sessions with other kinds of mistakes. BFCL's development APIs are executed. What
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from aftercall.json_patch import same_json
-from bench.quality import ablation, bfcl, github, kinds_agents, retail, seal
+from bench.quality import ablation, bfcl, github, kinds_agents, kinds_fresh, retail, seal
 from bench.quality import kinds_damage as texts
 from bench.quality import kinds_mixed as mixed
 from bench.quality import kinds_shapes as shapes
@@ -39,21 +39,23 @@ from bench.quality.trial import Damage, Json, Result, Trial, Verdict
 from embeddings.protocol import Embedder
 
 UNREPAIRABLE = "should not be repaired"
-KEPT = ("agents, kept", "agents beyond repair, kept")
-"""Families of the final table: other kinds than those of `agents`, on other tools and in other
-voices. Nothing is fitted on them, and nobody looks at them while developing; `--only kinds-final`
-measures them once, at the end. Those kept before have been seen."""
+FRESH = ("fresh", "fresh beyond repair")
+KEPT_FRESH = ("fresh, kept", "fresh beyond repair, kept")
+KEPT = ("agents, kept", "agents beyond repair, kept", *KEPT_FRESH)
+"""Families of final tables: other kinds than those of `agents` and `fresh`, on other tools and in
+other voices. Nothing is fitted on them, and nobody looks at them while developing; their steps
+measure them once, at the end. Those kept before have been seen."""
 FROZEN = "45d0d69"
-"""The commit in which `KEPT` was chosen."""
+"""The commit in which those of `agents` were chosen."""
 NEVER = frozenset(
     (UNREPAIRABLE, "mixed beyond repair", "mixed beyond repair, kept before",
-     "agents beyond repair", "agents beyond repair, kept")
+     "agents beyond repair", "agents beyond repair, kept", FRESH[1], KEPT_FRESH[1])
 )  # fmt: skip
 """Families in which nothing can be repaired."""
 MIXED = frozenset(
     ("mixed", "mixed beyond repair", "mixed, kept before", "mixed beyond repair, kept before")
 )
-EVERYWHERE = MIXED | {"agents", "agents beyond repair", *KEPT}
+EVERYWHERE = MIXED | {"agents", "agents beyond repair", *FRESH, *KEPT}
 """Families that are measured in all worlds, on one half of the tools."""
 OF_KEPT_TOOLS = frozenset(("mixed, kept before", "mixed beyond repair, kept before", *KEPT))
 """Those of the other half."""
@@ -155,6 +157,10 @@ FAMILIES: dict[str, dict[str, texts.Maker]] = {
     "agents beyond repair": kinds_agents.beyond_repair(kept=False),
     "agents, kept": kinds_agents.families(kept=True),
     "agents beyond repair, kept": kinds_agents.beyond_repair(kept=True),
+    "fresh": kinds_fresh.families(kept=False),
+    "fresh beyond repair": kinds_fresh.beyond_repair(kept=False),
+    "fresh, kept": kinds_fresh.families(kept=True),
+    "fresh beyond repair, kept": kinds_fresh.beyond_repair(kept=True),
 }  # fmt: skip
 """Every kind, by family."""
 
@@ -330,27 +336,28 @@ async def results(
     return found
 
 
-async def measure(embedder: Embedder, folder: Path, *, final: bool = False) -> None:
-    """Measure the development families, or the ones kept for the end; print and write.
+async def measure(embedder: Embedder, folder: Path, name: str) -> None:
+    """Measure the families of a page of `PAGES`; print and write.
 
-    What is not measured here stays in the page: parts left out, and families kept before.
+    What is not measured here stays in the page: parts left out, what was measured before.
     """
-    families = [family for family in FAMILIES if (family in KEPT) is final]
-    name = "kinds-final" if final else "kinds"
+    page = PAGES[name]
     there = worlds()
     parts = [
-        "# Mistakes of kinds that nothing was fitted on" + (", kept for the end" if final else ""),
-        f"`python -m bench.quality --only {name}`. {_EXPLAINED}",
+        f"# Mistakes of kinds that nothing was fitted on{page.title}",
+        f"`python -m bench.quality --only {name}`. {page.about} {_EXPLAINED}",
         *(f"Left out: {MISSING[each]}." for each in ("bfcl", "github")
           if each not in [world.name.lower() for world in there]),
     ]  # fmt: skip
     for world in there:
-        of = families if world.name in _WHOLE else [each for each in families if each in EVERYWHERE]
+        whole = world.name in _WHOLE
+        of = [each for each in page.families if whole or each in EVERYWHERE]
         found = await results(embedder, world, of)
         parts += [f"## {world.name}", table(*found), _invented(found)]
         print("\n\n".join(parts[-3:]), flush=True)
-    file, kept = folder / f"{name}.md", _KEPT_BEFORE if final else _PARTS
-    parts += [kept + file.read_text(encoding="utf-8").split(kept)[-1].rstrip()]
+    file = folder / f"{name}.md"
+    if file.exists() and page.kept in (before := file.read_text(encoding="utf-8")):
+        parts += [page.kept + before.split(page.kept)[-1].rstrip()]
     file.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
@@ -363,9 +370,18 @@ async def measure_parts(embedder: Embedder, folder: Path) -> None:
     print(found)
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of `docs/figures`: its families, and the heading from which on it is kept."""
+
+    families: tuple[str, ...]
+    title: str
+    about: str
+    kept: str
+
+
 _WHOLE = ("BFCL", "GitHub")
 """Worlds that are asked about every kind; the others were added with the mixed ones."""
-_KEPT_BEFORE = "# The families that were kept before"
 _PARTS = "## Without each part"
 
 
@@ -420,19 +436,42 @@ _OF_A_PART = ("right@1", "harm", "left alone")
 GUESS = 0.5
 
 
-_EXPLAINED = f"""The memory has right calls of other sessions and other kinds of mistakes,
-mended. The mixed kinds are two and three mistakes at once, in the voices of many servers. The kinds
-of agents are some forty more ways of models to write a call wrongly, in yet other voices. Of these
-the ones kept for the final table are other kinds, in other voices, of other tools: chosen by hashes
-in commit {FROZEN}, before any of them was measured, and measured once.
+_EXPLAINED = f"""The memory has right calls of other sessions and other kinds of mistakes, mended.
 
 *Right@1*: the first suggestion does what the undamaged call would have done. *Wrong success*: it
 does something else. *Coverage*: surer than {SURE:.2f}; *harm*: the share of these that is not
 right. *By itself*: surer than {SURE:.2f} and allowed by its class, so that a client follows it
 without asking; *and wrong*: those of them that do something else. *ECE* is of confidence against
-right. In the family *{UNREPAIRABLE}* it is right to propose nothing with a confidence of 0.5 or
-more, and wrong success to do so. The shipped calibration was fitted on none of these families:
-each is measured as if it had been left out."""
+right. In the families that cannot be repaired it is right to propose nothing with a confidence of
+0.5 or more, and wrong success to do so."""
+
+PAGES = {
+    "kinds": Page(
+        tuple(each for each in FAMILIES if each not in (*KEPT, *FRESH)), "",
+        "The mixed kinds are two and three mistakes at once, in the voices of many servers. The "
+        "kinds of agents are some forty more ways of models to write a call wrongly.",
+        "## Without each part",
+    ),
+    "kinds-final": Page(
+        KEPT[:2], ", kept for the end",
+        "The kinds of agents, of which these are other kinds, in other voices, of other tools than "
+        f"those developed on: chosen by hashes in commit {FROZEN}, and measured once.",
+        "# The families that were kept before",
+    ),
+    "kinds-fresh": Page(
+        FRESH, ", the third batch",
+        "Twenty more kinds and five that hold no right repair, in yet other voices, made after all "
+        "others were mended; a third was put aside (`kinds-fresh-kept.md`).",
+        "# At first sight",
+    ),
+    "kinds-fresh-kept": Page(
+        KEPT_FRESH, ", the third batch's kept third",
+        "Other kinds, in other voices, of other tools than those developed on: chosen by hashes "
+        "before any was measured, and measured once.",
+        "# Notes",
+    ),
+}  # fmt: skip
+"""By the name of the step and of the file."""
 
 
 def table(with_schema: Sequence[Result], without: Sequence[Result]) -> str:
