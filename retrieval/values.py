@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from typing import Literal
 from unicodedata import combining, normalize
 from zoneinfo import available_timezones
 
@@ -364,33 +365,36 @@ _MAX_KNOWN = 2_000
 _DIGITS = re.compile(r"\d+")
 
 
-def nearest(text: str, known: Sequence[str]) -> tuple[str, float] | None:
-    """The known value that `text` most likely means, with a score in (0, 1]; None when unclear.
+Nearness = Literal["same", "last", "slip", "slips", "start"]
+"""How a text is near a value: equal up to case and separators; the last part of a path-like value,
+or its name without the ending; one letter wrong, or two; the start of the other."""
 
-    1.0 is equal up to case and separators; then a misspelling, the last part of a path-like value
-    or its name without the extension, and a prefix. A tie between two different values is unclear.
+
+def nearest(text: str, known: Sequence[str]) -> tuple[str, Nearness] | None:
+    """The known value that `text` most likely means, and how it is near; None when unclear.
+
+    A tie between two different values is unclear, and so are one slip and the last part of another.
     Values that differ in a digit name different things (`acct-12`, `acct-13`), however alike they
     look. Only the first 2,000 known values count, and no text longer than 200 characters.
     """
     flat = _flat(text)
     if not flat or len(text) > _MAX_TEXT:
         return None
-    scored = sorted(
-        (
-            (_nearness(flat, value), value)
-            for value in known[:_MAX_KNOWN]
-            if len(value) <= _MAX_TEXT
-        ),
-        reverse=True,
-    )
-    if not scored or scored[0][0] <= 0:
+    near = [
+        (how, value)
+        for value in known[:_MAX_KNOWN]
+        if len(value) <= _MAX_TEXT and (how := _nearness(flat, value)) is not None
+    ]
+    ranked = sorted(near, key=lambda each: (_RANKS[each[0]], each[1]))
+    if not ranked:
         return None
-    best, value = scored[0]
-    if len(scored) > 1 and scored[1][0] >= best - 0.02 and scored[1][1] != value:
+    how, value = ranked[0]
+    if len(ranked) > 1 and _RANKS[ranked[1][0]] == _RANKS[how] and ranked[1][1] != value:
         return None
-    if are_opposites(text, value):
-        return None
-    return value, best
+    return None if are_opposites(text, value) else (value, how)
+
+
+_RANKS: dict[Nearness, int] = {"same": 0, "last": 1, "slip": 1, "slips": 2, "start": 3}
 
 
 def _means(groups: dict[str, frozenset[int]], text: str, value: str) -> bool:
@@ -440,31 +444,24 @@ def _flat(text: str) -> str:
     return _SEPARATORS.sub("", text.strip().lower()) if len(text) <= _MAX_TEXT else ""
 
 
-LAST_PART = 0.92
-"""Nearness (`nearest`) of a value whose last part, or name without its ending, is the text."""
-
-
-def _nearness(flat: str, value: str) -> float:
+def _nearness(flat: str, value: str) -> Nearness | None:
     other = _flat(value)
-    if not other:
-        return 0.0
-    if flat == other:
-        return 1.0
+    if not other or flat == other:
+        return "same" if other else None
     ends = (re.split(r"[/.:]", value)[-1], value.rpartition(".")[0])
     if flat in map(_flat, ends) or flat.strip("./\\") == other:
-        return LAST_PART
+        return "last"
     if differ_in_digits(flat, other):
-        return 0.0
+        return None
     allowed = 0 if len(flat) < 4 else 1 if len(flat) < 8 else 2
     distance = DamerauLevenshtein.distance(flat, other, score_cutoff=allowed)
     is_other_word = abs(len(flat) - len(other)) > 1 and (
         flat.endswith(other) or other.endswith(flat)
     )  # weekly and biweekly, active and reactive: no slip adds a syllable in front
     if distance <= allowed and not is_other_word:
-        return 0.9 - 0.08 * (distance - 1)
-    if len(flat) >= 3 and (other.startswith(flat) or flat.startswith(other)):
-        return 0.6
-    return 0.0
+        return "slip" if distance == 1 else "slips"
+    starts = len(flat) >= 3 and (other.startswith(flat) or flat.startswith(other))
+    return "start" if starts else None
 
 
 _OF_ZONES = re.compile(r"time[ _-]?zone|\btz|tz\b|_tz", re.IGNORECASE)

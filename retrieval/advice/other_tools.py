@@ -69,7 +69,7 @@ _NEAR = 0.5
 _FITS = Trials(2, 0)
 _FITS_NOT = 2.0
 _ALL_FAIL = 3.0
-_MISSPELT = Trials(12, 2)
+_MISSPELT, _HALF_WRITTEN = Trials(12, 2), Trials(7, 2)
 _DETAILS = frozenset({"suggestedsplit", "observedtaskshape", "suggestedtool", "suggestedtools",
                       "usetool", "bettertool", "alternative", "alternatives"})  # fmt: skip
 
@@ -91,11 +91,11 @@ def near_name_advice(case: Case, call_context: CallContext) -> Advice | NoAdvice
             "there is no tool of this name on the server, and no registered one has nearly that "
             "name; list the server's tools"
         )
-    name, nearness = found
+    name, how = found
     tool = here[name].tool
     return Advice(
         "switch_tool",
-        Trials(_MISSPELT.right * nearness, _MISSPELT.wrong),
+        _HALF_WRITTEN if how == "start" else _MISSPELT,
         f"There is no tool {quoted(call_context.tool_name)}; the nearest registered one is called "
         f"{quoted(name)}.",
         tool=name,

@@ -57,7 +57,6 @@ _SHOWN_BY_NAME = 0.7
 """Likeness of two names from which on the one shows the other: its spelling, a word of it, or one
 of the listed abbreviations and synonyms."""
 _NEUTRAL = frozenset(WORDS["neutral"])
-_SLIP = 0.8
 
 
 def class_of(case: Case, proposal: Proposal) -> ChangeClass:
@@ -233,7 +232,7 @@ def _of_value(case: Case, name: str, before: JsonValue, after: JsonValue) -> Cha
     if any(same_json(after, each) for each in listed):
         texts = [str(each) for each in listed]
         near = nearest(bare, texts)
-        if near is not None and near[0] == after and near[1] >= _SLIP:
+        if near is not None and near[0] == after and near[1] != "start":
             return "lossless"
         if synonym_of(bare, texts) == (after, True):
             return "lossless"

@@ -68,9 +68,9 @@ def _restated(case: Case, index: int, name: str, sent: JsonValue) -> Iterator[Op
     if written is None:
         known = [stated.text for stated in stated_in(case.context) if stated.form != "number"]
         near = nearest(sent, [text for text in dict.fromkeys(known) if text != sent])
-        if near and near[1] >= 0.8:
+        if near and near[1] != "start":
             written = near[0]
-            trials = prior("context.same" if near[1] > 0.99 else "context.slip", 12, 2)
+            trials = prior("context.same" if near[1] == "same" else "context.slip", 12, 2)
     if written not in (None, sent):
         edit = Replace(name=name, before=sent, value=written)
         yield one(index, edit, "the context of the call writes it so", trials, "context")

@@ -16,7 +16,6 @@ from retrieval.values import CastError, cast, fits, nearest, words_of
 _MOST = 3
 _SAYS_A_KIND = 4
 _NEAR = prior("snap.session", 12, 1.5)
-_SLIP = 0.8
 _PRIOR = Trials(0.5, 1)
 """Of a link before it was ever used: that a value was there and was sent says little."""
 
@@ -81,7 +80,7 @@ def _nearly_sent_before(case: Case, name: str, sent: JsonValue) -> tuple[str, st
         if isinstance(each, str) and each != sent
     }
     near = nearest(sent, list(known))
-    return None if near is None or near[1] < _SLIP else (near[0], known[near[0]])
+    return None if near is None or near[1] == "start" else (near[0], known[near[0]])
 
 
 _MAX_TEXTS = 2_000

@@ -37,8 +37,8 @@ from retrieval.proposals.faults import FREE_TEXT, misses, stated_forms
 from retrieval.proposals.session import session_texts
 from retrieval.reading.faults import Fault
 from retrieval.values import (
-    LAST_PART,
     CastError,
+    Nearness,
     cast,
     catalogue,
     fits,
@@ -142,16 +142,16 @@ def _is_said_elsewhere(case: Case, name: str, value: JsonValue) -> bool:
 
 
 # ------------------------------------------------------------------ refused values
-_LEVELS = [("same", 0.99), ("slip", 0.88), ("near", 0.8), ("part", 0.0)]
-"""Nearness (see `values.nearest`): equal up to case, misspelt, twice so, a part of it."""
+_LEVELS: dict[Nearness, str] = {
+    "same": "same", "last": "slip", "slip": "slip", "slips": "near", "start": "part"
+}  # fmt: skip
+"""Names of priors by nearness: equal up to case, misspelt, twice so, a part of it."""
 _JUDGED = {"same": (30, 1), "slip": (16, 1), "near": (8, 1.5), "part": (4, 3)}
 _NEAR_REASONS: dict[EvidenceSource, str] = {
     "error": "the error lists it", "schema": "the schema states it",
     "profile": "other sessions used it with success", "seed": "it is a well-known value",
     "session": "the session has it",
 }  # fmt: skip
-_ONE_SLIP = 0.9
-"""`values.nearest` of one letter too many, too few, wrong or swapped."""
 _SYNONYM = prior("snap.synonym", 16, 1)
 _LIKE = prior("snap.synonym.like", 7, 2)
 _NAMED = prior("snap.named", 12, 1.5)  # "State.OPEN" -> "open"
@@ -314,17 +314,17 @@ def _of_the_same_meaning(
         yield one(index, edit, "the only listed value that the text names", _NAMED, source)
 
 
-def _near_trials(case: Case, source: EvidenceSource, nearness: float, length: int) -> Trials:
-    level = next(level for level, least in _LEVELS if nearness >= least)
+def _near_trials(case: Case, source: EvidenceSource, nearness: Nearness, length: int) -> Trials:
+    level = _LEVELS[nearness]
     if level == "near" and length < _SHORT:
         level = "part"  # two letters of five make another word
     right, wrong = _JUDGED[level]
     if source in ("error", "schema"):  # they list all there is
         return prior(f"snap.{level}", right, wrong)
-    if source == "seed" and nearness == LAST_PART:
+    if source == "seed" and nearness == "last":
         return _LAST
     # No closed list: what is meant may be another thing of a like name.
-    if level == "slip" and nearness == _ONE_SLIP and length >= _LONG:
+    if nearness == "slip" and length >= _LONG:
         level = "long-slip"
     if level == "slip":
         # A judgement: no benchmark here has the names of a thousand people.
