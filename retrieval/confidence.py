@@ -32,12 +32,12 @@ from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models import ConfidenceBin, ConfidenceStatistics
 from aftercall.redaction import is_redacted
 from retrieval.edits import Add, Replace
-from retrieval.parameters import MAX_SCHEMA, resolve
-from retrieval.principals import SURE
-from retrieval.proposals.case import Case, Trials, is_measured
+from retrieval.parameters import MAX_SCHEMA, leaves_like, resolve, value_at
+from retrieval.proposals.case import Case, Option, Trials
 from retrieval.proposals.compose import Proposal, propose
 from retrieval.proposals.doubts import left_of_confidence
 from retrieval.reading.faults import Fault
+from retrieval.texts import format_of
 
 _MAX_PARAMETERS = 100_000
 """Characters of parameters that are held against a schema."""
@@ -193,9 +193,15 @@ FEATURES = (
     "no_schema",
     "blind",
     "new_value_in_write",
+    "of_others",
+    "lost",
+    "unusual",
+    "unlikely",
 )
 """The order of the vector that `features_of` gives."""
 
+_LIKELY = 1.0
+"""Log-odds of a likelihood below which every step down makes a proposal less sure than above."""
 _LEAST = 0.005
 _FEW = 3
 """Successes below which a profile says nothing of what is usual."""
@@ -228,8 +234,9 @@ def features_of(
     edits = [edit for option in proposal.options for edit in option.edits]
     new_value = any(isinstance(edit, Add | Replace) for edit in edits)
     rival = max(others, default=0.0)
+    odds = log(own / (1 - own))
     return (
-        log(own / (1 - own)),
+        odds,
         log(own / (own + rival)),
         float(min(uncovered, 3)),
         float(min(len(proposal.options) - 1, 3)),
@@ -237,7 +244,48 @@ def features_of(
         float(case.schema is None),
         float(case.view is None),
         float(case.writes and new_value),
+        float(any(map(_is_of_others, proposal.options))),
+        float(min(_lost(case, proposal), 3)),
+        float(min(_unusual(case, proposal), 3)),
+        min(0.0, odds - _LIKELY),
     )
+
+
+_OF_OTHERS = frozenset(("profile", "repairs", "similar", "parameters"))
+_SEEN_ENOUGH = 5
+"""Texts of successes from which on a form that none of them has is unlike all that was seen."""
+
+
+def _is_of_others(option: Option) -> bool:
+    """Whether an option puts in a value that only others' calls have."""
+    puts = any(isinstance(edit, Add | Replace) for edit in option.edits)
+    return puts and "profile" in option.sources and _OF_OTHERS.issuperset(option.sources)
+
+
+def _lost(case: Case, proposal: Proposal) -> int:
+    """How many values of the call are not in the repaired one; a number for a number is kept."""
+    kept = {str(value) for _, value in leaves_like(proposal.parameters, ())}
+    return sum(
+        str(value) not in kept
+        and value not in (None, "", False)
+        and not (_is_number(value) and _is_number(value_at(proposal.parameters, path)))
+        for path, value in leaves_like(case.parameters, ())
+    )
+
+
+def _is_number(value: JsonValue) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _unusual(case: Case, proposal: Proposal) -> int:
+    """How many texts of the repaired call have a form that none of many successes had there."""
+    found = 0
+    for name, value in proposal.parameters.items():
+        formats = seen.formats if (seen := case.seen(name)) else {}
+        if isinstance(value, str) and sum(formats.values()) >= _SEEN_ENOUGH:
+            view = case.parameter(name)
+            found += format_of(value) not in formats and not (view and view.states(value))
+    return found
 
 
 def _strange(case: Case, proposal: Proposal) -> int:
@@ -294,16 +342,23 @@ class Calibration(BaseModel):
     weights: dict[str, float] = Field(default_factory=lambda: {"likelihood": 1.0})
     scaling: Scaling = Field(default_factory=Scaling)
 
+    def _score(self, features: tuple[float, ...]) -> float:
+        return self.intercept + sum(
+            self.weights.get(name, 0.0) * value
+            for name, value in zip(FEATURES, features, strict=True)
+        )
+
+    def probability(self, features: tuple[float, ...]) -> float:
+        """The probability of these features, as shipped."""
+        return logistic(self._score(features))
+
     def estimate(self, features: tuple[float, ...], proposal: Proposal) -> Estimate:
         """The probability that a proposal is right.
 
         The interval is that of the options' Beta counts by the delta method: little evidence makes
         it wide.
         """
-        score = self.intercept + sum(
-            self.weights.get(name, 0.0) * value
-            for name, value in zip(FEATURES, features, strict=True)
-        )
+        score = self._score(features)
         spread = _Z * self.weights["likelihood"] * _deviation(proposal)
         own = self.scaling.score
         return Estimate(
@@ -371,45 +426,36 @@ def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
         others = [other for each, (other, _) in likeliest.items() if each != key]
         features = features_of(case, proposal, own, others)
         estimate = calibration.estimate(features, proposal)
-        estimate = _as_weak(estimate, _weakest(calibration, features, proposal))
-        estimate = _as_judged(estimate, proposal)
-        estimate = estimate.times(_AFTER_A_FAILURE**proposal.doubt)
-        estimate = estimate.times(left_of_confidence(case, proposal))
+        if (weak := weakest(features, proposal)) is not None:
+            estimate = _as_weak(estimate, calibration.estimate(weak, _least_sure(proposal)))
+        estimate = estimate.times(doubted(case, proposal))
         found.append(RankedProposal(proposal, features, estimate))
     return sorted(found, key=lambda each: (-each.estimate.probability, each.proposal.key))
 
 
-_A_WORD_OF_THE_CONTEXT = ("context.missing", "context.instead")
-
-
-def _as_judged(estimate: Estimate, proposal: Proposal) -> Estimate:
-    """The estimate, not sure where a part is a word of the context, or is judged to be unsure."""
-    unsure = any(
-        option.trials.kind.startswith(_A_WORD_OF_THE_CONTEXT)
-        or (option.evidence.mean < SURE and not is_measured(option.trials.kind))
-        for option in proposal.options
-        if not (option.repairs or option.share)
-    )
-    return estimate.times(min(1.0, SURE / estimate.probability)) if unsure else estimate
-
-
-def _weakest(
-    calibration: Calibration, features: tuple[float, ...], proposal: Proposal
-) -> Estimate | None:
-    """The estimate of the least sure of several options, as if it were the only one."""
+def weakest(features: tuple[float, ...], proposal: Proposal) -> tuple[float, ...] | None:
+    """The features of the least sure of several options, as if it were the only one."""
     if len(proposal.options) == 1:
         return None
+    own = likelihood(_least_sure(proposal))
+    odds, told = log(own / (1 - own)), dict(zip(FEATURES, features, strict=True))
+    told |= {"likelihood": odds, "options": 0.0, "unlikely": min(0.0, odds - _LIKELY)}
+    return tuple(told.values())
+
+
+def _least_sure(proposal: Proposal) -> Proposal:
     option = min(proposal.options, key=lambda each: each.evidence.mean)
-    alone = replace(proposal, options=(option,))
-    own = likelihood(alone)
-    told = dict(zip(FEATURES, features, strict=True))
-    told |= {"likelihood": log(own / (1 - own)), "options": 0.0}
-    return calibration.estimate(tuple(told.values()), alone)
+    return replace(proposal, options=(option,))
 
 
-def _as_weak(estimate: Estimate, other: Estimate | None) -> Estimate:
+def _as_weak(estimate: Estimate, other: Estimate) -> Estimate:
     """No number greater than the other's: several changes are no surer than one of them."""
-    return estimate if other is None else Estimate(*map(min, zip(estimate, other, strict=True)))
+    return Estimate(*map(min, zip(estimate, other, strict=True)))
+
+
+def doubted(case: Case, proposal: Proposal) -> float:
+    """The share of a confidence, in (0, 1], that reports and what is strange in the call leave."""
+    return float(_AFTER_A_FAILURE**proposal.doubt) * left_of_confidence(case, proposal)
 
 
 BINS = 10

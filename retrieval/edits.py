@@ -157,10 +157,14 @@ class Cast(ValueEdit):
             raise EditDoesNotApplyError(str(error)) from error
 
 
+_TYPES = ("string", "text", "integer", "int", "number", "float", "boolean", "bool", "array",
+          "object")  # fmt: skip
+
+
 class Unwrap(ValueEdit):
     """Take the one value out of its list, or of an object with one member.
 
-    An object may say the type of its `value` beside it.
+    An object may say of which type the value is beside it, as `{"type": "text", "text": "a"}`.
     """
 
     kind: Literal["unwrap"] = "unwrap"
@@ -168,7 +172,11 @@ class Unwrap(ValueEdit):
     def change(self, value: JsonValue, _site: Site) -> JsonValue:
         """The only element."""
         if isinstance(value, dict):
-            value = [each for key, each in value.items() if key != "type" or "value" not in value]
+            value = [
+                each
+                for key, each in value.items()
+                if all(said in (key, *_TYPES) for other, said in value.items() if other != key)
+            ]
         if not isinstance(value, list) or len(value) != 1:
             raise EditDoesNotApplyError("it is no list of one")
         return value[0]

@@ -17,7 +17,7 @@ import jsonschema_rs
 
 from retrieval import WORDS
 from retrieval.texts import MAX_TEXT, Style, respelt
-from retrieval.values import unmarked
+from retrieval.values import plainer, unmarked
 
 _ISO = "iso"
 """A day and a time as ISO 8601 writes them, with the zone that the text says, if it says one."""
@@ -273,14 +273,29 @@ def in_form(text: str, wanted: str) -> str | None:
     """The same text in a form that it does not have; None where none, or several, have it."""
     if len(text) > MAX_TEXT or meets(text, wanted):
         return None
-    form, moment = _strftime(wanted), moment_of(unmarked(text))
+    form, moment = _strftime(wanted), moment_of(plainer(unmarked(text))) or _since_1970(text)
     if form and moment and (written := _written(moment, form)) is not None:
         return written if written != text else None
+    bare = plainer(unmarked(text))
+    if re.fullmatch(r"\^\[.\]", wanted):
+        return f"{wanted[2]}{bare}"
     for ways in (_unmarked, _moments, _regrouped, _respelt):
-        found = {each for each in ways(unmarked(text)) if each != text and meets(each, wanted)}
+        found = {each for each in ways(bare) if each != text and meets(each, wanted)}
         if found:
             return found.pop() if len(found) == 1 else None
     return None
+
+
+_SECONDS = re.compile(r"1\d{9}(?:\d{3})?")
+
+
+def _since_1970(text: str) -> Moment | None:
+    """What so many seconds or milliseconds since 1970 say, of the years from 2001 to 2033."""
+    if not _SECONDS.fullmatch(text):
+        return None
+    moment = datetime.fromtimestamp(int(text[:10]), UTC)
+    whole_day = moment.time() == time()
+    return Moment(moment.date(), None if whole_day else moment.time(), None if whole_day else UTC)
 
 
 def _unmarked(bare: str) -> Iterator[str]:
@@ -319,6 +334,14 @@ _TOLD = re.compile(
 )
 
 
+_LEADING = re.compile(
+    r"\b(?:including|includes|leading|(?:start|begin)(?:s|ing)? with|prefixed (?:with|by)) "
+    r"(?:an? |the )?(?:leading )?['\"`]?([#@$/+~])(?![\w/])",
+    re.IGNORECASE,
+)
+"""The mark that a text has to start with."""
+
+
 @lru_cache(maxsize=1024)
 def told_forms(words: str) -> tuple[str, ...]:
     """The forms of dates or times that a description or a message tells; any of them will do."""
@@ -330,5 +353,6 @@ def told_forms(words: str) -> tuple[str, ...]:
             found.append("YYYY-MM-DD" if each["date"] else "date-time")
         else:
             found.append(each["letters"] or each["directives"])
+    found += [f"^[{mark}]" for mark in _LEADING.findall(words)]
     exact = [form for form in found if form != "date-time"]
     return tuple(dict.fromkeys(exact or found))  # `ISO 8601 (YYYY-MM-DD)` says one

@@ -4,8 +4,10 @@ import json
 import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from html import unescape
 from typing import Literal
 from unicodedata import combining, normalize
+from urllib.parse import unquote
 from zoneinfo import available_timezones
 
 from rapidfuzz.distance import DamerauLevenshtein, JaroWinkler
@@ -105,6 +107,8 @@ _NUMBER = (
     r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:[ '_\u00a0\u202f]\d{3})+(?:\.\d+)?"
     r"|\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}|\d+(?:\.\d+)?(?:e[+-]?\d{1,3})?"
 )
+_REMARK = re.compile(r"\s+(?:\((\D+)\)|(?:#|//|-{1,2}|\u2014)\s+(\D+))")
+"""A remark behind a value: `5 (as asked)`, `5 # as asked`."""
 _ONE_NUMBER = re.compile(
     r"(?P<about>~|\u2248|about|around|approx\.?|approximately|roughly|circa|ca\.)?\s*#?"
     r"(?P<currency>[$\u20ac\u00a3\u00a5]|(?:usd|eur|gbp|chf|jpy)\b)?\s*(?P<sign>[-+])?"
@@ -177,7 +181,7 @@ def number_in(
     Raises:
         CastError: when there is none or another one, or it could be read in two ways.
     """
-    text = unmarked(text[: 2 * _MAX_NUMBER]).lower()
+    text = without_remark(unmarked(text[: 2 * _MAX_NUMBER])).lower()
     if (words := re.sub(r"(?<=[a-z]y) ", "-", text)) in _NUMBER_WORDS:
         return _NUMBER_WORDS[words]
     found = _ONE_NUMBER.fullmatch(text) if len(text) <= _MAX_NUMBER else None
@@ -200,6 +204,27 @@ def number_in(
     if whole:
         raise CastError("not a whole number")
     return number
+
+
+def without_remark(text: str) -> str:
+    """A value without the remark behind it; one that holds a unit, or denies, is no remark."""
+    value = text.split(maxsplit=1)[0] if text.strip() else text
+    found = _REMARK.fullmatch(text[len(value) :])
+    words = {word.removesuffix("s") for word in words_of(found[1] or found[2])} if found else set()
+    return value if words and words.isdisjoint(_DENYING | _MEASURES) else text
+
+
+_ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}|&#?\w{2,8};")
+_MAIL = re.compile(r"(?:mailto:|[^<>@]*<)([^<>@\s]+@[^<>@\s]+)>?")
+
+
+def plainer(text: str) -> str:
+    """A value without what an address, a mention or a page adds to it, nor a remark behind it."""
+    bare = without_remark(unmarked(text)) if is_marked(text) else without_remark(text)
+    if _ESCAPED.search(bare):
+        bare = unescape(unquote(bare))
+    mail = _MAIL.fullmatch(bare)
+    return mail[1] if mail else bare.removeprefix("@")
 
 
 _ONLY_A_NUMBER = re.compile(rf"[-+]?(?:{_NUMBER})")
@@ -232,12 +257,24 @@ def says_nothing(value: JsonValue) -> bool:
 _PAIRS = {'"': '"', "'": "'", "`": "`", "<": ">", "(": ")", "[": "]", "\u201c": "\u201d",
           "\u2018": "\u2019", "\u00ab": "\u00bb", "*": "*"}  # fmt: skip
 _LONGEST_MARKED = 100
+_CUT = re.compile(r"(?:\.{2,}|\u2026)$")
+"""Dots where the rest of a text was left out."""
+_UNSEEN = str.maketrans(
+    {0xA0: " ", 0x202F: " ", 0x2010: "-", 0x2011: "-"}
+    | dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF))
+)
+"""What typesetting puts into a text and nobody sees."""
+
+
+def visible(text: str) -> str:
+    """A text as one sees it: no blanks around it, no marks of typesetting."""
+    return text.translate(_UNSEEN).strip()
 
 
 def is_marked(text: str) -> bool:
     """Whether blanks, quotes or marks of a markup stand around a short text of one line."""
     bare = unmarked(text)
-    in_marks = text != text.strip() or (text[:1] in "\"'`*" and bare != text)
+    in_marks = text != visible(text) or (text[:1] in "\"'`*\u201c\u2018\u00ab" and bare != text)
     return in_marks and len(text) <= _LONGEST_MARKED and "\n" not in bare
 
 
@@ -251,15 +288,17 @@ _PLACEHOLDER = re.compile(
 
 def is_placeholder(text: str) -> bool:
     """Whether a text stands for a value that its writer did not have, such as `<your folder>`."""
-    return _PLACEHOLDER.fullmatch(text.strip()) is not None
+    bare = text.strip()
+    is_cut = _CUT.search(bare) is not None and any(map(str.isdigit, bare)) and " " not in bare
+    return is_cut or _PLACEHOLDER.fullmatch(bare) is not None
 
 
 def unmarked(text: str) -> str:
     """A text without blanks, marks and brackets around it, and without what ends a sentence."""
-    bare, before = text.strip(), ""
+    bare, before = visible(text), ""
     while bare != before:
         before = bare
-        bare = bare.rstrip(".,;!").strip()
+        bare = bare if _CUT.search(bare) else bare.rstrip(".,;!").strip()
         inner = bare[1:-1].strip("*") if bare.startswith("**") else bare[1:-1]
         if len(bare) > 2 and _PAIRS.get(bare[0]) == bare[-1] and bare[-1] not in inner:
             bare = inner.strip()

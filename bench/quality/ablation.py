@@ -155,7 +155,7 @@ def certainty_parts() -> Iterator[Part]:
     yield Part("the session's values", ((compose, "session_options", _nothing),))
     yield Part("no value that cannot be meant", ((doubts, "_odd_values", _nothing),))
     yield Part("no stated fault left open", ((doubts, "_left_open", lambda *_: 0),))
-    yield Part("no surer than the weakest", ((confidence, "_weakest", _none),))
+    yield Part("no surer than the weakest", ((confidence, "weakest", _none),))
     yield from mixed_parts()
 
 

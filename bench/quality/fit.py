@@ -1,21 +1,23 @@
-"""Fit the shipped calibration on the benchmark's own history: `python -m bench.quality.fit`.
+"""Fit the shipped calibration on the benchmark's own history.
+
+    python -m bench.quality.fit --rows FOLDER --ask SET      (for each of `SETS`)
+    python -m bench.quality.fit --rows FOLDER [--families]
 
 Only the older sessions of each dataset are looked at, those that the tables of `bench.quality` use
 as history. They are dealt out to folds; each fold is asked about with a memory of the others, with
-and without schemas. First the priors by kind of edit are counted, then, with these, the weights.
-With `--kinds` the families of `bench.quality.kinds` that are not kept for the end are mistakes too,
-and count as much as all others. `--families` writes nothing and prints how well the confidence
-holds for each of them, as shipped and with weights fitted on all the others.
+and without schemas. `--priors` counts the priors by kind of edit, on the tables' mistakes. The
+weights are fitted on what was asked before, in which the families of `bench.quality.kinds` that are
+not kept for the end count as much as all others. `--families` writes nothing and prints how well
+the confidence holds for each of them, as shipped and with weights fitted on all the others.
 Nothing of the test sessions, of tau-bench or of the APIs kept for the final check is used.
 """
 
 import argparse
 import asyncio
 import json
-import subprocess
-import sys
+import pickle
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,11 +26,11 @@ from bench.quality import kinds
 from bench.quality.brain import WORKSPACE, Brain, open_brain
 from bench.quality.datasets import MISSING, open_dataset
 from bench.quality.fitting import Labelled, fit_priors, fit_weights
-from bench.quality.methods import failed_call
-from bench.quality.scores import SURE, calibration_error
+from bench.quality.methods import failed_call, record_earlier
+from bench.quality.scores import SURE
 from bench.quality.sessions import history, trials
 from bench.quality.split import folds, split
-from bench.quality.trial import Attempt, Result, Trial
+from bench.quality.trial import Trial
 from embeddings.cache import open_embedder
 from embeddings.protocol import Embedder
 from retrieval.answer import Question
@@ -36,8 +38,10 @@ from retrieval.confidence import (
     MIN_CONFIDENCE,
     Calibration,
     RankedProposal,
+    doubted,
     judge,
     shipped,
+    weakest,
 )
 from retrieval.edit_effects import apply_edits
 from retrieval.edits import (
@@ -69,47 +73,75 @@ class Asked:
         return place if place in kinds.FAMILIES else ""
 
 
-async def ask_all(embedder: Embedder, *, with_kinds: bool) -> list[Asked]:
-    """Every damaged call of the older sessions, with what the memory of the others knows."""
-    found: list[Asked] = []
-    for name in ("bfcl", "github", "servers"):
-        async with open_dataset(name) as dataset:
-            if dataset is None:
-                raise SystemExit(f"the calibration is fitted on all datasets. {MISSING[name]}")
-            older, _ = split(dataset.sessions())
-            for fold, (outside, inside) in enumerate(folds(older, FOLDS)):
-                asked = await trials(dataset, inside)
-                for with_schema in (True, False):
-                    async with open_brain(embedder) as brain:
-                        if fold == 0:  # tools that nobody has called yet
-                            found += await _ask(brain, asked, with_schema=with_schema)
-                        recording = await history(dataset, outside, with_schema=with_schema)
-                        await brain.learn(recording.executions)
-                        found += await _ask(brain, asked, with_schema=with_schema)
-        print(f"{name}: {len(found)} asked so far", flush=True)
-    return found + (await _ask_kinds(embedder) if with_kinds else [])
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A proposal with what its confidence is made of, and whether it was right."""
+
+    features: tuple[float, ...]
+    weakest: tuple[float, ...] | None
+    share: float
+    right: bool
+
+    def confidence(self, calibration: Calibration) -> float:
+        """What a calibration makes of it."""
+        given = [self.features, *([self.weakest] if self.weakest else [])]
+        return self.share * min(map(calibration.probability, given))
 
 
-async def _ask_kinds(embedder: Embedder) -> list[Asked]:
-    """The mistakes of the families that are not kept for the end, likewise in folds."""
-    families = [family for family in kinds.FAMILIES if family not in (*kinds.KEPT, *kinds.MIXED)]
-    found: list[Asked] = []
-    for world in kinds.worlds():
-        older, _ = split(world.dataset.sessions())
-        for outside, inside in folds(older, FOLDS):
-            asked = kinds.trials(world, inside, families)
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What became of a trial: its family (empty for those of the tables) and first proposals."""
+
+    family: str
+    never: bool
+    seen: tuple[Seen, ...]
+
+
+TABLES = ("bfcl", "github", "servers")
+SETS = (*TABLES, "BFCL", "GitHub", "Seal-Tools", "Retail")
+"""Those of the tables, and the worlds of the kinds."""
+
+
+async def ask_set(embedder: Embedder, name: str, stride: int = 1) -> AsyncIterator[list[Asked]]:
+    """Every damaged call of a set's older sessions, with what the memory of the others knows."""
+    if name not in TABLES:
+        world = next(each for each in kinds.worlds() if each.name == name)
+        async for found in _ask_kinds(embedder, world, stride):
+            yield found
+        return
+    async with open_dataset(name) as dataset:
+        if dataset is None:
+            raise SystemExit(f"the calibration is fitted on all datasets. {MISSING[name]}")
+        older, _ = split(dataset.sessions())
+        for fold, (outside, inside) in enumerate(folds(older, FOLDS)):
+            asked = (await trials(dataset, inside))[::stride]
             for with_schema in (True, False):
                 async with open_brain(embedder) as brain:
-                    taught = await history(world.dataset, outside, with_schema=with_schema)
-                    await brain.learn(taught.executions)
-                    found += await _ask(brain, asked, with_schema=with_schema)
-    print(f"kinds: {len(found)} asked", flush=True)
-    return found
+                    if fold == 0:  # tools that nobody has called yet
+                        yield await _ask(brain, asked, with_schema=with_schema)
+                    recording = await history(dataset, outside, with_schema=with_schema)
+                    await brain.learn(recording.executions)
+                    yield await _ask(brain, asked, with_schema=with_schema)
+
+
+async def _ask_kinds(
+    embedder: Embedder, world: kinds.World, stride: int
+) -> AsyncIterator[list[Asked]]:
+    """The mistakes of the families that are not kept for the end, likewise in folds."""
+    older, _ = split(world.dataset.sessions())
+    for outside, inside in folds(older, 2):
+        asked = kinds.trials(world, inside, kinds.of_world(world, kinds.FITTED))[::stride]
+        for with_schema in (True, False):
+            async with open_brain(embedder) as brain:
+                taught = await history(world.dataset, outside, with_schema=with_schema)
+                await brain.learn(taught.executions)
+                yield await _ask(brain, asked, with_schema=with_schema)
 
 
 async def _ask(brain: Brain, trials: Sequence[Trial], *, with_schema: bool) -> list[Asked]:
-    found = []
+    found, known = [], set[str]()
     for trial in trials:
+        await record_earlier(brain, trial, known)
         request = SuggestRequest(execution=failed_call(trial, with_schema=with_schema))
         question = await brain.suggester.gather(WORKSPACE, request)
         found.append(Asked(trial, question, await _judged(trial, question)))
@@ -119,6 +151,19 @@ async def _ask(brain: Brain, trials: Sequence[Trial], *, with_schema: bool) -> l
 async def _judged(trial: Trial, question: Question) -> list[tuple[RankedProposal, bool]]:
     first = judge(question.case, Calibration())[:_FIRST]
     return [(each, await trial.judge(each.proposal.parameters) == "right") for each in first]
+
+
+def row_of(asked: Asked) -> Row:
+    """What is kept of a trial; of a call that holds no right repair nothing is right."""
+    never = asked.family in kinds.NEVER
+    seen = (
+        Seen(
+            ranked.features, weakest(ranked.features, ranked.proposal),
+            doubted(asked.question.case, ranked.proposal), right and not never,
+        )
+        for ranked, right in asked.judged
+    )  # fmt: skip
+    return Row(asked.family, never, tuple(seen))
 
 
 def priors_of(asked: Sequence[Asked]) -> dict[str, tuple[float, float]]:
@@ -155,42 +200,48 @@ def _option_is_right(option: Option, asked: Asked) -> bool:
     )
 
 
-def weights_of(asked: Sequence[Asked]) -> Calibration:
+def weights_of(rows: Sequence[Row]) -> Calibration:
     """The weights over the first proposals of every case, judged by what they do."""
-    of_kinds = sum(bool(each.family) for each in asked)
-    share = (len(asked) - of_kinds) / of_kinds if 0 < of_kinds < len(asked) else 1.0
-    rows = [
-        Labelled(judged.features, right, (_LATER if place else 1.0) * (share if each.family else 1))
-        for each in asked
-        for place, (judged, right) in enumerate(each.judged)
-    ]
-    return fit_weights(rows)
+    of_kinds = sum(bool(row.family) for row in rows)
+    share = (len(rows) - of_kinds) / of_kinds if 0 < of_kinds < len(rows) else 1.0
+    return fit_weights(
+        [
+            Labelled(seen.features, seen.right, (share if row.family else 1) * _weight(place, seen))
+            for row in rows
+            for place, seen in enumerate(row.seen)
+        ]
+    )
 
 
-def _print_families(asked: Sequence[Asked]) -> None:
+def _weight(place: int, seen: Seen) -> float:
+    """A proposal that is doubted for other reasons says little of its features."""
+    return (_LATER if place else 1.0) * seen.share
+
+
+def print_families(rows: Sequence[Row]) -> None:
     """How the confidence holds, as shipped and with weights that never saw the family."""
-    for family in dict.fromkeys(each.family for each in asked):
-        of = [each for each in asked if each.family == family]
-        others = weights_of([each for each in asked if each.family != family])
+    for family in dict.fromkeys(row.family for row in rows):
+        of = [row for row in rows if row.family == family]
+        others = weights_of([row for row in rows if row.family != family])
         for name, calibration in (("shipped", shipped()), ("left out", others)):
-            results = [_result(each, calibration) for each in of]
-            sure = [each for each in results if each.confidence > SURE]
-            harm = sum(not each.is_right for each in sure) / max(1, len(sure))
-            right = sum(each.is_right for each in results) / len(of)
-            print(f"  {family or 'of the tables':24} {name:9} n {len(of):6} right {right:.3f} "
-                  f"coverage {len(sure) / len(of):.3f} harm {harm:.3f} "
-                  f"ECE {calibration_error(results):.3f}", flush=True)  # fmt: skip
+            print(f"  {family or 'of the tables':24} {name:9} {_figures(of, calibration)}")
 
 
-def _result(asked: Asked, calibration: Calibration) -> Result:
-    """The first proposal by another calibration, of those whose effect was looked at."""
-    known = {each.proposal.key: right for each, right in asked.judged}
-    for each in judge(asked.question.case, calibration):
-        if each.proposal.key in known and each.estimate.probability >= MIN_CONFIDENCE:
-            attempt = Attempt(each.proposal.parameters, each.estimate.probability)
-            right = known[each.proposal.key]
-            return Result(asked.trial, (attempt,), ("right" if right else "fails",))
-    return Result(asked.trial, (), ())
+def _figures(rows: Sequence[Row], calibration: Calibration) -> str:
+    first = [
+        max(((seen.confidence(calibration), seen.right) for seen in row.seen), default=(0.0, False))
+        for row in rows
+    ]
+    told = [(sure, right) for sure, right in first if sure >= MIN_CONFIDENCE]
+    sure = [right for confidence, right in told if confidence > SURE]
+    gaps = 0.0
+    for tenth in range(10):
+        inside = [each for each in told if min(9, int(10 * each[0])) == tenth]
+        gaps += abs(sum(confidence - right for confidence, right in inside))
+    harm = sum(not right for right in sure) / max(1, len(sure))
+    right = sum(right for _, right in told) / len(rows)
+    return (f"n {len(rows):6} right {right:.3f} coverage {len(sure) / len(rows):.3f} "
+            f"harm {harm:.3f} ECE {gaps / max(1, len(told)):.3f}")  # fmt: skip
 
 
 def _print_counts(seen: list[tuple[str, bool]]) -> None:
@@ -201,37 +252,48 @@ def _print_counts(seen: list[tuple[str, bool]]) -> None:
         print(f"  {kind:28} {count[True]:5} right {count[False]:5} wrong")
 
 
-async def _asked(*, with_kinds: bool) -> list[Asked]:
+async def _asked(name: str, stride: int, file: Path | None = None) -> list[Asked]:
+    """What was asked about a set; its rows are written as they come, for it may take long."""
     embedder = await open_embedder()
+    found, rows = list[Asked](), list[Row]()
     try:
-        return await ask_all(embedder, with_kinds=with_kinds)
+        async for asked in ask_set(embedder, name, stride):
+            found += asked
+            rows += map(row_of, asked)
+            if file is not None:
+                file.write_bytes(pickle.dumps(rows))  # noqa: ASYNC240 - nobody waits
+                print(f"{name}: {len(rows)} asked so far", flush=True)
     finally:
         await embedder.close()
+    return found
 
 
 def main() -> None:
-    """Count the priors and write them; then, in a process that has them, fit the weights."""
+    """Ask about a set; count priors; fit the weights on what was asked."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--weights", action="store_true", help="fit the weights only")
-    parser.add_argument("--kinds", action="store_true", help="fit on the new kinds as well")
+    parser.add_argument("--ask", choices=SETS, help="ask about one set, and keep its rows")
+    parser.add_argument("--stride", type=int, default=1, help="ask about every so manieth call")
+    parser.add_argument("--rows", type=Path, required=True, help="the folder of the rows")
+    parser.add_argument("--priors", action="store_true", help="count priors of the tables anew")
     parser.add_argument("--families", action="store_true", help="leave out one by one, and print")
     options = parser.parse_args()
-    asked = asyncio.run(_asked(with_kinds=options.kinds or options.families))
-    if options.families:
-        _print_families(asked)
-        return
-    if not options.weights:
-        fitted = {"intercept": 0.0, "weights": {"likelihood": 1.0}, "priors": priors_of(asked)}
+    if options.priors:
+        asked = [each for name in TABLES for each in asyncio.run(_asked(name, options.stride))]
+        fitted = json.loads(FILE.read_text(encoding="utf-8")) | {"priors": priors_of(asked)}
         FILE.write_text(f"{json.dumps(fitted, indent=1)}\n", encoding="utf-8")
-        more = ["--kinds"] if options.kinds else []
-        command = [sys.executable, "-m", "bench.quality.fit", "--weights", *more]
-        subprocess.run(command, check=True)
-        return
-    calibration = weights_of(asked)
-    fitted = json.loads(FILE.read_text(encoding="utf-8"))
-    fitted |= {"intercept": calibration.intercept, "weights": calibration.weights}
-    FILE.write_text(f"{json.dumps(fitted, indent=1)}\n", encoding="utf-8")
-    print(f"written to {FILE.name}: {calibration.intercept} {calibration.weights}")
+    elif options.ask:
+        asyncio.run(_asked(options.ask, options.stride, options.rows / f"{options.ask}.rows"))
+    else:
+        files = sorted(options.rows.glob("*.rows"))
+        rows = [row for file in files for row in pickle.loads(file.read_bytes())]  # noqa: S301
+        if options.families:
+            print_families(rows)
+            return
+        calibration = weights_of(rows)
+        fitted = json.loads(FILE.read_text(encoding="utf-8"))
+        fitted |= {"intercept": calibration.intercept, "weights": calibration.weights}
+        FILE.write_text(f"{json.dumps(fitted, indent=1)}\n", encoding="utf-8")
+        print(f"written to {FILE.name}: {calibration.intercept} {calibration.weights}")
 
 
 if __name__ == "__main__":

@@ -60,19 +60,39 @@ def fit_priors(
     return fitted
 
 
+_DOUBTS = frozenset(
+    ("uncovered", "strange", "blind", "new_value_in_write", "of_others", "lost", "unusual")
+)
+"""Features that may only take from a confidence, whatever a benchmark says of them."""
+
+_RISING = frozenset(("rivals", "unlikely"))
+"""Features that rise with a proposal's own evidence."""
+
+
 def fit_weights(rows: Sequence[Labelled]) -> Calibration:
     """The weights of a logistic regression; the likelihood's is kept positive.
+
+    A feature whose weight would have the wrong sign is left out, and the others are fitted anew.
 
     Raises:
         ValueError: when all rows are right, or none is.
     """
-    features = np.array([row.features for row in rows])
     right = np.array([row.right for row in rows])
     weight = np.array([row.weight for row in rows])
-    model = LogisticRegression(C=1.0, max_iter=1000).fit(features, right, sample_weight=weight)
-    weights = dict(zip(FEATURES, (round(float(w), 4) for w in model.coef_[0]), strict=True))
+    used = list(range(len(FEATURES)))
+    while True:
+        features = np.array([[row.features[at] for at in used] for row in rows])
+        model = LogisticRegression(C=1.0, max_iter=1000).fit(features, right, sample_weight=weight)
+        found = {
+            FEATURES[at]: round(float(w), 4) for at, w in zip(used, model.coef_[0], strict=True)
+        }
+        wrong = {name for name in _DOUBTS if found.get(name, 0) > 0}
+        wrong |= {name for name in _RISING if found.get(name, 0) < 0}
+        if not wrong:
+            break
+        used = [at for at in used if FEATURES[at] not in wrong]
+    weights = {name: found.get(name, 0.0) for name in FEATURES}
     weights["likelihood"] = max(0.05, weights["likelihood"])
-    weights["rivals"] = max(0.0, weights["rivals"])  # it rises with a proposal's own evidence
     return Calibration(intercept=round(float(model.intercept_[0]), 4), weights=weights)
 
 

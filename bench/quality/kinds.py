@@ -59,6 +59,21 @@ EVERYWHERE = MIXED | {"agents", "agents beyond repair", *FRESH, *KEPT}
 """Families that are measured in all worlds, on one half of the tools."""
 OF_KEPT_TOOLS = frozenset(("mixed, kept before", "mixed beyond repair, kept before", *KEPT))
 """Those of the other half."""
+FITTED = (
+    "names",
+    "types",
+    "forms of values",
+    "structure",
+    "values",
+    "several at once",
+    UNREPAIRABLE,
+    "mixed",
+    "mixed beyond repair",
+    "agents",
+    "agents beyond repair",
+    *FRESH,
+)
+"""Families that the shipped calibration may be fitted on; of other sessions than are measured."""
 MOST = 12
 """Trials of a kind in a world."""
 MOST_MIXED = 60
@@ -300,6 +315,11 @@ def _of_kind(
                     break
 
 
+def of_world(world: World, families: Sequence[str]) -> list[str]:
+    """Those of the families that a world is asked about."""
+    return [each for each in families if world.name in _WHOLE or each in EVERYWHERE]
+
+
 def _is_kept(tool: str) -> bool:
     """Whether a tool is of the half that is kept for the final table."""
     return hashlib.sha256(f"kept/{tool}".encode()).digest()[0] % 2 == 0
@@ -350,9 +370,7 @@ async def measure(embedder: Embedder, folder: Path, name: str) -> None:
           if each not in [world.name.lower() for world in there]),
     ]  # fmt: skip
     for world in there:
-        whole = world.name in _WHOLE
-        of = [each for each in page.families if whole or each in EVERYWHERE]
-        found = await results(embedder, world, of)
+        found = await results(embedder, world, of_world(world, page.families))
         parts += [f"## {world.name}", table(*found), _invented(found)]
         print("\n\n".join(parts[-3:]), flush=True)
     file = folder / f"{name}.md"

@@ -232,11 +232,6 @@ def prior(kind: str, right: float, wrong: float) -> Trials:
     return Trials(*counted, kind=kind) if counted else Trials(right, wrong, kind=kind)
 
 
-def is_measured(kind: str) -> bool:
-    """Whether the counts of a kind of change were measured, and are no judgement."""
-    return kind in _measured()
-
-
 @cache
 def _measured() -> dict[str, tuple[float, float]]:
     text = files("retrieval").joinpath("calibration.json").read_text(encoding="utf-8")

@@ -36,7 +36,7 @@ from retrieval.edits import (
 from retrieval.forms import moment_of, same_moment
 from retrieval.parameters import value_at
 from retrieval.proposals.case import Case
-from retrieval.proposals.compose import Proposal
+from retrieval.proposals.compose import Proposal, is_said_twice
 from retrieval.values import (
     CastError,
     cast,
@@ -100,7 +100,9 @@ def _of_kind(case: Case, edit: Edit) -> ChangeClass:
             return "lossless"
         case Remove() if qualifiers_of(str(edit.path[-1])):
             return "lossy"  # without what was to limit it, a call may be about everything
-        case Remove() if value_at(case.parameters, edit.path) is None:
+        case Remove() if value_at(case.parameters, edit.path) is None or (
+            not edit.inside and is_said_twice(case, edit.name)
+        ):
             return "lossless"
         case Remove() if not edit.inside and says_nothing(value_at(case.parameters, edit.path)):
             view = case.parameter(edit.name)

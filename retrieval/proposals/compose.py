@@ -20,6 +20,7 @@ from retrieval.edits import (
     EditDoesNotApplyError,
     Remove,
     Rename,
+    Replace,
     touches,
 )
 from retrieval.parameters import Path, element_view, object_view, value_at
@@ -57,7 +58,7 @@ _LIKE = [
 _UNSURE_SOURCE = Trials(2, 2)
 """A judgement: in the damaged calls of a benchmark the like name is never a good one."""
 _ONLY_CANDIDATE = prior("rename.only", 4, 2.5)
-_ONLY_LEFT = prior("rename.only.left", 2, 4)
+_ONLY_LEFT = prior("rename.only.left", 1, 4)
 """The same, where neither name nor value show that it is meant: often it is one too many."""
 _LIKEST = prior("rename.likest", 10, 1.5)
 """More like the missing name than any other, and that more like it than any other."""
@@ -65,13 +66,20 @@ _LISTED = prior("rename.listed", 9, 2)
 """Of the parameters that the call does not have, only this one lists its value."""
 _OTHER_MEANING = Trials(0.5, 12)
 """What limits or negates is likely something else, and a flag is no text: a judgement."""
-_UNLIKE = prior("rename.only.unlike", 2, 3)
+_UNLIKE = Trials(1, 4)
+"""A text of a form that no success had there is the value of something else: a judgement."""
+_BETWEEN = Trials(2, 4)
+"""The name is as like another parameter that is not there: `ids` of `order_id` and `item_ids`."""
 _REMOVE = {
     "surplus": prior("remove.surplus", 16, 1),  # the call has all that the tool has
     "alone": prior("remove.alone", 14, 2),  # the tool has nothing that the value could be meant for
     "possible": prior("remove.possible", 6, 2),  # a parameter that is not there could take it
     "like": prior("remove.like", 1, 6),  # ... and has a like name
 }
+_SAID_TWICE = prior("remove.said", 30, 1)
+"""What stands under a like name as well: nothing is lost with it."""
+_AS_FLAG = prior("rename.flag", 12, 1.5)
+"""`{"open": true}` where only `state` lists `open`."""
 _REMOVE_BLIND = Trials(1, 2)
 """Nothing is known of the tool: the name may be one that it has under another name. Nor is an
 object or a list one thing too many."""
@@ -83,6 +91,7 @@ _ANY_TEXT = frozenset(("word", "words", "identifier", "empty"))
 """Forms of texts that do not show what they are."""
 _UNSEEN_IS_UNKNOWN = 5
 """From so many successes on, a parameter in none of them is taken as one the tool lacks."""
+_NEARLY = 0.1
 _MAX_FREE = 10
 """Unknown names of a call beyond which none of them is the only candidate for anything."""
 _MAX_NAMES = 100
@@ -99,6 +108,9 @@ def renamed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     free = _free_parameters(case)
     for free_name in free:
         if holds_parameters(case, case.parameters[free_name]):
+            continue
+        if case.parameters[free_name] is True and _listing(case, free_name) == name:
+            yield _as_flag(case, free_name, name, source)
             continue
         edits = _rename(case, free_name, name)
         if edits is None:
@@ -139,7 +151,10 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         renamed = _rename(case, name, target) if likeness else None
         if likeness and renamed:
             reason = f"the tool has no `{name}`; `{target}` is the like one"
-            yield Option(renamed, reason, likeness, (source, "parameters"), covers=covers)
+            trials = _BETWEEN if _is_between(case, name, target) else likeness
+            yield Option(renamed, reason, trials, (source, "parameters"), covers=covers)
+    if case.parameters[name] is True and (listed := _listing(case, name)):
+        yield _as_flag(case, name, listed, source)
     if listed := _listing(case, case.parameters[name]):
         reason = f"the tool has no `{name}`; of the others only `{listed}` lists such a value"
         yield Option((Rename(name=name, to=listed),), reason, _LISTED, (source,), covers=covers)
@@ -147,6 +162,15 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
     yield Option(
         (edit,), f"the tool has no `{name}`", _remove_trials(case, name), (source,), covers=covers
     )
+
+
+def _as_flag(case: Case, name: str, target: str, source: EvidenceSource) -> Option:
+    """A listed value that was sent as a flag, in its place."""
+    edits = (Rename(name=name, to=target), Replace(name=target, before=True, value=name))
+    covers = frozenset(
+        at for at, fault in enumerate(case.faults) if fault.parameter in (name, target)
+    )
+    return Option(edits, f"only `{target}` lists `{name}`", _AS_FLAG, (source,), covers=covers)
 
 
 def _listing(case: Case, value: JsonValue) -> str | None:
@@ -169,12 +193,14 @@ def _remove_trials(case: Case, name: str) -> Trials:
     value = case.parameters[name]
     if value in (None, "", [], {}, False):
         return _REMOVE["alone"]
+    if is_said_twice(case, name):
+        return _SAID_TWICE
     if case.view is None or isinstance(value, dict | list):
         return _REMOVE_BLIND
     absent = _absent(case)
     if any(_like_trials(name_similarity(name, target)) for target in absent):
         return _REMOVE["like"]
-    if _listing(case, value):
+    if _listing(case, value) or (value is True and _listing(case, name)):
         return _REMOVE["like"]
     if case.writes and not _GUARDS.isdisjoint(words_of(name)):
         return _REMOVE_GUARD
@@ -186,6 +212,18 @@ def _remove_trials(case: Case, name: str) -> Trials:
         for target in absent
     )
     return _REMOVE["possible" if possible else "alone"]
+
+
+def is_said_twice(case: Case, name: str) -> bool:
+    """Whether a like name that the tool has stands in the call with the same value."""
+    value = case.parameters.get(name)
+    return value not in (None, True, False) and any(
+        other != name
+        and case.parameter(other) is not None
+        and same_json(value, held)
+        and _like_trials(name_similarity(name, other)) is not None
+        for other, held in islice(case.parameters.items(), _MAX_NAMES)
+    )
 
 
 def _absent(case: Case) -> list[str]:
@@ -243,7 +281,7 @@ def _rename_trials(case: Case, source: str, target: str, free: list[str]) -> Tri
         # The source may be a good parameter that happens to look like the missing one.
         return _UNSURE_SOURCE if like else None
     if like or len(free) > _MAX_FREE:
-        return like
+        return _BETWEEN if like and _is_between(case, source, target) else like
     missing = [f.parameter for f in case.faults if f.kind == "missing" and f.parameter]
     # What has its like on the other side is spoken for; of the rest there must be one each.
     alone = [name for name in free if not _has_like(name, missing)]
@@ -262,6 +300,19 @@ def _rename_trials(case: Case, source: str, target: str, free: list[str]) -> Tri
     shown = words & _NEUTRAL or (view and words & view.described_by)
     telling = meant and format_of(str(value)) not in _ANY_TEXT
     return _ONLY_CANDIDATE if shown or telling else _ONLY_LEFT
+
+
+def _is_between(case: Case, source: str, target: str) -> bool:
+    """Whether another parameter, that fits the value as well, has nearly as like a name."""
+    value, view = case.parameters[source], case.parameter(target)
+    likeness = name_similarity(source, target)
+    fit = view is None or fits(value, view.types)
+    return likeness < _LIKE[0][0] and any(
+        name_similarity(source, other) >= likeness - _NEARLY
+        for other in _absent(case)
+        if other != target
+        and ((known := case.parameter(other)) is None or not fit or fits(value, known.types))
+    )
 
 
 def _has_like(name: str, others: list[str]) -> bool:

@@ -11,7 +11,7 @@ from itertools import islice
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
-from retrieval.edits import Add, Edit, Flatten, FromContext, Nest, Remove, Rename
+from retrieval.edits import Add, Edit, Flatten, FromContext, Nest, Remove, Rename, Replace
 from retrieval.parameters import leaves_like, value_at
 from retrieval.proposals.case import Case, Option
 from retrieval.proposals.compose import Proposal
@@ -35,6 +35,8 @@ _UNCONFIRMED = 0.8
 _OTHER_AMOUNT = 0.75
 """What is left where a write gets another amount than its caller's: of real ones few were meant.
 And where it gets an id that its caller did not say: whom it is about is seldom whom others were."""
+_OF_FEW, _NEARLY_ALL = 0.8, 0.9
+_OTHERS = frozenset(("profile", "repairs", "similar"))
 _MAX_NUMBERS = 1_000
 _MAX_TEXT = 2_000
 _MAX_UNCONFIRMED = 3
@@ -53,7 +55,26 @@ def left_of_confidence(case: Case, proposal: Proposal) -> float:
     share = _STRANGE**strange * _UNCONFIRMED ** _unconfirmed(case, proposal)
     if case.writes and (_changes_amount(case, proposal) or _fills_an_id(edits)):
         share *= _OTHER_AMOUNT
+    if any(_rests_on_few(case, edit, option) for edit, option in edits):
+        share *= _OF_FEW
     return share
+
+
+def _rests_on_few(case: Case, edit: Edit, option: Option) -> bool:
+    """Whether a value is put in that few others sent, or one repair alone.
+
+    Which repository or city is meant is the caller's to say, as long as others' do not all agree.
+    """
+    if not isinstance(edit, Add | Replace) or not _OTHERS.issuperset(option.sources):
+        return False
+    view, seen = case.parameter(edit.name), case.seen(edit.name)
+    if isinstance(edit, Replace) or not isinstance(edit.value, str):
+        return option.repairs == 1 and option.share is None
+    if edit.inside or (view is not None and view.states(edit.value)):
+        return False
+    same = [each for each in seen.common_values() if each.value == edit.value] if seen else []
+    agree = seen is not None and same and (same[0].weight + 1) / (seen.weight() + 2) >= _NEARLY_ALL
+    return not agree
 
 
 def _left_open(case: Case, proposal: Proposal) -> int:

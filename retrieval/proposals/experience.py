@@ -104,10 +104,11 @@ def learned_options(
         ):
             continue
         doubts = _GENERAL if repair.is_general else 0.0
+        mended = Trials(1 + MENDED * repair.sessions, 1 + doubts + MENDED * repair.otherwise)
         yield Option(
             repair.edits,
             f"{repair.share} sessions mended such a call so",
-            Trials(1 + MENDED * repair.sessions, 1 + doubts + MENDED * repair.otherwise),
+            _as_often_sent(case, repair.edits, mended),
             ("repairs",),
             repairs=repair.sessions,
             execution_ids=repair.execution_ids,
@@ -248,21 +249,25 @@ def _sessions(case: Case, rule: RepairRule) -> int:
 
 
 def _trials(case: Case, rule: RepairRule) -> Trials:
-    """A rule that was only seen under other schemas of the tool counts less.
+    """A rule that was only seen under other schemas of the tool counts less."""
+    trials = _as_often_sent(case, rule.edits, _mended(rule))
+    if case.schema_hash is None or {case.schema_hash, NO_SCHEMA} & set(rule.schema_hashes):
+        return trials
+    return trials.under_old_schema()
 
-    A value that it puts in is right as often as the tool's successes have it there: each of the
-    repairs of `city is missing` only put in the city that its own caller wanted.
+
+def _as_often_sent(case: Case, edits: Sequence[Edit], trials: Trials) -> Trials:
+    """A value that edits fill in is right as often as the tool's successes have it there.
+
+    Each of the repairs of `city is missing` only put in the city that its own caller wanted.
     """
-    trials = _mended(rule)
-    for edit in rule.edits:
+    for edit in edits:
         if isinstance(edit, Add) and not edit.inside and (seen := case.seen(edit.name)):
             known = seen.common_values()
             share = next((e.share for e in known if same_json(e.value, edit.value)), 0.0)
             rest = trials.right * (1 - share)
             trials = replace(trials, right=trials.right - rest, wrong=trials.wrong + rest)
-    if case.schema_hash is None or {case.schema_hash, NO_SCHEMA} & set(rule.schema_hashes):
-        return trials
-    return trials.under_old_schema()
+    return trials
 
 
 def rule_trials(rule: RepairRule) -> Trials:

@@ -24,7 +24,7 @@ from retrieval.parameters import (
 )
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading, only_refuses
-from retrieval.values import fits, is_marked, words_of
+from retrieval.values import fits, is_marked, plainer, words_of
 
 
 def inner_faults(schema: JsonObject, parameters: JsonObject) -> list[Fault]:
@@ -81,6 +81,7 @@ _MANY = 5
 _ITEM = 2
 """Steps of a path to a parameter, or to an item of its list."""
 FREE_TEXT = frozenset(WORDS["free_text"])
+_SHORT = 100
 _ENOUGH = 3
 """Successes from which on their types are taken as the parameter's."""
 
@@ -199,9 +200,10 @@ def _plausible(
         and (fault.kind != "missing" or len(fault.path) != 1 or not has or fault.parameter in has)
         and (
             not has
-            or fault.parameter in has
             or fault.parameter in parameters
-            or not (fault.kind == "unexpected" or _says_no_more(fault))
+            or not (
+                fault.kind == "unexpected" or (fault.parameter not in has and _says_no_more(fault))
+            )
         )
     )
 
@@ -348,7 +350,7 @@ def _suspects(
     marked = [
         name
         for name, value in islice(parameters.items(), _MAX_NAMES)
-        if isinstance(value, str) and is_marked(value) and FREE_TEXT.isdisjoint(words_of(name))
+        if isinstance(value, str) and _is_odd(value) and FREE_TEXT.isdisjoint(words_of(name))
     ]
     if len(marked) == 1 and reading.category in _BLAMES_A_VALUE:
         return [Fault("invalid", (marked[0],))]
@@ -366,6 +368,10 @@ def _suspects(
     if not found and len(parameters) == 1 and reading.category in _BLAMES_A_VALUE:
         return [Fault("invalid", (next(iter(parameters)),))]
     return found
+
+
+def _is_odd(text: str) -> bool:
+    return len(text) <= _SHORT and (is_marked(text) or plainer(text) != text)
 
 
 def _unusual(

@@ -6,16 +6,15 @@ of its own, whose names and values are mended as those of any call. A shape coun
 wrong with it than before, as far as schema, profile or error say.
 """
 
-import json
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
-from urllib.parse import parse_qsl
 
+from aftercall.change_classes import qualifiers_of
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import EvidenceSource
+from retrieval import WORDS
 from retrieval.edit_effects import apply_edits
 from retrieval.edits import (
     Cast,
@@ -28,6 +27,7 @@ from retrieval.edits import (
     Replace,
     Unwrap,
 )
+from retrieval.notations import MAX_KEYS, MAX_TEXT, object_in, pair_of, plain_value
 from retrieval.parameters import ToolView, object_view
 from retrieval.proposals.case import Case, Option, Trials, prior
 from retrieval.proposals.faults import inner_faults, shown_by
@@ -35,11 +35,17 @@ from retrieval.reading.faults import Fault
 from retrieval.values import CastError, cast, fits, name_similarity, says_nothing, words_of
 
 _UNPACKED = prior("shape.unpacked", 30, 1)  # {"params": {"a": 1}} -> {"a": 1}
+_BARED = prior("shape.bared", 24, 1)  # {"body[a]": 1} -> {"a": 1}
 _VALUE = prior("shape.value", 24, 1)  # {"a": {"value": 1}} -> {"a": 1}
+_UNKNOWN_KEY = prior("shape.value.unknown", 4, 3)  # {"a": {"foo": 1}} -> {"a": 1}
 _NESTED = prior("shape.nested", 20, 1)  # {"old": 1} -> {"edits": [{"old": 1}]}
 _PAIRED = prior("shape.paired", 8, 1.5)  # {"a": 1} -> [{"key": "a", "value": 1}]
 _BY_POSITION = prior("shape.position", 10, 2)  # {"args": [1, 2]} -> {"a": 1, "b": 2}
 _PARTED = prior("shape.parted", 8, 2.5)  # {"range": "1..2"} -> {"from": 1, "to": 2}
+_ENVELOPE = frozenset(WORDS["of_envelopes"])
+_SAYS_A_VALUE = frozenset(WORDS["of_values"])
+_COMPARES = frozenset(WORDS["compares"])
+_Inner = tuple[tuple[str, ...], JsonObject, list[tuple[str, JsonValue]]]
 _LIKE = 0.7
 """Likeness of names (see `name_similarity`) from which on one shows the other."""
 _SOMEWHAT, _CLEARLY = 0.45, 0.2
@@ -49,14 +55,7 @@ _MENDED = 1.5
 _KEYS = frozenset(("key", "name", "path", "id", "field"))
 """Words of the names of fields that say which of several things it is."""
 _ASSIGNED = re.compile(r"(\w+)[\"'\\]*\s*[=:>]")
-_FENCE = re.compile(r"```\w*\s*(.*?)\s*```", re.DOTALL)
-_TAG = re.compile(r"<(?:([A-Za-z_]\w*)|\w+ name=\"(\w+)\")>([^<>]*)</\w+>\s*")
-_LINE = re.compile(r"([A-Za-z_]\w*): +(\S.*)")
-_ASSIGNMENT = re.compile(r"(\w+)\s*=\s*(?:['\"]([^'\"]*)['\"]|([\w.+-]+))")
-_ASSIGNMENTS = re.compile(rf"\s*{_ASSIGNMENT.pattern}(?:\s*,\s*{_ASSIGNMENT.pattern})*\s*")
-_OPTION = re.compile(
-    r"--?(?P<name>[A-Za-z][\w-]*)(?:=(?P<value>.*))?|(?P<key>[A-Za-z]\w*)=(?P<given>.*)", re.DOTALL
-)
+_IDENTIFIER = re.compile(r"[A-Za-z_][\w-]*")
 _NUMBERED = re.compile(r"(?:arg|argument|param|parameter|p)?_?(\d{1,2})", re.IGNORECASE)
 _BETWEEN = ("...", "..", " to ", " until ", " - ", "\u2013", "/", ",", ";", " ")
 """What stands between two ends or parts, as far as it is written."""
@@ -64,10 +63,8 @@ _IN_MARKS = frozenset("{}[]()<>\"'`")
 _ENDS = (("start", "end"), ("begin", "end"), ("from", "to"), ("since", "until"), ("min", "max"),
          ("minimum", "maximum"), ("first", "last"))  # fmt: skip
 _TWO = 2
-_MAX_TEXT = 2_000
 _MAX_STEPS = 3
 _MAX_TRIED = 20
-_MAX_KEYS = 40
 _NOT_ABOUT_SHAPE = frozenset(
     ("timeout", "rate_limited", "unavailable", "permission_denied", "user_rejected",
      "contract_violation", "wrong_tool_boundary", "low_utility")
@@ -86,7 +83,7 @@ def reshaped(case: Case) -> Reshaped | None:
     """The call in the shape that the tool states; None where its own is as good as any known."""
     if not case.parameters_known or case.reading.category in _NOT_ABOUT_SHAPE:
         return None
-    if len(case.parameters) > _MAX_KEYS:
+    if len(case.parameters) > MAX_KEYS:
         return None
     now, steps = case, list[Option]()
     for _ in range(_MAX_STEPS):
@@ -106,17 +103,27 @@ def holds_parameters(case: Case, value: JsonValue) -> bool:
 
     Nor is the text of an object that was cut off, or of names with values.
     """
-    names, inner = _names(case), _object(value)
+    names, inner = _names(case), object_in(value)
     if isinstance(value, str) and not inner:
         is_written = value.lstrip().startswith(("{", "<", "```", '"{'))
-        return is_written or any(each in names for each in _ASSIGNED.findall(value[:_MAX_TEXT]))
+        return is_written or any(each in names for each in _ASSIGNED.findall(value[:MAX_TEXT]))
     return not names.isdisjoint(inner)
 
 
 def _better(case: Case) -> Iterator[Reshaped]:
     """What one step makes of a call, where less is wrong with it then."""
     before = _wrong(case)
-    steps = (_unpacked, _unwrapped, _nested, _raised, _swapped, _by_position, _parted, _paired)
+    steps = (
+        _bared,
+        _unpacked,
+        _unwrapped,
+        _nested,
+        _raised,
+        _swapped,
+        _by_position,
+        _parted,
+        _paired,
+    )
     for option in islice((each for step in steps for each in step(case)), _MAX_TRIED):
         try:
             parameters = apply_edits(case.parameters, option.edits)
@@ -151,7 +158,7 @@ def _wrong(case: Case) -> float:
         not fits(item, known.item_types)
         for name, value in case.parameters.items()
         if (known := case.parameter(name)) and isinstance(value, list)
-        for item in value[:_MAX_KEYS]
+        for item in value[:MAX_KEYS]
     )
     return names + len(inner) + items + _MENDED / 2 * len(values)
 
@@ -169,41 +176,84 @@ def _strangers(case: Case) -> list[tuple[str, JsonValue]]:
     names = _names(case)
     return [
         (name, value)
-        for name, value in islice(case.parameters.items(), _MAX_KEYS)
+        for name, value in islice(case.parameters.items(), MAX_KEYS)
         if name not in names or ((known := case.parameter(name)) and not fits(value, known.types))
     ]
 
 
+def _bared(case: Case) -> Iterator[Option]:
+    """Names of the tool with marks, paths or types around them: `owner?`, `body[owner]`."""
+    names = _names(case)
+    strange = [name for name, _ in _strangers(case) if name not in names]
+    parts = {name: _IDENTIFIER.findall(name) for name in strange}
+    around = set.intersection(*map(set, parts.values())) if len(parts) > 1 else set()
+    edits: list[Edit] = []
+    for name, inside in parts.items():
+        bare = [each for each in inside if each in names and each not in case.parameters]
+        bare = [each for each in bare if each not in around] or bare
+        if len(bare) == 1:
+            edits.append(Rename(name=name, to=bare[0]))
+    if edits and len({edit.to for edit in edits if isinstance(edit, Rename)}) == len(edits):
+        yield _step(case, edits, "the names have marks around them", _BARED)
+
+
 def _unpacked(case: Case) -> Iterator[Option]:
-    """A whole call, or a part of it, that stands under one key."""
+    """A whole call, or a part of it, under one key, in text, or in what a protocol puts around."""
     names = _names(case)
     for name, outer in _strangers(case):
-        edits, key, value = list[Edit](), name, outer
-        for _ in range(_MAX_STEPS):
-            inner = _object(value)
-            if _is_its_own(case, key, inner):
-                break
-            if isinstance(value, str) and value.lstrip()[:1] == "{":
-                edits.append(Cast(name=key, to="object"))
-            elif (
-                isinstance(value, str)
-                or _named(value)
-                or (isinstance(value, list) and inner and value != [inner])
+        for path, inner, beside in islice(_within(outer, ()), _MAX_TRIED):
+            if (
+                not any(_is_like_one(each, names) for each in inner)
+                or _is_its_own(case, name, inner)
+                or not all(_is_of_envelope(case, names, *each) for each in beside)
             ):
-                edits.append(Replace(name=key, before=value, value=inner))
+                continue
             # What says nothing beside it gives way to what stands inside.
-            edits += [
+            edits: list[Edit] = [
                 Remove(name=each)
-                for each in inner
-                if each in case.parameters and each != name and says_nothing(case.parameters[each])
-            ]
-            edits.append(Flatten(name=key))
-            if any(_is_like_one(each, names) for each in inner):
-                reason = f"parameters of the tool stand inside of `{name}`"
-                yield _step(case, edits, reason, _UNPACKED)
-            if len(inner) != 1:
-                break
-            [(key, value)] = inner.items()
+                for each, held in case.parameters.items()
+                if each != name
+                and ((each in inner and says_nothing(held))
+                     or _is_of_envelope(case, names, each, held))
+            ]  # fmt: skip
+            if not beside and _object_at(outer, path) == inner:
+                edits += [Flatten(name=each) for each in (name, *path)]
+            else:
+                text = str(outer) if isinstance(outer, str) and not path else ""
+                is_json = text.lstrip()[:1] == "{" and plain_value(text) == inner
+                edits += [Cast(name=name, to="object") if is_json
+                          else Replace(name=name, before=outer, value=inner),
+                          Flatten(name=name)]  # fmt: skip
+            reason = f"parameters of the tool stand inside of `{name}`"
+            yield _step(case, edits, reason, _UNPACKED)
+
+
+def _object_at(value: JsonValue, path: tuple[str, ...]) -> JsonValue:
+    """What stands in objects, and lists of one, under these keys; None where anything else does."""
+    for key in (*path, None):
+        one = value[0] if isinstance(value, list) and len(value) == 1 else value
+        value = one.get(key) if key is not None and isinstance(one, dict) else one
+    return value
+
+
+def _within(value: JsonValue, path: tuple[str, ...]) -> Iterator[_Inner]:
+    """The objects in a value, the outer ones first, each with its keys and what stands around."""
+    held = object_in(value)
+    yield path, held, []
+    for key, each in held.items() if len(path) <= _MAX_STEPS else ():
+        beside = [(other, value) for other, value in held.items() if other != key]
+        for keys, inner, more in _within(each, (*path, key)):
+            yield keys, inner, [*beside, *more]
+
+
+def _is_of_envelope(case: Case, names: frozenset[str], key: str, value: JsonValue) -> bool:
+    """Whether a member says which call it is, and nothing of what is called for."""
+    if _is_like_one(key, names) or qualifiers_of(key):
+        return False
+    is_mark = isinstance(value, str | int) and not isinstance(value, bool)
+    is_short = len(str(value)) <= MAX_KEYS and " " not in str(value)
+    says_which = is_mark and is_short and not _ENVELOPE.isdisjoint(words_of(key))
+    return value == case.tool or says_nothing(value) or says_which
 
 
 def _is_its_own(case: Case, name: str, inner: JsonObject) -> bool:
@@ -220,7 +270,11 @@ def _unwrapped(case: Case) -> Iterator[Option]:
     for name, value in _strangers(case):
         known = case.parameter(name)
         if known is not None and isinstance(value, dict):
-            yield _step(case, [Unwrap(name=name)], f"`{name}` is a plain value, no object", _VALUE)
+            keys = {word for key in value for word in words_of(key)}
+            if not any(map(qualifiers_of, value)) and keys.isdisjoint(_COMPARES):
+                shown = not keys.isdisjoint({*_SAYS_A_VALUE, *words_of(name)})
+                reason = f"`{name}` is a plain value, no object"
+                yield _step(case, [Unwrap(name=name)], reason, _VALUE if shown else _UNKNOWN_KEY)
 
 
 def _nested(case: Case) -> Iterator[Option]:
@@ -232,7 +286,7 @@ def _nested(case: Case) -> Iterator[Option]:
         listed = "array" in known.types
         if not (listed or "object" in known.types):
             continue
-        there = _object(case.parameters.get(name))
+        there = object_in(case.parameters.get(name))
         inner = object_view(case.schema, (name, 0) if listed else (name,), there or strange)
         fields = _matching(strange, inner) if inner else {}
         if len(fields) == 1 and not known.required and not fields.keys() & {*fields.values()}:
@@ -264,7 +318,7 @@ def _matching(strange: Mapping[str, JsonValue], inner: ToolView) -> dict[str, st
 def best_matches(names: Sequence[str], others: Sequence[str]) -> dict[str, str]:
     """Names that are more alike to one another than either is to any third; of a few of each."""
     found: dict[str, str] = {}
-    if max(len(names), len(others)) > _MAX_KEYS:
+    if max(len(names), len(others)) > MAX_KEYS:
         return found
     for name in names:
         likest = _likest(name, others)
@@ -285,7 +339,7 @@ def _likest(name: str, others: Sequence[str]) -> str | None:
 def _raised(case: Case) -> Iterator[Option]:
     """Parameters of the tool that stand inside of another one, which has no such field."""
     for name, value in case.parameters.items() if case.schema is not None else ():
-        held = _object(value)
+        held = object_in(value)
         path = (name, 0) if isinstance(value, list) else (name,)
         inner = object_view(case.schema or {}, path, held) if held else None
         fields = [each for each in inner.unknown(held) if each in _names(case)] if inner else []
@@ -312,7 +366,7 @@ def _by_position(case: Case) -> Iterator[Option]:
         return
     lacks = set(case.view.missing(case.parameters))
     # The schema has them in the order of the tool's maker; the view sorts them.
-    missing = [each for each in _object((case.schema or {}).get("properties")) if each in lacks]
+    missing = [each for each in object_in((case.schema or {}).get("properties")) if each in lacks]
     for name, value in _strangers(case):
         if name in case.view.parameters or not isinstance(value, list):
             continue
@@ -330,7 +384,7 @@ def _by_number(case: Case, lacks: set[str]) -> Iterator[Option]:
     """Values under numbers (`arg0`, `arg1`), in the order in which the schema has its names."""
     strange = [name for name, _ in _strangers(case) if name not in _names(case)]
     numbers = [int(found[1]) for name in strange if (found := _NUMBERED.fullmatch(name))]
-    absent = [each for each in _object((case.schema or {}).get("properties"))
+    absent = [each for each in object_in((case.schema or {}).get("properties"))
               if each not in case.parameters]  # fmt: skip
     places = absent[: len(numbers)]
     if len(numbers) != len(strange) or not numbers or not lacks <= {*places}:
@@ -356,7 +410,7 @@ def _parted(case: Case) -> Iterator[Option]:
     for name, value in strange:
         pairs = _ends_of(name, absent)
         if not pairs and len(strange) == 1 and len(missing) == _TWO:
-            has = _object((case.schema or {}).get("properties"))
+            has = object_in((case.schema or {}).get("properties"))
             pairs = [tuple(sorted(missing, key=list(has).index))]
         for pair in pairs if len(pairs) == 1 else ():
             views = [case.view.parameters[each] for each in pair]
@@ -412,9 +466,9 @@ def _paired(case: Case) -> Iterator[Option]:
         made: JsonValue = None
         if known is None:
             continue
-        if isinstance(value, list) and len(value) <= _MAX_KEYS:
+        if isinstance(value, list) and len(value) <= MAX_KEYS:
             if "array" in known.types and known.item_types[:1] == ("object",):
-                items: list[JsonValue] = [_object(each) or _map_of(each) for each in value]
+                items: list[JsonValue] = [object_in(each) or _map_of(each) for each in value]
                 made = items if all(items) else None
             elif "object" in known.types and "array" not in known.types:
                 made = _map_of(value)
@@ -428,14 +482,13 @@ def _paired(case: Case) -> Iterator[Option]:
 
 def _map_of(pairs: JsonValue) -> JsonObject | None:
     """What lists of two, or objects of a key and its value, say by name."""
-    found: JsonObject = {}
     if not isinstance(pairs, list) or not pairs:
         return None
-    for each in pairs[:_MAX_KEYS]:
-        pair = list(each.values()) if isinstance(each, dict) else each
-        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
-            return None
-        found[pair[0]] = pair[1]
+    found = dict(
+        pair
+        for each in pairs[:MAX_KEYS]
+        if (pair := pair_of(list(each.values()) if isinstance(each, dict) else each))
+    )
     return found if len(found) == len(pairs) else None
 
 
@@ -443,7 +496,7 @@ def _pairs_of(case: Case, name: str, value: JsonObject) -> list[JsonValue] | Non
     """Objects of two fields for the entries of a map, where it is clear which is which."""
     inner = object_view(case.schema, (name, 0), {}) if case.schema is not None else None
     fields = [view for view in inner.parameters.values() if view.required] if inner else []
-    if len(fields) != 2 or not 0 < len(value) <= _MAX_KEYS or _is_its_own(case, name, value):
+    if len(fields) != 2 or not 0 < len(value) <= MAX_KEYS or _is_its_own(case, name, value):
         return None
     entries = list(value.values())
     ways = [
@@ -462,101 +515,6 @@ def _pairs_of(case: Case, name: str, value: JsonObject) -> list[JsonValue] | Non
 def _step(case: Case, edits: Sequence[Edit], reason: str, trials: Trials) -> Option:
     source: EvidenceSource = "error" if case.view is None else case.view.source
     return Option(tuple(edits), reason, trials, (source, "parameters"))
-
-
-def _object(value: JsonValue) -> JsonObject:
-    """An object, the only one of a list, or one in text or in named values; else an empty one."""
-    if named := _named(value):
-        return named
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    if isinstance(value, str) and value.lstrip()[:1] == "{":
-        try:
-            value = cast(value, "object")
-        except CastError:
-            return {}
-    elif isinstance(value, str):
-        return _assigned(value) or _in_notation(value) or _commanded(value)
-    elif isinstance(value, list):
-        return _commanded(value)
-    return value if isinstance(value, dict) and len(value) <= _MAX_KEYS else {}
-
-
-def _named(value: JsonValue) -> JsonObject:
-    """What `[{"name": "a", "value": 1}]` says by name; empty where a list is anything else."""
-    found: JsonObject = {}
-    for each in value[:_MAX_KEYS] if isinstance(value, list) else ():
-        keys = [key for key in each if key in _KEYS] if isinstance(each, dict) else []
-        if not isinstance(each, dict) or len(keys) != 1 or {*each} != {*keys, "value"}:
-            return {}
-        found[str(each[keys[0]])] = each["value"]
-    return found
-
-
-def _assigned(text: str) -> JsonObject:
-    """What a text such as `a=1, b='x'` assigns; empty where it says anything else."""
-    if not _ASSIGNMENTS.fullmatch(text[:_MAX_TEXT]):
-        return {}
-    return {
-        found[1]: found[2] if found[3] is None else _plain(found[3])
-        for found in _ASSIGNMENT.finditer(text)
-    }
-
-
-def _in_notation(text: str) -> JsonObject:
-    """What a text in a fence, JSON text of JSON text, XML, YAML or an address's query says."""
-    text = text[:_MAX_TEXT].strip()
-    fenced = _FENCE.fullmatch(text)
-    text = fenced[1] if fenced else text
-    for _ in range(_TWO):
-        value = _plain(text) if text[:1] in ("{", '"') else None
-        if isinstance(value, dict):
-            return value if len(value) <= _MAX_KEYS else {}
-        text = value if isinstance(value, str) else text
-    tags = list(_TAG.finditer(text))
-    if tags and sum(len(tag[0]) for tag in tags) == len(text):
-        return {tag[1] or tag[2]: _plain(tag[3]) for tag in tags}
-    lines = [_LINE.fullmatch(line.strip()) for line in text.splitlines()]
-    if lines and all(lines):
-        return {line[1]: _plain(line[2]) for line in lines if line}
-    try:
-        pairs = parse_qsl(text.rpartition("?")[2], strict_parsing=True) if "=" in text else []
-    except ValueError:
-        return {}
-    return {name: _plain(value) for name, value in pairs} if {"&", "?"} & set(text) else {}
-
-
-def _commanded(written: str | list[JsonValue]) -> JsonObject:
-    """What the options of a command say by name: `tool --a 1 --b=x`, `["a=1", "b=x"]`."""
-    try:
-        words = shlex.split(written[:_MAX_TEXT]) if isinstance(written, str) else written
-    except ValueError:
-        return {}
-    found: JsonObject = {}
-    waiting: str | None = None
-    for at, word in enumerate(words[:_MAX_KEYS]):
-        option = _OPTION.fullmatch(word) if isinstance(word, str) else None
-        if option is None:
-            if (waiting is None and at) or str(word)[:1] in ("(", "<"):
-                return {}
-            if waiting is not None:  # else it is the command itself
-                found[waiting] = _plain(word) if isinstance(word, str) else word
-            waiting = None
-            continue
-        found |= {} if waiting is None else {waiting: True}
-        given = option["value"] if option["key"] is None else option["given"]
-        waiting = option["name"] if given is None else None
-        if given is not None:
-            found[option["name"] or option["key"]] = _plain(given)
-    return found if waiting is None else {**found, waiting: True}
-
-
-def _plain(text: str) -> JsonValue:
-    try:
-        value: JsonValue = json.loads(text.lower() if text in ("True", "False") else text)
-    except ValueError:
-        return text
-    return value
 
 
 def _is_like_one(name: str, names: frozenset[str]) -> bool:

@@ -43,7 +43,6 @@ from retrieval.values import (
     catalogue,
     fits,
     is_about_zones,
-    is_marked,
     is_placeholder,
     is_portion,
     may_be_several,
@@ -51,6 +50,7 @@ from retrieval.values import (
     nearest,
     number,
     number_in,
+    plainer,
     says_nothing,
     synonym_of,
     type_of,
@@ -167,6 +167,7 @@ _OF_NO_ZONE = Trials(7, 3)
 """A judgement: of a time without a zone, which many tools take, and strict ones do not."""
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+")
 _UNMARKED = prior("format.unmarked", 10, 2)
+_PLAINER = prior("format.plainer", 7, 2)
 _NOT_KNOWN = frozenset({"not_found", "invalid"})
 
 
@@ -221,15 +222,14 @@ def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option
         reason = f"the same in the form {form} that the {source} asks for"
         yield one(index, edit, reason, _OF_NO_ZONE if is_local else _REWRITTEN, source)
         return
-    bare = unmarked(value)
-    if not is_marked(value):
-        bare = value
+    bare = plainer(value)
     if fault.kind in _NOT_KNOWN:
         bare = bare.removeprefix("./").rstrip("/") or bare
     is_free = not FREE_TEXT.isdisjoint(words_of(name))
     if not forms and bare != value and not (is_placeholder(bare) or is_free):
         edit = Replace(name=name, before=value, value=bare)
-        yield one(index, edit, "the same without the marks around it", _UNMARKED, "parameters")
+        trials = _UNMARKED if bare == unmarked(value) else _PLAINER
+        yield one(index, edit, "the same without the marks around it", trials, "parameters")
 
 
 def left_out_options(case: Case, index: int, name: str) -> Iterator[Option]:
