@@ -263,10 +263,10 @@ def _is_of_others(option: Option) -> bool:
 
 
 def _lost(case: Case, proposal: Proposal) -> int:
-    """How many values of the call are not in the repaired one; a number for a number is kept."""
+    """How many values of the call the repaired one does not hold; a number for one is kept."""
     kept = {str(value) for _, value in leaves_like(proposal.parameters, ())}
     return sum(
-        str(value) not in kept
+        not any(str(value) in each for each in kept)
         and value not in (None, "", False)
         and not (_is_number(value) and _is_number(value_at(proposal.parameters, path)))
         for path, value in leaves_like(case.parameters, ())
