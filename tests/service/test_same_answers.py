@@ -20,6 +20,7 @@ Json = dict[str, Any]
 
 pytestmark = [
     pytest.mark.real,
+    pytest.mark.filterwarnings("ignore:Local mode:UserWarning"),
     pytest.mark.skipif(
         missing() is not None or given_uri() is not None,
         reason="needs a MongoDB of its own: nx-27017 (the extra `dev`)",
