@@ -181,7 +181,7 @@ def test_a_running_service_answers_and_records_while_it_is_rebuilt(
 
         def all_embedded() -> dict[str, Any] | None:
             status = service.get("/status")  # its vectors may have been counted seconds ago
-            agree = status["documents"] == status["vectors"] - status["seedPatterns"]
+            agree = status["documents"] == status["vectors"]
             return status if agree else None
 
         after = eventually(all_embedded)
@@ -300,7 +300,7 @@ def test_vectors_that_are_gone_are_seen_and_rebuilt(tmp_path: Path) -> None:
         rows = on_loop(service, knowledge.scan("default", DOCUMENT.name, 20))
         on_loop(service, service.context.index.delete([row.key for row in rows]))
         eventually(lambda: not status()["consistent"])
-        assert status()["vectors"] == status()["documents"] + status()["seedPatterns"] - 20
+        assert status()["vectors"] == status()["documents"] - 20
         assert "aftercall rebuild" in status()["problem"]
         out = finished("status", "--service", service.url)[1]
         assert "20 documents have no vector" in out
