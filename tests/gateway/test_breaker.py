@@ -1,6 +1,5 @@
 """Calls that are lost on the way, again and again: the breaker, alone and in the gateway."""
 
-import signal
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
@@ -48,7 +47,7 @@ def call(breaker: Breaker, tool: str, *, lost: bool | None) -> None:
 def is_open(breaker: Breaker, tool: str) -> bool:
     with suppress(BreakerOpenError):
         with suppress(KeyboardInterrupt), breaker.guarding(tool, lambda _: False):
-            signal.raise_signal(signal.SIGINT)  # says nothing about the way
+            raise KeyboardInterrupt  # says nothing about the way
         return False
     return True
 

@@ -51,14 +51,16 @@ async def test_nobody_is_told_to_leave_the_parameters_out(brain: Brain) -> None:
 
 
 @pytest.mark.parametrize(
-    "message",
+    ("message", "sent"),
     [
-        "Missing required parameter: mode",
-        "Invalid parameter: topK must be <= 10",
-        "mode must be one of: fast, deep",
+        ("Missing required parameter: mode", {"query": "q", "topK": 5}),
+        ("Invalid parameter: topK must be <= 10", {"query": "q", "mode": "fast", "topK": 50}),
+        ("mode must be one of: fast, deep", {"query": "q", "mode": "fsat", "topK": 5}),
     ],
 )
-async def test_no_change_is_told_of_parameters_that_nobody_saw(brain: Brain, message: str) -> None:
+async def test_no_change_is_told_of_parameters_that_nobody_saw(
+    brain: Brain, message: str, sent: dict[str, Any]
+) -> None:
     """What a tool needs is known, and still no call can be written for it: half of it is unseen."""
     await brain.learn(
         *(
@@ -73,7 +75,7 @@ async def test_no_change_is_told_of_parameters_that_nobody_saw(brain: Brain, mes
     answer = await brain.ask(failed)
     assert answer.abstained
     assert answer.reason is not None
-    seen = failed.model_copy(update={"parameters_known": True})
+    seen = failed.model_copy(update={"parameters_known": True, "parameters": sent})
     assert not (await brain.ask(seen)).abstained
 
 

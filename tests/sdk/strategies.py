@@ -109,6 +109,7 @@ _CALL: dict[str, st.SearchStrategy[Any]] = {
     "duration_ms": st.floats(0, 1e12),
     "sequence": st.none() | st.integers(0, 4 * 10**18),
     "attempt": st.integers(1, 1000),
+    "trace_id": st.none() | st.from_regex("[0-9a-f]{31}[1-9a-f]", fullmatch=True),
 }
 unit = st.floats(0, 1)
 errors = _models(ExecutionError)

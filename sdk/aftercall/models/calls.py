@@ -1,9 +1,11 @@
 """Calls of tools, the answers to failed ones, and what the service says of itself."""
 
 import logging
+import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -49,6 +51,15 @@ def _nothing_as(default: object, kind: object) -> BeforeValidator:
     return BeforeValidator(
         lambda value: default if value is None else value, json_schema_input_type=kind
     )
+
+
+_TRACE_ID = re.compile("(?!0{32})[0-9a-f]{32}")
+
+
+def _known_trace(value: str | None) -> str | None:
+    # A link alone depends on it: a call is not lost for an id of another system.
+    plain = (value or "").replace("-", "").lower()
+    return plain if _TRACE_ID.fullmatch(plain) else None
 
 
 class ExecutionError(WireModel):
@@ -133,11 +144,11 @@ class Call(WireModel):
     repair_of: Id | None = Field(default=None, description="The failed execution this one mends.")
     suggestion_id: Id | None = Field(default=None, description="The suggestion this call followed.")
     shadow: ShadowFacts | None = Field(default=None, exclude_if=lambda facts: facts is None)
-    trace_id: str | None = Field(
+    trace_id: Annotated[str | None, AfterValidator(_known_trace)] = Field(
         default=None,
-        pattern="^[0-9a-f]{32}$",
         exclude_if=lambda trace: trace is None,
-        description="The W3C Trace Context id of the trace that the call is part of.",
+        description="The W3C Trace Context id of the trace that the call is part of, 32 hex "
+        "digits; anything else is not kept.",
     )
     input_schema: Object | None = Field(
         default=None,

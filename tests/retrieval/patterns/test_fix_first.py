@@ -21,7 +21,7 @@ from retrieval.reading.faults import FaultKind
         ("invalid_parameters", "pair <v> not recognised", {}, ["pair"], "add: pair refused"),
         ("invalid_parameters", "<n> Bad Request", {}, [], "add: parameters refused"),
         ("timeout", "add timed out", {}, ["add"], "add: takes too long"),
-        ("unknown", "cannot fetch\n<v>", {}, [], "add: cannot fetch <v>"),
+        ("unknown", "cannot fetch\n<v>", {}, [], "add: cannot fetch …"),
         ("execution", "", {}, [], "add: fails"),
     ],
 )  # fmt: skip
