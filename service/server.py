@@ -135,8 +135,8 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
 # Connections: uvicorn waits without end for a head that trickles or never comes, keeps all of it,
 # and answers what it cannot parse in plain text. Nothing here looks at a request's meaning.
 
-MAX_ADDRESS = 128 * 1024
-"""Bytes of a path with its query: a scenario of 10,000 characters may take 120,000."""
+MAX_ADDRESS = 64 * 1024 - 1
+"""Bytes of a path with its query: httptools reads no longer one."""
 MAX_HEAD = 192 * 1024
 """Bytes of a head that came in several pieces; one piece is 256 KiB at most."""
 KEEP_ALIVE_S = 65
