@@ -288,3 +288,18 @@ def test_a_confidence_may_have_its_interval() -> None:
     for bad in ([0.9], [0.9, 1.1], [-0.1, 0.9], [0.1, 0.2, 0.3], 0.9):
         with pytest.raises(ValidationError):
             Suggestion.model_validate(fields | {"confidenceInterval": bad})
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("4bf92f3577b34da6a3ce929d0e0e4736", "4bf92f3577b34da6a3ce929d0e0e4736"),
+        ("4BF92F35-77B3-4DA6-A3CE-929D0E0E4736", "4bf92f3577b34da6a3ce929d0e0e4736"),
+        ("7277407061855694839", None),
+        ("0" * 32, None),
+        ("", None),
+    ],
+)
+def test_a_call_is_kept_whatever_its_trace_is_called(sent: str, kept: str | None) -> None:
+    """Ids of other systems are left out."""
+    assert Execution.model_validate({**EXECUTION, "traceId": sent}).trace_id == kept

@@ -144,7 +144,7 @@ class Call(WireModel):
     repair_of: Id | None = Field(default=None, description="The failed execution this one mends.")
     suggestion_id: Id | None = Field(default=None, description="The suggestion this call followed.")
     shadow: ShadowFacts | None = Field(default=None, exclude_if=lambda facts: facts is None)
-    trace_id: Annotated[str | None, AfterValidator(_known_trace)] = Field(
+    trace_id: Annotated[Text | None, AfterValidator(_known_trace)] = Field(
         default=None,
         exclude_if=lambda trace: trace is None,
         description="The W3C Trace Context id of the trace that the call is part of, 32 hex "
