@@ -68,7 +68,7 @@ class Context:
     """What `service.known_tools` made of each tool, and from what: `Memory` replaces what it
     changes. Facts fade over days and agents ask often, so they are kept for a minute."""
     sums: TTLCache[Hashable, list[CounterSum]]
-    """What `service.statistics` read: pages of many viewers ask for the same each second. What was
+    """What `service.windows` read: pages of many viewers ask for the same each second. What was
     learned since is never left out."""
     sums_of_past_hours: TTLCache[Hashable, list[CounterSum]]
     """Of hours that are over, as long as no more is counted in them."""

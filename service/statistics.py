@@ -1,22 +1,17 @@
 """Statistics of workspaces: sums of counters, and what else is known, as they are answered.
 
-They are right up to what has been learned; `is_complete` says whether that is all. A window ends
-now: `24h` begins with an hour, 24 hours before the present one; `7d` and `30d` begin with a day, so
-that whole days add up to them. One of dates has whole hours or days, and ends now at the latest.
+`service.windows` says over which hours.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, get_args
+from datetime import timedelta
+from typing import Any, get_args
 
 import numpy as np
 
 from aftercall import models as m
-from mongo.contents import hour_of
-from mongo.protocol import CounterDimension
-from mongo.records import CounterSum, Cursor, ToolKey
+from mongo.records import ToolKey
 from retrieval import counters as what
 from retrieval.confidence import Promise, reliability
 from retrieval.fitness.registry import Registry, UnknownNameError, named, nearest_names
@@ -33,6 +28,7 @@ from service.patterns import (
     state_of,
     stored_patterns,
 )
+from service.windows import Span, span_of
 
 MAX_TOOLS_OF_AGENT = 20
 """Those with most failures, then most calls."""
@@ -40,16 +36,11 @@ MAX_COSTS = 500
 """Patterns that are weighed, those of most failures."""
 MAX_OUTCOMES = 2_000
 """The latest outcomes that are looked at."""
-_DAY = 24
-_DAYS: Mapping[m.UsageWindow, int] = {"24h": 1, "7d": 7, "30d": 30}
-_MAX_HOURS = 48
-"""Hours of the longest window of dates that is shown hour by hour."""
 _CALLS = (
     what.SUCCESS, what.FAILURE, what.RETRY_SUCCESS, what.RETRY_FAILURE, what.FOLLOWED_SUCCESS,
     what.FOLLOWED_FAILURE,
 )  # fmt: skip
 _DURATIONS = f"{what.DURATION}*"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class UnknownAgentError(UnknownNameError):
@@ -59,203 +50,23 @@ class UnknownAgentError(UnknownNameError):
         super().__init__("agent", agent, nearest, "GET /stats/usage?window=30d")
 
 
-@dataclass(frozen=True)
-class _Span:
-    """Hours of a workspace since 1970, `first` and `last` among them; a step is one hour or 24."""
-
-    context: Context
-    workspace: str
-    window: m.UsageWindow
-    first: int
-    last: int
-    step: int
-
-    @property
-    def steps(self) -> range:
-        return range(self.first, self.last + 1, self.step)
-
-    @property
-    def unit(self) -> Literal["hour", "day"]:
-        return "hour" if self.step == 1 else "day"
-
-    @property
-    def before(self) -> "_Span":
-        """As many hours before these; of 24h one less, which has begun."""
-        hours = _DAYS[self.window] * _DAY if self.window in _DAYS else self.last + 1 - self.first
-        return replace(self, first=self.first - hours, last=self.first - 1)
-
-    async def known_before(self) -> "_Span | None":
-        """The same; None where it reaches to before the first call."""
-        before = self.before
-        is_long = self.window not in ("24h", "7d")
-        return None if is_long and not (await before.by_name(what.COUNTED)).total() else before
-
-    async def about(self) -> dict[str, Any]:
-        """What every answer says of its window."""
-        context = self.context
-        now = context.clock().astimezone(UTC)
-        # Before the log is read, which else may lack an answer.
-        is_settled = context.suggester.is_settled()
-        head = (await context.store.events.heads()).get(self.workspace)
-        cursor = (await context.store.knowledge.cursors()).get(self.workspace)
-        learned, there = cursor.position if cursor else 0, head.position if head else 0
-        return {
-            "window": self.window,
-            "since": _moment(self.first),
-            "until": min(now, _moment(self.last + 1)),
-            "is_complete": learned >= there and is_settled,
-        }
-
-    async def sums(
-        self,
-        names: Sequence[str],
-        by: tuple[CounterDimension, ...],
-        tool: ToolKey | None = None,
-    ) -> list[CounterSum]:
-        """Sums of counters. The present hour is read anew, hours that are over where they must be.
-
-        Counters only grow within a generation, so hours that are over hold what they held as long
-        as no more is counted in them.
-        """
-        knowledge, over_lately = self.context.store.knowledge, self.context.sums_of_past_hours
-        generation = knowledge.generation
-        seen = (generation, (await knowledge.cursors()).get(self.workspace))
-        over = replace(self, last=min(self.last, hour_of(self.context.clock()) - 1))
-        rest = replace(self, first=over.last + 1)
-        counted = sum(each.number for each in await over.read(seen, (what.COUNTED,)))
-        key = (generation, self.workspace, over.first, over.last, *names, by, tool, counted)
-        closed = over_lately.get(key)
-        if closed is None:
-            closed = await over.read(seen, names, by, tool)
-            if knowledge.generation != generation:  # these are of the one after it
-                return await self.sums(names, by, tool)
-            over_lately[key] = closed
-        if rest.first > rest.last:
-            return closed
-        opened = await rest.read(seen, names, by, tool)
-        if "hour" in by:
-            return closed + opened
-        sums = Counter[tuple[Any, ...]]()
-        for each in (*closed, *opened):
-            sums[each[1:]] += each.number
-        return [CounterSum(number, *group) for group, number in sums.items()]
-
-    async def read(
-        self,
-        seen: tuple[int, Cursor | None],
-        names: Sequence[str],
-        by: tuple[CounterDimension, ...] = (),
-        tool: ToolKey | None = None,
-    ) -> list[CounterSum]:
-        """What the store sums up, read once while the generation and its cursor are as `seen`."""
-        kept = self.context.sums
-        key = (*seen, self.workspace, self.first, self.last, *names, by, tool)
-        found = kept.get(key)
-        if found is None:
-            found = kept[key] = await self.context.store.counters.sums(
-                self.workspace, names, since=self.first, until=self.last, by=by, tool=tool
-            )
-        return found
-
-    async def by_name(self, *names: str, prefix: str = "") -> Counter[str]:
-        """Sums of counters by what follows a prefix; of all of the prefix where none is named."""
-        found = await self.sums(names or (f"{prefix}*",), ("what",))
-        return Counter({(e.what or "").removeprefix(prefix): e.number for e in found})
-
-    async def calls(self) -> Counter[str]:
-        return await self.by_name(*_CALLS)
-
-    async def points(
-        self, names: Sequence[str], tool: ToolKey | None = None
-    ) -> list[tuple[datetime, Counter[str]]]:
-        points = [Counter[str]() for _ in self.steps]
-        for each in await self.sums(names, ("hour", "what"), tool) if names else ():
-            place = ((each.hour or 0) - self.first) // self.step
-            points[place][each.what or ""] += each.number
-        return list(zip(map(_moment, self.steps), points, strict=True))
-
-    async def by_key(self, *names: str) -> dict[ToolKey, Counter[str]]:
-        sums: dict[ToolKey, Counter[str]] = {}
-        for each in await self.sums(names, ("tool", "what")):
-            if each.tool is not None:
-                sums.setdefault(each.tool, Counter())[each.what or ""] += each.number
-        return sums
-
-    async def by_tool(
-        self, limit: int, *, with_durations: bool = True
-    ) -> tuple[list[m.ToolUsage], m.CallCounts]:
-        calls = await self.by_key(*_CALLS)
-        durations = await self.by_key(_DURATIONS) if with_durations else {}
-        ranked = sorted(
-            calls,
-            key=lambda tool: (
-                -calls[tool][what.SUCCESS] - calls[tool][what.FAILURE], str(tool[1:])
-            ),
-        )  # fmt: skip
-        registry = await self.context.memory.registry(self.workspace)
-        shown = [
-            m.ToolUsage(
-                tool=_name(tool, registry),
-                duration_ms=_quantiles(durations.get(tool, Counter())),
-                **_fields(calls[tool]),
-            )
-            for tool in ranked[:limit]
-        ]
-        return shown, _counts(sum((calls[tool] for tool in ranked[limit:]), Counter()))
-
-    async def agents(self) -> dict[str, tuple[int, int]]:
-        worked = await self.by_name(prefix=what.AGENT_SUCCESS)
-        failed = await self.by_name(prefix=what.AGENT_FAILURE)
-        return {name: (worked[name], failed[name]) for name in {**worked, **failed}}
-
-    async def repaired(self) -> Counter[str]:
-        return await self.by_name(prefix=what.AGENT_REPAIRED)
-
-    async def all_calls(self, *, with_durations: bool = True) -> dict[str, Any]:
-        found = _fields(await self.calls())
-        if with_durations:
-            found["duration_ms"] = _quantiles(await self.by_name(_DURATIONS))
-        return found
-
-
-def _span(context: Context, workspace: str, window: m.UsageWindow) -> _Span:
-    last = hour_of(context.clock())
-    if dates := m.window_dates(window):
-        first, end = map(hour_of, dates)
-        last = min(last, end - 1)
-        step = 1 if end - first <= _MAX_HOURS else _DAY
-        return _Span(context, workspace, window, min(first, last), last, step)
-    if window == "24h":
-        return _Span(context, workspace, window, last - _DAY, last, 1)
-    first = last - last % _DAY - (_DAYS[window] - 1) * _DAY
-    return _Span(context, workspace, window, first, last, _DAY)
-
-
-def window_before(context: Context, window: m.UsageWindow) -> m.UsageWindow:
-    """The same span of time before a window."""
-    before = _span(context, "", window).before
-    ends = _moment(before.first), _moment(before.last)
-    is_days = ends[0].hour == 0 and ends[1].hour == _DAY - 1
-    return "..".join(each.strftime("%Y-%m-%d" if is_days else "%Y-%m-%dT%H") for each in ends)
-
-
 async def totals(
     context: Context,
     workspace: str,
     *,
-    asked: Iterable[m.UsageWindow] = tuple(_DAYS),
+    asked: Iterable[m.UsageWindow] = m.LATEST_WINDOWS,
     with_durations: bool = True,
 ) -> m.Totals:
     """All calls within each window; durations are most of the work."""
     windows = []
     for window in asked:
-        span = _span(context, workspace, window)
+        span = span_of(context, workspace, window)
         before = await span.known_before()
         windows.append(
             m.WindowTotals(
                 **await span.about(),
-                totals=await span.all_calls(with_durations=with_durations),
-                before=_counts(await before.calls()) if before else None,
+                totals=await _all_calls(span, with_durations=with_durations),
+                before=_counts(await _calls(before)) if before else None,
             )
         )
     return m.Totals(windows=windows)
@@ -263,19 +74,19 @@ async def totals(
 
 async def usage(context: Context, workspace: str, window: m.UsageWindow, limit: int) -> m.Usage:
     """Calls by tool, agent and kind of failure; at most `limit` tools and agents."""
-    span = _span(context, workspace, window)
+    span = span_of(context, workspace, window)
     about = await span.about()
-    by_tool, other_tools = await span.by_tool(limit)
-    agents = await span.agents()
+    by_tool, other_tools = await _by_tool(span, limit)
+    agents = await _agents(span)
     ranked = sorted(agents, key=lambda name: (-sum(agents[name]), name))
     shown = [name for name in ranked if name != what.OTHER][:limit]
-    repaired = await span.repaired()
+    repaired = await _repaired(span)
     categories = await span.by_name(prefix=what.CATEGORY)
     categories.pop(what.OTHER, None)
     return m.Usage(
         **about,
         computed_at=about["until"],
-        totals=await span.all_calls(),
+        totals=await _all_calls(span),
         with_context=(await span.by_name(what.WITH_CONTEXT)).total(),
         by_tool=by_tool,
         by_agent=[
@@ -300,7 +111,7 @@ async def called(
     context: Context, workspace: str, window: m.UsageWindow, limit: int
 ) -> list[m.ToolUsage]:
     """As `usage` tells tools, without their durations."""
-    found, _ = await _span(context, workspace, window).by_tool(limit, with_durations=False)
+    found, _ = await _by_tool(span_of(context, workspace, window), limit, with_durations=False)
     return found
 
 
@@ -308,7 +119,7 @@ async def trend(
     context: Context, workspace: str, window: m.UsageWindow, tool: ToolKey | None = None
 ) -> m.Trend:
     """Calls hour by hour or day by day, of one tool or all."""
-    span = _span(context, workspace, window)
+    span = span_of(context, workspace, window)
     about, points = await span.about(), await span.points(_CALLS, tool)
     names = (what.VERSION_SUCCESS, what.VERSION_FAILURE)
     counted = await span.points([f"{each}*" for each in names], tool) if tool else []
@@ -337,7 +148,7 @@ async def latency(
     context: Context, workspace: str, window: m.UsageWindow, tool: ToolKey | None = None
 ) -> m.Latency:
     """How long calls took, hour by hour or day by day, of one tool or all."""
-    span = _span(context, workspace, window)
+    span = span_of(context, workspace, window)
     about, points = await span.about(), await span.points((_DURATIONS,), tool)
     return m.Latency(
         **about,
@@ -355,9 +166,9 @@ async def tools(
     context: Context, workspace: str, window: m.UsageWindow, limit: int
 ) -> m.ToolStatisticsList:
     """Tools that were called in a window, at most `limit`, and how good they are now."""
-    span = _span(context, workspace, window)
+    span = span_of(context, workspace, window)
     about = await span.about()
-    by_tool, others = await span.by_tool(limit)
+    by_tool, others = await _by_tool(span, limit)
     keys = [ToolKey(workspace, e.tool.server_name, e.tool.tool_name) for e in by_tool]
     known = await tool_qualities(context, workspace, keys)
     return m.ToolStatisticsList(
@@ -374,9 +185,9 @@ async def agent(
     context: Context, workspace: str, agent: str, window: m.UsageWindow
 ) -> m.AgentStatistics:
     """The calls of one agent; those of a known one that has none in the window are none."""
-    span = _span(context, workspace, window)
+    span = span_of(context, workspace, window)
     about = await span.about()
-    longest = await _span(context, workspace, "30d").agents()
+    longest = await _agents(span_of(context, workspace, "30d"))
     if agent not in longest or agent == what.OTHER:
         raise UnknownAgentError(agent, nearest_names(agent, list(longest), ()))
     names = (f"{what.AGENT_SUCCESS}{agent}", f"{what.AGENT_FAILURE}{agent}")
@@ -388,7 +199,7 @@ async def agent(
         **about,
         agent=agent,
         usage=m.AgentUsage(
-            agent=agent, repaired=(await span.repaired())[agent], **dict(_pairs(tools.values()))
+            agent=agent, repaired=(await _repaired(span))[agent], **dict(_pairs(tools.values()))
         ),
         tools=[
             m.AgentTool(
@@ -407,8 +218,8 @@ async def reflection(
     Which retry belongs to which first attempt is not counted: `tasks` takes each success for
     that of another task, as many as there are.
     """
-    span = _span(context, workspace, window)
-    about, calls = await span.about(), await span.calls()
+    span = span_of(context, workspace, window)
+    about, calls = await span.about(), await _calls(span)
     counted, answers = _fields(calls), await span.by_name(prefix=what.ANSWER)
     watched = await span.by_name(prefix=what.SHADOW)
     first = m.CallCounts(
@@ -433,7 +244,7 @@ async def reflection(
 
 async def missing(context: Context, workspace: str) -> list[str]:
     """What the calls of the last 7 days leave out that could be learned from, in sentences."""
-    sums = await _span(context, workspace, "7d").by_name(
+    sums = await span_of(context, workspace, "7d").by_name(
         what.SUCCESS, what.FAILURE, what.WITH_CONTEXT
     )
     calls = sums[what.SUCCESS] + sums[what.FAILURE]
@@ -453,7 +264,7 @@ async def patterns(
 
     They are those of the latest run: a failure that says something new is among the others.
     """
-    span = _span(context, workspace, window)
+    span = span_of(context, workspace, window)
     about = await span.about()
     most, failures, earlier = await _met(span, limit)
     found = [
@@ -464,7 +275,7 @@ async def patterns(
         )
         for each in await shown(context, workspace, most)
     ]
-    total = (await span.calls())[what.FAILURE]
+    total = (await _calls(span))[what.FAILURE]
     other = max(0, total - sum(each.failures for each in found))
     return m.PatternStatistics(**about, patterns=found, other_failures=other)
 
@@ -477,7 +288,7 @@ async def fix_first(
     Agents have mended as many as is seen of the latest 2,000 repairs, at least the pattern's share
     of all times: of repairs that no edit describes only the number is kept.
     """
-    span = _span(context, workspace, window)
+    span = span_of(context, workspace, window)
     about = await span.about()
     met, failures, earlier = await _met(span, MAX_COSTS)
     reviews = await reviews_of(context, workspace, met)
@@ -514,12 +325,12 @@ async def fix_first(
 
 
 async def _met(
-    span: _Span, limit: int
+    span: Span, limit: int
 ) -> tuple[list[ConsolidatedPattern], dict[str, int], dict[str, int] | None]:
     """The patterns met most, with the failures of all in the window, and in the span before it."""
     context, workspace, before = span.context, span.workspace, await span.known_before()
 
-    async def counted(span: _Span) -> dict[str, int]:
+    async def counted(span: Span) -> dict[str, int]:
         return await by_pattern(context, workspace, await span.by_name(prefix=what.SIGNATURE))
 
     failures, earlier = await counted(span), await counted(before) if before else None
@@ -535,7 +346,7 @@ async def pattern(
     if not stored:
         raise UnknownPatternError(pattern_id)
     [answered] = await shown(context, workspace, stored)
-    span = _span(context, workspace, window)
+    span = span_of(context, workspace, window)
     about = await span.about()
     points = await span.points([f"{what.SIGNATURE}{mark.hex()}" for mark in stored[0].marks()])
     return m.PatternHistory(
@@ -550,6 +361,50 @@ async def confidence(context: Context, workspace: str) -> m.ConfidenceStatistics
     rows = await context.store.knowledge.scan(workspace, JUDGED.name, MAX_OUTCOMES, by="rank")
     judged = [each for row in rows if (each := JUDGED.decode(row)).estimate is not None]
     return reliability([Promise(e.confidence, e.outcome == "success") for e in judged])
+
+
+async def _calls(span: Span) -> Counter[str]:
+    return await span.by_name(*_CALLS)
+
+
+async def _by_tool(
+    span: Span, limit: int, *, with_durations: bool = True
+) -> tuple[list[m.ToolUsage], m.CallCounts]:
+    calls = await span.by_key(*_CALLS)
+    durations = await span.by_key(_DURATIONS) if with_durations else {}
+    ranked = sorted(
+        calls,
+        key=lambda tool: (
+            -calls[tool][what.SUCCESS] - calls[tool][what.FAILURE], str(tool[1:])
+        ),
+    )  # fmt: skip
+    registry = await span.context.memory.registry(span.workspace)
+    shown = [
+        m.ToolUsage(
+            tool=_name(tool, registry),
+            duration_ms=_quantiles(durations.get(tool, Counter())),
+            **_fields(calls[tool]),
+        )
+        for tool in ranked[:limit]
+    ]
+    return shown, _counts(sum((calls[tool] for tool in ranked[limit:]), Counter()))
+
+
+async def _agents(span: Span) -> dict[str, tuple[int, int]]:
+    worked = await span.by_name(prefix=what.AGENT_SUCCESS)
+    failed = await span.by_name(prefix=what.AGENT_FAILURE)
+    return {name: (worked[name], failed[name]) for name in {**worked, **failed}}
+
+
+async def _repaired(span: Span) -> Counter[str]:
+    return await span.by_name(prefix=what.AGENT_REPAIRED)
+
+
+async def _all_calls(span: Span, *, with_durations: bool = True) -> dict[str, Any]:
+    found = _fields(await _calls(span))
+    if with_durations:
+        found["duration_ms"] = _quantiles(await span.by_name(_DURATIONS))
+    return found
 
 
 def _shadow(sums: Counter[str], unmade: int) -> m.ShadowCounts:
@@ -604,10 +459,6 @@ async def _repair_times(
 
 async def _named(context: Context, tool: ToolKey | None) -> m.ToolName | None:
     return None if tool is None else _name(tool, await context.memory.registry(tool.workspace))
-
-
-def _moment(hour: int) -> datetime:
-    return _EPOCH + timedelta(hours=hour)
 
 
 def _pairs(pairs: Iterable[tuple[int, int]]) -> m.CallCounts:

@@ -17,7 +17,7 @@ from service.dashboard import words as w
 from service.keys import DEFAULT_WORKSPACE
 from service.lifecycle import Shared
 from service.routes.parameters import Space
-from service.statistics import window_before
+from service.windows import window_before
 
 PREFIX: Final = "/dashboard"
 DEFAULT_WINDOW: Final[UsageWindow] = "24h"
