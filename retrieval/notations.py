@@ -1,7 +1,8 @@
 """Notations: what a value says by name, in whatever notation a call or a part of it is written.
 
 Named values come as an object, as JSON text (also of JSON text), in a fence, as XML, YAML, an
-address's query, a line of a program, options of a command, or as a list of names and values.
+address's query, a table of one row, a line of a program, options of a command, or as a list of
+names and values.
 """
 
 import ast
@@ -24,6 +25,8 @@ _LOOSE = re.compile(
 )
 """Of programs: texts, which stay as they are, remarks, and words."""
 _CONSTANTS = {"true": "True", "false": "False", "null": "None", "undefined": "None"}
+_RULED = re.compile(r"[-|:+\s]+")
+_BETWEEN_CELLS = ("|", "\t", ";", ",")
 _OPTION = re.compile(
     r"--?(?P<name>[A-Za-z][\w-]*)(?:=(?P<value>.*))?|(?P<key>[A-Za-z]\w*)=(?P<given>.*)", re.DOTALL
 )
@@ -141,11 +144,24 @@ def _in_notation(text: str) -> JsonObject:
     lines = [_LINE.fullmatch(line.strip()) for line in text.splitlines()]
     if lines and all(lines):
         return {line[1]: plain_value(line[2]) for line in lines if line}
+    if cells := cells_in(text):
+        names, *rows = cells
+        is_one = len(rows) == 1 and len(rows[0]) == len(names) and all(map(str.isidentifier, names))
+        return dict(zip(names, map(plain_value, rows[0]), strict=True)) if is_one else {}
     try:
         pairs = parse_qsl(text.rpartition("?")[2], strict_parsing=True) if "=" in text else []
     except ValueError:
         return {}
     return {name: plain_value(value) for name, value in pairs} if {"&", "?"} & set(text) else {}
+
+
+def cells_in(text: str) -> list[list[str]]:
+    """The cells of a text that is a table of two lines or more; empty where it is none."""
+    lines = [line.strip().strip("|") for line in text.splitlines() if not _RULED.fullmatch(line)]
+    mark = next((each for each in _BETWEEN_CELLS if lines and each in lines[0]), None)
+    if mark is None or len(lines) < _TWO or not all(mark in line for line in lines):
+        return []
+    return [[cell.strip() for cell in line.split(mark)] for line in lines[:MAX_KEYS]]
 
 
 def _commanded(written: str | list[JsonValue]) -> JsonObject:

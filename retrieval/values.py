@@ -1,5 +1,6 @@
 """Values and names: JSON types, casts, near values, closed lists, and names that mean the same."""
 
+import ast
 import json
 import re
 from collections.abc import Sequence
@@ -171,6 +172,10 @@ def _to_number(value: JsonValue, to: JsonType) -> JsonValue:
     return number_in(value, whole=to == "integer")
 
 
+_COUNTED = re.compile(r"^(?:(\d+)(?:st|nd|rd|th)|(?:int|integer|float|number|decimal)\((.*)\))$")
+"""The place in an order, or a number of a program: `3rd`, `int(3)`."""
+
+
 def number_in(
     text: str, *, whole: bool = False, units: frozenset[str] = frozenset()
 ) -> int | float:
@@ -184,6 +189,7 @@ def number_in(
     text = without_remark(unmarked(text[: 2 * _MAX_NUMBER])).lower()
     if (words := re.sub(r"(?<=[a-z]y) ", "-", text)) in _NUMBER_WORDS:
         return _NUMBER_WORDS[words]
+    text = _COUNTED.sub(r"\1\2", text)
     found = _ONE_NUMBER.fullmatch(text) if len(text) <= _MAX_NUMBER else None
     if not found:
         raise CastError("not one number")
@@ -215,6 +221,7 @@ def without_remark(text: str) -> str:
 
 
 _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}|&#?\w{2,8};")
+_LINKED = re.compile(r"\[([^\[\]\n]+)\]\([^()\s]*\)|<a\s[^<>]*>([^<>\n]+)</a>")
 _MAIL = re.compile(r"(?:mailto:|[^<>@]*<)([^<>@\s]+@[^<>@\s]+)>?")
 
 
@@ -223,6 +230,8 @@ def plainer(text: str) -> str:
     bare = without_remark(unmarked(text)) if is_marked(text) else without_remark(text)
     if _ESCAPED.search(bare):
         bare = unescape(unquote(bare))
+    if linked := _LINKED.fullmatch(bare):
+        return linked[1] or linked[2]
     mail = _MAIL.fullmatch(bare)
     return mail[1] if mail else bare.removeprefix("@")
 
@@ -341,8 +350,11 @@ _BRACKETS = frozenset("()[]{}<>\"'`")
 def _to_array(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
     if isinstance(value, str):
         text = value.strip()
+        if text.startswith("(") and (held := _in_python(text)) is not None:
+            return held
         if text.startswith("["):
-            return _from_json_text(text, list)
+            held = _in_python(text)
+            return _from_json_text(text, list) if held is None else held
         lines = [_LINE.fullmatch(line.strip()) for line in text[:_MAX_JSON_TEXT].splitlines()]
         if len(lines) > 1 and len(found := list(filter(None, lines))) == len(lines):
             return [_item(line[1], item_types) for line in found]
@@ -360,6 +372,16 @@ def _to_array(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
     if value is None or (isinstance(value, dict) and "object" not in item_types):
         raise CastError("a list of it would be a guess")
     return [_item(value, item_types)]
+
+
+def _in_python(text: str) -> list[JsonValue] | None:
+    """A list or tuple as Python writes it; nothing is run."""
+    try:
+        held = ast.literal_eval(text[:_MAX_JSON_TEXT])
+        plain: list[JsonValue] = json.loads(json.dumps(held, allow_nan=False))
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return None
+    return plain if isinstance(held, list | tuple) else None
 
 
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
@@ -428,6 +450,8 @@ def nearest(text: str, known: Sequence[str]) -> tuple[str, Nearness] | None:
     if not ranked:
         return None
     how, value = ranked[0]
+    if how == "start" and may_be_several(text) and not may_be_several(value):
+        return None  # the first of several is not what they mean
     if len(ranked) > 1 and _RANKS[ranked[1][0]] == _RANKS[how] and ranked[1][1] != value:
         return None
     return None if are_opposites(text, value) else (value, how)

@@ -16,7 +16,7 @@ from aftercall.change_classes import (
     strictest,
 )
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonValue
+from aftercall.json_values import JsonValue, canonical_json
 from aftercall.models import ChangeClass
 from retrieval import WORDS
 from retrieval.edits import (
@@ -34,7 +34,7 @@ from retrieval.edits import (
     Unwrap,
 )
 from retrieval.forms import moment_of, same_moment
-from retrieval.parameters import value_at
+from retrieval.parameters import leaves_like, value_at
 from retrieval.proposals.case import Case
 from retrieval.proposals.compose import Proposal, is_said_twice
 from retrieval.values import (
@@ -68,6 +68,8 @@ def class_of(case: Case, proposal: Proposal) -> ChangeClass:
     if proposal.reshaped is not None:
         edits = list(options[0].edits)
         classes = [_class_of(case, edit, edits) for edit in edits]
+        if _only_moves(case, edits):
+            classes = ["lossless"]
         about, options = proposal.reshaped, options[1:]
     edits = [edit for option in options for edit in option.edits]
     found = strictest(iter([*classes, *(_class_of(about, edit, edits) for edit in edits)]))
@@ -76,6 +78,17 @@ def class_of(case: Case, proposal: Proposal) -> ChangeClass:
     ):
         return "semantic"
     return found
+
+
+def _only_moves(case: Case, edits: list[Edit]) -> bool:
+    """Whether what is added is all of what is taken out, in another place."""
+    added = [edit.value for edit in edits if isinstance(edit, Add)]
+    taken = [value_at(case.parameters, edit.path) for edit in edits if isinstance(edit, Remove)]
+    found, had = (
+        sorted(canonical_json(value) for _, value in leaves_like({"": values}, ()))
+        for values in (added, taken)
+    )
+    return len(added) + len(taken) == len(edits) > 1 and found == had
 
 
 def _class_of(case: Case, edit: Edit, edits: list[Edit]) -> ChangeClass:
@@ -197,7 +210,7 @@ def _of_form(before: JsonValue, after: JsonValue) -> ChangeClass:
     if isinstance(after, list) and len(after) == 1 and same_json(after[0], before):
         return "lossless"
     if isinstance(before, str) and isinstance(after, list | dict):
-        return "lossless" if before.strip()[:1] in ("[", "{") else "lossy"
+        return "lossless" if before.strip()[:1] in ("[", "{", "(") else "lossy"
     try:
         back = cast(after, type_of(before))
     except CastError:

@@ -42,6 +42,8 @@ _MAX_TEXT = 2_000
 _MAX_UNCONFIRMED = 3
 _COMMAND = re.compile(r"(?:^|\s)--?[A-Za-z{<\"':@$(]|^\w+=\S")
 """Options of a command, or a name with its value: a call, and no value."""
+_STRUCTURE = re.compile(r"\s*[\[({].*['\":].*[\])}],?\s*", re.DOTALL)
+"""A list or an object in the notation of some language."""
 _LISTS_ALL = re.compile(r"validation errors? for|\[\{")
 """Of the messages of validators that list all that they find: pydantic, zod, FastAPI."""
 
@@ -201,7 +203,7 @@ def _odd_values(case: Case, parameters: JsonObject) -> Iterator[bool]:
         yield bool(
             is_placeholder(value)
             or (is_marked(value) and not is_new)
-            or (is_json and not is_usual)
+            or ((is_json or (not is_free and _STRUCTURE.fullmatch(value))) and not is_usual)
             or (is_new and (value == case.tool or (not is_free and _COMMAND.search(value))))
             or (len(listed) > 1 and words != () and words in map(words_of, listed))
             or (len(listed) > 1 and named_in(value, listed) is not None)

@@ -30,7 +30,7 @@ from retrieval.values import fits, is_marked, plainer, words_of
 def inner_faults(schema: JsonObject, parameters: JsonObject) -> list[Fault]:
     """Faults that the live schema shows inside nested objects and lists; the outer ones first."""
     faults: list[Fault] = []
-    for path, value in islice(_objects(parameters), _MAX_OBJECTS):
+    for path, value in islice(objects_in(parameters), _MAX_OBJECTS):
         view = object_view(schema, path, value)
         if view is not None and view.parameters:
             faults += [replace(each, path=(*path, *each.path)) for each in shown_by(view, value)]
@@ -52,7 +52,8 @@ _MAX_FAULTS = 16
 _MAX_DEPTH = 6
 
 
-def _objects(parameters: JsonObject) -> Iterator[tuple[Path, JsonObject]]:
+def objects_in(parameters: JsonObject) -> Iterator[tuple[Path, JsonObject]]:
+    """The objects inside of parameters, each with its place, the outer ones first."""
     level: list[tuple[Path, JsonValue]] = [
         ((name,), value) for name, value in islice(parameters.items(), 1_000)
     ]

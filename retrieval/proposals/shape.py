@@ -17,6 +17,7 @@ from aftercall.models import EvidenceSource
 from retrieval import WORDS
 from retrieval.edit_effects import apply_edits
 from retrieval.edits import (
+    Add,
     Cast,
     Edit,
     EditDoesNotApplyError,
@@ -27,10 +28,10 @@ from retrieval.edits import (
     Replace,
     Unwrap,
 )
-from retrieval.notations import MAX_KEYS, MAX_TEXT, object_in, pair_of, plain_value
+from retrieval.notations import MAX_KEYS, MAX_TEXT, cells_in, object_in, pair_of, plain_value
 from retrieval.parameters import ToolView, object_view
 from retrieval.proposals.case import Case, Option, Trials, prior
-from retrieval.proposals.faults import inner_faults, shown_by
+from retrieval.proposals.faults import inner_faults, objects_in, shown_by
 from retrieval.reading.faults import Fault
 from retrieval.values import CastError, cast, fits, name_similarity, says_nothing, words_of
 
@@ -45,6 +46,8 @@ _PARTED = prior("shape.parted", 8, 2.5)  # {"range": "1..2"} -> {"from": 1, "to"
 _ENVELOPE = frozenset(WORDS["of_envelopes"])
 _SAYS_A_VALUE = frozenset(WORDS["of_values"])
 _COMPARES = frozenset(WORDS["compares"])
+_PLACE = re.compile(r"\]?[\[./:]|__")
+"""What stands between the steps of a path."""
 _Inner = tuple[tuple[str, ...], JsonObject, list[tuple[str, JsonValue]]]
 _LIKE = 0.7
 """Likeness of names (see `name_similarity`) from which on one shows the other."""
@@ -106,7 +109,13 @@ def holds_parameters(case: Case, value: JsonValue) -> bool:
     names, inner = _names(case), object_in(value)
     if isinstance(value, str) and not inner:
         is_written = value.lstrip().startswith(("{", "<", "```", '"{'))
-        return is_written or any(each in names for each in _ASSIGNED.findall(value[:MAX_TEXT]))
+        cells = cells_in(value[:MAX_TEXT])
+        is_table = len(cells) > 1 and any(each in names for each in cells[0])
+        return (
+            is_written
+            or is_table
+            or any(each in names for each in _ASSIGNED.findall(value[:MAX_TEXT]))
+        )
     return not names.isdisjoint(inner)
 
 
@@ -115,6 +124,8 @@ def _better(case: Case) -> Iterator[Reshaped]:
     before = _wrong(case)
     steps = (
         _bared,
+        _restyled,
+        _indexed,
         _unpacked,
         _unwrapped,
         _nested,
@@ -123,6 +134,7 @@ def _better(case: Case) -> Iterator[Reshaped]:
         _by_position,
         _parted,
         _paired,
+        _several,
     )
     for option in islice((each for step in steps for each in step(case)), _MAX_TRIED):
         try:
@@ -160,6 +172,10 @@ def _wrong(case: Case) -> float:
         if (known := case.parameter(name)) and isinstance(value, list)
         for item in value[:MAX_KEYS]
     )
+    items += sum(
+        isinstance(value, list) and len(value) == 1 and str(value[0])[:1] == "[" for value in
+        case.parameters.values()
+    )  # fmt: skip
     return names + len(inner) + items + _MENDED / 2 * len(values)
 
 
@@ -195,6 +211,51 @@ def _bared(case: Case) -> Iterator[Option]:
             edits.append(Rename(name=name, to=bare[0]))
     if edits and len({edit.to for edit in edits if isinstance(edit, Rename)}) == len(edits):
         yield _step(case, edits, "the names have marks around them", _BARED)
+
+
+def _restyled(case: Case) -> Iterator[Option]:
+    """Fields of objects inside whose names are in another style, all at once."""
+    edits = [
+        Rename(name=name, to=to).under(path)
+        for path, inner in objects_in(case.parameters) if path and case.schema is not None
+        if (view := object_view(case.schema, path, inner)) is not None
+        for name in view.unknown(inner)
+        for to in view.parameters
+        if to not in inner and "".join(words_of(name)) == "".join(words_of(to))
+    ]  # fmt: skip
+    if edits:
+        yield _step(case, edits, "the names inside are in another style", _BARED)
+
+
+def _indexed(case: Case) -> Iterator[Option]:
+    """Fields under the paths of their places: `labels[0][name]`, `labels__0__name`, `labels/1`."""
+    for name in _names(case) - case.parameters.keys():
+        parts = {
+            key: steps
+            for key in case.parameters
+            if (steps := _PLACE.split(key.rstrip("]")))[0] == name and len(steps) > 1
+        }
+        numbered = any(each.isdigit() for steps in parts.values() for each in steps)
+        if len(parts) > 1 and numbered:
+            made = _placed({tuple(steps[1:]): case.parameters[key] for key, steps in parts.items()})
+            edits: list[Edit] = [Add(name=name, value=made), *(Remove(name=key) for key in parts)]
+            yield _step(case, edits, f"the parts of `{name}` stand beside one another", _NESTED)
+
+
+def _placed(parts: Mapping[tuple[str, ...], JsonValue]) -> JsonValue:
+    """A value from its parts and their places; numbers from 0 or 1 on make a list."""
+    if () in parts:
+        return parts[()]
+    heads = dict.fromkeys(place[0] for place in parts)
+    inside = {
+        head: _placed({place[1:]: held for place, held in parts.items() if place[0] == head})
+        for head in heads
+    }
+    numbers = sorted(int(head) for head in heads if head.isdigit())
+    is_list = len(numbers) == len(heads) and numbers[0] in (0, 1) and (
+        numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    )  # fmt: skip
+    return [inside[key] for key in sorted(heads, key=int)] if is_list else inside
 
 
 def _unpacked(case: Case) -> Iterator[Option]:
@@ -478,6 +539,22 @@ def _paired(case: Case) -> Iterator[Option]:
             edit = Replace(name=name, before=value, value=made)
             what = "an object" if isinstance(made, dict) else "a list of objects"
             yield _step(case, [edit], f"`{name}` is {what}", _PAIRED)
+
+
+def _several(case: Case) -> Iterator[Option]:
+    """A list whose only item is the text of a list, or of several of the values that may stand."""
+    for name, value in case.parameters.items():
+        known = case.parameter(name)
+        one = value[0] if isinstance(value, list) and len(value) == 1 else None
+        if known is None or "array" not in known.types or not isinstance(one, str):
+            continue
+        try:
+            items = cast(one, "array", known.item_types)
+        except CastError:
+            continue
+        if isinstance(items, list) and len(items) > 1:
+            edit = Replace(name=name, before=value, value=items)
+            yield _step(case, [edit], f"`{name}` holds a list in one item", _PAIRED)
 
 
 def _map_of(pairs: JsonValue) -> JsonObject | None:

@@ -235,7 +235,9 @@ def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option
 def left_out_options(case: Case, index: int, name: str) -> Iterator[Option]:
     """An optional parameter that says nothing, such as "null", is left out, and those like it."""
     view, value = case.parameter(name), case.parameters[name]
-    if view is None or view.required or not says_nothing(value):
+    is_word = isinstance(value, str) and not fits(value, view.types if view else ())
+    stands_in = is_word and (is_placeholder(str(value)) or value in ("optional", "default"))
+    if view is None or view.required or not (stands_in or says_nothing(value)):
         return
     alike = [
         each

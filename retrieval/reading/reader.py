@@ -417,6 +417,8 @@ def _tied(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path, str]]) 
         # Python's KeyError shows a key: the call's own value where it has one, else a name.
         kind = "not_found" if fault.kind == "missing" else fault.kind
         return replace(fault, kind=kind, path=place)
+    if fault.kind == "bad_format" and not fault.path and fault.value_text in parameters:
+        return replace(fault, path=(fault.value_text,), value_text=None)  # a name, in quotes
     if fault.kind == "missing" and fault.value_text is not None:
         return replace(fault, value_text=None, guessed_place=True)
     if fault.kind == "unexpected" and fault.parameter and fault.parameter not in parameters:

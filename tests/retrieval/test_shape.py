@@ -19,6 +19,9 @@ EDITS = object_schema(
 ENTITY = {"name": "string", "entityType": "string"}
 ENTITIES = object_schema(entities={"type": "array", "items": object_schema(**ENTITY)}) | CLOSED
 PLACE = object_schema(name="string", at=object_schema(lat="number", lon="number")) | CLOSED
+DAYS = object_schema(
+    days={"type": "array", "items": {"type": "string", "enum": ["mon", "tue", "wed"]}},
+) | CLOSED  # fmt: skip
 PARIS = {"city": "Paris", "days": 3}
 MISSING = "MCP error -32602: Input validation error: '{}' is a required property"
 
@@ -64,6 +67,15 @@ def suggestions(
         ({"edits": [{"oldText": "x", "newText": "y", "path": "a"}]}, "path", EDITS,
          {"path": "a", "edits": [{"oldText": "x", "newText": "y"}]}),
         ({"city": 3, "days": "Paris"}, "x", WEATHER, PARIS),
+        ({"input": "city,days\nParis,3"}, "city", WEATHER, PARIS),
+        ({"table": "| city | days |\n| --- | --- |\n| Paris | 3 |"}, "city", WEATHER, PARIS),
+        ({"input": "city,days\nParis,3\nRome,2"}, "city", WEATHER, None),
+        ({"path": "a", "edits[0][oldText]": "x", "edits[0][newText]": "y"}, "edits", EDITS,
+         {"path": "a", "edits": [{"oldText": "x", "newText": "y"}]}),
+        ({"path": "a", "edits": [{"OLD_TEXT": "x", "New_Text": "y"}]}, "oldText", EDITS,
+         {"path": "a", "edits": [{"oldText": "x", "newText": "y"}]}),
+        ({"days": ["['mon', 'tue']"]}, "days", DAYS, {"days": ["mon", "tue"]}),
+        ({"days": ["mon, tue"]}, "days", DAYS, {"days": ["mon", "tue"]}),
     ],
 )  # fmt: skip
 def test_a_call_in_another_shape_is_put_into_the_tools(

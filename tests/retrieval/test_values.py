@@ -23,6 +23,8 @@ from retrieval.values import (
         ("1,000", "integer", 1000), (5.0, "integer", 5), ("2.5", "number", 2.5),
         (5, "string", "5"), (True, "string", "true"), ("yes", "boolean", True),
         (0, "boolean", False), ("a.txt", "array", ["a.txt"]), ("a,b", "array", ["a", "b"]),
+        ("('a', {'b': 1})", "array", ["a", {"b": 1}]), ("['a']", "array", ["a"]),
+        ("(a) b", "array", ["(a) b"]), ("3rd", "integer", 3), ("int(3)", "integer", 3),
         ('["a"]', "array", ["a"]), (["a"], "string", "a"), ('{"a": 1}', "object", {"a": 1}),
     ],
 )  # fmt: skip
