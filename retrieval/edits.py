@@ -261,7 +261,8 @@ class Rewrite(ValueEdit):
         old, new = self.old, self.new
         match self.where:
             case "start" if text.startswith(old) and text != old:
-                return None if not old and text.startswith(new) else new + text[len(old) :]
+                is_there = not old and (text.startswith(new) or (not new.isalnum() and new in text))
+                return None if is_there else new + text[len(old) :]
             case "end" if text.endswith(old) and text != old:
                 return None if not old and text.endswith(new) else text[: -len(old) or None] + new
             case "inside" if old and old in text:

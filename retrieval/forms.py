@@ -278,7 +278,8 @@ def in_form(text: str, wanted: str) -> str | None:
         return written if written != text else None
     bare = plainer(unmarked(text))
     if re.fullmatch(r"\^\[.\]", wanted):
-        return f"{wanted[2]}{bare}"
+        is_one = wanted[2] not in bare and not re.search(r"[\s/]", bare)
+        return f"{wanted[2]}{bare}" if is_one else None
     for ways in (_unmarked, _moments, _regrouped, _respelt):
         found = {each for each in ways(bare) if each != text and meets(each, wanted)}
         if found:
@@ -316,7 +317,10 @@ def _regrouped(bare: str) -> Iterator[str]:
         yield re.sub(r"[\s().-]", "", bare)
     if _HEX.fullmatch(bare):
         yield _HEX.sub(r"\1-\2-\3-\4-\5", bare)
-    yield bare.removeprefix("#") if bare.startswith("#") else f"#{bare}"
+    if bare.startswith("#"):
+        yield bare.removeprefix("#")
+    elif not re.search(r"[#\s/]", bare):  # one word, that does not have the mark elsewhere
+        yield f"#{bare}"
 
 
 def _respelt(bare: str) -> Iterator[str]:

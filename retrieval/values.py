@@ -228,10 +228,10 @@ _MAIL = re.compile(r"(?:mailto:|[^<>@]*<)([^<>@\s]+@[^<>@\s]+)>?")
 def plainer(text: str) -> str:
     """A value without what an address, a mention or a page adds to it, nor a remark behind it."""
     bare = without_remark(unmarked(text)) if is_marked(text) else without_remark(text)
-    if _ESCAPED.search(bare):
-        bare = unescape(unquote(bare))
     if linked := _LINKED.fullmatch(bare):
         return linked[1] or linked[2]
+    if _ESCAPED.search(bare):
+        bare = unescape(unquote(bare))
     mail = _MAIL.fullmatch(bare)
     return mail[1] if mail else bare.removeprefix("@")
 
@@ -300,6 +300,15 @@ def is_placeholder(text: str) -> bool:
     bare = text.strip()
     is_cut = _CUT.search(bare) is not None and any(map(str.isdigit, bare)) and " " not in bare
     return is_cut or _PLACEHOLDER.fullmatch(bare) is not None
+
+
+_REFERENCES = frozenset(WORDS["references"])
+
+
+def refers(text: str, name: str) -> bool:
+    """Whether a text says which one is meant by words alone, such as `my_order_id` or `latest`."""
+    words = set(words_of(text))
+    return bool(words) and words <= _REFERENCES | set(words_of(name))
 
 
 def unmarked(text: str) -> str:

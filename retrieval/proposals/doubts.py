@@ -19,11 +19,13 @@ from retrieval.proposals.faults import FREE_TEXT
 from retrieval.proposals.values import IDS
 from retrieval.texts import format_of, written_in
 from retrieval.values import (
+    differ_in_digits,
     fits,
     is_marked,
     is_placeholder,
     is_portion,
     named_in,
+    refers,
     says_nothing,
     words_of,
 )
@@ -37,6 +39,8 @@ _OTHER_AMOUNT = 0.75
 And where it gets an id that its caller did not say: whom it is about is seldom whom others were."""
 _OF_FEW, _NEARLY_ALL = 0.8, 0.9
 _OTHERS = frozenset(("profile", "repairs", "similar"))
+_SAID = frozenset(("context", "schema", "error"))
+_FOUND = frozenset(("session", "profile", "similar"))
 _MAX_NUMBERS = 1_000
 _MAX_TEXT = 2_000
 _MAX_UNCONFIRMED = 3
@@ -54,6 +58,8 @@ def left_of_confidence(case: Case, proposal: Proposal) -> float:
     strange = _left_open(case, proposal) + sum(_odd_values(case, proposal.parameters))
     strange += _is_another_call(case, proposal, edits) + _says_twice(case, proposal.parameters)
     strange += any(_says_otherwise(case, edit) for edit, _ in edits)
+    strange += any(_stands_for(edit) for edit, option in edits if _SAID.isdisjoint(option.sources))
+    strange += any(_is_another(edit) for edit, option in edits if _FOUND.issuperset(option.sources))
     share = _STRANGE**strange * _UNCONFIRMED ** _unconfirmed(case, proposal)
     if case.writes and (_changes_amount(case, proposal) or _fills_an_id(edits)):
         share *= _OTHER_AMOUNT
@@ -132,6 +138,21 @@ def _says_twice(case: Case, parameters: JsonObject) -> bool:
     return any(after.count(value) > max(1, before.count(value)) for value in after)
 
 
+def _stands_for(edit: Edit) -> bool:
+    """Whether a value is put in for words such as `latest`: which one is meant nobody said."""
+    before = edit.before if isinstance(edit, Replace) else None
+    return isinstance(before, str) and refers(before, edit.name)
+
+
+def _is_another(edit: Edit) -> bool:
+    """Whether one thing's number gives way to another's: `10116/#W37` is not the order `#W98`."""
+    before, after = (edit.before, edit.value) if isinstance(edit, Replace) else (None, None)
+    if not (isinstance(before, str) and isinstance(after, str)) or after in before:
+        return False
+    numbered = all(any(map(str.isdigit, text)) for text in (before, after))
+    return numbered and differ_in_digits(before, after)
+
+
 def _says_otherwise(case: Case, edit: Edit) -> bool:
     """Whether a value that the context states gives way to another one of the context."""
     sent = value_at(case.parameters, edit.path) if isinstance(edit, FromContext) else None
@@ -202,6 +223,7 @@ def _odd_values(case: Case, parameters: JsonObject) -> Iterator[bool]:
         is_json = form == "json-text" and not (view and "json" in view.described_by)
         yield bool(
             is_placeholder(value)
+            or (is_new and refers(value, name))
             or (is_marked(value) and not is_new)
             or ((is_json or (not is_free and _STRUCTURE.fullmatch(value))) and not is_usual)
             or (is_new and (value == case.tool or (not is_free and _COMMAND.search(value))))

@@ -12,6 +12,7 @@ from retrieval.values import (
     name_similarity,
     nearest,
     number_in,
+    refers,
     synonym_of,
 )
 
@@ -144,3 +145,12 @@ def test_forms_are_rewritten_only_when_they_read_one_way(
 ) -> None:
     """03/04/2025 is two different days: it is left alone."""
     assert rewrite(text, form) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "says"),
+    [("my_order_id", "order_id", True), ("latest", "id", True), ("the last order", "order", True),
+     ("#W12", "order_id", False), ("a", "path", False), ("order", "reason", False)],
+)  # fmt: skip
+def test_words_that_say_which_one_without_naming_it(text: str, name: str, says: bool) -> None:
+    assert refers(text, name) is says
