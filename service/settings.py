@@ -109,7 +109,7 @@ class ServerSettings(Section):
     public_url: BaseUrl | None = None
     """Where people reach the service, for links to its dashboard; none unless set."""
     trace_url: TraceUrl | None = None
-    """Where traces are looked at, such as `https://jaeger.example.org/trace/{trace_id}`: sessions
+    """Address of your trace viewer, such as `https://jaeger.example.org/trace/{trace_id}`: sessions
     link to it. Unless set, they show the id of a trace."""
     allow_strangers: bool = False
     """Whether anybody may read and write where others can reach the service and there is no key;
@@ -130,7 +130,7 @@ class KeysSettings(Section):
 
     bootstrap: SecretStr | None = None
     """A key that may do everything in every workspace: `ac_`, 16 hexadecimal digits, `_` and at
-    least 32 letters and digits of chance. It is stored nowhere."""
+    least 32 random letters and digits. It is stored nowhere."""
     bootstrap_file: Path | None = None
     """A file that holds it, such as a mounted secret."""
 
@@ -294,9 +294,9 @@ class LimitSettings(Section):
     unpacked_bytes: int = Field(32 * _MIB, ge=1024, le=1024 * _MIB)
     """Largest body after unpacking, where packed ones are taken (`/v1/traces`)."""
     body_timeout_s: float = Field(30.0, gt=0, le=3600)
-    """Seconds in which a request body has to arrive."""
+    """Seconds within which a request body must arrive."""
     head_timeout_s: float = Field(10.0, gt=0, le=3600)
-    """Seconds in which the head of a request has to arrive, also the first one of a connection."""
+    """Seconds within which the head of a request must arrive, also on a new connection."""
     connections: int = Field(1000, ge=10, le=1_000_000)
     """Connections that are open at a time; further ones are answered 503. Fewer, where the process
     may not open as many files."""
@@ -326,7 +326,7 @@ class AlertSettings(Section):
     """A word to one address when a failure is new, a tool began to fail or a contract drifted."""
 
     url: BaseUrl | None = None
-    """Where alerts are posted as JSON, one a thing and at most one in an hour for each tool; none
+    """Where alerts are posted as JSON, once for each event and at most hourly for each tool; none
     unless set."""
 
 
