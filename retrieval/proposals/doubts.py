@@ -46,8 +46,6 @@ _MAX_TEXT = 2_000
 _MAX_UNCONFIRMED = 3
 _COMMAND = re.compile(r"(?:^|\s)--?[A-Za-z{<\"':@$(]|^\w+=\S")
 """Options of a command, or a name with its value: a call, and no value."""
-_STRUCTURE = re.compile(r"\s*[\[({].*['\":].*[\])}],?\s*", re.DOTALL)
-"""A list or an object in the notation of some language."""
 _LISTS_ALL = re.compile(r"validation errors? for|\[\{")
 """Of the messages of validators that list all that they find: pydantic, zod, FastAPI."""
 
@@ -225,11 +223,17 @@ def _odd_values(case: Case, parameters: JsonObject) -> Iterator[bool]:
             is_placeholder(value)
             or (is_new and refers(value, name))
             or (is_marked(value) and not is_new)
-            or ((is_json or (not is_free and _STRUCTURE.fullmatch(value))) and not is_usual)
+            or ((is_json or (not is_free and _is_structure(value))) and not is_usual)
             or (is_new and (value == case.tool or (not is_free and _COMMAND.search(value))))
             or (len(listed) > 1 and words != () and words in map(words_of, listed))
             or (len(listed) > 1 and named_in(value, listed) is not None)
         )
+
+
+def _is_structure(text: str) -> bool:
+    """Whether a text is a list or an object in the notation of some language."""
+    bare = text.strip().rstrip(",")
+    return bare[:1] in "[({" and bare[-1:] in "])}" and not set("'\":").isdisjoint(bare)
 
 
 def _fills_an_id(edits: _Edits) -> bool:

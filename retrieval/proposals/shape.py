@@ -48,6 +48,8 @@ _SAYS_A_VALUE = frozenset(WORDS["of_values"])
 _COMPARES = frozenset(WORDS["compares"])
 _PLACE = re.compile(r"\]?[\[./:]|__")
 """What stands between the steps of a path."""
+_MAX_PLACE = 200
+"""Characters of a name that is read as a path."""
 _Inner = tuple[tuple[str, ...], JsonObject, list[tuple[str, JsonValue]]]
 _LIKE = 0.7
 """Likeness of names (see `name_similarity`) from which on one shows the other."""
@@ -233,9 +235,11 @@ def _indexed(case: Case) -> Iterator[Option]:
         parts = {
             key: steps
             for key in case.parameters
-            if (steps := _PLACE.split(key.rstrip("]")))[0] == name and len(steps) > 1
+            if len(key) <= _MAX_PLACE
+            and (steps := _PLACE.split(key.rstrip("]")))[0] == name
+            and len(steps) > 1
         }
-        numbered = any(each.isdigit() for steps in parts.values() for each in steps)
+        numbered = any(each.isdecimal() for steps in parts.values() for each in steps)
         if len(parts) > 1 and numbered:
             made = _placed({tuple(steps[1:]): case.parameters[key] for key, steps in parts.items()})
             edits: list[Edit] = [Add(name=name, value=made), *(Remove(name=key) for key in parts)]
@@ -251,7 +255,7 @@ def _placed(parts: Mapping[tuple[str, ...], JsonValue]) -> JsonValue:
         head: _placed({place[1:]: held for place, held in parts.items() if place[0] == head})
         for head in heads
     }
-    numbers = sorted(int(head) for head in heads if head.isdigit())
+    numbers = sorted(int(head) for head in heads if head.isdecimal())
     is_list = len(numbers) == len(heads) and numbers[0] in (0, 1) and (
         numbers == list(range(numbers[0], numbers[0] + len(numbers)))
     )  # fmt: skip

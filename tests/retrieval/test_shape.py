@@ -75,6 +75,7 @@ def suggestions(
         ({"path": "a", "edits": [{"OLD_TEXT": "x", "New_Text": "y"}]}, "oldText", EDITS,
          {"path": "a", "edits": [{"oldText": "x", "newText": "y"}]}),
         ({"days": ["['mon', 'tue']"]}, "days", DAYS, {"days": ["mon", "tue"]}),
+        ({"path": "a", "edits[\u00b2]": "x", "edits" + "[0]" * 900: "y"}, "edits", EDITS, None),
         ({"days": ["mon, tue"]}, "days", DAYS, {"days": ["mon", "tue"]}),
     ],
 )  # fmt: skip
