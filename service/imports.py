@@ -23,14 +23,13 @@ from aftercall.errors import NotFoundError
 from aftercall.explain import explain
 from aftercall.models import Execution, RecordReceipt
 from aftercall.redaction import Redactor
-from ingest.formats.anthropic import ClaudeCodeSessions, read_messages
 from ingest.formats.calls import Given, Noted, Placed, Unreadable, unreadable
 from ingest.formats.detection import Format, Shape, look_at
 from ingest.formats.mcp_messages import McpLog, Message, messages_in, messages_in_line
 from ingest.formats.observations import ObservationReader
-from ingest.formats.openai_chat import read_transcript
 from ingest.formats.otlp.reading import is_same_span, read_json
 from ingest.formats.otlp.spans import OtlpError
+from ingest.formats.transcripts import ClaudeCodeSessions, read_transcript
 from ingest.intake import InvalidExecutionError, check_time
 from service.bodies import parse_json
 from service.errors import ProblemError, safe_message
@@ -90,8 +89,7 @@ def read(stream: BinaryIO, chosen: Chosen, given: Given) -> Iterator[Placed]:
     observations = ObservationReader(given)
     readers: dict[str, Callable[[object], Iterator[Placed]]] = {
         "otlp": _spans,
-        "openai": lambda value: read_transcript(value, given),
-        "anthropic": lambda value: read_messages(value, given),
+        "transcripts": lambda value: read_transcript(value, given),
     }
     for piece in pieces:
         yield from _each(*piece, readers.get(chosen.format, observations.read))

@@ -12,13 +12,12 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic_core import from_json
 
-from ingest.formats.anthropic import is_messages, is_session_line
 from ingest.formats.mcp_messages import inside, is_message, is_pair
 from ingest.formats.observations import kind_of
-from ingest.formats.openai_chat import is_turn
+from ingest.formats.transcripts import is_session_line, is_transcript
 
 Format: TypeAlias = Literal[
-    "executions", "otlp", "claude-code", "langsmith", "langfuse", "mcp", "anthropic", "openai"
+    "executions", "otlp", "claude-code", "langsmith", "langfuse", "mcp", "transcripts"
 ]
 Shape: TypeAlias = Literal["lines", "document"]
 LOOK_BYTES = 64 * 1024
@@ -33,8 +32,6 @@ _OF_OTLP = frozenset(
 )  # fmt: skip
 _OF_AN_EXECUTION = frozenset({"executionId", "execution_id", "toolName", "tool_name"})
 _KEYS = 8
-_LIKE_CHATS = ("claude-code", "anthropic")
-_OF_A_CONVERSATION = frozenset({"messages", "choices", "input", "output", "data"})
 _SAID = re.compile(rb"Message from (?:client|server): ")
 _JSONRPC = re.compile(rb'\{.{0,1000}"jsonrpc"', re.DOTALL)
 
@@ -55,10 +52,9 @@ def look_at(beginning: bytes) -> Detection:
     if _is_document(lines):
         return Detection(_format_of(_begun(text)), "document")
     found = [each for line in lines if (each := _format_of(_begun(line)) or _format_of_log(line))]
-    # Sessions begin with lines of any type, conversations with messages that both makers have.
-    more = next((each for each in found if each in _LIKE_CHATS), None)
-    first = found[0] if found else None
-    return Detection(more or first if first == "openai" else first, "lines")
+    # Sessions begin with lines of any type, which look like turns.
+    is_session = found[:1] == ["transcripts"] and "claude-code" in found
+    return Detection("claude-code" if is_session else next(iter(found), None), "lines")
 
 
 def contents(beginning: bytes) -> str:
@@ -84,9 +80,7 @@ def _is_document(lines: list[bytes]) -> bool:
 
 
 def _format_of(value: object) -> Format | None:
-    found = [kind for each in _first_objects(value) if (kind := _format_of_object(each))]
-    first = found[0] if found else None
-    return "anthropic" if first == "openai" and "anthropic" in found else first
+    return next((kind for each in _first_objects(value) if (kind := _format_of_object(each))), None)
 
 
 def _format_of_object(each: dict[str, Any]) -> Format | None:
@@ -100,11 +94,7 @@ def _format_of_object(each: dict[str, Any]) -> Format | None:
         return kind
     if is_message(each) or is_pair(each) or inside(each) is not None:
         return "mcp"
-    if is_messages(each):
-        return "anthropic"
-    if is_turn(each) or any(isinstance(each.get(key), list) for key in _OF_A_CONVERSATION):
-        return "openai"
-    return None
+    return "transcripts" if is_transcript(each) else None
 
 
 def _first_objects(value: object, depth: int = 2) -> Iterator[dict[str, Any]]:

@@ -19,7 +19,7 @@ message are passed over.
 | a tap on stdio | `{"jsonrpc": "2.0", ...}` a line |
 | MCP Inspector 2, its history | `[{"timestamp", "origin", "message", "response", ...}]` |
 | MCP Inspector 1, its history | `[{"request": "{...}", "response": "{...}"}]`, text or values |
-| proxies | an object with the message under `message`, `payload`, ..., time, direction |
+| proxies | an object with the message under `message`, `payload`, ..., and its time |
 | desktop clients | `2025-09-30T13:45:53Z [server] [info] Message from client: {...} { ... }` |
 """
 
@@ -64,19 +64,10 @@ _INSIDE = (
     "jsonrpc_message",
 )  # fmt: skip
 _TIMES = ("timestamp", "time", "ts", "@timestamp", "date", "created_at", "datetime")
-_DIRECTIONS = ("origin", "direction", "dir", "from", "source", "sender", "type", "stream")
 _SERVERS = ("server", "serverName", "server_name", "serverId", "server_id")
 _SESSIONS = (
     "sessionId", "session_id", "session", "mcp-session-id", "connectionId", "connection_id",
 )  # fmt: skip
-_FROM_CLIENT = re.compile(
-    r"client\b|client[-_ ]*(?:to|->|→|=>)|c(?:2|->|→)s$|to[-_ ]server"
-    r"|stdin|outgoing|outbound|sen[dt]"
-)
-_FROM_SERVER = re.compile(
-    r"server\b|server[-_ ]*(?:to|->|→|=>)|s(?:2|->|→)c$|to[-_ ]client"
-    r"|stdout|incoming|inbound|received|recv"
-)
 _SAID = re.compile(r"Message from (client|server): ?")
 _BRACKETS = re.compile(r"\[([^\[\]]{1,256})\]")
 _LEVELS = frozenset({"debug", "info", "notice", "warn", "warning", "error", "trace"})
@@ -406,27 +397,13 @@ def _around(
     return Message(
         where,
         body,
-        origin=_origin(value),
+        origin=said if (said := value.get("origin")) in ("client", "server") else None,
         server=first_name(value, *_SERVERS),
         session=first_name(value, *_SESSIONS),
         at=first_moment(value, *_TIMES),
         took_ms=float(took) if told and isinstance(took, int | float) else None,
         answer=answer,
     )
-
-
-def _origin(value: dict[str, Any]) -> Origin | None:
-    for key in _DIRECTIONS:
-        said = value.get(key)
-        if not isinstance(said, str):
-            continue
-        word = said[:100].lower()
-        client, server = _FROM_CLIENT.search(word), _FROM_SERVER.search(word)
-        if client and (not server or client.start() < server.start()):
-            return "client"
-        if server:
-            return "server"
-    return None
 
 
 def _unpacked(value: object) -> object:

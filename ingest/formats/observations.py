@@ -40,7 +40,7 @@ from ingest.formats.calls import (
     stable_id,
     unreadable,
 )
-from ingest.formats.openai_chat import transcript_answer
+from ingest.formats.transcripts import transcript_answer
 
 Kind = Literal["langsmith", "langfuse"]
 _LISTS = ("runs", "observations", "data", "child_runs")

@@ -35,8 +35,7 @@ _TITLES = {
     "langsmith": "runs of LangSmith",
     "langfuse": "observations of Langfuse",
     "claude-code": "a session of Claude Code",
-    "anthropic": "messages of Anthropic's API",
-    "openai": "transcripts of OpenAI's APIs",
+    "transcripts": "transcripts",
     "mcp": "a log of MCP messages",
 }
 
@@ -119,8 +118,8 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
     chosen = choose(beginning, wanted)
     if chosen.format != "executions":
         say(f"reading {args.file} as {_TITLES[chosen.format]}")
-    if chosen.format == "openai" and not args.error_prefix:
-        say("transcripts have no flag for failures; say how those begin with --error-prefix")
+    if chosen.format == "transcripts" and not args.error_prefix:
+        say("results without a flag are successes; say how failures begin with --error-prefix")
     given = Given(
         at=args.at or _last_changed(args.file),
         agent=args.agent or None,

@@ -31,12 +31,12 @@ VALUES: list[tuple[Any, str]] = [
     (EXECUTION, "executions"),
     (SPANS, "otlp"),
     ({"resourceLogs": []}, "otlp"),
-    (CHAT, "openai"),
-    (CHAT["messages"], "openai"),
-    ([CHAT, CHAT], "openai"),
-    (RESPONSE, "openai"),
-    ([{"type": "function_call", "call_id": "c"}], "openai"),
-    ({"object": "list", "data": [{"type": "message"}]}, "openai"),
+    (CHAT, "transcripts"),
+    (CHAT["messages"], "transcripts"),
+    ([CHAT, CHAT], "transcripts"),
+    (RESPONSE, "transcripts"),
+    ([{"type": "function_call", "call_id": "c"}], "transcripts"),
+    ({"object": "list", "data": [{"type": "message"}]}, "transcripts"),
     (HELLO[0], "mcp"),
     (list(HELLO), "mcp"),
     (PAIRS, "mcp"),
@@ -64,10 +64,10 @@ def test_a_value_that_is_cut_off_is_told_as_far_as_it_goes() -> None:
     """A first line, or a document, that is longer than what is looked at."""
     long = {"model": "m", "messages": [user("é" * LOOK_BYTES)]}
     raw = json.dumps(long, ensure_ascii=False).encode()
-    assert look_at(raw[:LOOK_BYTES]) == Detection("openai", "lines")
-    assert look_at(raw[: LOOK_BYTES - 1]) == Detection("openai", "lines")
+    assert look_at(raw[:LOOK_BYTES]) == Detection("transcripts", "lines")
+    assert look_at(raw[: LOOK_BYTES - 1]) == Detection("transcripts", "lines")
     pretty = json.dumps(long, indent=2).encode()[:LOOK_BYTES]
-    assert look_at(pretty) == Detection("openai", "document")
+    assert look_at(pretty) == Detection("transcripts", "document")
 
 
 def test_a_damaged_first_line_hides_nothing() -> None:

@@ -8,14 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.models import Execution
-from ingest.formats.anthropic import ClaudeCodeSessions, read_messages
 from ingest.formats.calls import Given, Placed, Unreadable
 from ingest.formats.detection import contents, look_at
 from ingest.formats.observations import ObservationReader
+from ingest.formats.transcripts import ClaudeCodeSessions, read_transcript
 from tests.ingest.exports import observation, outcome, run, session_line, use
 from tests.ingest.transcripts import AT
 
 GIVEN = Given(at=AT)
+LOST = "the call has no result here, so nobody knows what became of it"
 
 
 def said(role: str, *blocks: Any) -> dict[str, Any]:
@@ -68,8 +69,11 @@ def test_a_session_has_calls_of_servers_subagents_and_refusals() -> None:
     assert (grep.session_id, grep.result) == ("s/a1", "none")
     left = [each.read for each in read if isinstance(each.read, Unreadable)]
     assert [(each.where, each.message) for each in left] == [
-        ("line 8, content[0]", "is the result of a call that is not here"),
-        ("line 7, content[0]", "the call has no result here, so how it ended is not known"),
+        ("line 8, message.content[0]", "the result has no call before it here"),
+        (
+            "line 7, message.content[0]",
+            "the call has no result here, so nobody knows what became of it",
+        ),
     ]
 
 
@@ -81,7 +85,7 @@ def test_a_resumed_session_gives_the_same_ids() -> None:
         for name in ("s", "resumed")
     )
     assert one.execution_id == other.execution_id
-    [third] = calls(list(read_messages({"messages": turns}, GIVEN)))
+    [third] = calls(list(read_transcript({"messages": turns}, GIVEN)))
     assert third.execution_id == one.execution_id
 
 
@@ -105,8 +109,8 @@ def test_logged_requests_are_read_in_their_forms(form: str) -> None:
         "list": [request],
         "bare": turns,
     }[form]
-    assert look_at(json.dumps(value).encode()).format == "anthropic"
-    [one] = calls(list(read_messages(value, GIVEN)))
+    assert look_at(json.dumps(value).encode()).format == "transcripts"
+    [one] = calls(list(read_transcript(value, GIVEN)))
     assert (one.tool_name, one.parameters, one.context) == (
         "weather",
         {"unit": "celsius"},
@@ -130,7 +134,7 @@ def test_tools_that_the_api_calls_have_server_and_error() -> None:
             "type": "web_search_tool_result",
         },
     )
-    found, search = calls(list(read_messages([turn], GIVEN)))
+    found, search = calls(list(read_transcript([turn], GIVEN)))
     assert (found.server_name, found.result) == ("wiki", "found")
     assert search.error is not None
     assert search.error.type == "web_search_tool_result_error"
@@ -236,7 +240,7 @@ def test_nothing_breaks_a_reader(value: Any, kind: Any, other: Any) -> None:
         said("user", {**block, "type": other, "content": value}),
     ]
     for each in (value, turns, {"messages": [value, *turns]}):
-        list(read_messages(each, GIVEN))
+        list(read_transcript(each, GIVEN))
         session(each if isinstance(each, dict) else {"message": turns[0], "type": "user"})
     for each in (value, {**run("t", {}), "run_type": kind, "inputs": value, "outputs": value}):
         observed(each)

@@ -8,7 +8,7 @@ from typing import Any
 from aftercall.models import Execution
 from ingest.formats.calls import Given, Placed, Unreadable
 from ingest.formats.mcp_messages import McpLog, Message, messages_in, messages_in_line
-from ingest.formats.openai_chat import read_transcript
+from ingest.formats.transcripts import read_transcript
 
 AT = datetime(2026, 2, 20, 14, 30, tzinfo=UTC)
 GIVEN = Given(at=AT)

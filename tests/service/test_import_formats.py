@@ -223,7 +223,7 @@ def test_a_dry_run_counts_by_tool_and_outcome(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (status, out) == (1, "2 valid, 0 duplicates, 31 rejected\n")
     told = err.splitlines()
-    assert told[0] == "aftercall: reading - as transcripts of OpenAI's APIs"
+    assert told[0] == "aftercall: reading - as transcripts"
     assert told[2].startswith("aftercall: line 2, messages[0].tool_calls[0]: ")
     assert "aftercall: and 11 more:" in told
     assert sum("10 x the call's arguments are no JSON object" in line for line in told) == 1
@@ -242,7 +242,7 @@ def test_a_person_may_say_what_the_file_is_and_how_failures_begin(tmp_path: Path
     file = tmp_path / "calls.json"
     file.write_text(json.dumps(told))
     status, out, err = finished(
-        "import", str(file), "--dry-run", "--format", "openai", "--error-prefix", "Error:",
+        "import", str(file), "--dry-run", "--format", "transcripts", "--error-prefix", "Error:",
         "--at", "2026-02-20T14:30:00Z",
     )  # fmt: skip
     assert (status, out) == (0, "1 valid, 0 duplicates, 0 rejected\n")
@@ -292,7 +292,7 @@ def test_secrets_in_a_transcript_never_leave_the_process(
     file.write_bytes(gzip.compress(lines_of({"messages": told}).encode()))
     status, out, _ = finished("import", str(file), "--service", service.url)
     assert (status, out) == (0, "1 accepted, 0 duplicates, 0 rejected\n")
-    (placed,) = read(io.BytesIO(lines_of({"messages": told}).encode()), choose(b"", "openai"),
+    (placed,) = read(io.BytesIO(lines_of({"messages": told}).encode()), choose(b"", "transcripts"),
                      Given(at=AT))  # fmt: skip
     stored = service.client.get(f"/executions/{placed.read.execution_id}").text  # type: ignore[union-attr]
     assert "[redacted:" in stored
@@ -311,7 +311,7 @@ def test_damaged_lines_lose_nothing_else() -> None:
     junk = [b'{"half": ', b"\xff\xfe", b"", b"[" * 3000, b'{"a": ' * 3000, b"7", b"null"]
     good = {
         "executions": [execution()],
-        "openai": [transcript("t")],
+        "transcripts": [transcript("t")],
         "mcp": tap("t"),
         "otlp": [spans("t")],
     }
@@ -325,11 +325,11 @@ def test_damaged_lines_lose_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("indent", [None, 1, "\t"])
-@pytest.mark.parametrize("wanted", ["openai", "mcp", "otlp"])
+@pytest.mark.parametrize("wanted", ["transcripts", "mcp", "otlp"])
 def test_a_byte_order_mark_hides_nothing(wanted: str, indent: Any) -> None:
     """Editors and shells on Windows put one before what they save."""
     entries = [{"timestamp": "2026-02-20T14:30:00Z", "message": each} for each in tap("t")]
-    value = {"openai": transcript("t"), "mcp": entries, "otlp": spans("t")}[wanted]
+    value = {"transcripts": transcript("t"), "mcp": entries, "otlp": spans("t")}[wanted]
     raw = json.dumps(value, indent=indent).encode()
     assert any(hasattr(each, "execution_id") for each in of(raw))
     assert of(b"\xef\xbb\xbf" + raw) == of(raw)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from aftercall.json_values import JsonObject
 from aftercall.models import Execution
 from ingest.formats.calls import Given
-from ingest.formats.openai_chat import read_transcript
+from ingest.formats.transcripts import read_transcript
 from tests.ingest.transcripts import AT, GIVEN, answered, called, of_transcript, user
 
 SCHEMA: JsonObject = {"type": "object", "properties": {"city": {"type": "string"}}}

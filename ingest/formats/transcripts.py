@@ -1,0 +1,543 @@
+"""Transcripts: calls of tools and their results in conversations, matched, as executions. Pure.
+
+| value | read as |
+|---|---|
+| `{"messages": [...], "tools": [...]}` | one conversation, also a line for fine-tuning |
+| `{"object": "response", "output": [...]}`, with `input` or without | one |
+| `{"object": "list", "data": [...]}` of messages or items | one |
+| `{"choices": [{"message": ...}]}` | one; its calls have no results yet |
+| `{"request": ..., "response": ...}`, `body`, or a batch's `params` | what is logged in it |
+| `[message or item, ...]` | one |
+| `[conversation, ...]` | each |
+| a line of a session of Claude Code (`~/.claude/projects/*/*.jsonl`) | one message of its session |
+
+Messages of OpenAI have `tool_calls` (or the older `function_call`) and results of their own, items
+of its Responses API are calls and results, messages of Anthropic hold both as blocks of content.
+
+- A call without a result, a result without its call, and a call whose arguments are no JSON object
+  are told of and not recorded: the last never reached a tool.
+- Calls made together under one id, or without ids, are told of and not recorded: nobody can tell
+  whose a result is.
+- The id of an execution is made of the call and its answer; where the API does not make ids that
+  are unique, also of how the conversation begins, or of its name. So a longer version of it, one
+  that is logged anew with every request, and a session that was resumed give the same ids.
+- `context` is the last message of a user before the call, bounded.
+- `mcp__server__tool` is a tool of that server. A subagent's calls are a session of their own.
+
+Only what is unmistakable counts as a failure: the message says so (`is_error`, `status: "error"`);
+the content is a typed outcome (see `aftercall.outcomes`), an MCP result or anything else with
+`isError: true`, or an object that holds nothing but an error: `{"error": "...", "code": 404}`. All
+else succeeded, whatever its text. A person who knows better says how failures begin
+(`--error-prefix`); then that is what the text is compared with, and nothing else.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from pydantic_core import from_json
+
+from aftercall.json_values import (
+    InvalidJsonValueError,
+    JsonObject,
+    JsonValue,
+    bounded_json,
+    bounded_text,
+    check_json_object,
+    make_json_value,
+)
+from aftercall.mcp_calls import split_name
+from aftercall.outcomes import Outcome
+from ingest.formats.calls import (
+    MAX_CONTEXT_CHARS,
+    TOOL_ERROR,
+    Given,
+    Placed,
+    ToolAnswer,
+    digest,
+    failure_in_object,
+    failure_in_text,
+    first_moment,
+    first_name,
+    is_mcp_result,
+    mcp_answer,
+    name_of,
+    placed_execution,
+    stable_id,
+    texts_of,
+    unreadable,
+)
+
+CLAUDE_CODE = "claude-code"
+"""The agent of its sessions."""
+_NAMES = ("conversation_id", "session_id", "thread_id", "chat_id", "custom_id")
+_SESSIONS = (*_NAMES, "trace_id", "id")
+"""The last two are often of one request only, of the many that a conversation takes."""
+_TIMES = ("created_at", "timestamp", "created", "time", "date")
+_LISTS = ("messages", "input", "output", "data")
+_LOGGED = ("request", "body", "params")
+_NO_CONVERSATION = (
+    "is no conversation: a list of messages or items, or an object with `messages`, `input`, "
+    "`output` or `data`"
+)
+_ONE_MESSAGE = (
+    "is one message and no conversation; where every line is a message, make a list of them "
+    "(`jq -s . FILE`)"
+)
+_MAX_JSON_CHARS = 1_000_000
+"""Of a text that may be a JSON object; an error is far shorter, so a longer one is a success."""
+_OF_AN_ERROR = frozenset({
+    "error", "message", "errormessage", "msg", "code", "errorcode", "status", "statuscode", "type",
+    "errortype", "name", "kind", "detail", "details", "data", "success", "ok", "iserror", "stack",
+    "stacktrace", "traceback", "hint", "suggestion", "help", "requestid", "traceid", "timestamp",
+    "path", "retryable",
+})  # fmt: skip
+"""Members, folded, of an object that is an error. One with others is a report that mentions one."""
+_OF_THE_CLIENT = re.compile(r"\s*<tool_use_error>(.*)</tool_use_error>\s*", re.DOTALL)
+_NO_RESULT = "the call has no result here, so nobody knows what became of it"
+_NO_CALL = "the result has no call before it here"
+_SAME_ID = (
+    "other calls made at the same time have the same id, or none either, so nobody can tell which "
+    "result is its"
+)
+_NO_NAME = "the call names no tool"
+_NO_ARGUMENTS = "the call's arguments are no JSON object, so it was never a call"
+_BLOCKS = ("tool_use", "server_tool_use", "mcp_tool_use")
+_ITEMS = {"function_call": "arguments", "custom_tool_call": "input"}
+_RESULTS = ("function_call_output", "custom_tool_call_output")
+
+
+class _Turn(NamedTuple):
+    """A message or an item, and where it stands."""
+
+    where: str
+    value: dict[str, Any]
+
+
+class _Call(NamedTuple):
+    where: str
+    tool: str
+    parameters: JsonObject
+    sequence: int
+    context: str | None
+    at: datetime | None
+    server: str | None
+    scope: list[JsonValue]
+    """What tells its id from those of other conversations; nothing where ids are unique."""
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """Matches the calls and results of one conversation, whose turns come in their order."""
+
+    given: Given
+    session: str
+    agent: str
+    name: str = ""
+    """The same in each longer version of it."""
+    at: datetime | None = None
+    schemas: dict[str, JsonObject] = field(default_factory=dict)
+    context: str | None = None
+    calls: int = 0
+    waiting: dict[str, _Call] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
+    """Calls that were none; what stands as their result is the framework's answer, not a tool's."""
+    together: set[str] = field(default_factory=set)
+    """Calls made at the same time: in one message, or in items with nothing else between them."""
+
+    def feed(self, turn: _Turn) -> Iterator[Placed]:
+        """What a turn tells: the calls whose results it holds, and what could not be read."""
+        value, where = turn.value, turn.where
+        kind, role, content = value.get("type"), value.get("role"), value.get("content")
+        if isinstance(kind, str) and kind in _ITEMS:
+            yield from self._call(turn, where, _key(value.get("call_id")), value, _ITEMS[kind])
+            return
+        self.together.clear()
+        if isinstance(kind, str) and kind in _RESULTS:
+            yield from self._result(where, _key(value.get("call_id")), value.get("output"), value)
+        elif kind == "mcp_call":
+            yield from self._mcp_call(turn)
+        elif role in ("tool", "function"):
+            key = _key(value.get("tool_call_id")) if role == "tool" else _legacy(value.get("name"))
+            yield from self._result(where, key, content, value)
+        else:
+            if role == "user" and (said := text_of(content)):
+                self.context = bounded_text(said, MAX_CONTEXT_CHARS)
+            yield from self._blocks(turn, content if isinstance(content, list) else [])
+            if role == "assistant":
+                yield from self._assistant(turn)
+
+    def finish(self) -> Iterator[Placed]:
+        """Calls that have no result."""
+        for call in self.waiting.values():
+            yield unreadable(call.where, _NO_RESULT)
+        self.waiting.clear()
+
+    def _blocks(self, turn: _Turn, blocks: list[Any]) -> Iterator[Placed]:
+        for number, block in enumerate(blocks):
+            kind = block.get("type") if isinstance(block, dict) else None
+            where = f"{turn.where}.content[{number}]"
+            if kind in _BLOCKS:
+                server = name_of(block.get("server_name"))
+                key = _key(block.get("id"))
+                yield from self._call(turn, where, key, block, "input", server, unique=True)
+            elif isinstance(kind, str) and kind.endswith("tool_result"):
+                content = block.get("content")
+                if isinstance(content, dict) and str(content.get("type")).endswith("_error"):
+                    content = {"error": content}
+                if isinstance(content, str) and (wrapped := _OF_THE_CLIENT.fullmatch(content)):
+                    content = wrapped[1]
+                yield from self._result(where, _key(block.get("tool_use_id")), content, block)
+
+    def _assistant(self, turn: _Turn) -> Iterator[Placed]:
+        calls = turn.value.get("tool_calls")
+        for number, told in enumerate(calls if isinstance(calls, list) else ()):
+            where = f"{turn.where}.tool_calls[{number}]"
+            if not isinstance(told, dict):
+                yield unreadable(where, "is no call: it must be an object")
+                continue
+            custom = told.get("custom")
+            inner = custom if isinstance(custom, dict) else told.get("function")
+            inner = inner if isinstance(inner, dict) else told
+            member = "input" if isinstance(custom, dict) else "arguments"
+            yield from self._call(turn, where, _key(told.get("id")), inner, member)
+        older = turn.value.get("function_call")
+        if isinstance(older, dict):
+            where = f"{turn.where}.function_call"
+            yield from self._call(turn, where, _legacy(older.get("name")), older, "arguments")
+
+    def _mcp_call(self, turn: _Turn) -> Iterator[Placed]:
+        """Call and result in one item, made by OpenAI's servers; it has a flag for failures."""
+        value, key = turn.value, _key(turn.value.get("id"))
+        server = name_of(value.get("server_label"))
+        yield from self._call(turn, turn.where, key, value, "arguments", server)
+        call = self.waiting.pop(key, None)
+        if call is None:
+            return
+        error, output = value.get("error"), value.get("output")
+        if error:
+            yield self._execution(call, key, failure_in_object(error))
+        elif value.get("status") == "failed":
+            said = text_of(output) or "the call failed, and nothing says why"
+            yield self._execution(call, key, failure_in_text(said))
+        elif output is None:
+            yield unreadable(turn.where, _NO_RESULT)
+        else:
+            yield self._execution(call, key, self._answer(output, failed=False))
+
+    def _call(
+        self,
+        turn: _Turn,
+        where: str,
+        key: str,
+        told: dict[str, Any],
+        member: str,
+        server: str | None = None,
+        *,
+        unique: bool = False,
+    ) -> Iterator[Placed]:
+        sequence, self.calls = self.calls, self.calls + 1
+        is_ambiguous = key in self.together
+        self.together.add(key)
+        if (unanswered := self.waiting.pop(key, None)) is not None:
+            yield unreadable(unanswered.where, _SAME_ID if is_ambiguous else _NO_RESULT)
+        name, free = told.get("name"), member == "input" and not unique
+        parameters = _parameters(told.get(member), free=free)
+        if is_ambiguous or isinstance(parameters, str) or not (isinstance(name, str) and name):
+            why = parameters if isinstance(parameters, str) else _NO_NAME
+            yield unreadable(where, _SAME_ID if is_ambiguous else why)
+            self.refused.add(key)
+            return
+        self.refused.discard(key)
+        in_name, tool = split_name(name)
+        at = first_moment(turn.value, *_TIMES)
+        scope: list[JsonValue] = [] if unique else [self.name, sequence]
+        self.waiting[key] = _Call(
+            where, tool, parameters, sequence, self.context, at, server or in_name, scope
+        )
+
+    def _result(
+        self, where: str, key: str, content: object, told: dict[str, Any]
+    ) -> Iterator[Placed]:
+        call = self.waiting.pop(key, None)
+        if call is not None:
+            flags = (told.get("status") == "error", told.get("is_error"), told.get("isError"))
+            yield self._execution(call, key, self._answer(content, failed=True in flags))
+        elif key not in self.refused:
+            yield unreadable(where, _NO_CALL)
+
+    def _answer(self, content: object, *, failed: bool) -> ToolAnswer:
+        told = make_json_value(content)
+        return transcript_answer(told, failed=failed, prefixes=self.given.error_prefixes)
+
+    def _execution(self, call: _Call, key: str, answer: ToolAnswer) -> Placed:
+        said = answer.error.model_dump(mode="json") if answer.error else answer.result
+        at = call.at or (self.at or self.given.at) + timedelta(milliseconds=call.sequence)
+        return placed_execution(
+            call.where,
+            execution_id=stable_id(*call.scope, key, call.tool, call.parameters, said),
+            timestamp=at,
+            agent=self.given.agent or self.agent,
+            server_name=call.server,
+            tool_name=call.tool,
+            parameters=call.parameters,
+            context=call.context,
+            session_id=self.session,
+            sequence=call.sequence,
+            input_schema=self.schemas.get(call.tool),
+            **answer.fields(),
+        )
+
+
+@dataclass(slots=True)
+class ClaudeCodeSessions:
+    """Reads the lines of sessions in their order.
+
+    Their format is Anthropic's own affair and changes, so only the message, `sessionId`,
+    `timestamp` and `isSidechain` are read, and lines of other kinds are passed over.
+    """
+
+    given: Given
+    _sessions: dict[str, _Conversation] = field(default_factory=dict)
+
+    def feed(self, value: object, where: str) -> Iterator[Placed]:
+        """What a line tells."""
+        message = value.get("message") if isinstance(value, dict) else None
+        if not isinstance(value, dict) or not isinstance(message, dict):
+            return
+        name = first_name(value, "sessionId") or CLAUDE_CODE
+        if value.get("isSidechain") is True:
+            name = name_of(f"{name}/{value.get('agentId') or 'sidechain'}") or name
+        session = self._sessions.get(name)
+        if session is None:
+            session = self._sessions[name] = _Conversation(self.given, name, CLAUDE_CODE)
+        at = {key: value[key] for key in ("timestamp",) if key in value}
+        yield from session.feed(_Turn(f"{where}, message", {**message, **at}))
+
+    def finish(self) -> Iterator[Placed]:
+        """What is open at the end."""
+        for session in self._sessions.values():
+            yield from session.finish()
+
+
+def is_session_line(value: dict[str, Any]) -> bool:
+    """Whether a value is a line of a session of Claude Code."""
+    in_session = "sessionId" in value and ("uuid" in value or "parentUuid" in value)
+    return isinstance(value.get("type"), str) and (in_session or "leafUuid" in value)
+
+
+def is_transcript(value: dict[str, Any]) -> bool:
+    """Whether a value is a conversation, a logged request, or a turn of one."""
+    if is_turn(value) or any(isinstance(value.get(key), list) for key in (*_LISTS, "choices")):
+        return True
+    logged = (value.get(key) for key in _LOGGED)
+    return any(isinstance(each, dict) and is_transcript(each) for each in logged)
+
+
+def is_turn(value: object) -> bool:
+    """Whether a value is a message of a chat or an item of a response."""
+    return isinstance(value, dict) and (
+        (isinstance(value.get("role"), str) and not isinstance(value.get("messages"), list))
+        or (isinstance(value.get("type"), str) and not value.keys() & _LISTS)
+        or ("call_id" in value and "output" in value)
+    )
+
+
+def read_transcript(value: object, given: Given, where: str = "") -> Iterator[Placed]:
+    """The tool calls of the conversations in a JSON value, in their order."""
+    if isinstance(value, list) and value and not any(map(is_turn, value)):
+        for number, each in enumerate(value):
+            yield from read_transcript(each, given, f"{where}[{number}]")
+        return
+    if isinstance(value, list):
+        yield from _read({}, list(_turns(value, where)), given)
+        return
+    if not isinstance(value, dict):
+        yield unreadable(where or "the value", _NO_CONVERSATION)
+        return
+    whole = _unwrapped(value)
+    turns = list(_turns_of(whole, where))
+    if turns or any(isinstance(whole.get(key), list) for key in (*_LISTS, "choices")):
+        yield from _read(whole, turns, given)
+    else:
+        told = _ONE_MESSAGE if is_turn(whole) else _NO_CONVERSATION
+        yield unreadable(where or "the value", told)
+
+
+def _unwrapped(value: dict[str, Any]) -> dict[str, Any]:
+    """A logged request with its answer as the last turn, and with what is said around it."""
+    inner = next((value[key] for key in _LOGGED if isinstance(value.get(key), dict)), None)
+    if inner is None:
+        return value
+    inner = _unwrapped(inner)
+    around = {key: each for key, each in value.items() if key not in (*_LOGGED, "response")}
+    answer, turns = value.get("response"), inner.get("messages")
+    if isinstance(answer, dict) and isinstance(turns, list):
+        inner = {**inner, "messages": [*turns, answer]}
+    return {**around, **inner}
+
+
+def _turns_of(value: dict[str, Any], where: str) -> Iterator[_Turn | Placed]:
+    for key in _LISTS:
+        held, place = value.get(key), f"{where}.{key}" if where else key
+        if isinstance(held, list):
+            yield from _turns(held, place)
+        elif key == "input" and isinstance(held, str):
+            yield _Turn(place, {"role": "user", "content": held})
+    choices = value.get("choices")
+    for number, choice in enumerate(choices if isinstance(choices, list) else ()):
+        message = choice.get("message") if isinstance(choice, dict) else None
+        if isinstance(message, dict):
+            place = f"choices[{number}].message"
+            yield _Turn(f"{where}.{place}" if where else place, message)
+
+
+def _turns(values: list[Any], where: str) -> Iterator[_Turn | Placed]:
+    kinds = [each.get("type") for each in values if isinstance(each, dict)]
+    first = next((kind for kind in kinds if kind in (*_ITEMS, *_RESULTS)), None)
+    numbered = list(enumerate(values))
+    # The API lists items with the newest first.
+    for number, value in reversed(numbered) if first in _RESULTS else numbered:
+        place = f"{where}[{number}]"
+        if isinstance(value, dict):
+            yield _Turn(place, value)
+        else:
+            yield unreadable(place, "is no message: it must be an object")
+
+
+def _read(value: dict[str, Any], turns: Sequence[_Turn | Placed], given: Given) -> Iterator[Placed]:
+    inner = value.get("conversation")
+    inner = inner.get("id") if isinstance(inner, dict) else inner
+    name = name_of(inner) or first_name(value, *_NAMES)
+    begun = name or _beginning([each.value for each in turns if isinstance(each, _Turn)])
+    conversation = _Conversation(
+        given,
+        session=name or first_name(value, *_SESSIONS) or f"chat-{begun[:32]}",
+        agent=first_name(value, "agent", "agent_name", "model") or "unknown",
+        name=begun,
+        at=first_moment(value, *_TIMES),
+        schemas=dict(_schemas(value.get("tools"), value.get("functions"))),
+    )
+    for turn in turns:
+        if isinstance(turn, _Turn):
+            yield from conversation.feed(turn)
+        else:
+            yield turn
+    yield from conversation.finish()
+
+
+def _beginning(turns: list[dict[str, Any]]) -> str:
+    """What stands before the first result, which is in each longer version too."""
+    first = next((at for at, each in enumerate(turns) if _has_result(each)), 0)
+    return digest(make_json_value(turns[: first or 1]))
+
+
+def _has_result(turn: dict[str, Any]) -> bool:
+    content = turn.get("content")
+    blocks = content if isinstance(content, list) else []
+    kinds = [turn.get("type"), *(each.get("type") for each in blocks if isinstance(each, dict))]
+    return turn.get("role") in ("tool", "function") or any(
+        isinstance(kind, str) and (kind in _RESULTS or kind.endswith("tool_result"))
+        for kind in kinds
+    )
+
+
+def _schemas(*lists: object) -> Iterator[tuple[str, JsonObject]]:
+    """Input schemas by tool, of `tools` in all APIs' forms and of the older `functions`."""
+    for tools in lists:
+        for tool in tools if isinstance(tools, list) else ():
+            if not isinstance(tool, dict):
+                continue
+            told = tool["function"] if isinstance(tool.get("function"), dict) else tool
+            name, schema = told.get("name"), told.get("parameters", told.get("input_schema"))
+            if isinstance(name, str) and isinstance(schema, dict):
+                try:
+                    yield split_name(name)[1], check_json_object(schema)
+                except InvalidJsonValueError:
+                    continue  # what cannot be stored is no schema; the calls are read without it
+
+
+def transcript_answer(content: object, *, failed: bool, prefixes: Sequence[str]) -> ToolAnswer:
+    """The answer in the content of a tool's message."""
+    text = text_of(content)
+    held = content if isinstance(content, Mapping) else _object_in(text)
+    if held is not None and (found := _structured(held, failed=failed)) is not None:
+        return found
+    if failed or (text is not None and text.lstrip().startswith(tuple(prefixes))):
+        return failure_in_text(text if text is not None else str(bounded_json(content)))
+    status = None if held is None else Outcome.coerce(held).status
+    return ToolAnswer(result=bounded_json(content if text is None else text), status=status)
+
+
+def text_of(content: object) -> str | None:
+    """The text of a message; None for what is neither text nor parts."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list) and all(
+        isinstance(part, Mapping) and isinstance(part.get("type"), str) for part in content
+    ):
+        return "\n".join(texts_of(content))
+    return None
+
+
+def _object_in(text: str | None) -> Mapping[str, Any] | None:
+    if text is None or len(text) > _MAX_JSON_CHARS or not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = from_json(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, Mapping) else None
+
+
+def _structured(held: Mapping[str, Any], *, failed: bool) -> ToolAnswer | None:
+    typed = Outcome.coerce(held).error
+    if typed is not None:
+        return ToolAnswer(typed)
+    if is_mcp_result(held) and "isError" in held:
+        return mcp_answer(held)
+    if held.get("isError") is True or failed or _is_an_error(held):
+        inner = held.get("error")
+        if isinstance(inner, Mapping) and inner:
+            return failure_in_object(inner)
+        message = inner if isinstance(inner, str) and inner else held.get("message")
+        outer = {key: item for key, item in held.items() if key not in {"error", "isError"}}
+        kind = held.get("type") or held.get("errorType") or held.get("error_type") or TOOL_ERROR
+        return failure_in_object(outer | {"message": message or held, "type": kind})
+    return None
+
+
+def _is_an_error(held: Mapping[str, Any]) -> bool:
+    error = held.get("error")
+    told = isinstance(error, str | Mapping) and bool(error)
+    flagged = error is True and isinstance(held.get("message"), str)
+    return (told or flagged) and all(
+        re.sub(r"[-_.\s]+", "", key[:100]).lower() in _OF_AN_ERROR for key in held
+    )
+
+
+def _parameters(told: object, *, free: bool) -> JsonObject | str:
+    """The arguments of a call, as an object or its JSON text; else why they are none."""
+    if free:  # a custom tool takes one text, whatever it is
+        return check_json_object({"input": told}) if isinstance(told, str) else {}
+    if told is None or (isinstance(told, str) and not told.strip()):
+        return {}  # what models write for a tool without parameters
+    try:
+        value = from_json(told, allow_inf_nan=False) if isinstance(told, str) else told
+        return check_json_object(value)
+    except InvalidJsonValueError as error:
+        return f"{_NO_ARGUMENTS} ({error})"
+    except ValueError:
+        return _NO_ARGUMENTS
+
+
+def _key(call_id: object) -> str:
+    return f"id {call_id}" if isinstance(call_id, str | int) else "no id"
+
+
+def _legacy(name: object) -> str:
+    return f"name {name}" if isinstance(name, str) else "no name"
