@@ -31,13 +31,14 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models import ConfidenceBin, ConfidenceStatistics
 from aftercall.redaction import is_redacted
-from retrieval.edits import Add, Replace
+from retrieval.edits import Add, FromContext, Replace
 from retrieval.parameters import MAX_SCHEMA, leaves_like, resolve, value_at
 from retrieval.proposals.case import Case, Option, Trials
 from retrieval.proposals.compose import Proposal, propose
 from retrieval.proposals.doubts import left_of_confidence
 from retrieval.reading.faults import Fault
 from retrieval.texts import format_of
+from retrieval.values import nearest
 
 _MAX_PARAMETERS = 100_000
 """Characters of parameters that are held against a schema."""
@@ -200,6 +201,8 @@ FEATURES = (
 )
 """The order of the vector that `features_of` gives."""
 
+_Z = 1.645
+"""Of the two-sided 90 % interval."""
 _LIKELY = 1.0
 """Log-odds of a likelihood below which every step down makes a proposal less sure than above."""
 _LEAST = 0.005
@@ -207,10 +210,11 @@ _FEW = 3
 """Successes below which a profile says nothing of what is usual."""
 
 
-def lower_bound(trials: Trials) -> float:
-    """The Beta mean less one standard deviation, in [0, 1]; higher means more likely right."""
+def lower_bound(trials: Trials, deviations: float = 1.0) -> float:
+    """The Beta mean less so many standard deviations, in [0, 1]; higher is more likely right."""
     total = trials.right + trials.wrong
-    return max(0.0, trials.mean - sqrt(trials.right * trials.wrong / (total**2 * (total + 1))))
+    deviation = sqrt(trials.right * trials.wrong / (total**2 * (total + 1)))
+    return max(0.0, trials.mean - deviations * deviation)
 
 
 def likelihood(proposal: Proposal) -> float:
@@ -249,6 +253,36 @@ def features_of(
         float(min(_unusual(case, proposal), 3)),
         min(0.0, odds - _LIKELY),
     )
+
+
+_FOUND = frozenset(("session", "context", "profile", "similar", "repairs"))
+
+
+def bound(proposal: Proposal) -> float:
+    """What a confidence is at most, in (0, 1].
+
+    A value that neither call nor tool says, but session, context or others' calls, is no surer than
+    the low end of what the record of where it comes from says.
+    """
+    found = (option for option in proposal.options if _FOUND.issuperset(option.sources))
+    return min((lower_bound(each.evidence, _Z) for each in found if _puts_anew(each)), default=1.0)
+
+
+def _puts_anew(option: Option) -> bool:
+    """Whether an option puts in a value that is not nearly what was sent.
+
+    What several repairs put in the place of a value is about this value.
+    """
+    return any(isinstance(edit, Add | FromContext) for edit in option.edits) or (
+        ((option.repairs == 1 and option.share is None) or "repairs" not in option.sources)
+        and any(isinstance(edit, Replace) and not _is_like(edit) for edit in option.edits)
+    )
+
+
+def _is_like(edit: Replace) -> bool:
+    before, after = edit.before, edit.value
+    texts = isinstance(before, str) and isinstance(after, str)
+    return texts and nearest(str(before), [str(after)]) is not None
 
 
 _OF_OTHERS = frozenset(("profile", "repairs", "similar", "parameters"))
@@ -300,9 +334,6 @@ def _strange(case: Case, proposal: Proposal) -> int:
 ENOUGH_OUTCOMES = 50
 """Outcomes, weighed, below which a workspace keeps the shipped calibration."""
 
-_Z = 1.645
-"""Of the two-sided 90 % interval."""
-
 
 class Estimate(NamedTuple):
     """A probability of right, and the ends of its 90 % interval; all in [0, 1].
@@ -314,6 +345,10 @@ class Estimate(NamedTuple):
     low: float
     high: float
     shipped: float
+
+    def at_most(self, most: float) -> "Estimate":
+        """The same, with no number greater."""
+        return Estimate(*(min(most, each) for each in self))
 
     def times(self, factor: float) -> "Estimate":
         """The same, each of its numbers so much smaller: what was less likely stays so."""
@@ -428,7 +463,7 @@ def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
         estimate = calibration.estimate(features, proposal)
         if (weak := weakest(features, proposal)) is not None:
             estimate = _as_weak(estimate, calibration.estimate(weak, _least_sure(proposal)))
-        estimate = estimate.times(doubted(case, proposal))
+        estimate = estimate.at_most(bound(proposal)).times(doubted(case, proposal))
         found.append(RankedProposal(proposal, features, estimate))
     return sorted(found, key=lambda each: (-each.estimate.probability, each.proposal.key))
 

@@ -38,6 +38,7 @@ from retrieval.confidence import (
     MIN_CONFIDENCE,
     Calibration,
     RankedProposal,
+    bound,
     doubted,
     judge,
     shipped,
@@ -79,13 +80,14 @@ class Seen:
 
     features: tuple[float, ...]
     weakest: tuple[float, ...] | None
+    most: float
     share: float
     right: bool
 
     def confidence(self, calibration: Calibration) -> float:
         """What a calibration makes of it."""
         given = [self.features, *([self.weakest] if self.weakest else [])]
-        return self.share * min(map(calibration.probability, given))
+        return self.share * min(self.most, *map(calibration.probability, given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,8 @@ def row_of(asked: Asked) -> Row:
     seen = (
         Seen(
             ranked.features, weakest(ranked.features, ranked.proposal),
-            doubted(asked.question.case, ranked.proposal), right and not never,
+            bound(ranked.proposal), doubted(asked.question.case, ranked.proposal),
+            right and not never,
         )
         for ranked, right in asked.judged
     )  # fmt: skip
@@ -214,8 +217,8 @@ def weights_of(rows: Sequence[Row]) -> Calibration:
 
 
 def _weight(place: int, seen: Seen) -> float:
-    """A proposal that is doubted for other reasons says little of its features."""
-    return (_LATER if place else 1.0) * seen.share
+    """A proposal that is bounded or doubted for other reasons says little of its features."""
+    return (_LATER if place else 1.0) * seen.share * seen.most
 
 
 def print_families(rows: Sequence[Row]) -> None:

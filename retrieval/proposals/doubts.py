@@ -16,7 +16,6 @@ from retrieval.parameters import leaves_like, value_at
 from retrieval.proposals.case import Case, Option
 from retrieval.proposals.compose import Proposal
 from retrieval.proposals.faults import FREE_TEXT
-from retrieval.proposals.values import IDS
 from retrieval.texts import format_of, written_in
 from retrieval.values import (
     differ_in_digits,
@@ -35,10 +34,7 @@ _STRANGE = 0.5
 _UNCONFIRMED = 0.8
 """What is left for each part of a call without a schema that nothing shows to be right."""
 _OTHER_AMOUNT = 0.75
-"""What is left where a write gets another amount than its caller's: of real ones few were meant.
-And where it gets an id that its caller did not say: whom it is about is seldom whom others were."""
-_OF_FEW, _NEARLY_ALL = 0.8, 0.9
-_OTHERS = frozenset(("profile", "repairs", "similar"))
+"""What is left where a write gets another amount than its caller's: of real ones few were meant."""
 _SAID = frozenset(("context", "schema", "error"))
 _FOUND = frozenset(("session", "profile", "similar"))
 _MAX_NUMBERS = 1_000
@@ -59,28 +55,9 @@ def left_of_confidence(case: Case, proposal: Proposal) -> float:
     strange += any(_stands_for(edit) for edit, option in edits if _SAID.isdisjoint(option.sources))
     strange += any(_is_another(edit) for edit, option in edits if _FOUND.issuperset(option.sources))
     share = _STRANGE**strange * _UNCONFIRMED ** _unconfirmed(case, proposal)
-    if case.writes and (_changes_amount(case, proposal) or _fills_an_id(edits)):
+    if case.writes and _changes_amount(case, proposal):
         share *= _OTHER_AMOUNT
-    if any(_rests_on_few(case, edit, option) for edit, option in edits):
-        share *= _OF_FEW
     return share
-
-
-def _rests_on_few(case: Case, edit: Edit, option: Option) -> bool:
-    """Whether a value is put in that few others sent, or one repair alone.
-
-    Which repository or city is meant is the caller's to say, as long as others' do not all agree.
-    """
-    if not isinstance(edit, Add | Replace) or not _OTHERS.issuperset(option.sources):
-        return False
-    view, seen = case.parameter(edit.name), case.seen(edit.name)
-    if isinstance(edit, Replace) or not isinstance(edit.value, str):
-        return option.repairs == 1 and option.share is None
-    if edit.inside or (view is not None and view.states(edit.value)):
-        return False
-    same = [each for each in seen.common_values() if each.value == edit.value] if seen else []
-    agree = seen is not None and same and (same[0].weight + 1) / (seen.weight() + 2) >= _NEARLY_ALL
-    return not agree
 
 
 def _left_open(case: Case, proposal: Proposal) -> int:
@@ -234,10 +211,6 @@ def _is_structure(text: str) -> bool:
     """Whether a text is a list or an object in the notation of some language."""
     bare = text.strip().rstrip(",")
     return bare[:1] in "[({" and bare[-1:] in "])}" and not set("'\":").isdisjoint(bare)
-
-
-def _fills_an_id(edits: _Edits) -> bool:
-    return any(not IDS.isdisjoint(words_of(edit.name)) for edit in _filled(edits))
 
 
 def _changes_amount(case: Case, proposal: Proposal) -> bool:

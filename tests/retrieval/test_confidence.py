@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import retrieval.proposals
+from aftercall.models import EvidenceSource
 from bench.quality.fitting import Labelled, fit_priors, fit_weights
 from retrieval.confidence import (
     FEATURES,
@@ -21,6 +22,7 @@ from retrieval.confidence import (
     Calibration,
     Estimate,
     Scaling,
+    bound,
     features_of,
     judge,
     likelihood,
@@ -29,7 +31,7 @@ from retrieval.confidence import (
     lower_bound,
     shipped,
 )
-from retrieval.edits import Clamp, Edit, Rename, Replace, edits_of_key
+from retrieval.edits import Add, Clamp, Edit, Rename, Replace, edits_of_key
 from retrieval.fitting import fit_scaling
 from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.proposals.case import Option, Trials
@@ -128,6 +130,45 @@ def test_the_interval_narrows_with_evidence(evidence: list[Trials], times: float
 def test_the_lower_bound_is_below_the_mean(evidence: Trials) -> None:
     """And no less than 0."""
     assert 0 <= lower_bound(evidence) <= evidence.mean
+
+
+def bound_of(edit: Edit, evidence: Trials, *sources: EvidenceSource, repairs: int = 0) -> float:
+    """What bounds the confidence of a proposal of this one edit."""
+    option = Option((edit,), "found", evidence, sources, repairs=repairs)
+    return bound(Proposal({}, (option,), frozenset(), ""))
+
+
+FILL = Add(name="folder", value="temp")
+
+
+@settings(deadline=None)
+@given(trials, st.floats(0, 100))
+def test_a_found_value_is_no_surer_than_its_record(evidence: Trials, more: float) -> None:
+    """Whatever the calibration says; more that speaks for it never makes it less sure."""
+    least = bound_of(FILL, evidence, "context", "session")
+    assert least <= lower_bound(evidence)
+    assert bound_of(FILL, evidence.plus(Trials(more, 0)), "session") >= least - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("edit", "sources", "repairs", "is_bounded"),
+    [
+        (FILL, ("session",), 0, True),
+        (FILL, ("repairs", "profile"), 9, True),
+        (FILL, ("context", "error"), 0, False),
+        (FILL, ("schema",), 0, False),
+        (Replace(name="to", before="Rome", value="Oslo"), ("profile",), 0, True),
+        (Replace(name="to", before="Osloo", value="Oslo"), ("session",), 0, False),
+        (Replace(name="level", before="urgent", value="p1"), ("repairs",), 1, True),
+        (Replace(name="level", before="urgent", value="p1"), ("repairs",), 4, False),
+        (RENAME, ("profile",), 0, False),
+    ],
+)
+def test_what_neither_call_nor_tool_says_is_a_found_value(
+    edit: Edit, sources: tuple[EvidenceSource, ...], repairs: int, is_bounded: bool
+) -> None:
+    """What was nearly sent was said, and what several repairs put in its place is about it."""
+    assert (bound_of(edit, Trials(3, 1), *sources, repairs=repairs) < 1) is is_bounded
 
 
 @settings(deadline=None)
