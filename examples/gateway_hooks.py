@@ -3,7 +3,7 @@
 ContextForge is not installed here, so its objects are stood in for by plain ones with the same
 members. There, derive from `cpex.framework.Plugin` (before 1.0: `mcpgateway.plugins.framework`),
 and return `ToolPostInvokeResult(modified_payload=payload.model_copy(update={"result": ...}))`.
-Where a tool raises, ContextForge calls no second hook: such calls are counted as expired.
+Where a tool raises, ContextForge calls no second hook: such calls are not recorded.
 """
 
 import asyncio
@@ -74,7 +74,6 @@ async def main() -> None:
                 await asyncio.to_thread(recorder.flush)
                 while (await client.status()).pending_indexing:  # learned from within a second
                     await asyncio.sleep(0.05)
-            print(hooks.stats())
 
 
 if __name__ == "__main__":

@@ -33,7 +33,6 @@ from aftercall.errors import (
 )
 from aftercall.evolution import ChatEvolver, EvolutionResult, Evolver
 from aftercall.executors import (
-    Command,
     CommandExecutor,
     Executor,
     ExecutorResult,
@@ -75,7 +74,7 @@ from aftercall.toolbox.rules import Attempted, CallResult, ResilientResult, Skip
 
 __all__ = [
     "AftercallError", "ApiError", "AsyncClient", "AsyncToolbox", "Attempted", "BestTool",
-    "CallResult", "ChatEvolver", "Client", "Command", "CommandExecutor", "ConfigurationError",
+    "CallResult", "ChatEvolver", "Client", "CommandExecutor", "ConfigurationError",
     "ConflictError", "ContractViolationError", "CorrectionProposal", "Deliverable",
     "EvolutionResult", "Evolver", "Execution", "ExecutionError", "Executor", "ExecutorResult",
     "Executors", "FailedCall", "FoundTools", "InvalidRequestError", "NotAllowedError",

@@ -21,8 +21,6 @@ from aftercall.reflection.reflected_call import ExecutionSink
 
 MAX_MESSAGE_CHARS = 500
 """Longest message of a result: enough to recognise an error, too little to carry a document."""
-MIN_FILE_BYTES = 16 * 1024
-"""Smallest `max_bytes`: room for the longest line of an event, 8 KB with all of it escaped."""
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
 Status: TypeAlias = Literal["ok", "error"]
 
@@ -125,8 +123,8 @@ class CallbackSink:
 class LoggingSink:
     """Writes one record per event.
 
-    The line holds names, counts and durations; the record's `tool_call` is a dict of all the
-    event's fields. Names stand in the line as JSON strings, so that none begins another line.
+    The line is the event as JSON in ASCII, without the tool's message, so that no text of a tool
+    begins another line; the record's `tool_call` is a dict of all the event's fields.
 
     Args:
         logger: takes the records; `aftercall.events` when None.
@@ -142,53 +140,29 @@ class LoggingSink:
         if self._logger.isEnabledFor(self._level):
             # Not `extra=fields`: a record has a `message` of its own.
             fields = {"tool_call": event.model_dump(mode="json")}
-            self._logger.log(self._level, "%s", _line(event), extra=fields)
-
-
-def _line(event: ToolCallEvent) -> str:
-    fields = {"request": _quoted(event.request_id), "seq": str(event.seq)}
-    if isinstance(event, ToolCallPlanned):
-        fields["args"] = event.args_preview_hash[:12]
-    else:
-        fields["status"] = event.status
-        fields["error_type"] = _quoted(event.error_type) if event.error_type else ""
-        fields["latency_ms"] = "" if event.latency_ms is None else f"{event.latency_ms:.1f}"
-    shown = " ".join(f"{name}={value}" for name, value in fields.items() if value)
-    return f"{event.event} {_quoted(event.tool)} {shown}"
-
-
-def _quoted(text: str) -> str:
-    # ASCII only, so that also what turns the direction of a line around is written out.
-    return json.dumps(text)
+            shown = event.model_dump(mode="json", exclude={"message"}, exclude_none=True)
+            self._logger.log(self._level, "%s", json.dumps(shown), extra=fields)
 
 
 class JsonLinesSink:
     """Appends one line per event, so that `ToolCallPlanned.model_validate_json(line)` reads it.
 
-    Threads, processes and children of a fork may share the file, and there is nothing to close. A
-    reader skips what is no JSON, which a killed process may leave. What would grow beyond
-    `max_bytes` becomes `NAME.1`, in the place of an older one. Where the disk is full or the folder
-    gone, events are lost, and the log says so once a minute.
+    Threads, processes and children of a fork may share the file, and there is nothing to close: it
+    is opened for each line, so that it may be moved away (`logrotate`). A reader skips what is no
+    JSON, which a killed process may leave. Where the disk is full or the folder gone, events are
+    lost, and the log says so once a minute.
 
     Args:
         path: the file; made when missing, readable by its owner only, like its folder.
-        max_bytes: largest size of the file, and of its predecessor; at least 16 KiB.
 
     Raises:
-        ConfigurationError: the file cannot be written, is no regular file, or `max_bytes` is too
-            small.
+        ConfigurationError: the file cannot be written, or is no regular file.
     """
 
-    def __init__(self, path: Path | str, *, max_bytes: int = 64 * 1024 * 1024) -> None:
+    def __init__(self, path: Path | str) -> None:
         if sys.platform == "win32":
             raise ConfigurationError("JsonLinesSink needs POSIX file locks; use LoggingSink here")
-        if max_bytes < MIN_FILE_BYTES:
-            raise ConfigurationError(
-                f"max_bytes must be at least {MIN_FILE_BYTES}, not {max_bytes}"
-            )
-        # The program may change its folder later, and a link must not be moved for its file.
-        self._path = Path(path).resolve()
-        self._max_bytes = max_bytes
+        self._path = Path(path).resolve()  # the program may change its folder later
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             append_line(self._path, b"")
@@ -204,8 +178,7 @@ class JsonLinesSink:
         Raises:
             OSError: it cannot be written.
         """
-        line = event.model_dump_json(exclude_none=True).encode() + b"\n"
-        append_line(self._path, line, max_bytes=self._max_bytes)
+        append_line(self._path, event.model_dump_json(exclude_none=True).encode() + b"\n")
 
 
 class RecorderSink:

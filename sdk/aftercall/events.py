@@ -69,7 +69,8 @@ CANCELLED = "cancelled"
 _WINDOW_CHARS = 2000
 """Of each text that is masked: masking costs some 0.2 ms for a thousand characters, and a call
 waits for it. Ten times the preview, since a masked text is shorter than what it stands for."""
-
+MAX_REQUESTS = 1_000
+"""Known to an observer at a time, some 2 KB each."""
 _COMPLAIN_AGAIN_S = 60.0
 _next_complaint: dict[str, float] = {}  # by class of sinks, which are few; time.monotonic()
 
@@ -165,7 +166,6 @@ class ToolCalls:
         self._lock = threading.RLock()  # a callback may plan the next call
         self._waiting: deque[ToolCallEvent | FinishedCall] = deque()
         self._is_handing_over = False
-        self._has_warned = False
 
     def planned(
         self, tool: str, arguments: JsonObject, *, args_schema_version: str | None = None
@@ -211,12 +211,6 @@ class ToolCalls:
         """Whether this is the first word about the end of a call."""
         with self._lock:
             is_first, call.has_ended = not call.has_ended, True
-            if not is_first and not self._has_warned:
-                self._has_warned = True  # a request that does it wrong does it often
-                _LOGGER.warning(
-                    "a call was said to have ended twice; the first word counts, and further ones "
-                    "of this request are not logged: call ok() or error() once per planned call"
-                )
             return is_first
 
     def _plan(self, tool: str, digest: str, version: str | None) -> int:
@@ -263,8 +257,7 @@ def _complain(sink: str, error: Exception) -> None:
 class PlannedCall:
     """A call that was planned; `ToolCalls.planned` makes it.
 
-    The first of `ok`, `error`, `refused` and `abandon` counts; later ones are ignored, and logged
-    once per request.
+    The first of `ok`, `error`, `refused` and `abandon` counts; later ones are ignored.
     """
 
     calls: ToolCalls
@@ -376,29 +369,19 @@ class EventObserver:
     Args:
         sinks: take the events.
         redactor: as for `ToolCalls`; give it the recorder's.
-        max_requests: most requests that are known at a time, some 2 KB each.
 
     Raises:
-        ConfigurationError: `max_requests` is below 1, or a sink takes whole calls:
-            `call_with_reflection` records by itself, and would do it twice.
+        ConfigurationError: a sink takes whole calls: `call_with_reflection` records by itself, and
+            would do it twice.
     """
 
-    def __init__(
-        self,
-        sinks: Sequence[EventSink],
-        *,
-        redactor: Redactor | None = None,
-        max_requests: int = 1000,
-    ) -> None:
-        if max_requests < 1:
-            raise ConfigurationError(f"max_requests must be 1 or more, not {max_requests}")
+    def __init__(self, sinks: Sequence[EventSink], *, redactor: Redactor | None = None) -> None:
         if any(isinstance(sink, CallSink) for sink in sinks):
             raise ConfigurationError(
                 "call_with_reflection records every attempt by itself: leave the RecorderSink out"
             )
         self._sinks = tuple(sinks)
         self._redactor = redactor or DEFAULT_REDACTOR
-        self._max_requests = max_requests
         self._lock = threading.RLock()  # a sink may call a tool
         self._requests: dict[str, ToolCalls] = {}  # the last used at the end
         self._first_seq = 0
@@ -414,7 +397,7 @@ class EventObserver:
             name = name or attempt.repair_of or attempt.execution_id
             calls = self._requests.pop(name, None) or self._new(name, first_seq)
             self._requests[name] = calls
-            if len(self._requests) > self._max_requests:
+            if len(self._requests) > MAX_REQUESTS:
                 forgotten = self._requests.pop(next(iter(self._requests)))
                 self._first_seq = max(self._first_seq, forgotten.next_seq)
             return ObservedEvents(calls.planned(facts.tool_name, attempt.parameters))

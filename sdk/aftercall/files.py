@@ -139,33 +139,25 @@ def unlock(descriptor: int) -> None:
     os.close(descriptor)
 
 
-def append_line(path: Path, line: bytes, *, max_bytes: int | None = None) -> None:
+def append_line(path: Path, line: bytes) -> None:
     """Append a line by one write under the file's lock; for threads, processes and forks (POSIX).
 
-    What a killed process left half-written stays as it is, and the line begins behind it. A file
-    that would grow beyond `max_bytes` becomes `NAME.1`, and a new one is begun.
+    What a killed process left half-written stays as it is, and the line begins behind it.
 
     Raises:
         OSError: it cannot be written, or is no regular file.
     """
-    while True:
-        # Without waiting for the reader of a pipe.
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
-        descriptor = os.open(path, flags, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            now = os.fstat(descriptor)
-            if not stat.S_ISREG(now.st_mode):
-                raise OSError("it is no regular file")
-            if not (path.exists() and os.path.samestat(now, path.stat())):
-                continue  # it was moved away meanwhile
-            if max_bytes is not None and 0 < now.st_size > max_bytes - len(line):
-                path.replace(f"{path}.1")
-                continue
-            if line and now.st_size and os.pread(descriptor, 1, now.st_size - 1) != b"\n":
-                line = b"\n" + line
-            if os.write(descriptor, line) < len(line):
-                raise OSError("the line was cut short")  # the disk is full; the next one knows
-            return
-        finally:
-            unlock(descriptor)
+    # Without waiting for the reader of a pipe.
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        now = os.fstat(descriptor)
+        if not stat.S_ISREG(now.st_mode):
+            raise OSError("it is no regular file")
+        if line and now.st_size and os.pread(descriptor, 1, now.st_size - 1) != b"\n":
+            line = b"\n" + line
+        if os.write(descriptor, line) < len(line):
+            raise OSError("the line was cut short")  # the disk is full; the next one knows
+    finally:
+        unlock(descriptor)

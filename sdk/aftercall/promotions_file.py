@@ -10,7 +10,7 @@ import os
 import unicodedata
 from collections.abc import Callable, Mapping
 from pathlib import Path, PureWindowsPath
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -59,26 +59,24 @@ def parse_promotions(text: str) -> dict[str, Promotion]:
             f"the file has {len(text):,} characters; at most {MAX_PROMOTIONS_CHARS:,} are read"
         )
     try:
-        root = json.loads(text, object_pairs_hook=_Members)
+        root = json.loads(text, object_pairs_hook=unique_members)
+    except InvalidJsonValueError as error:
+        raise PromotionsFileError(str(error)) from error
     except json.JSONDecodeError as error:
         raise PromotionsFileError(f"no JSON: {error.msg} (line {error.lineno})") from error
     except RecursionError as error:
         raise PromotionsFileError("no JSON: it is nested too deeply") from error
-    if not isinstance(root, _Members):
+    if not isinstance(root, dict):
         raise PromotionsFileError("the file must be an object, in braces")
     found: dict[str, Promotion] = {}
-    for name, members in root:
-        if name in found:
-            raise PromotionsFileError(f"the key {_quoted(name)} stands here a second time", name)
-        if not isinstance(members, _Members):
+    for name, members in root.items():
+        if not isinstance(members, dict):
             raise PromotionsFileError("the entry must be an object, in braces", name)
         try:
             _NAME.validate_python(name)
-            entry = _Entry.model_validate(unique_members(members))
+            entry = _Entry.model_validate(members)
         except ValidationError as error:
             raise PromotionsFileError(_problem(error), name) from error
-        except InvalidJsonValueError as error:
-            raise PromotionsFileError(str(error), name) from error
         found[name] = Promotion.model_validate(dict(entry))
     return found
 
@@ -99,10 +97,6 @@ def render_promotions(promotions: Mapping[str, Promotion]) -> str:
         moment = entry.promoted_at.replace(microsecond=0, tzinfo=None).isoformat()
         entries[name] = dict(entry) | {"promoted_at": f"{moment}Z"}
     return json.dumps(entries, indent=2, ensure_ascii=False) + "\n"
-
-
-class _Members(list[tuple[str, Any]]):
-    """The members of an object, those that stand there twice too."""
 
 
 def _problem(error: ValidationError) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aftercall import Recorder
-from aftercall.adapters.error_texts import ErrorTexts
+from aftercall.mcp_calls import ErrorTexts
 from tests.gateway.conftest import OpenGateway
 from tests.gateway.contract_service import ContractService, answer, suggestion
 from tests.gateway.results import texts

@@ -17,7 +17,7 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel, Field
 
 from aftercall import Outcome, ToolAnnotations
-from aftercall.adapters.langgraph import ReflectionMiddleware, latest_request
+from aftercall.adapters.langgraph import ReflectionMiddleware
 from aftercall.models import Execution
 from retrieval.reading.reader import read_error
 from tests.sdk.scripted_advice import (
@@ -107,7 +107,7 @@ def test_a_failed_call_is_repaired_in_a_tool_node(way: str) -> None:
     """The graph gets the repaired result, with the repair in its metadata; both are recorded."""
     client = SyncScripted(answer(TOP_K)) if way == "sync" else AsyncScripted(answer(TOP_K))
     reflection, records, service = reflecting(
-        client=client, agent="ada", server_name="rag", context=latest_request
+        client=client, agent="ada", server_name="rag", context=lambda _: "look it up"
     )
     message = run(graph_of([search], reflection), "search", {"query": "x", "top_k": 50}, way=way)
     assert (message.content, message.status) == ("10 hits", "success")
@@ -147,15 +147,6 @@ def test_the_model_reads_the_tools_own_error_first() -> None:
     own, _, advice = str(message.content).partition("\n\n")
     assert own == "ValueError: top_k must be <= 10"
     assert advice.startswith("Suggestions from Aftercall (recorded data, not instructions):")
-
-
-def test_an_error_can_be_left_to_the_caller() -> None:
-    """With `raise_errors` the exception is raised, with the advice as a note."""
-    reflection, records, _ = reflecting(answer(UNSURE), raise_errors=True)
-    with pytest.raises(ValueError, match="top_k must be <= 10") as raised:
-        run(graph_of([search], reflection), "search", {"query": "x", "top_k": 50})
-    assert any("Suggestions from Aftercall" in note for note in raised.value.__notes__)
-    assert len(records.executions) == 1
 
 
 def test_an_error_that_the_node_tells_is_read_without_its_frame() -> None:

@@ -66,7 +66,6 @@ async def outputs_of(
     tools: list[Any],
     *calls: tuple[str, Any],
     hooks: Any = None,
-    agent_hooks: Any = None,
     run_config: RunConfig | None = None,
 ) -> list[str]:
     """What the model reads of each call of a run."""
@@ -78,7 +77,6 @@ async def outputs_of(
         name="ada",
         model=ScriptedModel([*steps, [assistant_message("done")]]),
         tools=tools,
-        hooks=agent_hooks,
     )
     run = await Runner.run(agent, "look it up", hooks=hooks, run_config=run_config)
     return [str(item.output) for item in run.new_items if item.type == "tool_call_output_item"]
@@ -93,9 +91,7 @@ async def test_a_reflecting_tool_repairs_its_call(kind: Any) -> None:
     """The model reads the repaired result; both attempts are recorded, also beside the hooks."""
     reflection, records, service = reflection_of(client=kind(answer(TOP_K)), server_name="rag")
     tool = reflection.reflecting(function_tool(search))
-    told = await outputs_of(
-        [tool], FAILING, FITTING, hooks=reflection.run_hooks, agent_hooks=reflection.agent_hooks
-    )
+    told = await outputs_of([tool], FAILING, FITTING, hooks=reflection.run_hooks)
     assert told == ["10 hits", "5 hits"]
     first, second, third = records.executions
     assert [e.outcome for e in records.executions] == ["failure", "success", "success"]
@@ -134,9 +130,7 @@ async def test_hooks_and_failure_record_each_call_once() -> None:
     """The failure comes by the failure function, the success by the hooks, whichever are set."""
     reflection, records, service = reflection_of(answer(UNSURE))
     tool = function_tool(search, failure_error_function=reflection.failure)
-    told = await outputs_of(
-        [tool], FAILING, FITTING, hooks=reflection.run_hooks, agent_hooks=reflection.agent_hooks
-    )
+    told = await outputs_of([tool], FAILING, FITTING, hooks=reflection.run_hooks)
     assert told[0].startswith("ValueError: top_k must be <= 10\n\nSuggestions from Aftercall")
     assert told[1] == "5 hits"
     first, second = records.executions

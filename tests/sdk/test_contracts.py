@@ -213,7 +213,6 @@ def test_python_objects_are_seen_as_the_json_they_become() -> None:
         ({"pattern": r"(a)\1"}, "takes bounded time"),
         ({"pattern": "^(?=x)a"}, "takes bounded time"),
         ({"pattern": "(.{99}){99}$"}, "takes bounded time"),
-        ({"description": "x" * 100_001}, "at most 100,000"),
         ({"const": float("nan")}, "not a JSON number"),
         ([], "must be a JSON object"),
     ],

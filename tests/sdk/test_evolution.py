@@ -21,7 +21,6 @@ from aftercall.evolution import (
     EvolvingTool,
     PastFailure,
     evolve,
-    read_changelog,
 )
 from aftercall.models import (
     Evolution,
@@ -80,13 +79,19 @@ class Home:
             "reason": "Evolved to fix: fails without an argument",
         }
         evolver = changes.pop("evolver", None) or ChatEvolver(
-            self.chat.url, "small-model", timeout_s=20, retries=1
+            self.chat.url, "small-model", timeout_s=20
         )
         return await evolve(self.tool(**tool), evolver, **(settings | changes))  # type: ignore[arg-type]
 
     @property
     def promotions(self) -> dict[str, Promotion]:
         return read_promotions(self.promotions_file, missing_ok=True)
+
+    @property
+    def changes(self) -> list[dict[str, str]]:
+        """The changelog."""
+        lines = (self.root / CHANGELOG_FILE).read_text().splitlines()
+        return [json.loads(line) for line in lines]
 
     @property
     def versions(self) -> list[str]:
@@ -194,9 +199,10 @@ async def test_a_failing_tool_gets_its_next_version(home: Home) -> None:
     }
     assert result.told_service
     assert registry.promoted == {"shout": [result.promotion]}
-    (entry,) = read_changelog(home.root / CHANGELOG_FILE)
-    assert (entry.version, entry.made_from, entry.file) == ("1.1.0", "1.0.0", "tools/shout_v1_1.py")
-    assert entry.sha256 == hashlib.sha256(NEW.encode()).hexdigest()
+    (entry,) = home.changes
+    assert (entry["version"], entry["madeFrom"]) == ("1.1.0", "1.0.0")
+    assert entry["file"] == "tools/shout_v1_1.py"
+    assert entry["sha256"] == hashlib.sha256(NEW.encode()).hexdigest()
     facts = home.chat.asked[0].facts
     assert [failure["scenario"] for failure in facts["failures"]] == ["be silent", "say nothing"]
     assert facts["lessons"] == ["an argument may be missing"]
@@ -212,8 +218,8 @@ async def test_the_version_in_force_is_what_evolves_next(home: Home) -> None:
     assert NEW.strip() in home.chat.asked[1].user
     assert home.promotions["shout"].original_version == "1.0.0"
     assert home.promotions["shout"].mutation == "take all arguments"
-    entries = read_changelog(home.root / CHANGELOG_FILE)
-    assert [(e.version, e.made_from) for e in entries] == [("1.1.0", "1.0.0"), ("1.2.0", "1.1.0")]
+    made = [(each["version"], each["madeFrom"]) for each in home.changes]
+    assert made == [("1.1.0", "1.0.0"), ("1.2.0", "1.1.0")]
 
 
 async def test_broken_code_is_asked_again_with_what_was_wrong(home: Home) -> None:
@@ -251,8 +257,7 @@ async def test_neither_ids_nor_answers_name_files(home: Home, tool_id: str, tmp_
     assert home.versions == ["shout_v1_1.py"]
     assert home.promotions[tool_id].evolved_file == "tools/shout_v1_1.py"
     assert os.listdir(tmp_path) == ["root"]  # noqa: PTH208  # names are all that is asked for
-    (entry,) = read_changelog(home.root / CHANGELOG_FILE)
-    assert entry.tool_id == tool_id
+    assert [each["toolId"] for each in home.changes] == [tool_id]
 
 
 async def test_versions_that_exist_are_stepped_over(home: Home) -> None:
@@ -428,20 +433,19 @@ def test_processes_that_evolve_at_once_lose_no_entry(home: Home) -> None:
         process.communicate(timeout=60)
         assert process.returncode == 0
     assert set(home.promotions) == set(ids)
-    entries = read_changelog(home.root / CHANGELOG_FILE)
-    assert sorted(e.reason for e in entries) == sorted(f"{i} {n}" for i in ids for n in range(5))
-    assert len({entry.version for entry in entries}) == 15
+    entries = home.changes
+    assert sorted(e["reason"] for e in entries) == sorted(f"{i} {n}" for i in ids for n in range(5))
+    assert len({entry["version"] for entry in entries}) == 15
     assert len(home.versions) == 15
     for entry in entries:
-        assert entry.file is not None
-        content = (home.root / entry.file).read_bytes()
-        assert hashlib.sha256(content).hexdigest() == entry.sha256
+        content = (home.root / entry["file"]).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == entry["sha256"]
 
 
 @pytest.mark.real
 @pytest.mark.parametrize(
     ("killed_at", "promoted"),
-    [("_create", False), ("update_promotions", False), ("append_entry", True)],
+    [("_create", False), ("update_promotions", False), ("append_line", True)],
 )
 async def test_a_kill_leaves_nothing_half_done(home: Home, killed_at: str, promoted: bool) -> None:
     """Before the file, between file and promotion, and before the changelog; then all goes on."""
@@ -456,8 +460,7 @@ async def test_a_kill_leaves_nothing_half_done(home: Home, killed_at: str, promo
     result = await home.evolve()
     assert result.status == "evolved", result.why
     assert result.version == ("1.1.0" if killed_at == "_create" else "1.2.0")
-    versions = [entry.version for entry in read_changelog(home.root / CHANGELOG_FILE)]
-    assert versions == [result.version]
+    assert [entry["version"] for entry in home.changes] == [result.version]
 
 
 @pytest.mark.parametrize(

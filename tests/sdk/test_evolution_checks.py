@@ -52,15 +52,14 @@ def test_code_that_is_not_whole_new_and_readable_is_rejected(code: str, said: st
 
 
 def test_secrets_of_a_source_are_hidden_and_come_back() -> None:
-    """The evolver never sees them; expressions that only look like one stay."""
+    """The evolver never sees them."""
     secret = "ghp_" + "a1B2c3D4e5" * 4
     source = (
         f'import os\nAPI = "{secret}"\ntoken = os.getenv("TOKEN_NAME")\n# password: hunter22x\n'
     )
-    hidden = HiddenValues(source, language="python", redactor=DEFAULT_REDACTOR)
+    hidden = HiddenValues(source, DEFAULT_REDACTOR)
     assert secret not in hidden.source
     assert "hunter22x" not in hidden.source
-    assert 'token = os.getenv("TOKEN_NAME")' in hidden.source
     assert hidden.restore(hidden.source) == source
     assert hidden.restore(hidden.source + "more = 1\n") == source + "more = 1\n"
     assert secret not in hidden.hide(f"it printed {secret}!")
@@ -169,19 +168,18 @@ async def test_megabytes_of_output_are_kept_in_part() -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "settings"),
+    ("script", "least"),
     [
-        ("x = bytearray(10**9)", {"memory_bytes": 512 * 1024**2}),
-        ("open('big', 'wb').write(bytes(2 * 1024**2))", {"file_bytes": 1024**2}),
-        ("fs = [open('/dev/null') for _ in range(100)]", {"open_files": 32}),
-        ("while True: pass", {"cpu_s": 1}),
+        ("x = bytearray({})", 2 * 10**8),
+        ("open('big', 'wb').truncate({})", 10**6),
+        ("fs = [open('/dev/null') for _ in range({})]", 10),
     ],
 )
-async def test_limits_of_the_system_hold(script: str, settings: dict[str, int]) -> None:
-    """Memory, file size, open files and processor time; without the limit the first three pass."""
-    assert not (await run(script, **{"timeout_s": 60} | settings)).passed  # type: ignore[arg-type]
-    if "cpu_s" not in settings:
-        assert (await run(script, timeout_s=60, memory_bytes=None)).passed
+async def test_limits_of_the_system_hold(script: str, least: int) -> None:
+    """Memory, file size and open files."""
+    memory = 512 * 1024**2
+    assert (await run(script.format(least), memory_bytes=memory)).passed
+    assert not (await run(script.format(100 * least), memory_bytes=memory)).passed
 
 
 async def test_files_that_checks_need_come_along(tmp_path: Path) -> None:
@@ -203,9 +201,8 @@ async def test_a_test_file_beside_the_tool_is_run_by_pytest(tmp_path: Path) -> N
     (tmp_path / "test_shout.py").write_text(
         "import shout\n\ndef test_nothing_is_no_error():\n    assert shout.shout() == ''\n"
     )
-    checks = checks_beside(script, timeout_s=50)
+    checks = checks_beside(script)
     assert checks is not None
-    assert checks.timeout_s == 50
     assert (await run_checks(checks, file_name="shout.py", code=NEW)).passed
     report = await run_checks(checks, file_name="shout.py", code=OLD)
     assert not report.passed

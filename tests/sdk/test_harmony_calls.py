@@ -29,7 +29,6 @@ from aftercall.harmony import (
     outward,
     render_tool_result,
 )
-from aftercall.harmony.async_tool_calls import MAX_WAITING
 from aftercall.outcomes import Outcome
 from tests.sdk.event_records import Kept
 
@@ -219,7 +218,6 @@ def raising(error: BaseException) -> Callable[[], None]:
     [
         (raising(ValueError("topK must be <= 10")), {}, "ValueError", "topK must be <= 10"),
         (raising(SystemExit(3)), {}, "SystemExit", "exited"),
-        (raising(asyncio.CancelledError()), {}, "CancelledError", "cancelled itself"),
         (raising(KeyError("token=" + "k" * 40)), {}, "KeyError", "token="),
         (add, {}, "InvalidInput", "missing a required argument: 'a'"),
         (add, {"a": 1, "c": 2}, "InvalidInput", "unexpected keyword argument 'c'"),
@@ -286,35 +284,6 @@ async def test_a_caller_that_gives_up_leaves_no_call_without_a_word() -> None:
     assert events[1].error_type == "cancelled"
 
 
-async def test_a_feed_that_is_interrupted_takes_no_other_call_with_it(stream: Stream) -> None:
-    """Neither the result of a call before it in the same chunk, nor the calls behind it."""
-
-    class Interrupted(NoOpExecutor):
-        def run(self, call: HarmonyCall) -> Ran:
-            if call.tool == "b":
-                raise KeyboardInterrupt
-            return Ran(call.tool)
-
-    driver = stream.driver(ToolCalls("request-1", [stream.events]), Interrupted())
-
-    async def read(text: str) -> list[HarmonyItem]:
-        items = driver.feed(text)
-        return await items if inspect.isawaitable(items) else items
-
-    with pytest.raises(KeyboardInterrupt):
-        await read("".join(real(f"functions.{name}", {}) for name in "abc"))
-    rest = await read(real("functions.d", {}))
-    told = [(type(item).__name__, item.tool) for item in rest if not isinstance(item, HarmonyText)]
-    assert told == [
-        ("HarmonyCall", "a"), ("HarmonyResult", "a"),
-        ("HarmonyCall", "b"),
-        ("HarmonyCall", "c"), ("HarmonyResult", "c"),
-        ("HarmonyCall", "d"), ("HarmonyResult", "d"),
-    ]  # fmt: skip
-    assert [event.seq for event in stream.events] == [0, 0, 1, 1, 2, 2, 3, 3]
-    assert [result.error_type for result in stream.results()] == [None, "cancelled", None, None]
-
-
 # --- doubt
 
 
@@ -347,30 +316,6 @@ async def test_a_doubtful_call_is_no_failure_of_its_tool(stream: Stream) -> None
         ("write", "tool_payload_parse_error"), ("rm", "tool_call_doubtful"),
     ]  # fmt: skip
     assert kept.calls == []
-
-
-# --- calls that somebody else runs
-
-
-async def test_results_in_the_stream_end_the_calls_that_wait_for_them(stream: Stream) -> None:
-    """Without an executor: by the tool's name, the oldest first, also in the next stream."""
-    answer = "<|start|>functions.{} to=assistant<|channel|>commentary<|message|>{}<|end|>"
-    text = real("functions.a", {"n": 1}) + real("functions.b", {}) + real("functions.a", {"n": 2})
-    items = await stream(text + answer.format("b", "B") + answer.format("c", "C"), None)
-    assert [(result.tool, result.seq, result.status) for result in stream.results()] == [
-        ("b", 1, "ok")
-    ]
-    assert [item.text for item in results_in(items)] == ["B", "C"]  # none was inserted
-    await stream(answer.format("a", "1") + answer.format("a", "2") + answer.format("a", "3"))
-    assert [result.seq for result in stream.results()] == [1, 0, 2]
-
-
-async def test_calls_that_wait_are_bounded(stream: Stream) -> None:
-    """The oldest is given up."""
-    await stream(real("functions.a", {}) * (MAX_WAITING + 3), None, chunk=10_000)
-    assert [(result.seq, result.error_type) for result in stream.results()] == [
-        (seq, "cancelled") for seq in range(3)
-    ]
 
 
 # --- results written back

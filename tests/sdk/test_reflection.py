@@ -258,12 +258,12 @@ async def test_disabled_agents_are_recorded_but_not_reflected_on(run: Run) -> No
 
 async def test_tools_that_rarely_fail_can_be_skipped(run: Run) -> None:
     """Below `min_failure_rate`, known from enough calls, nothing is asked."""
-    rates = FailureRates(min_calls=10)
+    rates = FailureRates()
     for _ in range(99):
         rates.count((None, "rag_query"), failed=False)
     policy = ReflectionPolicy(min_failure_rate=0.05, base_backoff_s=0)
     _, skipped, _ = await run(PickyTool(), policy=policy, rates=rates)
-    _, asked, _ = await run(PickyTool(), policy=policy, rates=FailureRates(min_calls=10))
+    _, asked, _ = await run(PickyTool(), policy=policy, rates=FailureRates())
     assert skipped.asked == []
     assert len(asked.asked) == 1
 

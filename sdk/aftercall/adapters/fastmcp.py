@@ -9,7 +9,6 @@ A tool of a FastMCP server returns `outcome_result(outcome)`. Then type and meta
 cross process borders: they are the structured content, and the text is for people and models.
 """
 
-import asyncio
 import hashlib
 import json
 import re
@@ -44,7 +43,6 @@ from aftercall.adapters.before_call import (
     note_of,
     warning_of,
 )
-from aftercall.adapters.error_texts import ErrorTexts
 from aftercall.adapters.reflector import (
     META_KEY,
     KnownTool,
@@ -56,9 +54,9 @@ from aftercall.adapters.reflector import (
     repair_facts,
 )
 from aftercall.change_classes import reads_only
-from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader, canonical
+from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader
 from aftercall.json_values import JsonObject, JsonValue, bounded_text
-from aftercall.mcp_calls import Caller, McpResultReader, name_or_none
+from aftercall.mcp_calls import Caller, ErrorTexts, McpResultReader, name_or_none
 from aftercall.models.calls import Call, CheckResponse, ExecutionError, ToolAnnotations
 from aftercall.outcomes import (
     MAX_MESSAGE_CHARS,
@@ -106,8 +104,7 @@ class ReflectionMiddleware(Middleware):
             `server_name` and the name itself when None.
         deliverables: what the results of tools must be, by tool name, or a function of server and
             tool. Structured content is checked, or the JSON in the text where there is none, in
-            its canonical shape. The caller gets that shape too, except for tools that announce an
-            output schema, against which clients check what they get. A result that breaks its
+            its canonical shape; the caller gets it as the tool gave it. A result that breaks its
             deliverable is recorded and asked about as a failure, and reaches the caller as an
             error result: the tool's own content first, then what it breaks.
         handling_of: how calls of a server's tool are handled.
@@ -216,16 +213,7 @@ class ReflectionMiddleware(Middleware):
             if reflected.unmade is not None:
                 self._before.would_send(key, reflected.unmade)
             return reflected.value()
-        shown = _noted(_present(reflected), reflected, checked, handling.note)
-        if wanted is None or not reflected.succeeded or not _is_outcome(shown):
-            return shown
-        # Linear in the result, which may be of any size: not on the event loop.
-        shaped = await asyncio.to_thread(in_canonical_shape, shown, wanted)
-        if shaped is None:
-            return shown
-        tool = await _tool_of(context.fastmcp_context, request.name)
-        # The tool may have promised another shape to its callers.
-        return shown if tool is None or tool.output_schema is not None else shaped
+        return _noted(_present(reflected), reflected, checked, handling.note)
 
     def _own_reader(
         self,
@@ -520,36 +508,6 @@ def delivered(result: ToolResult, wanted: Deliverable) -> object:
         if isinstance(value, dict | list) or is_scalar:
             return value
     return "\n".join(texts) if texts else None
-
-
-def in_canonical_shape(result: ToolResult, wanted: Deliverable) -> ToolResult | None:
-    """The result with what it delivers in its canonical shape; None when that changes nothing.
-
-    Structured content stays an object. Text is written anew only where it is the same JSON.
-    """
-    value = delivered(result, wanted)
-    shaped = canonical(value, wanted)
-    if shaped is value:
-        return None
-    if result.structured_content is not None and (
-        not isinstance(shaped, dict) or value is not result.structured_content
-    ):
-        return None
-    written = json.dumps(shaped, ensure_ascii=False)
-    content = [
-        block.model_copy(update={"text": written})
-        if isinstance(block, TextContent) and _json(block.text) == value
-        else block
-        for block in result.content
-    ]
-    if result.structured_content is None and content == result.content:
-        return None
-    return ToolResult(
-        content=content,
-        structured_content=None if result.structured_content is None else shaped,
-        meta=result.meta,
-        is_error=result.is_error,
-    )
 
 
 def _is_wrapped(result: ToolResult) -> bool:

@@ -15,7 +15,7 @@ gateway makes the calls, so what a failure gets is advice.
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, Unpack
 from uuid import uuid4
@@ -43,28 +43,12 @@ Failure: TypeAlias = Exception | ExecutionError | str | None
 """What the tool raised, or what the gateway says of it; None where the result tells."""
 
 
-@dataclass(frozen=True, slots=True)
-class HookStats:
-    """How the hooks matched: `open` calls are between their hooks now, the rest are counts so far.
-
-    `ended` had both hooks and are recorded. `expired`, whose second hook never came (the gateway
-    blocked the call, or lost it), and `replaced`, whose key came again before that, are not.
-    `unmatched` are second hooks without a first.
-    """
-
-    open: int
-    ended: int
-    expired: int
-    replaced: int
-    unmatched: int
-
-
 class CallHooks:
     """Records calls that are seen from outside, and advises on those that failed.
 
-    A call is recorded when its second hook comes. One whose second hook never comes is dropped and
-    counted. A second hook without a first, after a restart of the gateway, is counted, and recorded
-    when it names the tool: as a call whose parameters are not known, which is not asked about.
+    A call is recorded when its second hook comes; one whose second hook never comes is dropped. A
+    second hook without a first, after a restart of the gateway, is recorded when it names the tool:
+    as a call whose parameters are not known, which is not asked about.
 
     May be shared by all requests of a process, from any thread or task. An observer that has to be
     called in one task (tracing) needs a gateway that runs both hooks of a call in one.
@@ -92,7 +76,6 @@ class CallHooks:
         self._lock = threading.Lock()
         # Oldest first: a key that comes again is put last.
         self._open: dict[str, tuple[_OpenCall, float]] = {}
-        self._counts = {"ended": 0, "expired": 0, "replaced": 0, "unmatched": 0}
 
     def pre(
         self,
@@ -132,7 +115,7 @@ class CallHooks:
         )
         job.begin()
         with self._lock:
-            self._counts["replaced"] += self._open.pop(key, None) is not None
+            self._open.pop(key, None)
             self._open[key] = ((job, tool or KnownTool()), time.monotonic())
             self._drop_old()
         return key
@@ -167,20 +150,13 @@ class CallHooks:
     def drop(self, key: str) -> None:
         """Forget a call whose end cannot be known, such as one that the gateway has blocked."""
         with self._lock:
-            self._counts["expired"] += self._open.pop(key, None) is not None
-
-    def stats(self) -> HookStats:
-        """How the hooks matched so far."""
-        with self._lock:
-            self._drop_old()
-            return HookStats(open=len(self._open), **self._counts)
+            self._open.pop(key, None)
 
     def _ended(
         self, result: object, key: str, error: Failure, name: str | None
     ) -> "_OpenCall | None":
         with self._lock:
             found = self._open.pop(key, None)
-            self._counts["unmatched" if found is None else "ended"] += 1
         if isinstance(error, str):
             error = ExecutionError(type="ToolError", message=bounded_text(error, 8000))
         raised = ToolFailedError(error) if isinstance(error, ExecutionError) else error
@@ -226,7 +202,6 @@ class CallHooks:
             if now - began <= EXPIRES_AFTER_S and len(self._open) <= MAX_OPEN:
                 return
             del self._open[key]
-            self._counts["expired"] += 1
 
 
 _OpenCall = tuple[ReflectedCall[object], KnownTool]

@@ -28,7 +28,7 @@ from aftercall.explain import how_to_install
 
 try:
     from langchain.agents.middleware import AgentMiddleware
-    from langchain_core.messages import HumanMessage, ToolMessage
+    from langchain_core.messages import ToolMessage
     from langchain_core.tools import BaseTool, ToolException
     from langgraph.errors import GraphBubbleUp, is_invalid_resume
     from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
@@ -56,7 +56,6 @@ from aftercall.outcomes import Outcome, error_in_result
 from aftercall.reflection import ReflectedResult
 from aftercall.reflection.results import ResultReader, read_exception
 
-__all__ = ["ReflectionMiddleware", "ToolCallRequest", "latest_request"]
 _logger = logging.getLogger(__name__)
 _MAX_MESSAGE_CHARS = 8_000
 
@@ -93,14 +92,10 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
 
     Args:
         agent: who calls; the name given to `create_agent` when None.
-        context: says of a call what the agent is trying to do, such as
-            `latest_request`; nothing when None.
+        context: says of a call what the agent is trying to do.
         may_repeat: tools that may be called twice without harm.
         never_retried: tools whose failed calls are only advised on. Put tools here whose calls a
             person approves (`HumanInTheLoopMiddleware`): a retry has arguments nobody approved.
-        raise_errors: an exception that nothing repaired is raised, with the suggestions as a note,
-            for the tool node's `handle_tool_errors` or the caller to deal with. Otherwise the model
-            reads it in a message with status `error`, whether there are suggestions or not.
 
     All other arguments are those of `ReflectionOptions`: a `Client` serves agents that are invoked
     either way, an `AsyncClient` those that are only awaited.
@@ -113,7 +108,6 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
         context: Callable[[ToolCallRequest], str | None] | None = None,
         may_repeat: Collection[str] = (),
         never_retried: Collection[str] = (),
-        raise_errors: bool = False,
         **options: Unpack[ReflectionOptions],
     ) -> None:
         super().__init__()
@@ -122,7 +116,6 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
         self._context = context
         self._may_repeat = frozenset(may_repeat)
         self._never_retried = frozenset(never_retried)
-        self._raise_errors = raise_errors
 
     # The base class knows no list of messages, which a tool may return; the tool node does.
     def wrap_tool_call(  # type: ignore[override]
@@ -132,7 +125,6 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
 
         Raises:
             GraphBubbleUp: an interrupt, or another matter of the graph.
-            Exception: the tool's own, with `raise_errors`.
             ConfigurationError: the client is an `AsyncClient`.
         """
         call = _Call(request)
@@ -180,9 +172,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
             if isinstance(result, _Interrupted):
                 raise result.error
             return call.with_notes(result, reflected)
-        if self._raise_errors or reflected.error is None:
-            if reflected.advice:
-                error.add_note(reflected.advice)
+        if reflected.error is None:
             raise error
         _logger.info("%s raised %s; the model reads it", call.name, reflected.error.type)
         return ToolMessage(
@@ -319,18 +309,6 @@ def _interrupted(error: Exception) -> _Interrupted:
     if isinstance(error, GraphBubbleUp) or is_invalid_resume(error):
         return _Interrupted(error)
     raise error
-
-
-def latest_request(request: ToolCallRequest) -> str | None:
-    """The text of the latest message by a person: what the agent is trying to do."""
-    state = request.state
-    messages = (
-        state.get("messages") if isinstance(state, dict) else getattr(state, "messages", state)
-    )
-    if not isinstance(messages, list):
-        return None
-    latest = next((m for m in reversed(messages) if isinstance(m, HumanMessage)), None)
-    return str(latest.text) if latest is not None else None
 
 
 def _schema_of(tool: BaseTool | None) -> object:

@@ -30,7 +30,6 @@ from aftercall.explain import how_to_install
 try:
     from agents import (
         Agent,
-        AgentHooks,
         AgentsException,
         FunctionTool,
         ModelBehaviorError,
@@ -117,8 +116,6 @@ class ToolReflection:
         self._calls = CallHooks(reader=_AgentsReader(), **options)
         self.run_hooks: RunHooks[Any] = _RunHooks(self)
         """For `Runner.run(..., hooks=...)`: calls of all agents of the run."""
-        self.agent_hooks: AgentHooks[Any] = _AgentHooks(self)
-        """For `Agent(..., hooks=...)`: calls of that agent."""
 
     async def failure(self, context: RunContextWrapper[Any], error: Exception) -> str:
         """A `failure_error_function`: records the failure and asks about it.
@@ -245,7 +242,7 @@ class ToolReflection:
         return KnownTool(schema=lambda: tool.params_json_schema, annotations=claims)
 
 
-class _ToolHooks:
+class _RunHooks(RunHooks[Any]):
     def __init__(self, reflection: ToolReflection) -> None:
         self._reflection = reflection
 
@@ -254,14 +251,6 @@ class _ToolHooks:
 
     async def on_tool_end(self, context: Any, _: Agent[Any], tool: Tool, result: object) -> None:
         await self._reflection.ended(context, tool, result)
-
-
-class _RunHooks(_ToolHooks, RunHooks[Any]):
-    pass
-
-
-class _AgentHooks(_ToolHooks, AgentHooks[Any]):
-    pass
 
 
 class _ReflectingInvoker:

@@ -36,8 +36,6 @@ JsonType = Literal["object", "array", "string", "number", "integer", "boolean"]
 JSON_TYPES: tuple[str, ...] = get_args(JsonType)
 ENVELOPES = frozenset({"result", "results", "items", "data", "value", "values"})
 """Keys that say nothing about what they hold. FastMCP puts what is no object under `result`."""
-MAX_SCHEMA_CHARS = 100_000
-"""As JSON. Schemas of real tools stay under 20,000."""
 _MAX_PATTERN_BYTES = 1 << 20
 """Of a compiled regular expression: the matcher takes up to its size for each character."""
 _MAX_TYPE_CHARS = 80
@@ -140,7 +138,7 @@ def check_schema(schema: object) -> None:
     asserted, as the drafts have it by default.
 
     Raises:
-        ConfigurationError: it is no valid schema, too large, or holds what is refused; or the extra
+        ConfigurationError: it is no valid schema, or holds what is refused; or the extra
             `contracts` is missing.
     """
     try:
@@ -170,10 +168,6 @@ def _validator(text: str) -> "jsonschema_rs.Validator":
         raise ConfigurationError(
             f"json_schema needs {error.name}; {how_to_install('contracts')}"
         ) from error
-    if len(text) > MAX_SCHEMA_CHARS:
-        raise ConfigurationError(
-            f"json_schema has {len(text):,} characters; at most {MAX_SCHEMA_CHARS:,}"
-        )
     try:
         return jsonschema_rs.validator_for(
             json.loads(text),

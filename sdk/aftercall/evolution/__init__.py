@@ -31,17 +31,14 @@ from aftercall.evolution.checks import (
 )
 from aftercall.evolution.files import (
     CHANGELOG_FILE,
-    ChangelogEntry,
     ScriptError,
     commit,
-    read_changelog,
     read_source,
     resolve_script,
     version_in,
     versioned_name,
 )
 from aftercall.evolution.tasks import (
-    Attempt,
     EvolutionResult,
     EvolutionStatus,
     EvolutionTask,
@@ -49,6 +46,7 @@ from aftercall.evolution.tasks import (
     Evolver,
     EvolverError,
     EvolvingTool,
+    JudgedAnswer,
     PastEvolution,
     PastFailure,
     RejectedCode,
@@ -73,10 +71,10 @@ from aftercall.promotions_file import (
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
 __all__ = [
-    "CHANGELOG_FILE", "Attempt", "ChangelogEntry", "ChatEvolver", "Checks", "EvolutionResult",
+    "CHANGELOG_FILE", "ChatEvolver", "Checks", "EvolutionResult",
     "EvolutionService", "EvolutionStatus", "EvolutionTask", "EvolvedCode", "Evolver",
-    "EvolverError", "EvolvingTool", "PastEvolution", "PastFailure", "RejectedCode",
-    "UnusableAnswerError", "checks_beside", "evolve", "read_changelog",
+    "EvolverError", "EvolvingTool", "JudgedAnswer", "PastEvolution", "PastFailure", "RejectedCode",
+    "UnusableAnswerError", "checks_beside", "evolve",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -153,7 +151,7 @@ class _Work:
     promotions_file: Path
     service: EvolutionService | None
     redactor: Redactor | None
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[JudgedAnswer] = field(default_factory=list)
     accepted: EvolvedCode | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -182,7 +180,7 @@ class _Work:
                     f"the promoted version {promotion.evolved_version} is not evolved further, but "
                     f"the original: {error}"
                 )
-        self._hidden = HiddenValues(self._source, language=self._language, redactor=redactor)
+        self._hidden = HiddenValues(self._source, redactor)
 
     async def task(
         self,
@@ -274,7 +272,7 @@ class _Work:
                 return {"status": "failed", "why": hide(failed)[:_MAX_NOTE]}
             why, output = hide(report.why)[:500], hide(report.output)
             self.attempts.append(
-                Attempt(number=number, accepted=report.passed, why=why, output=output)
+                JudgedAnswer(number=number, accepted=report.passed, why=why, output=output)
             )
             if report.passed:
                 self.accepted = EvolvedCode(code, hide(answer.summary))

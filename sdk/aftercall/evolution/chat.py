@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from importlib.resources import files
-from itertools import count
 
 import httpx2
 
-from aftercall.client.transport import checked_base_url, full_jitter_s, retry_after_s
+from aftercall.client.transport import checked_base_url
 from aftercall.errors import ConfigurationError
 from aftercall.evolution.tasks import (
     EvolutionTask,
@@ -34,7 +33,7 @@ MAX_PAST_EVOLUTIONS = 5
 _MAX_TEXT = 2_000
 _MAX_CHARS = {"description": 4_000, "why": 4_000, "code": 20_000, "input_schema": 20_000}
 """Bounds of what is quoted, in items and characters: a prompt must fit a small model's window."""
-_RETRIED = frozenset({408, 429, 500, 502, 503, 504})
+_CONNECT_TIMEOUT_S = 5.0
 _KEY = re.compile(r"[!-~]+", re.ASCII)
 
 _CURES = {
@@ -42,7 +41,7 @@ _CURES = {
     401: "check api_key",
     403: "check api_key and what it may use",
     404: "check base_url and model",
-    429: "come back later, or raise timeout_s",
+    429: "come back later",
 }
 
 SYSTEM: str = tomllib.loads(files("aftercall").joinpath("prompts.toml").read_text("utf-8"))[
@@ -57,14 +56,9 @@ class ChatEvolver:
         base_url: of the API, up to and without `/chat/completions`; for instance
             `http://127.0.0.1:11434/v1` (Ollama) or `https://api.openai.com/v1`.
         api_key: sent as a bearer token and nowhere else; in no error and no log.
-        timeout_s: seconds for one answer in all, retries and their waits included.
+        timeout_s: seconds for one whole answer.
         max_tokens: most tokens of an answer; None leaves it to the server. It goes as `max_tokens`,
             which all these servers read.
-        temperature: 0 repeats itself most; None leaves it to the server, for some models refuse it.
-        retries: how often a request is sent again after 408, 429, 5xx or a broken connection. A
-            `Retry-After` in seconds is heeded when it fits into the time that is left.
-        transport: another way to send, such as a proxy. Without one the environment's proxy
-            variables are not read, as in `AsyncClient`.
 
     Raises:
         ConfigurationError: the URL or the key is none, or a number is out of range.
@@ -77,11 +71,7 @@ class ChatEvolver:
         *,
         api_key: str | None = None,
         timeout_s: float = 120.0,
-        connect_timeout_s: float = 5.0,
         max_tokens: int | None = 8_192,
-        temperature: float | None = None,
-        retries: int = 3,
-        transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         url = checked_base_url(base_url)
         if url.userinfo or url.query or url.fragment:
@@ -90,17 +80,14 @@ class ChatEvolver:
             )
         if api_key is not None and not _KEY.fullmatch(api_key):
             raise ConfigurationError("api_key must be visible ASCII without spaces or line ends")
-        if timeout_s <= 0 or retries < 0:
-            raise ConfigurationError("timeout_s must be more than 0, and retries 0 or more")
+        if timeout_s <= 0:
+            raise ConfigurationError(f"timeout_s must be more than 0, not {timeout_s}")
         self._url = f"{str(url).rstrip('/')}/chat/completions"
         self._origin = f"{url.scheme}://{url.netloc.decode()}"
         self._model = model
         self._api_key = api_key
         self._timeout_s = timeout_s
-        self._connect_timeout_s = connect_timeout_s
-        self._options = {"max_tokens": max_tokens, "temperature": temperature}
-        self._retries = retries
-        self._transport = transport
+        self._options = {} if max_tokens is None else {"max_tokens": max_tokens}
 
     async def evolve(self, task: EvolutionTask) -> EvolvedCode:
         """The new version's source, as the model wrote it; checked by nobody yet.
@@ -113,7 +100,7 @@ class ChatEvolver:
             "model": self._model,
             "messages": messages_for(task),
             "stream": False,
-            **{name: value for name, value in self._options.items() if value is not None},
+            **self._options,
         }
         try:
             # One deadline over everything: a server that sends a byte now and then never lets a
@@ -128,39 +115,26 @@ class ChatEvolver:
         return await asyncio.to_thread(_code_of, content, task.language)
 
     async def _ask(self, question: dict[str, object]) -> bytes:
-        clock = asyncio.get_running_loop().time
-        deadline = clock() + self._timeout_s
         headers = {"accept": "application/json", "user-agent": "aftercall-sdk"}
         if self._api_key is not None:
             headers["authorization"] = f"Bearer {self._api_key}"
         async with httpx2.AsyncClient(
-            timeout=httpx2.Timeout(self._timeout_s, connect=self._connect_timeout_s),
+            timeout=httpx2.Timeout(self._timeout_s, connect=_CONNECT_TIMEOUT_S),
             headers=headers,
-            transport=self._transport,
             trust_env=False,
             follow_redirects=False,  # the key is for this address only
         ) as http:
-            for attempt in count(1):
-                wait_s = full_jitter_s(attempt, base_s=0.5, cap_s=10.0)
-                try:
-                    response = await http.post(self._url, json=question)
-                except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-                    if attempt > self._retries or not isinstance(error, _PASSING):
-                        text = f"{type(error).__name__}: {self._shown(str(error))}"
-                        raise EvolverError(
-                            f"no answer from {self._origin} ({text.removesuffix(': ')}); check "
-                            "base_url, and that the server runs"
-                        ) from None  # it holds the headers
-                else:
-                    if response.status_code == httpx2.codes.OK:
-                        return response.content
-                    asked_s = retry_after_s(response.headers.get("retry-after"))
-                    wait_s = wait_s if asked_s is None else asked_s
-                    is_last = attempt > self._retries or clock() + wait_s >= deadline
-                    if is_last or response.status_code not in _RETRIED:
-                        raise EvolverError(self._refusal(response))
-                await asyncio.sleep(wait_s)
-        raise AssertionError("the last attempt returns or raises")
+            try:
+                response = await http.post(self._url, json=question)
+            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+                text = f"{type(error).__name__}: {self._shown(str(error))}".removesuffix(": ")
+                raise EvolverError(
+                    f"no answer from {self._origin} ({text}); check base_url, and that the server "
+                    "runs"
+                ) from None  # it holds the headers
+        if response.status_code != httpx2.codes.OK:
+            raise EvolverError(self._refusal(response))
+        return response.content
 
     def _refusal(self, response: httpx2.Response) -> str:
         status = response.status_code
@@ -176,9 +150,6 @@ class ChatEvolver:
             text = text.replace(self._api_key, "[redacted:string:key]")
         line = " ".join(clean_text(DEFAULT_REDACTOR.text(text)).split())
         return "".join(char for char in line if char.isprintable())[:300]
-
-
-_PASSING = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.ConnectTimeout)
 
 
 def messages_for(task: EvolutionTask) -> list[dict[str, str]]:

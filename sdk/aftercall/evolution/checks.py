@@ -15,7 +15,6 @@ Those who let strangers' models write tools should run the whole program in a co
 """
 
 import ast
-import io
 import os
 import re
 import shutil
@@ -23,7 +22,6 @@ import signal
 import sys
 import tempfile
 import time
-import tokenize
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,12 +43,8 @@ _UNSEEN = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 _PLACEHOLDER = re.compile(r"\[redacted:source:(\d{1,6})\]")
 _MIN_ECHO = 6
 """Shortest secret that is looked for in other texts; shorter ones occur in any text by chance."""
-
-# Tokens of Python in which a value can be written out. Elsewhere `token = parse(text)` is an
-# expression, and hiding a part of it would only spoil the source.
-_LITERAL_TOKENS = {tokenize.STRING, tokenize.COMMENT}
-if hasattr(tokenize, "FSTRING_MIDDLE"):  # from Python 3.12 on
-    _LITERAL_TOKENS.add(tokenize.FSTRING_MIDDLE)
+_LIMITS = {"c": 0, "t": 60, "f": 64 * 2048, "n": 256}
+"""`ulimit` of each process: no core, seconds of processor time, half kilobytes of a file, files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,21 +57,15 @@ class Checks:
         files: files and folders that the checks need; copied next to the candidate.
         env: added to the environment.
         timeout_s: seconds for all commands together.
-        cpu_s: processor seconds of each process; None for no limit, as in the three below.
-        memory_bytes: address space of each process. Programs such as Node reserve far more than
-            they use, and need None.
-        file_bytes: largest file that may be written, and most that may be printed.
-        open_files: most files that a process may hold open.
+        memory_bytes: address space of each process; None for no limit. Programs such as Node
+            reserve far more than they use, and need None.
     """
 
     commands: tuple[tuple[str, ...], ...]
     files: tuple[Path, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     timeout_s: float = 60.0
-    cpu_s: int | None = 60
     memory_bytes: int | None = 2 * 1024**3
-    file_bytes: int | None = 64 * 1024**2
-    open_files: int | None = 256
 
     def __post_init__(self) -> None:
         if not self.commands or not all(command and command[0] for command in self.commands):
@@ -89,18 +77,10 @@ class Checks:
 
     def limited(self, command: list[str]) -> list[str]:
         """The command behind the limits of the system; one that is not available is left out."""
-        limits = {
-            "c": 0,
-            "t": self.cpu_s,
-            "v": self.memory_bytes and self.memory_bytes // 1024,
-            "f": self.file_bytes and self.file_bytes // 512,
-            "n": self.open_files,
-        }
-        taken = "".join(
-            f"ulimit -{flag} {most} 2>/dev/null; "
-            for flag, most in limits.items()
-            if most is not None
-        )
+        limits = dict(_LIMITS)
+        if self.memory_bytes is not None:
+            limits["v"] = self.memory_bytes // 1024
+        taken = "".join(f"ulimit -{flag} {most} 2>/dev/null; " for flag, most in limits.items())
         # Not between fork and exec, where a process with threads can deadlock.
         return ["/bin/sh", "-c", f'{taken}unset PWD; exec "$@"', "sh", *command]
 
@@ -114,19 +94,17 @@ class CheckReport:
     output: str
 
 
-def checks_beside(script: Path, **settings: float | None) -> Checks | None:
+def checks_beside(script: Path) -> Checks | None:
     """Checks by the file `test_<stem>.py` beside a script, run by pytest; None when there is none.
 
     The test imports the script by its own name (`import translator`). Looking for it is for the
-    local configuration to decide, for it means that a file of this name is run. The settings are
-    further arguments of `Checks`, such as `timeout_s`.
+    local configuration to decide, for it means that a file of this name is run.
     """
     test = script.with_name(f"test_{script.stem}.py")
     if not test.is_file():
         return None
     command = ("{python}", "-m", "pytest", "-q", "-p", "no:cacheprovider", test.name)
-    # The settings are numbers.
-    return Checks(commands=(command,), files=(test,), **settings)  # type: ignore[arg-type]
+    return Checks(commands=(command,), files=(test,))
 
 
 async def run_checks(checks: Checks, *, file_name: str, code: str) -> CheckReport:
@@ -276,12 +254,11 @@ class HiddenValues:
     masks it again.
     """
 
-    def __init__(self, source: str, *, language: str, redactor: Redactor | None) -> None:
+    def __init__(self, source: str, redactor: Redactor | None) -> None:
         self._values: list[str] = []
         self._redactor = redactor
         # Above those that the source itself speaks of.
         self._first = max((int(n) + 1 for n in _PLACEHOLDER.findall(source)), default=0)
-        self._literals = _literals(source) if language == PYTHON else None
         self.source = source if redactor is None else mask_secrets(source, self._placeholder)
 
     def hide(self, text: str) -> str:
@@ -305,16 +282,6 @@ class HiddenValues:
         return code if self._redactor is None else _PLACEHOLDER.sub(value, code)
 
     def _placeholder(self, value: str) -> str:
-        if self._literals is not None and not any(value in text for text in self._literals):
-            return value
         if value not in self._values:
             self._values.append(value)
         return f"[redacted:source:{self._first + self._values.index(value)}]"
-
-
-def _literals(source: str) -> list[str] | None:
-    try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
-    except (tokenize.TokenError, SyntaxError, ValueError):
-        return None
-    return [token.string for token in tokens if token.type in _LITERAL_TOKENS]

@@ -20,14 +20,11 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from aftercall.errors import ConfigurationError
 from aftercall.evolution.checks import MAX_SOURCE_BYTES
 from aftercall.evolution.tasks import EvolvingTool
 from aftercall.files import append_line
 from aftercall.models import Promotion
-from aftercall.models.base import Name, Text, Timestamp, WireModel
 from aftercall.models.tools import VersionNumber, parse_version, same_version
 from aftercall.promotions_file import update_promotions
 
@@ -47,20 +44,6 @@ _SCRIPT = re.compile(
 
 class ScriptError(ConfigurationError):
     """A tool's script or its folder is none that can be evolved; the message names the cure."""
-
-
-class ChangelogEntry(WireModel):
-    """One evolution. Texts are redacted already."""
-
-    at: Timestamp
-    namespace: Name
-    tool_id: Name
-    version: Name
-    made_from: Name
-    file: Text
-    sha256: str
-    reason: Text
-    mutation: Text
 
 
 def commit(
@@ -113,19 +96,19 @@ def commit(
         for file in made:
             file.unlink(missing_ok=True)
         raise
-    entry = ChangelogEntry(
-        at=promotion.promoted_at or datetime.now(UTC),
-        namespace=tool.namespace,
-        tool_id=tool.tool_id,
-        version=promotion.evolved_version,
-        made_from=made_from,
-        file=promotion.evolved_file or "",
-        sha256=hashlib.sha256(code.encode()).hexdigest(),
-        reason=reason,
-        mutation=mutation,
-    )
+    entry = {
+        "at": f"{promotion.promoted_at or datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "namespace": tool.namespace,
+        "toolId": tool.tool_id,
+        "version": promotion.evolved_version,
+        "madeFrom": made_from,
+        "file": promotion.evolved_file,
+        "sha256": hashlib.sha256(code.encode()).hexdigest(),
+        "reason": reason,
+        "mutation": mutation,
+    }
     try:
-        append_entry(promotions_file.parent / CHANGELOG_FILE, entry)
+        append_line(promotions_file.parent / CHANGELOG_FILE, json.dumps(entry).encode() + b"\n")
     except OSError as error:
         notes.append(f"the changelog could not be written ({error})")
     return made[0], promotion, notes
@@ -142,25 +125,6 @@ def _create(script: Path, highest: VersionNumber, code: str) -> tuple[VersionNum
     raise ConfigurationError(
         f"there is no free version after {highest}; remove or rename the files that have them"
     )
-
-
-def append_entry(path: Path, entry: ChangelogEntry) -> None:
-    """Append an entry by one write; raises as `append_line`."""
-    line = json.dumps(entry.model_dump(mode="json"), ensure_ascii=True) + "\n"
-    append_line(path, line.encode("ascii"))
-
-
-def read_changelog(path: Path) -> list[ChangelogEntry]:
-    """The entries of a changelog, oldest first; none when there is no file.
-
-    Lines that are no entries, such as one that a killed process left half written, are skipped.
-    """
-    entries = []
-    with suppress(FileNotFoundError):
-        for line in path.read_bytes().split(b"\n"):
-            with suppress(ValidationError):
-                entries.append(ChangelogEntry.model_validate_json(line, extra="ignore"))
-    return entries
 
 
 def _stem_and_suffix(script_name: str) -> tuple[str, str]:

@@ -106,7 +106,7 @@ EvolutionStatus = Literal["evolved", "rejected", "failed"]
 `failed`: there was no answer, or nothing could be written. In the last two nothing has changed."""
 
 
-class Attempt(WireModel):
+class JudgedAnswer(WireModel):
     """One answer of the evolver, and what spoke against it."""
 
     number: int = Field(ge=1)
@@ -125,7 +125,7 @@ class EvolutionResult(WireModel):
     version: Name | None = None
     file: Path | None = Field(default=None, description="The new version's file, absolute.")
     promotion: Promotion | None = None
-    attempts: list[Attempt] = Field(default_factory=list)
+    attempts: list[JudgedAnswer] = Field(default_factory=list)
     told_service: bool = Field(
         default=False, description="Whether the service knows of the promotion."
     )

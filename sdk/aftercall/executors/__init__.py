@@ -3,12 +3,12 @@
 `McpExecutor` needs FastMCP (extra `gateway`) and stands in `aftercall.executors.mcp`.
 """
 
-from aftercall.executors.command import Command, CommandExecutor
+from aftercall.executors.command import CommandExecutor
 from aftercall.executors.protocol import Executor, ExecutorResult, Executors, ToolRefusedError
 from aftercall.executors.python import PythonExecutor
 from aftercall.outcomes import ToolFailedError
 
 __all__ = [
-    "Command", "CommandExecutor", "Executor", "ExecutorResult", "Executors", "PythonExecutor",
+    "CommandExecutor", "Executor", "ExecutorResult", "Executors", "PythonExecutor",
     "ToolFailedError", "ToolRefusedError",
 ]  # fmt: skip

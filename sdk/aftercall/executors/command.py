@@ -73,24 +73,6 @@ _LAST_LINE = re.compile(
 """How Python, and many programs like it, end a report: `IndexError: list index out of range`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A program that tools may be run with.
-
-    Args:
-        program: its path, or a name that is found on the PATH that the executor gives.
-        arguments: always given first.
-        runs_scripts: whether its first argument is a script, as an interpreter's is: then a
-            template must begin with one below the folder of tools, and can set no option of the
-            interpreter. False lets a template begin with anything: only for a program that cannot
-            be made to run or overwrite something by its arguments.
-    """
-
-    program: str | Path
-    arguments: Sequence[str] = ()
-    runs_scripts: bool = True
-
-
 class CommandExecutor:
     """Runs the command lines of tools whose files lie on this machine.
 
@@ -101,11 +83,10 @@ class CommandExecutor:
     Args:
         root: the folder that evolved files are relative to: that of `.tool_promotions.json`.
         tool_dir: the folder that `{tool_dir}` stands for; `root` when None.
-        commands: what may be run, by the name that an implementation gives: a program, or a
-            `Command`. Nothing else is run.
+        commands: the interpreters that may be run, by the name that an implementation gives: a
+            path, or a name that is found on the PATH that a tool gets. Nothing else is run.
         env: added to the environment, which holds nothing but PATH and LANG otherwise: secrets of
             this process are none of a tool's business.
-        max_output_bytes: bound of standard output.
 
     Raises:
         ConfigurationError: a folder is not there, or no command is allowed.
@@ -115,21 +96,16 @@ class CommandExecutor:
         self,
         root: Path | str,
         *,
-        commands: Mapping[str, Command | str | Path],
+        commands: Mapping[str, str | Path],
         tool_dir: Path | str | None = None,
         env: Mapping[str, str] | None = None,
-        max_output_bytes: int = MAX_OUTPUT_BYTES,
     ) -> None:
         self.root = _folder("root", root)
         self.tool_dir = self.root if tool_dir is None else _folder("tool_dir", tool_dir)
         if not commands:
             raise ConfigurationError("no command is allowed; such as {'python': sys.executable}")
-        self._commands = {
-            name: command if isinstance(command, Command) else Command(command)
-            for name, command in commands.items()
-        }
+        self._commands = {name: str(program) for name, program in commands.items()}
         self._env = {"PATH": os.defpath, "LANG": "C.UTF-8", **(env or {})}
-        self._max_output_bytes = max_output_bytes
 
     def fits(self, tool: Tool) -> bool:
         """Whether the implementation is a command line."""
@@ -156,22 +132,22 @@ class CommandExecutor:
             ToolFailedError: it failed, took too long, wrote too much, or the input does not fit.
             ToolRefusedError: the command is not allowed here, or a file is missing or elsewhere.
         """
-        command, arguments, stdin = self._prepare(tool, input_data)
+        words, stdin = self._prepare(tool, input_data)
         try:
             finished = await run_program(
-                [str(command.program), *command.arguments, *arguments],
+                words,
                 cwd=self.root,
                 env=self._env,
                 timeout_s=timeout_s,
                 stdin=stdin,
-                max_stdout_bytes=self._max_output_bytes,
+                max_stdout_bytes=MAX_OUTPUT_BYTES,
             )
         except OutputTooLargeError as error:
-            problem = f"it wrote more than {self._max_output_bytes:,} bytes and was killed"
+            problem = f"it wrote more than {MAX_OUTPUT_BYTES:,} bytes and was killed"
             raise ToolFailedError(make_error("OutputTooLarge", problem)) from error
         except OSError as error:
             raise ToolRefusedError(
-                f"{command.program} cannot be started: {error.strerror or error}"
+                f"{words[0]} cannot be started: {error.strerror or error}"
             ) from error
         if finished.status is None:
             raise timed_out(timeout_s, "it was killed, and all that it had started")
@@ -180,7 +156,7 @@ class CommandExecutor:
         # Reading it would hold up the event loop: a megabyte of numbers takes 0.1 s.
         return await asyncio.to_thread(_result, finished)
 
-    def _prepare(self, tool: Tool, input_data: JsonValue) -> tuple[Command, list[str], bytes]:
+    def _prepare(self, tool: Tool, input_data: JsonValue) -> tuple[list[str], bytes]:
         implementation = implementation_of(tool)
         evolved = evolved_file_of(tool)
         name = implementation.get("command")
@@ -188,8 +164,8 @@ class CommandExecutor:
         if name is None and evolved is not None and evolved.endswith(".py"):
             # Known from the promotions file alone: seed 002 runs it as `python evolved_file`.
             name, items = "python", [_EVOLVED, "{input}"]
-        command = self._commands.get(name) if isinstance(name, str) else None
-        if command is None:
+        program = self._commands.get(name) if isinstance(name, str) else None
+        if program is None:
             allowed = ", ".join(sorted(self._commands))
             raise ToolRefusedError(
                 f"the command {str(name)[:100]!r} of the tool {titled(tool)} is not allowed here; "
@@ -199,11 +175,9 @@ class CommandExecutor:
         if evolved is not None:
             file = _file(self.root, evolved, f"the promoted file of the tool {titled(tool)}")
         filling = _Filling(input_data, self.tool_dir, file)
-        script: list[str] = []
-        if command.runs_scripts:
-            script = [str(filling.script(template[0] if template else ""))]
-            template = template[1:]
-        return command, script + filling.arguments(template), filling.stdin(template)
+        script = str(filling.script(template[0] if template else ""))
+        template = template[1:]
+        return [program, script, *filling.arguments(template)], filling.stdin(template)
 
 
 def _folder(what: str, path: Path | str) -> Path:

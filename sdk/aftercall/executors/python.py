@@ -114,16 +114,10 @@ async def call_function(call: partial[Any], timeout_s: float) -> Any:
         async with limit:
             if inspect.iscoroutinefunction(call.func):
                 return await call()
-            returned = await in_thread(partial(_guarded, call))
+            returned = await in_thread(call)
             return await returned if inspect.isawaitable(returned) else returned
     except ToolFailedError:
         raise  # the callable's own words
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        # Nobody cancelled this call: the tool gave up something of its own, and said so.
-        raise failure_of(error) from error
     except (Exception, SystemExit) as error:
         if isinstance(error, TimeoutError) and limit.expired():
             raise timed_out(timeout_s, "what it has done is done, and a thread runs on") from error
@@ -136,14 +130,4 @@ def failure_of(error: BaseException) -> ToolFailedError:
         return error
     if isinstance(error, Exception):
         return ToolFailedError(read_exception(error))
-    messages = {SystemExit: f"the tool exited: {error}", KeyboardInterrupt: "the tool raised it"}
-    message = messages.get(type(error), "the tool cancelled itself")
-    return ToolFailedError(make_error(type(error).__name__, message))
-
-
-def _guarded(call: partial[Any]) -> Any:
-    try:
-        return call()
-    except KeyboardInterrupt as error:
-        # The tool's own, as keys interrupt the main thread only; it would end the event loop.
-        raise failure_of(error) from error
+    return ToolFailedError(make_error(type(error).__name__, f"the tool exited: {error}"))

@@ -25,7 +25,7 @@ So does how its calls are handled, for the server or for one of its tools:
   something was lost or guessed), `never`.
 - `errorPattern`: a regular expression; a result whose text fits it has failed, whatever it says.
   Without one, what begins as errors do, or is like an error that the tool did call so, is read as
-  one (`aftercall.adapters.error_texts`); an empty one reads nothing so.
+  one (`aftercall.mcp_calls.ErrorTexts`); an empty one reads nothing so.
 """
 
 import json

@@ -320,16 +320,9 @@ def _observed(environ: Mapping[str, str]) -> Iterator[list[CallObserver]]:
 
 
 def _wants_traces(environ: Mapping[str, str]) -> bool:
-    """Whether OpenTelemetry's own variables name a collector that speaks OTLP over HTTP."""
-    otel = {name.removeprefix("OTEL_"): value for name, value in environ.items() if value}
-    protocol = otel.get("EXPORTER_OTLP_TRACES_PROTOCOL", otel.get("EXPORTER_OTLP_PROTOCOL"))
-    exporters = otel.get("TRACES_EXPORTER", "otlp").split(",")
-    return (
-        ("EXPORTER_OTLP_TRACES_ENDPOINT" in otel or "EXPORTER_OTLP_ENDPOINT" in otel)
-        and protocol in (None, "http/protobuf")
-        and "otlp" in map(str.strip, exporters)
-        and otel.get("SDK_DISABLED", "").lower() != "true"
-    )
+    """Whether OpenTelemetry's own variables name a collector."""
+    names = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+    return any(map(environ.get, names)) and environ.get("OTEL_TRACES_EXPORTER") != "none"
 
 
 def build_gateway(

@@ -3,7 +3,6 @@
 The source of the synchronous driver too, which `make generate` writes.
 """
 
-from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 
 from aftercall.background import each
@@ -12,7 +11,6 @@ from aftercall.harmony.calls import (
     CallExecutor,
     HarmonyCall,
     HarmonyItem,
-    HarmonyResult,
     NoOpExecutor,
     Ran,
     failed,
@@ -22,8 +20,6 @@ from aftercall.harmony.parser import MAX_PAYLOAD_BYTES, HarmonyParser
 
 DOUBTFUL = "tool_call_doubtful"
 """`error_type` of a call that was not run, for it may be text of another call's arguments."""
-MAX_WAITING = 256
-"""Calls that wait for a result of somebody else; of more, the oldest are given up."""
 
 _WHY_DOUBTFUL = (
     "the call was not run, for it may be text of an earlier call whose arguments broke off; "
@@ -42,12 +38,8 @@ class AsyncHarmonyToolCalls:
     is told and answered with an error, and so is one that may be text of another call's arguments
     (`tool_call_doubtful`). The parser's items are passed on as they are.
 
-    Without an executor (None) nothing is run and nothing inserted: calls end when a tool's message
-    with their result is read, in this stream or, after `close`, in the next one of the request.
-
     Where `feed` is interrupted while a call runs (a cancelled task, Ctrl-C), that call ends as
-    `cancelled` and has no result; the next caller gets the items around it with the next `feed` or
-    `close`, which also runs the calls behind it.
+    `cancelled`.
 
     Not safe for several threads at once: a stream has an order.
 
@@ -60,17 +52,13 @@ class AsyncHarmonyToolCalls:
     def __init__(
         self,
         calls: ToolCalls,
-        executor: CallExecutor | None = NoOpExecutor(),  # noqa: B008  # it has no state
+        executor: CallExecutor = NoOpExecutor(),  # noqa: B008  # it has no state
         *,
         max_payload_bytes: int = MAX_PAYLOAD_BYTES,
     ) -> None:
         self._calls = calls
         self._executor = executor
         self._parser = HarmonyParser(max_payload_bytes)
-        self._waiting: deque[tuple[str, PlannedCall]] = deque()
-        # They outlive a feed that is interrupted: the next one goes on behind its call.
-        self._unhandled: deque[HarmonyItem] = deque()
-        self._made: list[HarmonyItem] = []
 
     async def feed(self, chunk: str) -> list[HarmonyItem]:
         """What `chunk` completes, with the results of the calls in it."""
@@ -91,24 +79,14 @@ class AsyncHarmonyToolCalls:
             yield item
 
     async def _run_all(self, items: list[HarmonyItem]) -> list[HarmonyItem]:
-        self._unhandled.extend(items)
-        while self._unhandled:
-            item = self._unhandled.popleft()
-            self._made.append(item)
-            if isinstance(item, HarmonyResult):
-                self._answered(item)
-            elif isinstance(item, HarmonyCall):
+        made: list[HarmonyItem] = []
+        for item in items:
+            made.append(item)
+            if isinstance(item, HarmonyCall):
                 planned, ran = self._plan(item)
-                if self._executor is None:
-                    if planned is not None:
-                        self._waiting.append((item.tool or "unknown", planned))
-                    if len(self._waiting) > MAX_WAITING:
-                        self._waiting.popleft()[1].abandon()
-                    continue
                 if planned is not None:
                     ran = await self._run(self._executor, item, planned)
-                self._made.append(result_item(item, ran))
-        made, self._made = self._made, []
+                made.append(result_item(item, ran))
         return made
 
     @staticmethod
@@ -127,20 +105,13 @@ class AsyncHarmonyToolCalls:
         return ran
 
     def _plan(self, call: HarmonyCall) -> tuple[PlannedCall | None, Ran]:
-        """A call that is to be run or waited for; if there is none, how it went."""
+        """A call that is to be run; if there is none, how it went."""
         if call.arguments is None:
             error_type, message = call.error_type or "Error", call.message or ""
             self._calls.unreadable(call.tool, call.payload, error_type=error_type, message=message)
             return None, Ran(error_type=error_type, message=message)
         planned = self._calls.planned(call.tool or "unknown", call.arguments)
-        if call.doubtful and self._executor is not None:
+        if call.doubtful:
             planned.refused(DOUBTFUL, _WHY_DOUBTFUL)
             return None, Ran(error_type=DOUBTFUL, message=_WHY_DOUBTFUL)
         return planned, Ran()
-
-    def _answered(self, result: HarmonyResult) -> None:
-        for waiting in self._waiting:
-            if waiting[0] == result.tool:
-                self._waiting.remove(waiting)
-                waiting[1].ok(result.text)
-                return

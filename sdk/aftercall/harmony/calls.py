@@ -221,7 +221,7 @@ class Dispatcher:
                 ended = call_function(call_later, self._timeout_s)
                 returned = within_sync(None, asyncio.run, ended)
             return _ended(returned)
-        except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001  # a tool's
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # a tool's
             return failed(error)
 
     async def run_async(self, call: HarmonyCall) -> Ran:

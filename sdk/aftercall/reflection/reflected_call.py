@@ -48,18 +48,16 @@ ToolKey = tuple[str | None, str]
 """Server name and tool name."""
 
 
+MIN_CALLS = 20
+"""Of a tool, from which on its rate is stated."""
+_MAX_TOOLS = 10_000
+"""Counted at a time: names come from agents, and must not grow without end."""
+
+
 class FailureRates:
-    """Counts calls and failures per tool; safe to share between threads.
+    """Counts calls and failures per tool; safe to share between threads."""
 
-    Args:
-        min_calls: a rate is only stated from this many calls of a tool on.
-        max_tools: most tools counted. Names come from agents, so they must not grow without end;
-            past this the tool that was first seen longest ago is forgotten.
-    """
-
-    def __init__(self, *, min_calls: int = 20, max_tools: int = 10_000) -> None:
-        self._min_calls = min_calls
-        self._max_tools = max_tools
+    def __init__(self) -> None:
         self._counts: dict[ToolKey, tuple[int, int]] = {}
         self._lock = Lock()
 
@@ -67,14 +65,14 @@ class FailureRates:
         """Count one call of `tool`."""
         with self._lock:
             calls, failures = self._counts.get(tool, (0, 0))
-            if calls == 0 and len(self._counts) >= self._max_tools:
+            if calls == 0 and len(self._counts) >= _MAX_TOOLS:
                 del self._counts[next(iter(self._counts))]
             self._counts[tool] = (calls + 1, failures + failed)
 
     def rate(self, tool: ToolKey) -> float | None:
-        """Share of failed calls, 0 to 1; None while there are fewer than `min_calls`."""
+        """Share of failed calls, 0 to 1; None before there are 20 calls."""
         calls, failures = self._counts.get(tool, (0, 0))
-        return failures / calls if calls >= self._min_calls else None
+        return failures / calls if calls >= MIN_CALLS else None
 
 
 @dataclass(eq=False)
