@@ -95,6 +95,11 @@ class LeaseKeeper:
         self._beating: asyncio.Task[None] | None = None
 
     @property
+    def ttl(self) -> float:
+        """Seconds without a beat after which others may take it."""
+        return self._ttl
+
+    @property
     def lease(self) -> Lease | None:
         """What is held, as it was last confirmed; None when nothing is, or no longer for sure."""
         return self._lease if self.is_held else None

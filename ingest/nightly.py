@@ -22,7 +22,7 @@ from mongo.protocol import Knowledge, Store
 from mongo.records import Commit, Removal, Row, ToolKey
 from retrieval.memory import Memory
 
-LEASE = "nightly"
+LEASE, REBUILD = "nightly", "rebuild"
 REPORT_FACT = "nightly"
 """The store's fact with the report of the latest run that came to its end."""
 DAYS_LEFT = "days left"
@@ -147,12 +147,12 @@ class Step:
     run: Callable[[NightlyJob], Awaitable[dict[str, int]]]
 
 
-async def take_lease(store: Store, ttl: float) -> LeaseKeeper:
-    """The lease of the nightly job, taken; the caller closes it.
+async def take_lease(store: Store, ttl: float, name: str = LEASE) -> LeaseKeeper:
+    """The lease of the nightly job, or another one, taken; the caller closes it.
 
     A holder that is gone is waited for as long as it takes to be sure of that, about `ttl` seconds.
     """
-    keeper = LeaseKeeper(store.leases, LEASE, ttl=ttl)
+    keeper = LeaseKeeper(store.leases, name, ttl=ttl)
     try:
         await _take(keeper, ttl)
     except BaseException:
@@ -165,7 +165,7 @@ async def _take(keeper: LeaseKeeper, ttl: float) -> None:
     while not await keeper.try_take():
         if keeper.is_held_elsewhere:
             raise NightlyBusyError(
-                "another process runs the nightly job at the moment; nothing was done here"
+                f"another process runs the {keeper.name} job at the moment; nothing was done here"
             )
         await asyncio.sleep(min(_LOOK_S, ttl / 4))
 

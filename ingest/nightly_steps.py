@@ -17,7 +17,14 @@ from math import ceil
 from ingest import fold
 from ingest.axes import AxisClusterer
 from ingest.indexer import BATCH, learn_batch
-from ingest.nightly import DAYS_LEFT, NightlyJob, Step
+from ingest.nightly import (
+    DAYS_LEFT,
+    REBUILD,
+    NightlyBusyError,
+    NightlyJob,
+    Step,
+    take_lease,
+)
 from ingest.workspace import WorkspaceCache
 from mongo.contents import BETWEEN
 from mongo.records import Removal, Row, ToolKey, decoded, encoded
@@ -230,6 +237,7 @@ async def expire(job: NightlyJob) -> dict[str, int]:
 
     The base never passes the cursor of the current generation. A kill in between repeats at most a
     batch that was not committed. A clock that is ahead for once costs a day's events and not all.
+    A rebuild that runs began with the base as it was: what the base learns now is deleted later.
     """
     done = {"learned": 0, "events": 0}
     if job.retention is None:
@@ -238,7 +246,7 @@ async def expire(job: NightlyJob) -> dict[str, int]:
     until = await _expired_until(job, wanted)
     edge = wanted if job.expire_all else min(wanted, until + _AT_ONCE)
     done[DAYS_LEFT] = ceil((wanted - edge) / _AT_ONCE)
-    base = await job.store.open_generation(0)
+    base, through = await job.store.open_generation(0), dict[str, int]()
     for workspace, cursor in (await job.knowledge.cursors()).items():
         known = (await base.cursors()).get(workspace)
         position, cache = known.position if known else 0, WorkspaceCache(workspace)
@@ -253,6 +261,11 @@ async def expire(job: NightlyJob) -> dict[str, int]:
             position = old[-1].position
             done["learned"] += len(old)
             job.on_progress("expiry", done["learned"])
+        through[workspace] = position
+    if await _is_rebuilding(job):
+        done[DAYS_LEFT] = max(1, done[DAYS_LEFT])
+        return done
+    for workspace, position in through.items():
         while erased := await job.store.events.erase(
             workspace, position, edge - fold.MARGIN, _ERASED_AT_ONCE
         ):
@@ -260,6 +273,18 @@ async def expire(job: NightlyJob) -> dict[str, int]:
             await asyncio.sleep(0)
     await job.store.metadata.put(_EXPIRED_UNTIL, max(edge, until).isoformat())
     return done
+
+
+async def _is_rebuilding(job: NightlyJob) -> bool:
+    """Whether anybody alive does; who begins after this was asked begins with the new base."""
+    lease = await job.store.leases.read(REBUILD)
+    if job.keeper is None or lease is None or not lease.held:
+        return False
+    try:
+        await (await take_lease(job.store, job.keeper.ttl, REBUILD)).close()
+    except NightlyBusyError:
+        return True
+    return False
 
 
 async def _expired_until(job: NightlyJob, wanted: datetime) -> datetime:

@@ -15,7 +15,7 @@ from functools import partial
 from embeddings.protocol import Embedder
 from ingest.indexer import Indexer, waiting
 from ingest.leases import LeaseKeeper
-from ingest.nightly import NightlyJob, run_steps
+from ingest.nightly import REBUILD, NightlyJob, run_steps
 from ingest.nightly_steps import RESULTS
 from mongo.errors import StoreError, StoreUnavailableError
 from mongo.protocol import Knowledge, Store
@@ -23,7 +23,6 @@ from mongo.records import Commit
 from retrieval.index.protocol import VectorIndex, VectorIndexUnavailableError
 from retrieval.memory import DOCUMENT, NIGHTLY, Memory
 
-LEASE = "rebuild"
 _PAGE = 500
 _RETRY_S = 1.0
 _OUTAGE_S = 60.0
@@ -82,7 +81,7 @@ async def rebuild(
             some of what they were made of is forgotten.
     """
     started = time.monotonic()
-    only_one = LeaseKeeper(store.leases, LEASE, ttl=lease_s)
+    only_one = LeaseKeeper(store.leases, REBUILD, ttl=lease_s)
     try:
         if not await only_one.wait(patience=1.5 * lease_s):
             raise RebuildRefusedError("another rebuild is running; wait for it, or stop it")

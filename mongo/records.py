@@ -81,6 +81,8 @@ class Head:
     position: int
     counts: Mapping[EventKind, int] = field(default_factory=dict)
     """Events that are in the log, by kind."""
+    commands: int = 0
+    """Grows whenever the state of commands may have changed."""
 
 
 @dataclass(frozen=True, slots=True)

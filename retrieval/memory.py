@@ -211,7 +211,7 @@ class Memory:
         self._tools: _Cache[list[StoredTool]] = _Cache(_MAX_WORKSPACES)
         self._registries: _Cache[Registry] = _Cache(_MAX_WORKSPACES)
         self._serials: dict[str, int] | None = None
-        self._states: dict[str, tuple[int, int]] = {}
+        self._commands: dict[str, int] = {}
 
     @property
     def _knowledge(self) -> Knowledge:
@@ -339,10 +339,9 @@ class Memory:
                     self._clear_rows()
             self._serials[workspace] = cursor.serial
         for workspace, head in (await self._store.events.heads()).items():
-            state = head.counts.get("tool", 0), head.counts.get("promotion", 0)
-            if self._states.get(workspace, (0, 0)) != state:
+            if self._commands.get(workspace, 0) != head.commands:
                 self.forget_state(workspace)
-            self._states[workspace] = state
+            self._commands[workspace] = head.commands
 
     async def _of_tools(self, kind: RowKind[V], tools: Sequence[ToolKey]) -> dict[ToolKey, V]:
         found: dict[ToolKey, V] = {}

@@ -15,7 +15,7 @@ from aftercall.explain import how_to_install
 from embeddings.cache import CachedEmbedder, open_embedder
 from embeddings.protocol import Embedder
 from ingest.leases import LeaseKeeper
-from ingest.rebuild import LEASE as REBUILD
+from ingest.nightly import REBUILD
 from ingest.seed import load_seed
 from mongo.errors import StoreError
 from mongo.protocol import ControlStore, Metadata, Store

@@ -532,14 +532,15 @@ async def _head(db: Database, row: Record) -> Head:
         row = await _settled(db, workspace) or row
     through, position = row.get("through", 0), row.get("position", 0)
     counts: dict[EventKind, int] = dict(row.get("counts", {}))
+    commands = row.get("commands", 0)
     if row["last"] == through:
-        return Head(position, counts)
+        return Head(position, counts, commands)
     which = {"workspace": workspace, "position": {"$gt": through}}
     by_kind = {"_id": "$kind", "number": {"$sum": 1}, "position": {"$max": "$position"}}
     groups = await db.log.aggregate([{"$match": which}, {"$group": by_kind}])
     found = {group["_id"]: (group["number"], group["position"]) async for group in groups}
     if not found:
-        return Head(position, counts)
+        return Head(position, counts, commands)
     number = sum(number for number, _ in found.values())
     last = max(position for _, position in found.values())
     found.pop(_TOMBSTONE, None)
@@ -554,7 +555,7 @@ async def _head(db: Database, row: Record) -> Head:
         )
     for kind, (each, _) in found.items():
         counts[kind] = counts.get(kind, 0) + each
-    return Head(position, counts)
+    return Head(position, counts, commands)
 
 
 async def _oldest(

@@ -21,6 +21,8 @@ _LARGE = 1024
 _LEVEL = 1
 MAX_BYTES = 16 << 20
 """About how much one read brings into memory."""
+_COMMAND = "command"
+"""What is counted beside the kinds of events: how often the state was written."""
 
 
 class _Arrival(NamedTuple):
@@ -126,14 +128,18 @@ class SqliteEvents:
         """
 
         def read(connection: sqlite3.Connection) -> dict[str, Head]:
-            heads: dict[str, Head] = {}
-            counts: dict[str, dict[EventKind, int]] = {}
+            positions: dict[str, int] = {}
+            counts: dict[str, dict[Any, int]] = {}
             for workspace, position, kind, number in connection.execute(query):
                 of_kind = counts.setdefault(workspace, {})
                 if kind is not None:
                     of_kind[kind] = number
-                heads[workspace] = Head(position, of_kind)
-            return heads
+                positions[workspace] = position
+            commands = {workspace: each.pop(_COMMAND, 0) for workspace, each in counts.items()}
+            return {
+                workspace: Head(position, counts[workspace], commands[workspace])
+                for workspace, position in positions.items()
+            }
 
         return await self._readers.run(read)
 
@@ -217,6 +223,8 @@ def _append_one(connection: sqlite3.Connection, arrival: _Arrival) -> list[Appen
             (workspace, position, received),
         )
         _count(connection, workspace, (row[2] for row in rows), 1)
+    if state:
+        _count(connection, workspace, [_COMMAND], 1)
     for row in state:
         _put_state(connection, workspace, row, position)
     return verdicts

@@ -11,7 +11,7 @@ import pytest
 
 from embeddings.embedders import HashingEmbedder
 from ingest.indexer import learn_batch
-from ingest.nightly import DAYS_LEFT, NightlyJob
+from ingest.nightly import DAYS_LEFT, REBUILD, NightlyJob, take_lease
 from ingest.nightly_steps import expire
 from ingest.workspace import WorkspaceCache
 from mongo.protocol import Generation, Store
@@ -87,6 +87,29 @@ async def test_a_rebuild_after_an_expiry_is_what_was_learned_live(store: Store, 
     anew = await store.open_generation(2)
     await learn(store, anew, seed + 200)
     assert await held(anew) == live
+
+
+async def test_what_a_rebuild_still_has_to_learn_does_not_expire(store: Store) -> None:
+    """It began with the base before that; once it is over, or was killed, all goes that is due."""
+    await fill(store, 4)
+    await learn(store, store.knowledge, 4)
+    live, anew = await held(store.knowledge), await store.open_generation(2)
+    rebuild, night = await take_lease(store, 3, REBUILD), await take_lease(store, 3)
+    job = NightlyJob(
+        store=store, memory=Memory(store), open_model=_no_model, keeper=night,
+        knowledge=store.knowledge, retention=RETENTION, expire_all=True,
+        clock=lambda: BEGIN + timedelta(days=DAYS),
+    )  # fmt: skip
+    done = await expire(job)
+    assert (done["events"], done[DAYS_LEFT]) == (0, 1)
+    assert done["learned"]
+    await learn(store, anew, 5)
+    assert await held(anew) == live
+    await rebuild.close()
+    done = await expire(job)
+    assert (done["learned"], done[DAYS_LEFT]) == (0, 0)
+    assert done["events"]
+    await night.close()
 
 
 async def test_the_base_never_passes_what_was_learned(store: Store) -> None:

@@ -262,6 +262,7 @@ async def test_heads_say_how_far_each_log_goes(store: Store) -> None:
         assert dict(heads["elsewhere"].counts) == {"tool": 1}
         assert heads[WORKSPACE].position == (await read_all(store.events))[-1].position
         assert heads["elsewhere"].position == 1
+        assert (heads[WORKSPACE].commands, heads["elsewhere"].commands) == (0, 1)
 
 
 async def test_the_oldest_events_are_erased(store: Store) -> None:

@@ -23,7 +23,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
 from math import gcd
@@ -393,18 +394,18 @@ def load_shim(folder: Path) -> dict[str, str]:
     return {**others, **one, "LD_PRELOAD": str(library), LOADED: str(library)}
 
 
-def work(way: str, jobs: int, job: int, since: int, until: int, minutes: float) -> None:
-    """One job's share of the points of a way, a line of JSON for each."""
+def work(way: str, jobs: int, job: int, until: int, minutes: float) -> None:
+    """One job's share of the points of a way, without those that stdin names; a line for each."""
     logging.disable()
-    deaths, ends = Deaths(), time.monotonic() + 60 * minutes
+    known, deaths, ends = set(json.load(sys.stdin)), Deaths(), time.monotonic() + 60 * minutes
     points = deaths.count(WAYS[way])
     _tell({"points": points})
-    for place in range(since + job, min(until, points), jobs):
+    new = [point for point in order(points) if point not in known][:until]
+    for point in new[job::jobs]:
         if time.monotonic() > ends:
             break
-        point = order(points)[place]
         _, wrong = deaths.one(point, WAYS[way])
-        _tell({"place": place, "point": point, "wrong": wrong})
+        _tell({"point": point, "wrong": wrong})
 
 
 def _tell(what: dict[str, Any]) -> None:
@@ -413,28 +414,35 @@ def _tell(what: dict[str, Any]) -> None:
 
 
 def run(
-    way: str, *, jobs: int = 2, since: int = 0, until: int = 1 << 30, minutes: float = 60.0
-) -> tuple[int, dict[int, tuple[int, list[str]]]]:
-    """How many points there are, and of each place in `order` that was tried what was wrong."""
+    way: str,
+    *,
+    jobs: int = 2,
+    known: Collection[int] = (),
+    until: int = 1 << 30,
+    minutes: float = 60.0,
+) -> tuple[int, dict[int, list[str]]]:
+    """How many points there are, and of each new one that was tried what was wrong."""
     with tempfile.TemporaryDirectory() as folder:
         environ = load_shim(Path(folder))
         environ["PYTHONPATH"] = os.pathsep.join(map(str, (_ROOT, _ROOT / "sdk")))
         words = [sys.executable, "-m", "tests.proof.crash_points", "--work", way]
         shares = [
             subprocess.Popen(  # ourselves
-                [*words, *map(str, (jobs, job, since, until, minutes))],
-                env=environ, cwd=_ROOT, text=True,
+                [*words, *map(str, (jobs, job, until, minutes))],
+                env=environ, cwd=_ROOT, text=True, stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             )
             for job in range(jobs)
         ]  # fmt: skip
-        points, found = 0, {}
-        for share in shares:
-            for line in share.communicate()[0].splitlines():
+        points, found = 0, dict[int, list[str]]()
+        with ThreadPoolExecutor(jobs) as pool:  # each is asked at once
+            told = pool.map(lambda share: share.communicate(json.dumps([*known]))[0], shares)
+        for share, text in zip(shares, told, strict=True):
+            for line in text.splitlines():
                 said = json.loads(line)
                 points = said.get("points", points)
-                if "place" in said:
-                    found[said["place"]] = said["point"], said["wrong"]
+                if "point" in said:
+                    found[said["point"]] = said["wrong"]
             if share.returncode:
                 raise SystemExit(f"a job ended with {share.returncode}")
     return points, found
@@ -443,7 +451,7 @@ def run(
 def told(known: dict[str, Any]) -> str:
     """What a way came to, in words."""
     return (
-        f"{known['tried']} of {known['points']} points, {len(known['wrong'])} wrong, "
+        f"{len(known['tried'])} of {known['points']} points, {len(known['wrong'])} wrong, "
         f"{known['rebuilds']} asked for a rebuild, {known['s']} s"
     )
 
@@ -451,7 +459,7 @@ def told(known: dict[str, Any]) -> str:
 def report(state: dict[str, Any]) -> str:
     """The table of `docs/figures/reliability.md`."""
     rows = [
-        f"| {way} | {known['points']:,} | {known['tried']:,} | {len(known['wrong'])} | "
+        f"| {way} | {known['points']:,} | {len(known['tried']):,} | {len(known['wrong'])} | "
         f"{known['rebuilds']} | {known['s'] / 60:.0f} min |"
         for way, known in state.items()
     ]
@@ -484,29 +492,28 @@ def main() -> None:
     )
     parser.add_argument("--state", type=Path, help="go on where this file says, and keep it so")
     parser.add_argument("--write", type=Path, metavar="FILE", help="the table, as Markdown")
-    parser.add_argument("--work", nargs=6, help=argparse.SUPPRESS)
+    parser.add_argument("--work", nargs=5, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.work:
-        way, jobs, job, since, until, minutes = args.work
-        work(way, int(jobs), int(job), int(since), int(until), float(minutes))
+        way, jobs, job, until, minutes = args.work
+        work(way, int(jobs), int(job), int(until), float(minutes))
         return
     state: dict[str, Any] = {}
     if args.state and args.state.exists():
         state = json.loads(args.state.read_text("utf-8"))
     for way in args.ways:
-        known = state.setdefault(way, {"points": 0, "tried": 0, "rebuilds": 0, "s": 0, "wrong": {}})
+        known = state.setdefault(
+            way, {"points": 0, "tried": [], "rebuilds": 0, "s": 0, "wrong": {}}
+        )
         began = time.monotonic()
         points, found = run(
-            way, jobs=args.jobs, since=known["tried"], until=args.until, minutes=args.minutes
+            way, jobs=args.jobs, known=known["tried"], until=args.until, minutes=args.minutes
         )
-        done = 0
-        while known["tried"] + done in found:
-            point, wrong = found[known["tried"] + done]
-            done += 1
+        for point, wrong in found.items():
             known["rebuilds"] += _REBUILD in wrong
             if bad := [each for each in wrong if each != _REBUILD]:
                 known["wrong"][str(point)] = bad
-        known["points"], known["tried"] = points, known["tried"] + done
+        known["points"], known["tried"] = points, known["tried"] + list(found)
         known["s"] = round(known["s"] + time.monotonic() - began)
         sys.stdout.write(f"{way}: {told(known)}\n")
         sys.stdout.writelines(

@@ -38,48 +38,23 @@ _FILES = (
     "mongo/sqlite/*.py", "mongo/sqlite/*.sql", "mongo/mongodb/*.py", "ingest/*.py", "service/*.py",
     "sdk/aftercall/recording/*.py", "sdk/aftercall/files.py",
 )  # fmt: skip
-_TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("mongo/sqlite/control", (
-        "tests/mongo/test_control_contract.py", "tests/proof/test_power.py",
-        "tests/service/test_keys.py",
-    )),
-    ("mongo/mongodb/control", ("tests/mongo/test_control_contract.py",)),
-    ("mongo/sqlite", (
-        "tests/mongo -m 'not real' -k 'not mongodb'", "tests/proof/test_power.py",
-        "tests/proof/test_histories.py -k sqlite", "tests/ingest/test_several_processes.py",
-        "tests/mongo -k 'not mongodb'", "tests/proof/test_crash_points.py",
-    )),
-    ("mongo/mongodb", (
-        "tests/mongo -k 'not sqlite'", "tests/ingest/test_several_processes.py",
-        "tests/proof/test_histories.py -k mongodb", "tests/service/test_answered_elsewhere.py",
-    )),
-    ("ingest/nightly", ("tests/service/test_nightly.py", "tests/proof/test_crash_points.py")),
-    ("ingest/axes", ("tests/ingest/test_axes.py", "tests/service/test_boundary_stories.py")),
-    ("ingest/rebuild", ("tests/service/test_rebuild.py", "tests/service/test_nightly.py")),
-    ("ingest/leases", ("tests/ingest/test_leases.py", "tests/ingest/test_several_processes.py")),
-    ("ingest", (
-        "tests/ingest/test_leases.py", "tests/ingest/test_fold.py",
-        "tests/ingest/test_several_processes.py",
-        "tests/service/test_rebuild.py", "tests/proof/test_histories.py",
-    )),
-    ("service/archive", (
-        "tests/proof/test_power.py", "tests/service/test_archive.py",
-        "tests/proof/test_crash_points.py",
-    )),
-    ("service/forget", ("tests/service/test_forget.py", "tests/proof/test_crash_points.py")),
-    ("service/keys", ("tests/service/test_keys.py",)),
-    ("service", (
-        "tests/service/test_opening.py", "tests/service/test_rebuild.py",
-        "tests/service/test_nightly.py", "tests/service/test_patterns.py",
-        "tests/service/test_promotions.py", "tests/service/test_toolbox.py",
-    )),
-    ("sdk", (
-        "tests/proof/test_power.py", "tests/sdk/test_spool.py", "tests/sdk/test_events_sinks.py",
-        "tests/sdk/test_recorder.py", "tests/service/test_keys.py",
-        "tests/gateway/test_local_service.py", "tests/proof/test_crash_points.py",
-    )),
+_SUITE = (
+    "tests/mongo tests/proof -m 'not prove'", "tests/ingest",
+    "tests/sdk/test_spool.py tests/sdk/test_events_sinks.py tests/sdk/test_recorder.py "
+    "tests/gateway/test_local_service.py tests/service/test_keys.py tests/service/test_archive.py "
+    "tests/service/test_forget.py tests/service/test_opening.py tests/service/test_promotions.py "
+    "tests/service/test_answered_elsewhere.py tests/service/test_boundary_stories.py",
+    "tests/service/test_rebuild.py tests/service/test_nightly.py tests/service/test_patterns.py "
+    "tests/service/test_toolbox.py",
 )  # fmt: skip
-"""Which tests see a module (the longest beginning of its path), the quick ones first."""
+"""What is traced, in parts: which of these tests come to a statement."""
+_UNTRACED = {
+    "mongo/sqlite": ("tests/mongo -k 'not mongodb' -m 'not real'", "tests/proof/test_power.py"),
+    "mongo/mongodb": ("tests/mongo -k 'not sqlite' -m 'not prove'",),
+}
+"""For what no function does, such as the definition of an index."""
+_FIRST_S, _MOST = 30.0, 150
+"""The quick tests that come to a statement run first, and so many at most."""
 _PATIENCE_S = 280
 _CALLS = {
     "sync": {"fsync", "sync_folder"},
@@ -299,8 +274,93 @@ def _kind(statement: ast.stmt) -> str | None:
 # Running.
 
 
-def _tests(path: str) -> tuple[str, ...]:
-    return max((each for each in _TESTS if path.startswith(each[0])), key=lambda e: len(e[0]))[1]
+_TRACER = """
+def _reached(line, known=set()):
+    import os
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
+    if test and (test, line) not in known:
+        known.add((test, line))
+        with open({log!r}, "a") as log:
+            log.write({path!r} + f":{{line}}\\t{{test}}\\n")
+"""
+
+
+def _traced(text: str, path: str, lines: set[int], log: Path) -> str:
+    """A module that writes down which test comes to which of its lines, in whatever process."""
+    tree = ast.parse(text)
+    statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+    wanted: dict[ast.stmt, list[int]] = {}
+    for line in lines:
+        around = [s for s in statements if s.lineno <= line <= (s.end_lineno or 0)]
+        innermost = max(around, key=lambda s: (s.lineno, s.col_offset))
+        wanted.setdefault(innermost, []).append(line)
+    for node in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list):
+                block[:] = [
+                    each
+                    for s in block
+                    for each in (
+                        *(ast.parse(f"_reached({n})").body[0] for n in wanted.get(s, [])),
+                        s,
+                    )
+                ]
+    tracer = ast.parse(_TRACER.format(log=str(log), path=path)).body
+    tree.body[1:1] = tracer  # after the docstring, which each module has
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+Reached = dict[str, list[tuple[str, float]]]
+
+
+def trace(wanted: list[Mutant], part: str, jobs: int) -> Reached:
+    """Which tests of a part of the suite come to each mutant's statement, with their seconds."""
+    places: dict[str, dict[int, list[str]]] = {}
+    for each in wanted:
+        places.setdefault(each.path, {}).setdefault(each.line, []).append(each.name)
+    with tempfile.TemporaryDirectory(prefix="aftercall-mutants-") as folder:
+        tree, log = _copied(Path(folder) / "tree"), Path(folder) / "reached"
+        log.touch()
+        for path, lines in places.items():
+            if path.endswith(".py"):
+                text = (tree / path).read_text("utf-8")
+                (tree / path).write_text(_traced(text, path, set(lines), log), "utf-8")
+        words = [*shlex.split(part), f"-n{jobs}", "--dist=loadfile", "--durations=0"]
+        said = _pytest(tree, [*words, "-vv", "--durations-min=0"], 3_600)[1]
+        took: dict[str, float] = {}
+        for seconds, test in re.findall(
+            r"^([\d.]+)s (?:setup|call|teardown) +(.*)$", said, re.MULTILINE
+        ):
+            took[test] = took.get(test, 0.0) + float(seconds)
+        reached: dict[str, set[str]] = {}
+        for line in log.read_text("utf-8").splitlines():
+            place, _, test = line.partition("\t")
+            path, _, number = place.rpartition(":")
+            for name in places[path][int(number)]:
+                reached.setdefault(name, set()).add(test)
+    return {
+        name: sorted(((test, took[test]) for test in tests if test in took), key=lambda e: e[1])
+        for name, tests in reached.items()
+    }
+
+
+def _tests(one: Mutant, reached: Reached, before: str | None) -> Iterator[list[str]]:
+    """Groups of tests for a mutant: the one that saw it last, quick ones, and all others."""
+    tests = reached.get(one.name, [])
+    if before in (test for test, _ in tests):
+        yield [str(before)]
+    quick, total = 0, 0.0
+    while quick < len(tests) and total + tests[quick][1] <= _FIRST_S:
+        total += tests[quick][1]
+        quick += 1
+    if quick:
+        yield [test for test, _ in tests[:quick]][-_MOST:]
+    for test, _ in tests[quick : quick + _MOST]:
+        yield [test]
+    if not tests:
+        groups = next((g for path, g in _UNTRACED.items() if one.path.startswith(path)), ())
+        yield from map(shlex.split, groups)
 
 
 def _copied(folder: Path) -> Path:
@@ -313,67 +373,88 @@ def _copied(folder: Path) -> Path:
     return folder
 
 
-def seen_by(tree: Path, tests: tuple[str, ...]) -> tuple[str, str] | None:
-    """The group of tests and the test in it that fails in a tree; None where none does."""
+def _pytest(tree: Path, words: Sequence[str], patience_s: float) -> tuple[int | None, str]:
+    """How it ended, None where it never does, and what it said."""
     environ = {**os.environ, "PYTHONPATH": f"{tree}:{tree / 'sdk'}", "PYTHONDONTWRITEBYTECODE": "1"}
-    for each in tests:
-        words = shlex.split(each)
-        if not (tree / words[0]).exists():
-            continue
-        process = subprocess.Popen(  # our own tests
-            [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "--tb=no",
-             "--timeout=120", "-rfE", *words],
-            cwd=tree, env=environ, text=True, start_new_session=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        try:
-            said, _ = process.communicate(timeout=_PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            return each, f"{words[0]} (it never ends)"
-        if process.returncode not in (0, 5):
-            failed = re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
-            return each, failed[1] if failed else f"{words[0]} ended with {process.returncode}"
-    return None
+    process = subprocess.Popen(  # our own tests
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=no", *words],
+        cwd=tree, env=environ, text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        said, _ = process.communicate(timeout=patience_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return None, process.communicate()[0]
+    return process.returncode, said
+
+
+def seen_by(tree: Path, words: Sequence[str]) -> str | None:
+    """The test that fails in a tree; None where none does."""
+    status, said = _pytest(tree, ["-x", "--timeout=60", "-rfE", *words], _PATIENCE_S)
+    if status in (0, 5):
+        return None
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", said, re.MULTILINE)
+    return failed[1] if failed else words[0]
 
 
 def run(
     wanted: list[Mutant], state: dict[str, Any], *, jobs: int, minutes: float, keep: Path | None
 ) -> None:
-    """Try those that the state does not know yet; it is kept after each."""
+    """Try those that the state does not know yet; it is kept after each.
+
+    A test that fails must pass without the mutant; otherwise the next tests decide.
+    """
     ends = time.monotonic() + 60 * minutes
-    new = [each for each in wanted if state.get(each.name, {}).get("of") != _mark(each)]
+    reached = {
+        each.name: sorted(
+            (test for part in state["reached"].values() for test in part.get(each.name, [])),
+            key=lambda test: float(test[1]),
+        )
+        for each in wanted
+    }
+    tried = state["tried"]
+    new = [each for each in wanted if tried.get(each.name, {}).get("of") != _mark(each)]
     new.sort(key=_mark)  # whatever share is tried is spread over all
-    queue = new + [m for m in wanted if m not in new and state[m.name]["by"] is None]
-    sound: set[str] = set()
+    queue = new + [m for m in wanted if m not in new and tried[m.name]["by"] is None]
+    sound: dict[str, bool] = {}
+
+    def seen(tree: Path, file: Path, one: Mutant) -> str | None:
+        before = file.read_text("utf-8")
+        for tests in _tests(one, reached, tried.get(one.name, {}).get("by")):
+            file.write_text(one.text, "utf-8")
+            by = seen_by(tree, tests)
+            file.write_text(before, "utf-8")
+            if by is not None and by not in sound:
+                sound[by] = seen_by(tree, [by] if "::" in by else tests) is None
+                if not sound[by]:
+                    sys.stdout.write(f"{by} fails without any mutant too\n")
+            if by is not None and sound[by]:
+                return by
+        return None
 
     def work() -> None:
         with tempfile.TemporaryDirectory(prefix="aftercall-mutants-") as folder:
-            tree = _copied(Path(folder))
+            tree = _copied(Path(folder) / "tree")
             while queue and time.monotonic() < ends:
                 one = queue.pop(0)
-                file = tree / one.path
-                before, began = file.read_text("utf-8"), time.monotonic()
-                file.write_text(one.text, "utf-8")
-                failed = seen_by(tree, _tests(one.path))
-                file.write_text(before, "utf-8")
-                group, by = failed or (None, None)
-                if group is not None and group not in sound:
-                    if seen_by(tree, (group,)):
-                        sys.stdout.write(f"{group} fails without any mutant too\n")
-                        continue
-                    sound.add(group)
+                began = time.monotonic()
+                by = seen(tree, tree / one.path, one)
                 took = round(time.monotonic() - began)
-                state[one.name] = {"of": _mark(one), "kind": one.kind, "by": by, "s": took}
+                tried[one.name] = {"of": _mark(one), "kind": one.kind, "by": by, "s": took}
                 sys.stdout.write(f"{by or 'NOT SEEN'} | {took} s | {one.name} :{one.line}\n")
                 sys.stdout.flush()
-                if keep is not None:
-                    keep.write_text(json.dumps(state, indent=1), "utf-8")
+                _kept(state, keep)
 
     with ThreadPoolExecutor(jobs) as pool:
         for each in [pool.submit(work) for _ in range(jobs)]:
             each.result()
+
+
+def _kept(state: dict[str, Any], file: Path | None) -> None:
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(state, indent=1), "utf-8")
 
 
 def _mark(one: Mutant) -> str:
@@ -388,7 +469,7 @@ def reasons() -> dict[str, str]:
 
 def report(wanted: list[Mutant], state: dict[str, Any]) -> str:
     """The part of `docs/figures/reliability.md` about mutants."""
-    tried = [(each, state[each.name]) for each in wanted if each.name in state]
+    tried = [(m, state["tried"][m.name]) for m in wanted if m.name in state["tried"]]
     why = reasons()
     lines = [_HEAD]
     for kind in sorted({each.kind for each in wanted}):
@@ -423,15 +504,23 @@ def main() -> None:
     parser.add_argument("--only", default="", help="those whose name has this text")
     parser.add_argument("--state", type=Path, help="go on where this file says, and keep it so")
     parser.add_argument("--write", type=Path, metavar="FILE", help="the table, as Markdown")
+    parser.add_argument("--trace", action="store_true", help="only see which tests come where")
     parser.add_argument("--list", action="store_true", help="name them all, and do nothing")
     args = parser.parse_args()
     wanted = [each for each in mutants() if args.only in each.name]
     if args.list:
         sys.stdout.writelines(f"{m.kind:7}{m.path}:{m.line} {m.how}: {m.what}\n" for m in wanted)
         return
-    state: dict[str, Any] = {}
+    state: dict[str, Any] = {"reached": {}, "tried": {}}
     if args.state and args.state.exists():
-        state = json.loads(args.state.read_text("utf-8"))
+        state |= json.loads(args.state.read_text("utf-8"))
+    for part in _SUITE:
+        if part not in state["reached"]:
+            state["reached"][part] = trace(mutants(), part, args.jobs)
+            _kept(state, args.state)
+            sys.stdout.write(f"traced: {part}\n")
+            if args.trace:
+                return
     run(wanted, state, jobs=args.jobs, minutes=args.minutes, keep=args.state)
     table = report(mutants(), state)
     sys.stdout.write(table)

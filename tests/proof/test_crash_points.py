@@ -17,5 +17,5 @@ def test_whenever_it_dies_what_was_acknowledged_is_there(way: str) -> None:
     points, found = run(way, jobs=1, until=SHARE)
     assert points > 2_000
     assert len(found) == SHARE
-    wrong = {point: [e for e in bad if not e.startswith("(")] for point, bad in found.values()}
+    wrong = {point: [e for e in bad if not e.startswith("(")] for point, bad in found.items()}
     assert {point: bad for point, bad in wrong.items() if bad} == {}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from aftercall.models import Tool
 from mongo.contents import StoredTool, tool_command
 from mongo.protocol import Store
-from mongo.records import Commit, Row, ToolKey, encoded
+from mongo.records import Commit, Row, StateRow, ToolKey, encoded
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.health.record import KnownHealth, Weak
 from retrieval.knowledge.rules import ToolKnowledge
@@ -100,6 +100,9 @@ async def test_what_another_process_did_is_followed(store: Store) -> None:
     assert [each.tool.tool_id for each in await memory.tools("w")] == ["a"]
     assert (await memory.health([key]))[key].recent_weak[0].why == "after"
     assert (await memory.health([other]))[other] is kept
+    await store.events.append("w", [], [StateRow("tool", "a", None)])  # as many events as before
+    await memory.follow()
+    assert await memory.tools("w") == []
 
 
 @pytest.mark.parametrize("asked_before", ["following", "the first commit"])
