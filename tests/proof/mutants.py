@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -53,8 +54,8 @@ _UNTRACED = {
     "mongo/mongodb": ("tests/mongo -k 'not sqlite' -m 'not prove'",),
 }
 """For what no function does, such as the definition of an index."""
-_FIRST_S, _MOST = 30.0, 150
-"""The quick tests that come to a statement run first, and so many at most."""
+_FIRST_S, _MOST = 8.0, 150
+"""Of the quick tests that come to a statement so many run first, then three times as many."""
 _PATIENCE_S = 280
 _CALLS = {
     "sync": {"fsync", "sync_folder"},
@@ -345,20 +346,23 @@ def trace(wanted: list[Mutant], part: str, jobs: int) -> Reached:
     }
 
 
-def _tests(one: Mutant, reached: Reached, before: str | None) -> Iterator[list[str]]:
-    """Groups of tests for a mutant: the one that saw it last, quick ones, and all others."""
-    tests = reached.get(one.name, [])
-    if before in (test for test, _ in tests):
-        yield [str(before)]
-    quick, total = 0, 0.0
-    while quick < len(tests) and total + tests[quick][1] <= _FIRST_S:
-        total += tests[quick][1]
-        quick += 1
-    if quick:
-        yield [test for test, _ in tests[:quick]][-_MOST:]
-    for test, _ in tests[quick : quick + _MOST]:
-        yield [test]
-    if not tests:
+def _tests(one: Mutant, reached: Reached, tried: dict[str, Any]) -> Iterator[list[str]]:
+    """Groups of tests for a mutant: those that saw it or its neighbours, quick ones, all others."""
+    left = dict(reached.get(one.name, []))
+    seers = Counter[str](each["by"] for name, each in tried.items() if name.startswith(one.path))
+    first = [tried.get(one.name, {}).get("by"), *(by for by, _ in seers.most_common(8))]
+    if known := [by for by in dict.fromkeys(first) if left.pop(by, None) is not None]:
+        yield known
+    budget, group, total = _FIRST_S, list[str](), 0.0
+    for test, seconds in left.items():
+        if group and (total + seconds > budget or len(group) == _MOST):
+            yield group
+            budget, group, total = 3 * budget, [], 0.0
+        group.append(test)
+        total += seconds
+    if group:
+        yield group
+    if one.name not in reached:
         groups = next((g for path, g in _UNTRACED.items() if one.path.startswith(path)), ())
         yield from map(shlex.split, groups)
 
@@ -373,11 +377,18 @@ def _copied(folder: Path) -> Path:
     return folder
 
 
+_PLUGINS = ("-p", "pytest_asyncio.plugin", "-p", "pytest_timeout", "-p", "xdist.plugin")
+
+
 def _pytest(tree: Path, words: Sequence[str], patience_s: float) -> tuple[int | None, str]:
     """How it ended, None where it never does, and what it said."""
-    environ = {**os.environ, "PYTHONPATH": f"{tree}:{tree / 'sdk'}", "PYTHONDONTWRITEBYTECODE": "1"}
+    environ = {
+        **os.environ,
+        "PYTHONPATH": f"{tree}:{tree / 'sdk'}",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # some of them take seconds to import
+    }
     process = subprocess.Popen(  # our own tests
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=no", *words],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *_PLUGINS, "--tb=no", *words],
         cwd=tree, env=environ, text=True, start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
@@ -403,34 +414,44 @@ def run(
 ) -> None:
     """Try those that the state does not know yet; it is kept after each.
 
-    A test that fails must pass without the mutant; otherwise the next tests decide.
+    A test that fails must fail again, and pass without the mutant; else the next tests decide.
     """
     ends = time.monotonic() + 60 * minutes
+    files = {word for part in _SUITE for word in shlex.split(part) if word.startswith("tests/")}
+    known = set(_pytest(ROOT, ["--collect-only", *files], _PATIENCE_S)[1].splitlines())
     reached = {
         each.name: sorted(
-            (test for part in state["reached"].values() for test in part.get(each.name, [])),
+            (
+                test
+                for part in state["reached"].values()
+                for test in part.get(each.name, [])
+                if test[0] in known  # else it has another name by now
+            ),
             key=lambda test: float(test[1]),
         )
         for each in wanted
     }
+    reached = {name: tests for name, tests in reached.items() if tests}
     tried = state["tried"]
     new = [each for each in wanted if tried.get(each.name, {}).get("of") != _mark(each)]
     new.sort(key=_mark)  # whatever share is tried is spread over all
     queue = new + [m for m in wanted if m not in new and tried[m.name]["by"] is None]
-    sound: dict[str, bool] = {}
+    sound: dict[str, bool] = state.setdefault("sound", {})
 
     def seen(tree: Path, file: Path, one: Mutant) -> str | None:
         before = file.read_text("utf-8")
-        for tests in _tests(one, reached, tried.get(one.name, {}).get("by")):
-            file.write_text(one.text, "utf-8")
+        for tests in _tests(one, reached, tried):
+            _put(file, one.text)
             by = seen_by(tree, tests)
-            file.write_text(before, "utf-8")
-            if by is not None and by not in sound:
-                sound[by] = seen_by(tree, [by] if "::" in by else tests) is None
-                if not sound[by]:
-                    sys.stdout.write(f"{by} fails without any mutant too\n")
-            if by is not None and sound[by]:
+            again = [by] if by and "::" in by else tests
+            is_again = by is not None and seen_by(tree, again) is not None
+            _put(file, before)
+            if by is not None and is_again and by not in sound:
+                sound[by] = seen_by(tree, again) is None
+            if by is not None and is_again and sound[by]:
                 return by
+            if by is not None:
+                sys.stdout.write(f"{by} fails without any mutant too, or not always\n")
         return None
 
     def work() -> None:
@@ -449,6 +470,12 @@ def run(
     with ThreadPoolExecutor(jobs) as pool:
         for each in [pool.submit(work) for _ in range(jobs)]:
             each.result()
+
+
+def _put(file: Path, text: str) -> None:
+    file.write_text(text, "utf-8")
+    for old in file.parent.glob(f"__pycache__/{file.stem}.*"):  # it may be of the same second
+        old.unlink()
 
 
 def _kept(state: dict[str, Any], file: Path | None) -> None:

@@ -1,8 +1,11 @@
 """The spool: nothing lost, nothing torn, never too large, shared between processes."""
 
+import fcntl
+import os
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import ConfigurationError
+from aftercall.recording import spool as spool_module
 from aftercall.recording.spool import Spool
 
 MIB = 1024 * 1024
@@ -256,6 +260,36 @@ def test_many_threads_and_spools_lose_and_double_nothing(folder: Path) -> None:
     _run(threads)
     sent += drained(spools[0])
     assert sorted(sent, key=int) == lines(*range(150))
+
+
+@pytest.mark.parametrize("act", ["append", "send", "erase"])
+def test_who_changes_segments_is_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    """Others wait for the folder, and a segment that is erased from is not given to be sent."""
+    spool, free = open_spool(folder), list[Path]()
+    spool.append(lines(1))
+    reader = "sync_folder" if act == "append" else "_lines"
+    at = getattr(spool_module, reader)
+
+    def look(path: Path) -> object:
+        for each in (folder, *([path] if act == "erase" else [])):
+            if each.exists():
+                descriptor = os.open(each, os.O_RDONLY)
+                with suppress(BlockingIOError):
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    free.append(each)
+                os.close(descriptor)
+        return at(path)
+
+    monkeypatch.setattr(spool_module, reader, look)
+    if act == "append":
+        spool.append(lines(2))
+    elif act == "send":
+        assert _one_segment(spool) == lines(1)
+    else:
+        assert spool.erase(lambda line: line == b"1") == 1
+    assert free == []
 
 
 def _run(threads: list[threading.Thread]) -> None:
