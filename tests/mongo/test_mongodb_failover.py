@@ -412,6 +412,11 @@ async def test_every_query_is_served_by_an_index(tmp_path: Path) -> None:
         statements = [dict(each) for each in way.proxy.statements]
         shapes = {repr(shape_of(each)): each for each in statements if list(asked(each))}
         assert len(shapes) > 20
+        for each in statements:  # durable on a majority, and read of what a majority has
+            if next(iter(each)) in ("insert", "update", "delete", "findAndModify"):
+                assert each["writeConcern"] == {"w": "majority", "j": True}
+            elif next(iter(each)) in ("find", "aggregate", "count", "distinct"):
+                assert each["readConcern"] == {"level": "majority"}
         for statement in shapes.values():
             for name, which, sort in asked(statement):
                 indexes = [(["_id"], None)] + [

@@ -326,6 +326,27 @@ async def test_a_command_that_is_finished_late_changes_nothing(
 # Generations.
 
 
+async def test_a_command_that_begins_amid_a_forget_is_done_too(
+    store: MongoStore, other: MongoStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written down, and not done yet, when the head is read once more."""
+    await store.events.append("w", make_events(2))
+    event, row = make_command(7, "a")
+    whole = events._head
+
+    async def head(db: Any, found: Record) -> Any:
+        known = await whole(db, found)
+        monkeypatch.setattr(events, "_head", whole)
+        with killed_after(1), contextlib.suppress(KilledError):
+            await other.events.append("w", [event], [row])
+        return known
+
+    monkeypatch.setattr(events, "_head", head)
+    assert await store.events.forget("w", [1]) == 1
+    assert [each.key for each in await other.events.state("w", "tool")] == ["a"]
+    assert ids(await read_all(other.events, "w")) == ["id-1", "id-7"]
+
+
 async def test_another_process_takes_up_the_generation(
     store: MongoStore, other: MongoStore
 ) -> None:

@@ -525,6 +525,7 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seed", type=int, default=0, help="the first (0); then the next ones")
+    parser.add_argument("--state", type=Path, help="go on where this file says, and keep it so")
     parser.add_argument("--minutes", type=float, default=10.0, help="until no history is begun")
     parser.add_argument(
         "--store", nargs="+", choices=("sqlite", "mongodb"), default=["sqlite", "mongodb"]
@@ -533,13 +534,19 @@ def main() -> None:
     parser.add_argument("--services", type=int, default=3, help="of each store (3)")
     parser.add_argument("--shrink", type=float, default=10.0, help="minutes at most (10)")
     args = parser.parse_args()
-    ends, seed = time.monotonic() + 60 * args.minutes, args.seed
-    while seed == args.seed or time.monotonic() < ends:
+    seed = args.seed
+    if args.state and args.state.exists():
+        seed = json.loads(args.state.read_text("utf-8"))["next"]
+    first, ends = seed, time.monotonic() + 60 * args.minutes
+    while seed == first or time.monotonic() < ends:
         for store in args.store:
+            began = time.monotonic()
             steps = plan(seed, args.steps, args.services)
             of = partial(lived, seed, store=store, services=args.services)
             wrong = of(steps)
-            sys.stdout.write(f"seed {seed} on {store}: {'; '.join(wrong) or 'nothing wrong'}\n")
+            took = f"{time.monotonic() - began:.0f} s"
+            said = "; ".join(wrong) or "nothing wrong"
+            sys.stdout.write(f"seed {seed} on {store}: {said} ({took})\n")
             sys.stdout.flush()
             if wrong:
                 until = time.monotonic() + 60 * args.shrink
@@ -547,6 +554,9 @@ def main() -> None:
                 sys.stdout.writelines(f"  {each}\n" for each in small)
                 raise SystemExit(1)
         seed += 1
+        if args.state:
+            args.state.parent.mkdir(parents=True, exist_ok=True)
+            args.state.write_text(json.dumps({"next": seed}), "utf-8")
 
 
 def _stays_wrong(of: Callable[[list[Step]], list[str]], until: float, steps: list[Step]) -> bool:

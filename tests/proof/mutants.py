@@ -28,6 +28,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ _UNTRACED = {
 """For what no function does, such as the definition of an index."""
 _FIRST_S, _MOST = 8.0, 150
 """Of the quick tests that come to a statement so many run first, then three times as many."""
-_PATIENCE_S = 280
+_ENOUGH_S, _PATIENCE_S = 75, 280
 _CALLS = {
     "sync": {"fsync", "sync_folder"},
     "commit": {"commit", "finish", "_apply", "_bury", "_settled", "settled", "_roll_back"},
@@ -298,25 +299,20 @@ def _traced(text: str, path: str, lines: set[int], log: Path) -> str:
     for node in ast.walk(tree):
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
-            if isinstance(block, list):
-                block[:] = [
-                    each
-                    for s in block
-                    for each in (
-                        *(ast.parse(f"_reached({n})").body[0] for n in wanted.get(s, [])),
-                        s,
-                    )
-                ]
+            for each in [s for s in block if s in wanted] if isinstance(block, list) else ():
+                at = block.index(each)
+                block[at:at] = [ast.parse(f"_reached({n})").body[0] for n in wanted[each]]
     tracer = ast.parse(_TRACER.format(log=str(log), path=path)).body
     tree.body[1:1] = tracer  # after the docstring, which each module has
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
-Reached = dict[str, list[tuple[str, float]]]
+Reached = dict[str, dict[str, float]]
+"""Of a mutant's name the tests that come to its statement, with their seconds."""
 
 
 def trace(wanted: list[Mutant], part: str, jobs: int) -> Reached:
-    """Which tests of a part of the suite come to each mutant's statement, with their seconds."""
+    """What a part of the suite comes to."""
     places: dict[str, dict[int, list[str]]] = {}
     for each in wanted:
         places.setdefault(each.path, {}).setdefault(each.line, []).append(each.name)
@@ -330,25 +326,20 @@ def trace(wanted: list[Mutant], part: str, jobs: int) -> Reached:
         words = [*shlex.split(part), f"-n{jobs}", "--dist=loadfile", "--durations=0"]
         said = _pytest(tree, [*words, "-vv", "--durations-min=0"], 3_600)[1]
         took: dict[str, float] = {}
-        for seconds, test in re.findall(
-            r"^([\d.]+)s (?:setup|call|teardown) +(.*)$", said, re.MULTILINE
-        ):
+        for seconds, test in re.findall(r"(?m)^([\d.]+)s (?:setup|call|teardown) +(.*)$", said):
             took[test] = took.get(test, 0.0) + float(seconds)
-        reached: dict[str, set[str]] = {}
+        reached: Reached = {}
         for line in log.read_text("utf-8").splitlines():
             place, _, test = line.partition("\t")
             path, _, number = place.rpartition(":")
             for name in places[path][int(number)]:
-                reached.setdefault(name, set()).add(test)
-    return {
-        name: sorted(((test, took[test]) for test in tests if test in took), key=lambda e: e[1])
-        for name, tests in reached.items()
-    }
+                reached.setdefault(name, {})[test] = took.get(test, 0.0)
+        return reached
 
 
 def _tests(one: Mutant, reached: Reached, tried: dict[str, Any]) -> Iterator[list[str]]:
     """Groups of tests for a mutant: those that saw it or its neighbours, quick ones, all others."""
-    left = dict(reached.get(one.name, []))
+    left = dict(sorted(reached[one.name].items(), key=lambda each: each[1]))
     seers = Counter[str](each["by"] for name, each in tried.items() if name.startswith(one.path))
     first = [tried.get(one.name, {}).get("by"), *(by for by, _ in seers.most_common(8))]
     if known := [by for by in dict.fromkeys(first) if left.pop(by, None) is not None]:
@@ -362,7 +353,7 @@ def _tests(one: Mutant, reached: Reached, tried: dict[str, Any]) -> Iterator[lis
         total += seconds
     if group:
         yield group
-    if one.name not in reached:
+    if not reached[one.name]:
         groups = next((g for path, g in _UNTRACED.items() if one.path.startswith(path)), ())
         yield from map(shlex.split, groups)
 
@@ -414,24 +405,16 @@ def run(
 ) -> None:
     """Try those that the state does not know yet; it is kept after each.
 
-    A test that fails must fail again, and pass without the mutant; else the next tests decide.
+    A test that fails must fail again, and pass without the mutant; else the next tests decide. At
+    first no mutant gets more than some minutes; those that are left get all tests in the end.
     """
     ends = time.monotonic() + 60 * minutes
     files = {word for part in _SUITE for word in shlex.split(part) if word.startswith("tests/")}
     known = set(_pytest(ROOT, ["--collect-only", *files], _PATIENCE_S)[1].splitlines())
-    reached = {
-        each.name: sorted(
-            (
-                test
-                for part in state["reached"].values()
-                for test in part.get(each.name, [])
-                if test[0] in known  # else it has another name by now
-            ),
-            key=lambda test: float(test[1]),
-        )
-        for each in wanted
-    }
-    reached = {name: tests for name, tests in reached.items() if tests}
+    reached: Reached = {each.name: {} for each in wanted}
+    for name, part in product(reached, state["reached"].values()):
+        of_part = dict(part.get(name, {})).items()
+        reached[name] |= {test: s for test, s in of_part if test in known}  # not renamed since
     tried = state["tried"]
     new = [each for each in wanted if tried.get(each.name, {}).get("of") != _mark(each)]
     new.sort(key=_mark)  # whatever share is tried is spread over all
@@ -439,19 +422,22 @@ def run(
     sound: dict[str, bool] = state.setdefault("sound", {})
 
     def seen(tree: Path, file: Path, one: Mutant) -> str | None:
-        before = file.read_text("utf-8")
+        before, began = file.read_text("utf-8"), time.monotonic()
         for tests in _tests(one, reached, tried):
+            if one in new and time.monotonic() - began > _ENOUGH_S:
+                break
             _put(file, one.text)
             by = seen_by(tree, tests)
             again = [by] if by and "::" in by else tests
             is_again = by is not None and seen_by(tree, again) is not None
             _put(file, before)
-            if by is not None and is_again and by not in sound:
+            if by is None:
+                continue
+            if is_again and by not in sound:
                 sound[by] = seen_by(tree, again) is None
-            if by is not None and is_again and sound[by]:
+            if is_again and sound[by]:
                 return by
-            if by is not None:
-                sys.stdout.write(f"{by} fails without any mutant too, or not always\n")
+            sys.stdout.write(f"{by} fails without any mutant too, or not always\n")
         return None
 
     def work() -> None:
@@ -531,7 +517,6 @@ def main() -> None:
     parser.add_argument("--only", default="", help="those whose name has this text")
     parser.add_argument("--state", type=Path, help="go on where this file says, and keep it so")
     parser.add_argument("--write", type=Path, metavar="FILE", help="the table, as Markdown")
-    parser.add_argument("--trace", action="store_true", help="only see which tests come where")
     parser.add_argument("--list", action="store_true", help="name them all, and do nothing")
     args = parser.parse_args()
     wanted = [each for each in mutants() if args.only in each.name]
@@ -546,8 +531,6 @@ def main() -> None:
             state["reached"][part] = trace(mutants(), part, args.jobs)
             _kept(state, args.state)
             sys.stdout.write(f"traced: {part}\n")
-            if args.trace:
-                return
     run(wanted, state, jobs=args.jobs, minutes=args.minutes, keep=args.state)
     table = report(mutants(), state)
     sys.stdout.write(table)
