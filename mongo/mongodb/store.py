@@ -103,11 +103,7 @@ class MongoStore:
     @guarded
     async def switch(self, number: int, facts: Mapping[str, str]) -> None:
         switched = await self._db.mark.update_one(
-            {
-                "_id": MARK,
-                "generation": number - 1,
-                "building.id": self._building.get(number),
-            },
+            {"_id": MARK, "generation": number - 1, "building.id": self._building.get(number)},
             {
                 "$set": {
                     "generation": number,
@@ -194,7 +190,7 @@ class MongoMetadata:
 
 
 def _holding(lease: Lease) -> Record:
-    return {"_id": lease.name, "holder": lease.holder, "token": lease.token, "held": True}
+    return {"_id": lease.name, "token": lease.token, "held": True}  # a token has one holder
 
 
 def _lease(row: Record) -> Lease:

@@ -381,9 +381,8 @@ class SqliteLeases:
     async def beat(self, lease: Lease) -> Lease | None:
         def operation(connection: sqlite3.Connection) -> Lease | None:
             changed = connection.execute(
-                "UPDATE leases SET beat = beat + 1 "
-                "WHERE name = ? AND holder = ? AND token = ? AND held",
-                (lease.name, lease.holder, lease.token),
+                "UPDATE leases SET beat = beat + 1 WHERE name = ? AND token = ? AND held",
+                (lease.name, lease.token),
             ).rowcount
             return _lease(connection, lease.name) if changed else None
 
@@ -392,8 +391,8 @@ class SqliteLeases:
     async def give_back(self, lease: Lease) -> None:
         await self._writer.run(
             lambda connection: connection.execute(
-                "UPDATE leases SET held = FALSE WHERE name = ? AND holder = ? AND token = ?",
-                (lease.name, lease.holder, lease.token),
+                "UPDATE leases SET held = FALSE WHERE name = ? AND token = ?",
+                (lease.name, lease.token),
             )
         )
 

@@ -80,7 +80,7 @@ _GUARDS = {
 }  # fmt: skip
 """Fields that a filter of MongoDB compares, so that a change which comes late does nothing."""
 _TEXTS = (
-    (re.compile(r"(?<= AND )(holder|token) = \?"), "? IS NOT NULL", "fence"),
+    (re.compile(r"(?<= AND )(token) = \?"), "? IS NOT NULL", "fence"),
     (re.compile(r" AND held\b"), "", "fence"),
     (re.compile(r'synchronous="FULL"'), 'synchronous="NORMAL"', "sync"),
     (re.compile(r'"FULL" if number == 0 else "NORMAL"'), '"NORMAL"', "sync"),

@@ -4,7 +4,6 @@ import fcntl
 import os
 import subprocess
 import sys
-import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -242,26 +241,6 @@ def test_a_child_leaves_to_its_parent_what_is_the_parents(folder: Path) -> None:
     assert sorted(drained(open_spool(folder))) == lines(1, 2, 3)
 
 
-def test_many_threads_and_spools_lose_and_double_nothing(folder: Path) -> None:
-    """Writers and senders at once, over three spools on one folder."""
-    spools = [open_spool(folder, segment_bytes=50) for _ in range(3)]
-    sent: list[bytes] = []
-
-    def write(spool: Spool, start: int) -> None:
-        for number in range(start, start + 50):
-            spool.append(lines(number))
-
-    def send(spool: Spool) -> None:
-        for _ in range(100):
-            sent.extend(_one_segment(spool))
-
-    threads = [threading.Thread(target=write, args=(s, i * 50)) for i, s in enumerate(spools)]
-    threads += [threading.Thread(target=send, args=(spool,)) for spool in spools]
-    _run(threads)
-    sent += drained(spools[0])
-    assert sorted(sent, key=int) == lines(*range(150))
-
-
 @pytest.mark.parametrize("act", ["append", "send", "erase"])
 def test_who_changes_segments_is_alone(
     folder: Path, monkeypatch: pytest.MonkeyPatch, act: str
@@ -290,13 +269,6 @@ def test_who_changes_segments_is_alone(
     else:
         assert spool.erase(lambda line: line == b"1") == 1
     assert free == []
-
-
-def _run(threads: list[threading.Thread]) -> None:
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
 
 
 def _one_segment(spool: Spool) -> list[bytes]:
