@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from aftercall.stages import stage
 from embeddings.protocol import Embedder, EmbeddingError
-from embeddings.text import terms_text
 from ingest import fold
 from ingest.leases import LeaseKeeper, holder_id, retire
 from ingest.workspace import WorkspaceCache
@@ -296,7 +295,7 @@ def _point(workspace: str, document: Document, vector: NDArray[np.float32]) -> I
         server_name=document.server_name,
         tool_name=document.tool_name,
         vector=vector,
-        terms=terms_text(document.text) if document.terms is None else document.terms,
+        terms=document.terms,
         version=document.version,
     )
 

@@ -69,7 +69,7 @@ from retrieval.health.record import (
     remember_user,
     short,
 )
-from retrieval.health.signals import breaches_of, count_breach, is_earlier, method_of, weakness_of
+from retrieval.health.signals import is_earlier, method_of, weakness_of
 from retrieval.knowledge.documents import MAX_EXECUTION_IDS, Document, document_id
 from retrieval.knowledge.rules import remember
 from retrieval.memory import AXES, CALL, DOCUMENT, HEALTH, STATISTICS, TROUBLE, USED, tool_row
@@ -302,7 +302,6 @@ def _document(use: _Use, identity: str) -> Document:
         server_name=use.tool.server_name,
         tool_name=use.tool.tool_name,
         text=use.scenario[:MAX_TEXT],
-        terms="",  # found by nearness alone; terms would count in the IDF of those for tools
         count=1,
         agents=[use.agent] if use.agent else [],
         execution_ids=[use.execution_id] if use.execution_id else [],
@@ -385,11 +384,7 @@ def _learn_failure(
     referral = _referral(execution) if kind else None
     axes = normalised_axes(referral.boundary_axes) if referral else {}
     message = short(execution.error.message, _MAX_HEALTH_MESSAGE) if execution.error else ""
-    details = execution.error.details if execution.error else {}
-    breaches = breaches_of(details) if category == "contract_violation" else []
     _count_call(known, execution, category)
-    for breach in breaches:
-        count_breach(known.violations, breach, at)
     if category in OWN_FAILURES:
         own = OwnFailure(
             at=at, execution_id=execution.execution_id, category=category, message=message

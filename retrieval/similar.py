@@ -8,7 +8,7 @@ from aftercall.json_values import JsonObject, bounded_json
 from aftercall.models import SimilarExecution, SimilarRequest, SimilarResponse
 from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
-from embeddings.text import call_text, terms_text
+from embeddings.text import call_text
 from mongo.protocol import EventLog
 from retrieval.index.protocol import IndexQuery, Kind, VectorIndex
 from retrieval.knowledge.documents import document_id
@@ -49,7 +49,7 @@ async def find_similar(
     tool = request.server_name, request.tool_name
     asked = request.signature
     query = IndexQuery(
-        workspaces=(workspace,), kind=kind, vector=vector, terms=terms_text(text),
+        workspaces=(workspace,), kind=kind, vector=vector, terms="",
         limit=request.limit if request.agent is None else _OF_ONE_AGENT,
         tool_name=request.tool_name, server_name=request.server_name,
         document_ids=None if asked is None else (document_id(workspace, kind, *tool, asked),),

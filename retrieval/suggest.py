@@ -32,7 +32,7 @@ from aftercall.outcomes import REFERRALS
 from aftercall.redaction import Redactor
 from aftercall.stages import stage
 from embeddings.protocol import Embedder, EmbeddingError
-from embeddings.text import question_text, terms_text
+from embeddings.text import question_text
 from mongo.contents import (
     IssuedSuggestion,
     StoredTool,
@@ -392,7 +392,7 @@ class Suggester:
             query = IndexQuery(
                 workspaces=(tool.workspace,), kind="success",
                 vector=found.astype(np.float32, copy=False),
-                terms=terms_text(text), limit=NEAR_SUCCESSES,
+                terms="", limit=NEAR_SUCCESSES,
             )  # fmt: skip
             with stage("suggest.search") as noted:
                 [hits] = await self._index.search([query])

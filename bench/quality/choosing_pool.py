@@ -35,7 +35,6 @@ from retrieval.fitness.relevance import (
 from retrieval.fitness.search import past_scenarios
 from retrieval.fitness.statistics import MAX_SCENARIOS, ToolTrials, trial_of
 from retrieval.index.edge import EdgeIndex
-from retrieval.index.edge_shard import Fusion
 from retrieval.index.protocol import Hit, IndexPoint, IndexQuery, Kind
 from retrieval.knowledge.documents import Document
 from retrieval.memory import Memory
@@ -44,6 +43,8 @@ WORKSPACE = "benchmark"
 LIMIT = 10
 CANDIDATES = 30
 """Judged by the service for a limit of ten."""
+_FUSED = 50
+_RRF_K = 60
 _BATCH = 256
 _START = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -55,7 +56,7 @@ class Asked:
     question: Question
     answers: list[list[Hit]]
     """Of `tool_queries`: the first is of the whole scenario, the others of its sentences."""
-    fused: dict[Fusion, Ranking] = field(default_factory=dict)
+    fused: dict[str, Ranking] = field(default_factory=dict)
     past: dict[Owner, float] = field(default_factory=dict)
     """What past successes say for each candidate; this question's own are left out."""
 
@@ -96,17 +97,15 @@ async def ask_all(embedder: Embedder, chosen: ChoosingSet) -> tuple[list[Asked],
     vectors = await _question_vectors(embedder, questions)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        async with _opened(folder, embedder, "rrf") as index:
+        async with _opened(folder, embedder) as index:
             await _add_tools(index, embedder, chosen)
-            by_rank = [await _fused(index, *each) for each in zip(questions, vectors, strict=True)]
-        async with _opened(folder, embedder, "dbsf") as index:
             found = []
-            for question, own, ranked in zip(questions, vectors, by_rank, strict=True):
+            for question, own in zip(questions, vectors, strict=True):
                 queries = tool_queries(
                     WORKSPACE, own, scenario_parts(question.text), limit=CANDIDATES
                 )
                 asked = Asked(question, await index.search(queries))
-                asked.fused = {"rrf": ranked, "dbsf": await _fused(index, question, own)}
+                asked.fused = await _fused(index, question, own)
                 found.append(asked)
             history = await _add_history(index, chosen.train, vectors)
             for asked, own in zip(found, vectors, strict=True):
@@ -115,9 +114,9 @@ async def ask_all(embedder: Embedder, chosen: ChoosingSet) -> tuple[list[Asked],
 
 
 @asynccontextmanager
-async def _opened(folder: Path, embedder: Embedder, fusion: Fusion) -> AsyncIterator[EdgeIndex]:
+async def _opened(folder: Path, embedder: Embedder) -> AsyncIterator[EdgeIndex]:
     index = await EdgeIndex.open(
-        folder, dimension=embedder.dimension, fingerprint=embedder.fingerprint, fusion=fusion
+        folder, dimension=embedder.dimension, fingerprint=embedder.fingerprint
     )
     try:
         yield index
@@ -212,9 +211,31 @@ async def _past(
     return past.successes()
 
 
-async def _fused(index: EdgeIndex, question: Question, own: NDArray[np.float32]) -> Ranking:
-    query = IndexQuery((WORKSPACE,), "tool", own[0], terms_text(question.text), LIMIT)
-    return _names((await index.search([query]))[0])
+async def _fused(
+    index: EdgeIndex, question: Question, own: NDArray[np.float32]
+) -> dict[str, Ranking]:
+    """What the usual fusions make of the best `_FUSED` of each side.
+
+    Reciprocal ranks (Cormack, Clarke and Buettcher, SIGIR 2009), and Qdrant's DBSF: each side's
+    scores scaled by their mean and three standard deviations, then added.
+    """
+    query = IndexQuery((WORKSPACE,), "tool", own[0], terms_text(question.text), _FUSED)
+    [hits] = await index.search([query])
+    by_rank, by_score = defaultdict[Hit, float](float), defaultdict[Hit, float](float)
+    for side in (
+        {hit: hit.similarity for hit in hits[:_FUSED]},
+        {hit: hit.score for hit in hits if hit.score > 0},
+    ):
+        best = sorted(side, key=lambda hit: (-side[hit], hit.document_id))[:_FUSED]
+        scores = [side[hit] for hit in best]
+        spread = 3 * float(np.std(scores)) or 1.0
+        for rank, hit in enumerate(best, start=1):
+            by_rank[hit] += 1 / (_RRF_K + rank)
+            by_score[hit] += 0.5 + (side[hit] - float(np.mean(scores))) / (2 * spread)
+    return {
+        name: _names(sorted(found, key=lambda hit: (-found[hit], hit.document_id)))
+        for name, found in (("rrf", by_rank), ("dbsf", by_score))
+    }
 
 
 def _point(kind: Kind, tool: str, what: str, vector: NDArray[np.float32], terms: str) -> IndexPoint:

@@ -133,9 +133,7 @@ def _past(vector: NDArray[np.float32], count: int) -> IndexQuery:
 def _scenarios(
     vector: NDArray[np.float32], *, limit: int, document_ids: tuple[str, ...] | None = None
 ) -> IndexQuery:
-    return IndexQuery(
-        (_WORKSPACE,), "scenario", vector, "", limit, document_ids=document_ids, fused=False
-    )
+    return IndexQuery((_WORKSPACE,), "scenario", vector, "", limit, document_ids=document_ids)
 
 
 async def _fill(index: EdgeIndex, material: _Material, rng: np.random.Generator) -> None:

@@ -121,7 +121,7 @@ class ToolHistory:
         [vector] = await self.embedder.embed([self.redactor.text(scenario)], "query")
         query = IndexQuery(
             workspaces=(workspace,), kind=kind, vector=vector.astype(np.float32, copy=False),
-            terms="", limit=limit, document_ids=document_ids, fused=False,
+            terms="", limit=limit, document_ids=document_ids,
         )  # fmt: skip
         [hits] = await self.index.search([query])
         return hits

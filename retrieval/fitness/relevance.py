@@ -239,7 +239,7 @@ def tool_queries(
     return [
         IndexQuery(
             workspaces=(workspace,), kind="tool", vector=vector, terms=terms_text(text),
-            limit=count, document_ids=ids, fused=False,
+            limit=count, document_ids=ids,
         )
         for count, ids in asked
         for text, vector in zip(texts, vectors, strict=True)

@@ -214,7 +214,7 @@ class ToolChooser:
         own_ids = {each.tool.tool_id: _document_of(registry, each) for each in candidates}
         nearest = IndexQuery(
             workspaces=(workspace,), kind="tool", vector=vector, terms="",
-            limit=min(MAX_JUDGED, len(candidates)) + MAX_NEAR, fused=False,
+            limit=min(MAX_JUDGED, len(candidates)) + MAX_NEAR,
         )  # fmt: skip
         queries = [nearest]
         if len(candidates) > MAX_JUDGED:
@@ -393,7 +393,7 @@ async def past_scenarios(
     query = IndexQuery(
         workspaces=(workspace,), kind="scenario", vector=vector, terms="",
         limit=min(len(ids), _PER_TOOL * len(statistics), _MAX_SCENARIOS),
-        document_ids=tuple(ids), fused=False, least_similarity=LEAST_NEARNESS,
+        document_ids=tuple(ids), least_similarity=LEAST_NEARNESS,
     )  # fmt: skip
     [near] = await index.search([query])
     documents = await memory.documents(workspace, [hit.document_id for hit in near])

@@ -28,7 +28,6 @@ MAX_WEAK = 16
 MAX_CORRECTIONS = 32
 MAX_OWN_FAILURES = 64
 """Moments of the latest failures that are the implementation's own."""
-MAX_VIOLATIONS = 16
 MAX_METHODS = 32
 MAX_METHOD_SESSIONS = 2
 """Sessions remembered of a method: from two on its name is common knowledge."""
@@ -179,15 +178,6 @@ class Marked(_Event):
         self.message = ""
 
 
-class Broken(BaseModel):
-    """One way in which results broke a contract."""
-
-    path: str
-    mismatch: str
-    expected: str
-    tally: Tally = Field(default_factory=Tally)
-
-
 class MethodTallies(BaseModel):
     """What is counted of one method."""
 
@@ -222,7 +212,6 @@ class KnownHealth(BaseModel):
     recent_corrections: list[Corrected] = Field(default_factory=list)
     own_failures: list[OwnFailure] = Field(default_factory=list)
     marks: list[Marked] = Field(default_factory=list)
-    violations: list[Broken] = Field(default_factory=list)
     first_seen: datetime | None = None
     used_at: datetime | None = None
     troubled_at: datetime | None = None

@@ -1,8 +1,4 @@
-"""What one call says of a tool's health: its method, broken contracts, a weak success. Pure.
-
-Broken contracts are read from `error.details`, one violation at its top or several under
-`violations`: `path`, `mismatch` and `expected`. What was delivered instead (`actual`) is the
-caller's data and is left.
+"""What one call says of a tool's health: its method, a weak success. Pure.
 
 A weak success is an answer that is empty, or that the tool itself calls weak; it stays a success.
 An answer is empty when there is nothing in it: an empty array, object or text, or an object whose
@@ -11,32 +7,18 @@ whose result was not recorded has it, and so has one of a tool that returns noth
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from datetime import datetime
+from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple
 
-from aftercall.json_values import JsonObject, JsonValue, bounded_json, canonical_json
+from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Execution, Tool
-from retrieval.health.record import (
-    MAX_METHOD_SESSIONS,
-    MAX_VIOLATIONS,
-    Broken,
-    KnownHealth,
-    MethodTallies,
-    Tally,
-)
+from retrieval.health.record import MAX_METHOD_SESSIONS, KnownHealth, MethodTallies
 
 METHOD_PARAMETERS = ("method", "action", "operation", "op", "command")
 """Names of a parameter that says which method is called; the first that fits counts."""
 _IDENTIFIER = re.compile(r"[A-Za-z][\w.-]{0,63}", re.ASCII)
 """What a method's name looks like; a whole command line is none, nor is a sentence."""
 _MAX_ENUM = 200
-_MAX_PART = 120
-"""Characters of a path, a mismatch or an expectation."""
-_MAX_SEGMENTS = 20
-_INDEX = re.compile(r"(?<=/)\d+(?=/|$)|(?<=\[)\d+(?=\])")
-"""A place in an array: the third item breaks a contract as the fourth does."""
 _DECLARED = frozenset({
     "degraded", "empty", "fallback", "incomplete", "low_confidence", "low_quality", "low_utility",
     "no_data", "no_match", "no_matches", "no_parse", "no_result", "no_results", "partial",
@@ -99,61 +81,6 @@ def common_methods(known: KnownHealth, stated: frozenset[str]) -> dict[str, Meth
         if name in stated or len(tallies.sessions) >= MAX_METHOD_SESSIONS
     ]
     return dict(sorted(told, key=lambda item: (-item[1].calls, item[0])))
-
-
-class Breach(NamedTuple):
-    """One way in which a result broke a contract."""
-
-    path: str
-    mismatch: str
-    expected: str
-
-
-def breaches_of(details: JsonObject) -> list[Breach]:
-    """What the details of a `contract_violation` say, each once; empty where they say nothing."""
-    several = details.get("violations")
-    listed = several if isinstance(several, list) else []
-    found: dict[Breach, None] = {}
-    for each in [details, *listed[:MAX_VIOLATIONS]]:
-        if isinstance(each, Mapping):
-            mismatch = _words(each.get("mismatch"))
-            path = _INDEX.sub("*", _path(each.get("path")))
-            if mismatch or path:
-                breach = Breach(path[:_MAX_PART], mismatch, _words(each.get("expected")))
-                found[breach] = None
-    return list(found)
-
-
-def count_breach(known: list[Broken], breach: Breach, at: datetime) -> None:
-    """Add one to the tallies, in place; of too many kinds the least heavy makes room."""
-    for each in known:
-        if (each.path, each.mismatch, each.expected) == breach:
-            each.tally.add(at)
-            return
-    new = Broken(**breach._asdict(), tally=Tally())
-    new.tally.add(at)
-    if len(known) >= MAX_VIOLATIONS:
-        now = max((each.tally.at for each in known if each.tally.at), default=at)
-        known.remove(
-            min(known, key=lambda each: (each.tally.weight_at(now), each.path, each.mismatch))
-        )
-    known.append(new)
-
-
-def _path(value: JsonValue) -> str:
-    """A JSON Pointer as it is; the parts of a path that came as an array, joined like one."""
-    if isinstance(value, list):
-        parts = (part for part in value[:_MAX_SEGMENTS] if isinstance(part, str | int))
-        return "".join(f"/{str(part)[:_MAX_PART]}" for part in parts)
-    return value[: 2 * _MAX_PART] if isinstance(value, str) else ""
-
-
-def _words(value: JsonValue) -> str:
-    if value is None:
-        return ""
-    bounded = bounded_json(value, max_chars=2 * _MAX_PART)
-    text = bounded if isinstance(bounded, str) else canonical_json(bounded)
-    return " ".join(text[: 2 * _MAX_PART].split())[:_MAX_PART]
 
 
 def weakness_of(execution: Execution) -> str | None:

@@ -21,7 +21,6 @@ from typing import TypeVar
 
 from retrieval.index.edge_shard import (
     FolderRecord,
-    Fusion,
     IndexFolder,
     Shard,
     size_on_disk,
@@ -54,13 +53,10 @@ class EdgeIndex:
     whatever thread; what would take longer is cut up or done in another process.
     """
 
-    def __init__(
-        self, folder: IndexFolder, record: FolderRecord, shard: Shard, *, fusion: Fusion
-    ) -> None:
+    def __init__(self, folder: IndexFolder, record: FolderRecord, shard: Shard) -> None:
         self._folder = folder
         self._record = record
         self._shard = shard
-        self._fusion = fusion
         self._updates = ThreadPoolExecutor(1, "index-update")
         # One thread: with the GIL held, a second could not search at the same time anyway, and in
         # one a replaced shard can be closed behind the last search that uses it.
@@ -75,9 +71,7 @@ class EdgeIndex:
         self._closed = False
 
     @classmethod
-    async def open(
-        cls, folder: Path, *, dimension: int, fingerprint: str, fusion: Fusion = "dbsf"
-    ) -> "EdgeIndex":
+    async def open(cls, folder: Path, *, dimension: int, fingerprint: str) -> "EdgeIndex":
         """Open the index in a folder, or make it there. The caller closes it."""
         model = (fingerprint, dimension)
 
@@ -91,7 +85,7 @@ class EdgeIndex:
                     check_model((record.fingerprint, record.dimension), model, where=str(folder))
                     shard = Shard.load(folder / record.shard)
                 held.remove_leftovers(record.shard)
-                return cls(held, record, shard, fusion=fusion)
+                return cls(held, record, shard)
             except BaseException:
                 held.close()
                 raise
@@ -124,7 +118,7 @@ class EdgeIndex:
         asked = [query for query in queries if not query.finds_nothing]
         if not asked:
             return [[] for _ in queries]
-        found = await self._run(self._searches, lambda: self._shard.search(asked, self._fusion))
+        found = await self._run(self._searches, lambda: self._shard.search(asked))
         answers = iter(found)
         return [[] if query.finds_nothing else next(answers) for query in queries]
 

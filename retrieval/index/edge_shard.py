@@ -36,12 +36,6 @@ from pydantic import BaseModel, ConfigDict
 from aftercall.files import replace_file, sync_folder
 from retrieval.index import protocol as p
 
-Fusion = Literal["dbsf", "rrf"]
-"""How dense and sparse scores become one.
-
-`dbsf`: each side's scores scaled by their mean and three standard deviations, then added
-(distribution-based score fusion). `rrf`: reciprocal rank fusion, blind to how far ranks lie apart.
-"""
 KEYWORDS = (p.WORKSPACE, p.KIND, p.TOOL, p.SERVER)
 """Payload fields with an index. A version is only asked for along with its tool, which leaves at
 most some dozens of documents to look at, so it needs none."""
@@ -51,8 +45,6 @@ CHUNK = 32
 POINTS_PER_FLUSH = 10_000
 """Points after which the log (20 MB by then) is folded into the segments. Rare, since a flush waits
 for the disk with the GIL held; replaying so many after a crash takes 0.4 s."""
-RRF_K = 60
-"""Cormack, Clarke and Buettcher, "Reciprocal Rank Fusion" (SIGIR 2009)."""
 
 
 class Shard:
@@ -103,20 +95,16 @@ class Shard:
                 self._shard.update(qdrant.UpdateOperation.delete_points([*chunk]))
         self._make_durable(len(document_ids))
 
-    def search(self, queries: Sequence[p.IndexQuery], fusion: Fusion) -> list[list[p.Hit]]:
-        """Answers in the order of the questions, each best first, ties by document id."""
+    def search(self, queries: Sequence[p.IndexQuery]) -> list[list[p.Hit]]:
+        """Answers in the order of the questions, each nearest first, ties by document id."""
         with _translated("search the vector index"):
-            requests = [self._to_requests(query, fusion) for query in queries]
+            requests = [self._to_requests(query) for query in queries]
             flat = [request for several in requests for request in several]
             answers = iter(self._shard.query_batch(qdrant.QueryBatchRequest(flat)))
-            hits = []
-            for query, several in zip(queries, requests, strict=True):
-                found = [next(answers) for _ in several]
-                if query.fused:
-                    hits.append(p.to_hits(found[0], query, is_fused=bool(several[0].prefetches)))
-                else:
-                    hits.append(p.to_unfused(*found))
-            return hits
+            return [
+                p.to_hits(query, *[next(answers) for _ in several])
+                for query, several in zip(queries, requests, strict=True)
+            ]
 
     def count(self) -> int:
         """How many points there are."""
@@ -171,28 +159,23 @@ class Shard:
             vectors[p.TERMS] = terms
         return qdrant.Point(point.document_id, vectors, p.payload_of(point))
 
-    def _to_requests(self, query: p.IndexQuery, fusion: Fusion) -> list[Any]:
+    def _to_requests(self, query: p.IndexQuery) -> list[Any]:
         """One request, or two where both sides' scores are asked for: cosines, then BM25's."""
-        only, count = _filter(query), query.candidates
+        only = _filter(query)
         dense = qdrant.Query.Nearest(query.vector.tolist(), p.DENSE)
         answer: dict[str, Any] = {
-            "with_payload": p.OF_A_HIT,
-            "with_vector": [p.DENSE] if query.fused else False,
-            "score_threshold": None if query.fused else query.least_similarity,
-        }
+            "with_payload": p.OF_A_HIT, "with_vector": False,
+            "score_threshold": query.least_similarity,
+        }  # fmt: skip
         terms = self._terms.query(query.terms)
         if terms is None:
             return [qdrant.QueryRequest(query=dense, filter=only, limit=query.limit, **answer)]
         sparse = qdrant.Query.Nearest(terms, p.TERMS)
-        corpus = query.idf_corpus()
-        idf = qdrant.SearchParams(idf=None if corpus is None else qdrant.IdfParams(_filter(corpus)))
+        idf = qdrant.SearchParams(idf=qdrant.IdfParams(_filter(query.idf_corpus())))
         sides = [
-            qdrant.Prefetch(count, query=dense, filter=only),
-            qdrant.Prefetch(count, query=sparse, filter=only, params=idf),
+            qdrant.Prefetch(query.limit, query=dense, filter=only),
+            qdrant.Prefetch(query.limit, query=sparse, filter=only, params=idf),
         ]
-        if query.fused:
-            fused: Any = qdrant.Fusion.Dbsf() if fusion == "dbsf" else qdrant.Fusion.Rrf(RRF_K)
-            return [qdrant.QueryRequest(query=fused, prefetches=sides, limit=query.limit, **answer)]
         limit = 2 * query.limit
         return [
             qdrant.QueryRequest(query=dense, prefetches=sides, limit=limit, **answer),

@@ -1,4 +1,4 @@
-"""The vector index's protocol: dense vectors and sparse terms over the same documents, fused.
+"""The vector index's protocol: dense vectors and sparse terms over the same documents.
 
 Below it stands what both engines share: vectors that are refused before an engine sees them (it may
 keep such a point and never find it), the names of vectors and fields, BM25's term frequencies, and
@@ -6,7 +6,7 @@ how rows become hits.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -19,8 +19,6 @@ Kind = Literal["success", "reflection", "tool", "scenario", "evolution"]
 what a tool was used for, or why a tool was evolved."""
 UNIT_TOLERANCE = 1e-3
 """Half precision keeps a vector's length to that."""
-MIN_PREFETCH = 50
-"""Candidates a side gives to the fusion at least: DBSF takes mean and deviation over them."""
 AVERAGE_TERMS = 40.0
 """Terms of a usual document, for BM25's length normalisation."""
 DENSE, TERMS = "dense", "terms"
@@ -97,7 +95,8 @@ class IndexQuery:
     """A question to the index.
 
     Only documents of `workspaces` and `kind` are seen; of `tool_name` (and `server_name`) too, when
-    given. `terms` empty means dense only.
+    given. The answer holds the nearest `limit`; with `terms` also the best `limit` by BM25, so up
+    to twice as many. Which of them are better is for those to say who ask.
     """
 
     workspaces: tuple[str, ...]
@@ -112,23 +111,14 @@ class IndexQuery:
     document_ids: tuple[str, ...] | None = None
     """Only these documents: how near are they? None for any. Ids that are none find nothing."""
     least_similarity: float | None = None
-    """Only those of the answer's documents that have at least this cosine; None for any. Where the
-    answer is not fused, what is far is not even looked up, which takes a third of the time."""
-    fused: bool = True
-    """Whether the index makes one order of both sides. If not, the answer holds the best `limit` of
-    each side, so up to twice as many, every one with its cosine and its BM25 score, by cosine: for
-    who fuses by a rule of its own."""
+    """Only those of the answer's documents that have at least this cosine; None for any. What is
+    far is not even looked up, which takes a third of the time."""
 
     @property
     def finds_nothing(self) -> bool:
         """Whether no document can be an answer, so that none need be asked for."""
         empty = self.versions == () or self.document_ids == ()
         return self.limit <= 0 or not self.workspaces or empty
-
-    @property
-    def candidates(self) -> int:
-        """How many documents each side gives to the fusion."""
-        return max(MIN_PREFETCH, 3 * self.limit) if self.fused else self.limit
 
     def conditions(self) -> dict[str, list[str]]:
         """The values that each field of the payload may have."""
@@ -141,25 +131,20 @@ class IndexQuery:
         }
         return {field: list(values) for field, values in given.items() if values is not None}
 
-    def idf_corpus(self) -> "IndexQuery | None":
-        """The question whose filter selects what the IDF is counted over; None for all there is."""
-        if self.kind == "tool":
-            # Tools are told apart among all tools of the workspace: scenarios, which outnumber
-            # them, must not say which words are rare. It costs 0.2 ms at 5,000 tools.
-            return IndexQuery(self.workspaces, self.kind, self.vector, self.terms, self.limit)
-        if self.tool_name is not None:
-            # A tool's own documents all share its name and much else: what tells them apart is rare
-            # among them, so the IDF is counted there. Over a workspace that costs 1.4 ms more.
-            return replace(self, versions=None, document_ids=None)
-        return None
+    def idf_corpus(self) -> "IndexQuery":
+        """The question whose filter selects what the IDF is counted over: all of the kind.
+
+        Scenarios, which outnumber tools, must not say which words are rare in these. It costs 0.2
+        ms at 5,000 tools.
+        """
+        return IndexQuery(self.workspaces, self.kind, self.vector, self.terms, self.limit)
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A document found. `score` orders hits of one query (higher is nearer); it is no probability.
+    """A document found: `score` is BM25's, 0 where it shares no term with the question.
 
-    `similarity` is the cosine of the dense vectors, -1 to 1, whatever the fusion said. Where the
-    question was not to be fused, `score` is BM25's: 0 for a document that shares no term with it.
+    `similarity` is the cosine of the dense vectors, -1 to 1.
     """
 
     document_id: str
@@ -191,7 +176,7 @@ class VectorIndex(Protocol):
         ...
 
     async def search(self, queries: Sequence[IndexQuery]) -> list[list[Hit]]:
-        """Answers to several questions at once, in order, each best first."""
+        """Answers to several questions at once, in order, each nearest first, ties by id."""
         ...
 
     async def count(self) -> int:
@@ -269,42 +254,22 @@ class TermEncoder:
         return vector if vector.indices else None
 
 
-def to_hits(found: Sequence[Any], query: IndexQuery, *, is_fused: bool) -> list[Hit]:
-    """Rows (`id`, `score`, `payload`, `vector`) as hits, best first; the cosine is taken here."""
-    if not found:
-        return []
-    vectors = np.array([row.vector[DENSE] for row in found], dtype=np.float32)
-    # half precision keeps directions to 1e-5 and lengths to 1e-4, so the length is taken out
-    cosines = np.clip(vectors @ query.vector / np.linalg.norm(vectors, axis=1), -1.0, 1.0)
-    scores = [row.score for row in found] if is_fused else cosines
+def to_hits(query: IndexQuery, nearest: Sequence[Any], by_terms: Sequence[Any] = ()) -> list[Hit]:
+    """Rows (`id`, `score`, `payload`) as hits: with their cosines, and with BM25's scores."""
+    terms = {row.id: row.score for row in by_terms}
     least = -1.0 if query.least_similarity is None else query.least_similarity
     hits = [
-        _to_hit(row, score=float(score), similarity=float(cosine))
-        for row, score, cosine in zip(found, scores, cosines, strict=True)
-        if cosine >= least
-    ]
-    return sorted(hits, key=lambda hit: (-hit.score, hit.document_id))
-
-
-def to_unfused(dense: Sequence[Any], sparse: Sequence[Any] = ()) -> list[Hit]:
-    """What two requests over the same documents found: by cosine, with BM25's score."""
-    terms = {row.id: row.score for row in sparse}
-    hits = [
-        # the lengths of vectors in half precision are off by 1e-4
-        _to_hit(row, score=terms.get(row.id, 0.0), similarity=min(1.0, max(-1.0, row.score)))
-        for row in dense
+        Hit(
+            document_id=str(row.id),
+            workspace=row.payload[WORKSPACE],
+            score=terms.get(row.id, 0.0),
+            # The lengths of vectors in half precision are off by 1e-4.
+            similarity=min(1.0, max(-1.0, row.score)),
+            tool_name=row.payload[TOOL] or None,
+            server_name=row.payload[SERVER] or None,
+            version=row.payload[VERSION],
+        )
+        for row in nearest
+        if row.score >= least
     ]
     return sorted(hits, key=lambda hit: (-hit.similarity, hit.document_id))
-
-
-def _to_hit(row: Any, *, score: float, similarity: float) -> Hit:
-    payload = row.payload
-    return Hit(
-        document_id=str(row.id),
-        workspace=payload[WORKSPACE],
-        score=score,
-        similarity=similarity,
-        tool_name=payload[TOOL] or None,
-        server_name=payload[SERVER] or None,
-        version=payload[VERSION],
-    )

@@ -22,7 +22,6 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -349,57 +348,43 @@ class RequestMaker:
 
     def requests(self, query: p.IndexQuery) -> list[models.QueryRequest]:
         """One request, or two where both sides' scores are asked for: cosines, then BM25's."""
-        only, count = _filter(query), query.candidates
+        only = _filter(query)
         dense: dict[str, Any] = {"query": query.vector.tolist(), "using": p.DENSE}
         answer: dict[str, Any] = {
-            "limit": query.limit, "with_payload": p.OF_A_HIT, "with_vector": [p.DENSE]
+            "with_payload": p.OF_A_HIT, "score_threshold": query.least_similarity
         }  # fmt: skip
         encoded = self._terms.query(query.terms)
         if encoded is None:
-            return [models.QueryRequest(**dense, filter=only, params=NEAREST, **answer)]
+            return [
+                models.QueryRequest(
+                    **dense, filter=only, params=NEAREST, limit=query.limit, **answer
+                )
+            ]
         terms: dict[str, Any] = {
             "query": models.SparseVector(indices=encoded.indices, values=encoded.values),
             "using": p.TERMS,
+            "params": models.SearchParams(
+                idf=models.IdfCorpusParams(corpus=_filter(query.idf_corpus()))
+            ),
         }
-        corpus = query.idf_corpus()
-        terms["params"] = corpus and models.SearchParams(
-            idf=models.IdfCorpusParams(corpus=_filter(corpus))
-        )
         sides = [
-            models.Prefetch(**dense, filter=only, params=NEAREST, limit=count),
-            models.Prefetch(**terms, filter=only, limit=count),
+            models.Prefetch(**dense, filter=only, params=NEAREST, limit=query.limit),
+            models.Prefetch(**terms, filter=only, limit=query.limit),
         ]
-        if query.fused:
-            fusion = models.FusionQuery(fusion=models.Fusion.DBSF)
-            return [models.QueryRequest(prefetch=sides, query=fusion, **answer)]
         # Every shard has its own best of each side: all are asked for, with both scores, and
         # `hits` keeps what is among the best of all shards.
         limit = 2 * query.limit * self._shards
         return [
-            models.QueryRequest(
-                **dense,
-                prefetch=sides,
-                params=EXACT,
-                limit=limit,
-                score_threshold=query.least_similarity,
-                with_payload=p.OF_A_HIT,
-            ),
+            models.QueryRequest(**dense, prefetch=sides, params=EXACT, limit=limit, **answer),
             models.QueryRequest(**terms, prefetch=sides, limit=limit, with_payload=False),
         ]
 
     def hits(
-        self,
-        query: p.IndexQuery,
-        requests: Sequence[models.QueryRequest],
-        answers: Sequence[Sequence[models.ScoredPoint]],
+        self, query: p.IndexQuery, answers: Sequence[Sequence[models.ScoredPoint]]
     ) -> list[p.Hit]:
-        """What the requests of a question brought, best first, ties by document id."""
-        if len(answers) == 1:
-            is_fused = isinstance(requests[0].query, models.FusionQuery)
-            hits = p.to_hits(answers[0], query, is_fused=is_fused)
-            return hits if query.fused else [replace(hit, score=0.0) for hit in hits]
-        hits = p.to_unfused(*answers)
-        if self._shards == 1:
+        """What the requests of a question brought, nearest first, ties by document id."""
+        hits = p.to_hits(query, *answers)
+        if self._shards == 1 or len(answers) == 1:
             return hits
         by_terms = sorted(answers[1], key=lambda row: (-row.score, str(row.id)))
         kept = {hit.document_id for hit in hits[: query.limit]}
@@ -497,7 +482,7 @@ class QdrantIndex:
             answers = []
             for query, several in zip(queries, asked, strict=True):
                 rows = [next(found).points for _ in several]
-                answers.append(self._maker.hits(query, several, rows) if rows else [])
+                answers.append(self._maker.hits(query, rows) if rows else [])
             return answers
 
     async def count(self) -> int:

@@ -38,8 +38,8 @@ class Document:
     tool_name: str | None
     text: str
     """What was embedded."""
-    terms: str | None = None
-    """What BM25 reads (`IndexPoint.terms`), where that is more than the terms of the text."""
+    terms: str = ""
+    """What BM25 reads (`IndexPoint.terms`) of a tool's; all others are found by nearness alone."""
     count: int = 0
     agents: list[str] = field(default_factory=list)
     execution_ids: list[str] = field(default_factory=list)

@@ -305,20 +305,6 @@ def seen_by_all(record: ToolRecord) -> ToolProfile | None:
     return None if record.profile is None else record.profile.seen_by("")
 
 
-def common_value(record: ToolRecord, name: str) -> Sequence[JsonValue]:
-    """One value of a parameter that everybody may see; none where there is none.
-
-    The most usual one that is common knowledge, else the first that the schema allows.
-    """
-    profile, view = seen_by_all(record), record.schema_view()
-    if profile is not None and (known := profile.common_values(name)):
-        return [known[0].value]
-    stated = view.parameters.get(name) if view is not None else None
-    if stated is None:
-        return []
-    return stated.allowed[:1] or ([stated.default] if stated.has_default else [])
-
-
 def signature_of_tool(record: ToolRecord, clean: Clean) -> Signature:
     """The signature of a tool. An optional parameter has a `?` behind its name."""
     views = _views(record)

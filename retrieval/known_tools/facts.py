@@ -8,17 +8,15 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from json import dumps
 from math import log
 
-from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import ErrorCategory
 from mongo.records import ToolKey
 from retrieval.answer import learned_lesson, lesson_of
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules, cohesion_of
 from retrieval.confidence import lower_bound
-from retrieval.edits import Add, Cast, Clamp, Edit, Remove, Rename, Replace, Unwrap
+from retrieval.edits import Clamp
 from retrieval.health.record import HALF_LIFE, KnownHealth, Tally, decay
 from retrieval.knowledge.drift import drift_text
 from retrieval.knowledge.profile import COMMON_SESSIONS, Boundary
@@ -29,7 +27,6 @@ from retrieval.known_tools.common import (
     Clean,
     Signature,
     ToolRecord,
-    common_value,
     duration,
     in_quotes,
     may_be_told,
@@ -55,14 +52,12 @@ _ELSEWHERE: frozenset[ErrorCategory] = frozenset({"wrong_tool_boundary", "low_ut
 _MAX_NAME = 256
 _MAX_SIGNATURE = 100
 _MAX_LESSON = 160
-_MAX_EXAMPLE = 80
 _MAX_ABOUT = 120
 _MAX_EVIDENCE = 120
 _MAX_MESSAGE = 200
 _MAX_AXIS = 40
 _MAX_AXES = 4
 _MAX_METHODS = 8
-_MAX_VIOLATIONS = 3
 _MAX_PARTS = 5
 _MAX_PART = 60
 _QUANTILE = 0.75
@@ -79,7 +74,6 @@ _BOUNDARY = 0.8
 _UTILITY = 0.4
 _SWITCH = 0.6
 _WAIT = 0.5
-_CONTRACT = 0.3
 _COHESION = 0.3
 _LIMIT = 0.7
 _METHODS = 0.1
@@ -206,7 +200,6 @@ class _Facts:
         pitfalls = list(self._pitfalls())
         yield from (statement for statement, _ in pitfalls)
         yield from self._limits()
-        yield from self._contracts()
         worst = max(pitfalls, key=lambda one: one[0].priority, default=None)
         yield from self._advice(*worst) if worst else self._advice(None, None)
 
@@ -360,25 +353,9 @@ class _Facts:
         said = said if edits == rule.edits else lesson_of(edits)
         lesson = in_quotes(self.plain(said, _MAX_LESSON))
         sure = f"(sure {-unsure:.2f})"
-        page += f" Correction: {lesson} {sure}.{self._example(edits)}"
+        page += f" Correction: {lesson} {sure}."
         priority = (_BARE_ERROR - (_LESSON - _BARE_ERROR) * unsure) * rate
         return Statement(priority, f"{prompt}; {lesson} {sure}", page, PITFALLS), lesson
-
-    def _example(self, edits: list[Edit]) -> str:
-        """What the edits of whole parameters did, shown on values that everybody may see."""
-        failed: JsonObject = {}
-        worked: JsonObject = {}
-        for edit in edits:
-            pair = None if edit.inside else _shown(self.record, edit)
-            if pair is None:
-                return ""
-            failed |= pair[0]
-            worked |= pair[1]
-        texts = [dumps(each, ensure_ascii=False) for each in (failed, worked)]
-        before, after = (self.plain(text, _MAX_EXAMPLE) for text in texts)
-        if before == after or max(map(len, texts)) > _MAX_EXAMPLE:
-            return ""
-        return f" Example: failed {before}, worked {after}."
 
     def _limits(self) -> Iterator[Statement]:
         """Numbers that were refused as out of range, as far as the schema does not say so.
@@ -403,20 +380,6 @@ class _Facts:
                 share = min(1.0, len(known.beyond) / max(1, self._counts()[1]))
                 priority = _LIMIT * share * self.weekly(self.health.failures)
                 yield Statement(priority, said, f"Limit: {said}.", PITFALLS)
-
-    def _contracts(self) -> Iterator[Statement]:
-        """Ways in which the tool's results broke a contract."""
-        found = [
-            (-self.weekly(each.tally), self.plain(each.path, _MAX_PART), each.mismatch, each)
-            for each in self.health.violations
-        ]
-        for rate, path, mismatch, each in sorted(found, key=lambda one: one[:3])[:_MAX_VIOLATIONS]:
-            said = f"reaks its contract {times(each.tally.count)}: "
-            what = (
-                f"{in_quotes(path)} {named(self.plain(mismatch, _MAX_AXIS))}, "
-                f"expected {in_quotes(self.plain(each.expected, _MAX_PART))}"
-            )
-            yield Statement(-_CONTRACT * rate, f"b{said}{what}", f"B{said}at {what}.", PITFALLS)
 
     def _advice(self, worst: Statement | None, lesson: str | None) -> Iterator[Statement]:
         """What to call instead and how long to wait; where neither is known, the repair."""
@@ -486,39 +449,3 @@ def _is_common(record: ToolRecord, name: str, bound: Boundary) -> bool:
 
 def _behind(lead: str, text: str | None) -> str:
     return f"{lead}{in_quotes(text)}" if text else ""
-
-
-def _shown(record: ToolRecord, edit: Edit) -> tuple[JsonObject, JsonObject] | None:
-    match edit:
-        case Replace():
-            return {edit.name: edit.before}, {edit.name: edit.value}
-        case Add():
-            return {}, {edit.name: edit.value}
-        case Clamp():
-            return _clamped(edit)
-        case _:
-            usual = common_value(record, edit.to if isinstance(edit, Rename) else edit.name)
-            return _on_usual(edit, usual[0] if usual else "…")
-
-
-def _on_usual(edit: Edit, value: JsonValue) -> tuple[JsonObject, JsonObject] | None:
-    """An edit of form, shown on the usual value of its parameter, or on `…`."""
-    match edit:
-        case Rename():
-            return {edit.name: value}, {edit.to: value}
-        case Remove():
-            return {edit.name: "…"}, {}  # a usual value of it is one that worked
-        case Cast() if isinstance(value, int | float) and not isinstance(value, bool):
-            return {edit.name: str(value)}, {edit.name: value}
-        case Unwrap():
-            return {edit.name: [value]}, {edit.name: value}
-        case _:
-            return None
-
-
-def _clamped(edit: Clamp) -> tuple[JsonObject, JsonObject] | None:
-    """One beyond the bound, which is nobody's own value, and the bound."""
-    limit, step = (edit.maximum, 1) if edit.maximum is not None else (edit.minimum, -1)
-    if limit is None or not float(limit).is_integer():
-        return None
-    return {edit.name: int(limit) + step}, {edit.name: int(limit)}

@@ -167,15 +167,12 @@ def _repair_message(
 ) -> str:
     trials = count + subject.known.successes.count
     ranked = sorted(parts, key=lambda part: (-part.weight(subject.now), part.what))
-    main = ranked[0]
     told = ", ".join(times(part.tally.count, part.what) for part in ranked)
     words = [
         f"repair {subject.name}: {count:,} of {times(trials, 'call')} failed by its own fault "
         f"({told})"
     ]
-    if main.what == _WHAT["contract_violation"] and (broken := _most_broken(subject)):
-        words.append(broken)
-    elif said:
+    if said:
         words.append(f"it says {subject.words.quoted(said[0].message, 160)}")
     return "; ".join(words)
 
@@ -194,19 +191,6 @@ def _one_of_each(subject: Subject) -> list[OwnFailure | Marked]:
             latest.setdefault(signature, each)
     ranked = sorted(weights, key=lambda each: (-weights[each], each))
     return [latest[each] for each in ranked]
-
-
-def _most_broken(subject: Subject) -> str | None:
-    """The way in which results break the contract most."""
-    violations = subject.known.violations
-    if not violations:
-        return None
-    main = max(violations, key=lambda each: (each.tally.weight_at(subject.now), each.path))
-    quoted = subject.words.quoted
-    return (
-        f"mostly at {quoted(main.path)}: {quoted(main.mismatch)}, expected {quoted(main.expected)}"
-        f" ({times(main.tally.count, 'time')})"
-    )
 
 
 def constraint_for(weak: Sequence[Weak], words: Quotes) -> str:

@@ -107,11 +107,6 @@ def health_since(known: KnownHealth, moment: datetime, *, calls_then: int) -> Kn
         recent_corrections=corrections,
         own_failures=own,
         marks=[each for each in known.marks if each.at > moment],
-        violations=[
-            each
-            for each in known.violations
-            if each.tally.at is not None and each.tally.at > moment
-        ],
     )
 
 

@@ -52,7 +52,6 @@ def question(
     terms: str | None = None,
     versions: tuple[str, ...] | None = None,
     document_ids: tuple[str, ...] | None = None,
-    fused: bool = True,
 ) -> IndexQuery:
     return IndexQuery(
         workspaces=workspaces,
@@ -64,7 +63,6 @@ def question(
         server_name=server_name,
         versions=versions,
         document_ids=document_ids,
-        fused=fused,
     )
 
 

@@ -52,8 +52,8 @@ asyncio.run(main())
 """
 
 
-async def _open(folder: Path, **settings) -> EdgeIndex:
-    return await EdgeIndex.open(folder, dimension=DIMENSION, fingerprint=MODEL, **settings)
+async def _open(folder: Path) -> EdgeIndex:
+    return await EdgeIndex.open(folder, dimension=DIMENSION, fingerprint=MODEL)
 
 
 async def _python(code: str, folder: Path) -> asyncio.subprocess.Process:
@@ -108,7 +108,7 @@ async def test_what_upsert_acknowledged_survives_a_power_cut(tmp_path):
     shard.close()
     found = Shard.load(left)
     assert found.count() == 101
-    (hits,) = found.search([question("after 77", limit=1)], "dbsf")
+    (hits,) = found.search([question("after 77", limit=1)])
     assert hits[0].document_id == document_id("after 77")
     found.close()
 
@@ -231,16 +231,6 @@ async def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(VectorIndexError, match="cannot use"):
         await _open(tmp_path / "file")
-
-
-async def test_reciprocal_rank_fusion_can_be_chosen(tmp_path):
-    """With `rrf` the score is a sum of reciprocal ranks: the best of both sides has 2/61."""
-    index = await _open(tmp_path, fusion="rrf")
-    await index.upsert([point("alpha beta"), point("gamma delta"), point("epsilon zeta")])
-    (hits,) = await index.search([question("alpha beta")])
-    assert hits[0].document_id == document_id("alpha beta")
-    assert 0.0 < hits[0].score < 0.05
-    await index.close()
 
 
 def _content(folder: Path) -> dict[str, bytes]:

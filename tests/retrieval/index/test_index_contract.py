@@ -82,31 +82,6 @@ async def test_near_documents_come_first(index):
     assert sum(seconds) / len(seconds) >= 0.9
 
 
-async def test_similarity_is_the_cosine_whatever_the_fusion_says(index):
-    """`score` orders, `similarity` measures: the dot product of question and document."""
-    await index.upsert([point(text) for text in TEXTS])
-    for terms in (None, ""):
-        asked = question(TEXTS[0], limit=20, terms=terms)
-        (hits,) = await index.search([asked])
-        assert len(hits) == 20
-        expected = {document_id(text): hashed_vector(text, DIMENSION) for text in TEXTS}
-        for hit in hits:
-            cosine = float(asked.vector @ expected[hit.document_id])
-            assert hit.similarity == pytest.approx(cosine, abs=1e-3)
-        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-
-
-async def test_terms_find_what_the_vector_misses(index):
-    """The sparse side is real: a document with a far vector and the rare term rises to the top."""
-    far = replace(point("far"), vector=-hashed_vector("what is asked", DIMENSION), terms="zebra")
-    noise = [point(f"what is asked {n}", terms="common words") for n in range(5)]
-    await index.upsert([far, *noise])
-    with_terms = await _names(index, question("what is asked", terms="zebra", limit=6))
-    without = await _names(index, question("what is asked", terms="", limit=6))
-    assert without[-1] == document_id("far")
-    assert with_terms.index(document_id("far")) < 2
-
-
 async def test_questions_without_terms_or_with_unknown_ones_are_dense_only(index):
     """No terms, only stop words, or terms no document has: the nearest vectors answer."""
     await index.upsert([point(text, terms="") for text in TEXTS])
@@ -182,10 +157,9 @@ async def test_only_the_documents_asked_for_are_found(index):
     await index.upsert([point(text) for text in TEXTS])
     await index.upsert([point("elsewhere", workspace="other")])
     ids = tuple(document_id(text) for text in TEXTS[-3:])
-    for fused in (True, False):
-        for terms in (None, ""):
-            query = question(TEXTS[0], document_ids=ids, fused=fused, terms=terms)
-            assert set(await _names(index, query)) == set(ids)
+    for terms in (None, ""):
+        query = question(TEXTS[0], document_ids=ids, terms=terms)
+        assert set(await _names(index, query)) == set(ids)
     for none in ((), (document_id("never"),), (document_id("elsewhere"),)):
         assert await _names(index, question(TEXTS[0], document_ids=none)) == []
 
@@ -194,19 +168,18 @@ async def test_a_hit_names_the_tool_it_is_about(index):
     """Server, tool and version, so that nothing need be read to know whose document it is."""
     await index.upsert([point("a", tool_name="fetch", server_name="web", version="2.0.0")])
     await index.upsert([point("b", tool_name=None)])
-    for fused in (True, False):
-        (hits,) = await index.search([question("a", fused=fused)])
-        found = {hit.document_id: (hit.server_name, hit.tool_name, hit.version) for hit in hits}
-        assert found == {
-            document_id("a"): ("web", "fetch", "2.0.0"),
-            document_id("b"): (None, None, ""),
-        }
+    (hits,) = await index.search([question("a")])
+    found = {hit.document_id: (hit.server_name, hit.tool_name, hit.version) for hit in hits}
+    assert found == {
+        document_id("a"): ("web", "fetch", "2.0.0"),
+        document_id("b"): (None, None, ""),
+    }
 
 
-async def test_unfused_answers_hold_the_best_of_each_side_with_both_scores(index):
+async def test_answers_hold_the_best_of_each_side_with_both_scores(index):
     """Exactly the union, by cosine, and a document's scores are the same whoever found it."""
     await index.upsert([point(text) for text in TEXTS])
-    everything = question(TEXTS[0], limit=len(TEXTS), fused=False)
+    everything = question(TEXTS[0], limit=len(TEXTS))
     (known,) = await index.search([everything])
     assert len(known) == len(TEXTS)
     vectors = {document_id(text): hashed_vector(text, DIMENSION) for text in TEXTS}
@@ -217,7 +190,7 @@ async def test_unfused_answers_hold_the_best_of_each_side_with_both_scores(index
     assert min(terms.values()) == 0.0  # a document that shares no term is found all the same
     assert max(terms, key=terms.__getitem__) == document_id(TEXTS[0])
     for limit in (1, 3, 7):
-        (hits,) = await index.search([question(TEXTS[0], limit=limit, fused=False)])
+        (hits,) = await index.search([question(TEXTS[0], limit=limit)])
         nearest = {hit.document_id for hit in known[:limit]}
         by_terms = sorted(known, key=lambda hit: (-hit.score, hit.document_id))[:limit]
         assert nearest <= {hit.document_id for hit in hits}
@@ -232,29 +205,28 @@ async def test_unfused_answers_hold_the_best_of_each_side_with_both_scores(index
 
 
 async def test_only_documents_of_the_least_similarity_are_found(index):
-    """Fused or not, with terms or without: the same answer, less what is farther."""
+    """With terms or without: the same answer, less what is farther."""
     await index.upsert([point(text) for text in TEXTS])
-    for fused in (True, False):
-        for terms in (None, ""):
-            asked = question(TEXTS[0], limit=20, fused=fused, terms=terms)
-            (found,) = await index.search([asked])
-            least = sorted(hit.similarity for hit in found)[10] - 1e-4
-            (near,) = await index.search([replace(asked, least_similarity=least)])
-            assert near == nearly([hit for hit in found if hit.similarity >= least])
-            assert 0 < len(near) < len(found)
+    for terms in (None, ""):
+        asked = question(TEXTS[0], limit=20, terms=terms)
+        (found,) = await index.search([asked])
+        least = sorted(hit.similarity for hit in found)[10] - 1e-4
+        (near,) = await index.search([replace(asked, least_similarity=least)])
+        assert near == nearly([hit for hit in found if hit.similarity >= least])
+        assert 0 < len(near) < len(found)
 
 
 async def test_what_a_tool_scores_depends_on_the_workspaces_tools_alone(index):
     """Scenarios outnumber tools, and other workspaces are nobody's business: no IDF is theirs."""
     tools = ("git log", "git diff", "read file")
     await index.upsert([point(name, kind="tool", tool_name=name) for name in tools])
-    asked = question("show the git log", kind="tool", fused=False)
+    asked = question("show the git log", kind="tool")
     (before,) = await index.search([asked])
     await index.upsert([point(f"git log of {n}", kind="scenario") for n in range(30)])
     await index.upsert([point(f"log {n}", kind="tool", workspace="other") for n in range(30)])
     (after,) = await index.search([asked])
     assert after == nearly(before)
-    one = question("show the git log", kind="tool", fused=False, tool_name="git log")
+    one = question("show the git log", kind="tool", tool_name="git log")
     ids = replace(asked, document_ids=(document_id("git log"),))
     for few in await index.search([one, ids]):
         assert few == nearly([hit for hit in before if hit.document_id == document_id("git log")])
@@ -286,7 +258,7 @@ async def test_deleted_documents_are_gone_and_unknown_ids_do_nothing(index):
 async def test_several_questions_are_answered_as_if_asked_alone(index):
     """One batch, same answers, in the order of the questions."""
     await index.upsert([point(text) for text in TEXTS])
-    asked = [question(text, limit=5, fused=len(text) % 2 == 0) for text in TEXTS[:10]]
+    asked = [question(text, limit=5) for text in TEXTS[:10]]
     asked.insert(3, question("x", workspaces=()))
     together = await index.search(asked)
     alone = [(await index.search([query]))[0] for query in asked]
@@ -300,14 +272,14 @@ async def test_ties_are_in_the_order_of_the_ids(index):
     expected = sorted(document_id(f"copy {number}") for number in range(20))
     assert await _names(index, question("the same text", limit=20)) == expected
     assert await _names(index, question("the same text", limit=20, terms="")) == expected
-    assert await _names(index, question("the same text", limit=20, fused=False)) == expected
 
 
 async def test_the_limit_is_kept(index):
     """Never more than asked for; none for none."""
     await index.upsert([point(text) for text in TEXTS])
     for limit in (0, 1, 7, 1_000):
-        assert len(await _names(index, question(TEXTS[0], limit=limit))) == min(limit, len(TEXTS))
+        asked = question(TEXTS[0], limit=limit, terms="")
+        assert len(await _names(index, asked)) == min(limit, len(TEXTS))
 
 
 async def test_an_empty_index_answers(index):
@@ -320,7 +292,7 @@ async def test_an_empty_index_answers(index):
 async def test_documents_are_there_after_reopening(opens):
     """What was upserted and deleted is durable, and answers stay the same.
 
-    Save the last digits of fused scores: BM25's statistics may count a deleted document until then.
+    Save the last digits of scores: BM25's statistics may count a deleted document until then.
     """
     index = await opens()
     await index.upsert([point(text) for text in TEXTS])

@@ -154,9 +154,8 @@ async def test_points_go_in_batches_and_the_last_of_an_id_stands(local, client):
 def test_the_best_of_several_shards_are_the_best_of_all():
     """Every shard has its own best; of all of them only the best of each side are kept."""
     maker = RequestMaker(shards=3)
-    query = question("open a file", fused=False, limit=2)
+    query = question("open a file", limit=2)
     dense, sparse = maker.requests(query)
-    assert not isinstance(dense.query, models.FusionQuery)
     assert dense.limit == sparse.limit == 12  # two of each side of three shards
     ids = [document_id(f"{number}") for number in range(8)]
     cosines = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
@@ -165,7 +164,7 @@ def test_the_best_of_several_shards_are_the_best_of_all():
         [_row(each, cosine) for each, cosine in zip(ids, cosines, strict=True)],
         [_row(each, score) for each, score in terms.items()],
     ]
-    hits = maker.hits(query, [dense, sparse], rows)
+    hits = maker.hits(query, rows)
     assert [(hit.document_id, hit.score) for hit in hits] == [
         (ids[0], 8.0),
         (ids[1], 0.0),

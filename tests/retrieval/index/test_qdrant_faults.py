@@ -34,10 +34,10 @@ MANY = 100
 FAULTS = ("before", "amid", "after")
 QUESTIONS = [
     question("text 1", tool_name=tool, server_name=server, versions=versions, document_ids=ids,
-             fused=fused, terms=terms)
-    for tool, server, versions, ids, fused, terms in product(
+             terms=terms)
+    for tool, server, versions, ids, terms in product(
         (None, "search"), (None, "srv"), (None, ("", "1.0")),
-        (None, tuple(document_id(f"text {n}") for n in range(MANY))), (True, False), (None, ""),
+        (None, tuple(document_id(f"text {n}") for n in range(MANY))), (None, ""),
     )
 ]  # fmt: skip
 """Of every shape that is asked."""

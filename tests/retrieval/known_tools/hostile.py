@@ -3,7 +3,6 @@
 from hypothesis import strategies as st
 
 from retrieval.edits import Add, Cast, Clamp, Rename, Replace
-from retrieval.health.record import Broken
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.known_tools.common import ToolRecord
 from tests.retrieval.known_tools.made_records import (
@@ -77,9 +76,6 @@ def records(draw: st.DrawFn) -> ToolRecord:
             )
             for _ in range(6)
         ] + [referred("low_utility", evidence=draw(texts))],
-        violations=[
-            Broken(path=draw(texts), mismatch=draw(short), expected=draw(texts), tally=tally(2))
-        ],
         weak=tally(1), corrections=tally(2),
     )  # fmt: skip
     name, server = draw(names), draw(st.none() | names)

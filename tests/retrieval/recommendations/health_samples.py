@@ -16,7 +16,6 @@ from retrieval.health.record import (
     MAX_OWN_FAILURES,
     MAX_REFERRALS,
     MAX_WEAK,
-    Broken,
     Corrected,
     KnownHealth,
     OwnFailure,
@@ -55,15 +54,6 @@ class Story:
             )
         )
         del self.known.own_failures[:-MAX_OWN_FAILURES]
-        return self
-
-    def violation(self, path: str, mismatch: str, expected: str) -> "Story":
-        self.own_failure(f"{mismatch} at {path}", "contract_violation")
-        tally = Tally()
-        tally.add(self.now)
-        self.known.violations.append(
-            Broken(path=path, mismatch=mismatch, expected=expected, tally=tally)
-        )
         return self
 
     def refuses(

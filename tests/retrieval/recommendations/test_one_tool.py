@@ -57,15 +57,6 @@ def test_repair_says_what_fails_and_how_often() -> None:
     assert found.evidence.calls == 17
 
 
-def test_repair_names_what_breaks_the_contract_most() -> None:
-    """The path, the mismatch, and what was expected."""
-    story = Story().successes(3)
-    for _ in range(5):
-        story.violation("/titles", "too_few_items", "at least 1")
-    message = about(story)["repair"].message
-    assert 'mostly at "/titles": "too_few_items", expected "at least 1"' in message
-
-
 @pytest.mark.parametrize(
     ("why", "constraint"),
     [
