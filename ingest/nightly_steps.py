@@ -63,8 +63,6 @@ async def consolidate(job: NightlyJob) -> dict[str, int]:
 
 
 class _Consolidation:
-    """One workspace, tool by tool."""
-
     def __init__(self, job: NightlyJob, workspace: str, done: dict[str, int]) -> None:
         self._job = job
         self._workspace = workspace

@@ -159,7 +159,6 @@ def learn_mark(
 
 
 def _learn_marked(cache: WorkspaceCache, mark: FailureRecord) -> None:
-    """Count a mark that says what no recorded failure says, in place."""
     health, at = cache.made(HEALTH, tool_row(mark.tool)), mark.marked_at
     remember_user(health, mark.principal)
     marked = Marked(
@@ -222,7 +221,6 @@ def _count(cache: WorkspaceCache, tool: ToolKey, execution_id: str, counted: Cou
 
 
 def _move(known: ToolTrials, key: str, counted: Counted, version: str) -> None:
-    """Count a call under the version that a mark says it was of."""
     left = known.versions.get(counted.version)
     if left is None:
         return  # forgotten, with the call in it
@@ -243,8 +241,6 @@ def _remember_tags(known: dict[str, datetime], tags: tuple[str, ...], at: dateti
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """One call, or one mark, in a scenario."""
-
     tool: ToolKey
     version: str
     """Empty where none is known."""

@@ -257,7 +257,6 @@ def answer(question: Question, *, limit: int) -> Answer:
 
 
 def _with_drift(question: Question, suggestion: Suggestion) -> Suggestion:
-    """The suggestion, with what has changed of the parameters that it is about."""
     changed = _drift(question, suggestion.changes)
     if changed is None:
         return suggestion
@@ -275,7 +274,6 @@ def _drift(question: Question, changes: Sequence[Change] = ()) -> str | None:
 
 
 def _gated(question: Question, ranked: RankedSuggestion) -> tuple[Suggestion, RetryAdvice]:
-    """A suggestion with whether it may be followed without asking, and why."""
     case, about, suggestion = question.case, question.annotations, ranked.suggestion
     if suggestion.action not in ("change_parameters", "retry_unchanged"):
         advice = retry_advice(case.reading, about, hands_over=True)
@@ -322,7 +320,6 @@ def _ignores_a_limit(case: Case, corrected: JsonObject) -> bool:
 
 
 def _why_not(question: Question, advice: Advice | NoAdvice | None) -> str:
-    """Why nothing is suggested: what is near, the corpus's lesson, what changed, and loops."""
     given = advice.reason if isinstance(advice, NoAdvice) else None
     reason = given or abstention_reason(question.case, question.call_context)
     notes = (loop_note(question.call_context), _drift(question))
@@ -427,7 +424,6 @@ def _suggestion(case: Case, proposal: Proposal, estimate: Estimate) -> Suggestio
 
 
 def _lesson(proposal: Proposal) -> str:
-    """What is known of the mistake, then what mends it; each sentence once."""
     options = proposal.options
     learned = [learned_lesson(each.edits, each.share) for each in options if each.share]
     edits = [edit for option in options if not option.share for edit in option.edits]

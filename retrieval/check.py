@@ -133,7 +133,6 @@ def _warning(reasons: Sequence[str], ignored: Sequence[str] = ()) -> CheckRespon
 
 
 def _fits(schema: JsonObject | None, parameters: JsonObject) -> bool:
-    """Whether the schema, where one is known and can be checked, takes the call."""
     known = None if schema is None else check_of(schema)
     return known is None or fits_schema(known, parameters)
 
@@ -172,7 +171,6 @@ def _looping(
 
 
 def _by_schema(case: Case, calibration: Calibration) -> CheckResponse:
-    """What the schema refuses, repaired where that is proven."""
     best = next(iter(judge(case, calibration)), None)
     if best is not None and not case.is_foreign_schema and _is_proven(case, best):
         return _repaired(case, best)
@@ -183,7 +181,6 @@ def _by_schema(case: Case, calibration: Calibration) -> CheckResponse:
 def _by_rules(
     case: Case, knowledge: ToolKnowledge | None, calibration: Calibration
 ) -> CheckResponse | None:
-    """What several mended alike, in a call with something that no success had."""
     odd = _never_worked(case.parameters, case.profile)
     if knowledge is None or not odd:
         return None
@@ -199,7 +196,6 @@ def _by_rules(
 
 
 def _mends(known: SignatureKnowledge, odd: set[str]) -> bool:
-    """Whether anything that mended such an error more than once is about one of the names."""
     several = (rule.edits for rule in known.rules.values() if rule.repairs >= _SEVERAL)
     edits = chain(*several, (change.edit for change in known.changes()))
     return any(not odd.isdisjoint(names_of(edit)) for edit in edits)

@@ -437,7 +437,6 @@ class Balance(ValueEdit):
 
 
 def _found(values: Iterable[JsonValue], otherwise: str) -> JsonValue:
-    """The first of the values."""
     for value in values:
         return value
     raise EditDoesNotApplyError(f"it {otherwise}")

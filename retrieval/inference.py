@@ -82,7 +82,6 @@ def _small_repair(
 
 
 def _is_called_for(edit: ed.Edit, reading: ErrorReading) -> bool:
-    """Whether an edit is of a place that the error is about, or puts what it states."""
     if isinstance(edit, ed.FromError | ed.Balance):
         return True
     return any(_is_about(edit, fault) for fault in reading.faults if fault.path)

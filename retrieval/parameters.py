@@ -412,7 +412,6 @@ def _schema_members(form: JsonObject, step: str | int) -> Iterator[JsonValue]:
 
 
 def _forms(part: JsonValue, root: JsonObject) -> Iterator[JsonObject]:
-    """The schema itself and its alternatives, references followed."""
     schema = resolve(part, root)
     yield from (form for form in (schema, *_alternatives(schema, root)) if form)
 
@@ -423,5 +422,4 @@ def _properties(form: JsonObject) -> JsonObject:
 
 
 def _rooted(part: JsonObject, root: JsonObject) -> JsonObject:
-    """The part with the definitions that its references lead to."""
     return {key: root[key] for key in _DEFINITIONS if key in root} | part

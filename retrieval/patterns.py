@@ -195,8 +195,6 @@ async def grouped(
 
 
 class _Vectors(dict[str, Vector]):
-    """Vectors by their texts; `embedder` made them."""
-
     embedder: str = ""
 
 
@@ -225,7 +223,6 @@ async def _vectors(
 
 
 def _like(groups: Iterable[Grouped], failure: Failure) -> Grouped | None:
-    """The pattern whose leader has the same letters."""
     said = plain_signature(failure.signature)
     alike = (each for each in groups if each.pattern.category == failure.category)
     return next((each for each in alike if plain_signature(each.pattern.leader) == said), None)

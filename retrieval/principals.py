@@ -6,9 +6,10 @@ all is the owner's, and marks have no such part.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from mongo.contents import BETWEEN
 from mongo.records import OWNER
@@ -116,3 +117,44 @@ def make_room(table: dict[str, T], key: str, limit: int, rank: Callable[[str], i
         whose = loudest([*table, key])
         of_one = [each for each in table if principal_of(each) == whose]
         del table[min(of_one or table, key=rank)]
+
+
+MAX_WEIGHT_OF_AGENT = 20
+"""Calls of one agent that count in full where there are several; more share the weight of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class FairWeights:
+    """What a call of each agent weighs, from 0 to 1.
+
+    At most `MAX_WEIGHT_OF_AGENT` calls of each agent count in full, and of all agents beyond the
+    sample together. So a flood of one agent moves no share by more than any other agent's word
+    does. Where one agent made all calls, each weighs 1: there is nobody to be outshouted.
+    """
+
+    of_agent: Mapping[str, float]
+    of_others: float
+
+    @classmethod
+    def among(cls, calls: int, agents: Mapping[str, int]) -> Self:
+        """The fair in so many calls, with the sample of who made them."""
+        others = calls - sum(agents.values())
+        if len(agents) + (others > 0) <= 1:
+            return cls({}, 1.0)
+        whose = {agent: principal_of(agent) for agent in agents}
+        if len(set(whose.values())) < 2:  # of several each is one, however many its agents
+            whose = {agent: agent for agent in agents}
+        made_by = Counter[str]()
+        for agent, made in agents.items():
+            made_by[whose[agent]] += made
+        of_agent = {each: min(1.0, MAX_WEIGHT_OF_AGENT / made_by[whose[each]]) for each in agents}
+        return cls(of_agent, min(1.0, MAX_WEIGHT_OF_AGENT / others) if others else 0.0)
+
+    def weight(self, calls: int, agents: Mapping[str, int]) -> float:
+        """The weight of some of these calls, with the sample of who made those; at most `calls`."""
+        weight, others = 0.0, calls
+        for agent, made in agents.items():
+            if (voice := self.of_agent.get(agent)) is not None:
+                weight += made * voice
+                others -= made
+        return weight + others * self.of_others

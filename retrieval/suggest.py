@@ -85,7 +85,6 @@ _MAX_CALLED = 200
 async def _other_tools(
     workspace: str, memory: Memory, hits: Sequence[Hit]
 ) -> tuple[Candidate, ...]:
-    """The workspace's registered tools, with what is known of those among the like successes."""
     registered = (await memory.tools(workspace))[:_MAX_TOOLS]
     documents = await memory.documents(workspace, [hit.document_id for hit in hits])
     found: dict[ToolKey, list[tuple[Hit, Document]]] = {}
@@ -123,7 +122,6 @@ def _candidate(
 
 
 def _sessions(profiles: Iterable[ToolProfile]) -> int:
-    """Distinct sessions that are remembered of a tool's values, at most a few."""
     seen = (
         session
         for profile in profiles
@@ -373,7 +371,6 @@ class Suggester:
         )
 
     async def _session(self, workspace: str, call: FailedCall) -> list[Event]:
-        """The session's earlier calls, oldest first."""
         if call.session_id is None:
             return []
         with stage("suggest.read_session"):
@@ -493,7 +490,6 @@ class Suggester:
 
 
 def _counted(response: SuggestResponse, *, is_watched: bool) -> tuple[str, ...]:
-    """What an answer counts as (`retrieval.counters.ANSWER`)."""
     if not response.suggestions:
         return (ASKED, ABSTAINED, f"{ABSTAINED}:{response.pattern.category}")
     best = response.suggestions[0]
@@ -535,7 +531,6 @@ def _informed(reading: ErrorReading, seeds: tuple[SeedEntry, ...]) -> ErrorReadi
 
 
 def _beside(suggestion: Suggestion, known: Document) -> Suggestion:
-    """The suggestion with the successes of its shape in its evidence."""
     before = suggestion.evidence
     evidence = before.model_copy(
         update={

@@ -24,12 +24,7 @@ LOOK_BYTES = 64 * 1024
 """Of the beginning. Desktop clients write some 4 KiB about themselves before the first message."""
 _LINES = 50
 _ELEMENTS = 20
-_OF_OTLP = frozenset(
-    {
-        "resourceSpans", "resource_spans", "resourceLogs", "resource_logs", "resourceMetrics",
-        "resource_metrics",
-    }
-)  # fmt: skip
+_OF_OTLP = frozenset({"resourceSpans", "resourceLogs", "resourceMetrics"})
 _OF_AN_EXECUTION = frozenset({"executionId", "execution_id", "toolName", "tool_name"})
 _KEYS = 8
 _SAID = re.compile(rb"Message from (?:client|server): ")

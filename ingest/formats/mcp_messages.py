@@ -111,8 +111,6 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A request of the client that waits for its response."""
-
     message: Message
     method: str
     schemas: dict[str, JsonObject]
@@ -120,8 +118,6 @@ class _Open:
 
 @dataclass(slots=True)
 class _Channel:
-    """One server's messages; a session of it at a time."""
-
     label: str | None
     named_session: str | None
     server: str | None = None

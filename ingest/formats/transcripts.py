@@ -110,8 +110,6 @@ _RESULTS = ("function_call_output", "custom_tool_call_output")
 
 
 class _Turn(NamedTuple):
-    """A message or an item, and where it stands."""
-
     where: str
     value: dict[str, Any]
 
@@ -130,8 +128,6 @@ class _Call(NamedTuple):
 
 @dataclass(slots=True)
 class _Conversation:
-    """Matches the calls and results of one conversation, whose turns come in their order."""
-
     given: Given
     session: str
     agent: str

@@ -25,29 +25,38 @@ import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import chain
 from typing import Any, NamedTuple
 from uuid import uuid4
 
 import bson
 from cachetools import TTLCache
-from pymongo import ReturnDocument, UpdateOne
-from pymongo.errors import DocumentTooLarge, DuplicateKeyError
+from pymongo import UpdateOne
+from pymongo.errors import DocumentTooLarge
 
 from aftercall.json_values import JsonObject
-from mongo.errors import StateConflictError
 from mongo.mongodb.database import (
     MAX_BYTES,
     Database,
     Record,
-    fenced,
     guarded,
-    insert,
     key,
-    look,
     within,
     write,
+)
+from mongo.mongodb.log_writes import (
+    MICROSECOND,
+    TOMBSTONE,
+    append_events,
+    apply_pending,
+    bury,
+    check_state,
+    known_hashes,
+    micros,
+    records_of,
+    settled,
+    verdicts_of,
 )
 from mongo.records import EPOCH, Appended, Event, EventKind, Head, StateKind, StateRow, ToolKey
 
@@ -55,7 +64,6 @@ GAP_S = 2.0
 """Seconds that a reader waits for the writer that reserved a position."""
 _LOOK_S = 0.02
 """Seconds between two looks at a gap."""
-_TOMBSTONE = ""
 _MAX_GROUP = 2_000
 """Events that are inserted together, so that nobody waits long for others."""
 _MAX_FORGOTTEN = 50_000
@@ -65,7 +73,6 @@ _MAX_EVENT_BYTES = 15 << 20
 _KNOWN_SCHEMAS = 10_000
 """Hashes that are remembered for a minute, so that a schema is not sent with every call; another
 process may forget one meanwhile."""
-_MICROSECOND = timedelta(microseconds=1)
 _FIELDS = {"_id": 0, "workspace": 0}
 _WITHOUT_BODY = {"pending.body": 0}
 
@@ -111,7 +118,7 @@ class MongoEvents:
             events = [event for arrival in group for event in arrival.events]
             try:
                 with self._db.call():
-                    verdicts = await _append(self._db, workspace, events)
+                    verdicts = await append_events(self._db, workspace, events)
             except Exception as error:  # noqa: BLE001  # its callers raise it
                 for _, answer in group:
                     if not answer.done():  # cancelled meanwhile
@@ -138,7 +145,7 @@ class MongoEvents:
             if time.monotonic() - first_look[1] < GAP_S:
                 await asyncio.sleep(_LOOK_S)
             else:
-                await _bury(self._db, workspace, range(*page.gap))
+                await bury(self._db, workspace, range(*page.gap))
             position = page.through
 
     @guarded
@@ -182,7 +189,7 @@ class MongoEvents:
     async def state(
         self, workspace: str, kind: StateKind, keys: Sequence[str] | None = None
     ) -> list[StateRow]:
-        await _settled(self._db, workspace)
+        await settled(self._db, workspace)
         which: Record = {"workspace": workspace, "kind": kind}
         if keys is not None:
             which["_id"] = {"$in": [key(workspace, kind, each) for each in dict.fromkeys(keys)]}
@@ -212,7 +219,7 @@ class MongoEvents:
     @guarded
     async def erase(self, workspace: str, through: int, before: datetime, limit: int) -> int:
         while True:
-            row = await _settled(self._db, workspace)
+            row = await settled(self._db, workspace)
             if row is None:
                 return 0
             await _head(self._db, row)
@@ -240,7 +247,7 @@ class MongoEvents:
 
     async def _forget(self, workspace: str, positions: Sequence[int]) -> int:
         while True:
-            row = await _settled(self._db, workspace)
+            row = await settled(self._db, workspace)
             if row is None:
                 return 0
             await _head(self._db, row)  # what was counted is counted no more
@@ -248,7 +255,7 @@ class MongoEvents:
             which = {
                 "workspace": workspace,
                 "position": {"$in": positions},
-                "kind": {"$gt": _TOMBSTONE},
+                "kind": {"$gt": TOMBSTONE},
             }
             named = {"kind": 1, "position": 1, "schema_hash": 1}
             found = await self._db.log.find(which, named).to_list()
@@ -273,7 +280,7 @@ class MongoEvents:
                 },
             )
             if done.matched_count:
-                await _apply(self._db, {**row, "commands": serial, "pending": pending})
+                await apply_pending(self._db, {**row, "commands": serial, "pending": pending})
                 for name in schemas:
                     self._known_schemas.pop((workspace, name), None)
                 return len(found)
@@ -302,7 +309,7 @@ class MongoEvents:
     async def _command(
         self, workspace: str, events: Sequence[Event], state: Sequence[StateRow]
     ) -> list[Appended]:
-        records = _records(workspace, events)
+        records = records_of(workspace, events)
         body = bson.encode(
             {
                 "records": list(records.values()),
@@ -310,13 +317,13 @@ class MongoEvents:
             }
         )
         while True:
-            head = await _settled(self._db, workspace)
+            head = await settled(self._db, workspace)
             if head is None:
                 fresh = UpdateOne({"_id": workspace}, {"$setOnInsert": {"last": 0}}, upsert=True)
                 await write(self._db.heads, [fresh])
                 continue
-            await _check(self._db, workspace, state)
-            known = await _known(self._db, workspace, records)
+            await check_state(self._db, workspace, state)
+            known = await known_hashes(self._db, workspace, records)
             serial = head.get("commands", 0) + 1
             pending = {"id": uuid4().hex, "body": body}
             done = await self._db.heads.update_one(
@@ -324,101 +331,8 @@ class MongoEvents:
                 {"$set": {"commands": serial, "pending": pending}},
             )
             if done.matched_count:
-                await _apply(self._db, {**head, "commands": serial, "pending": pending})
-                return _verdicts(workspace, events, known, set(records) - set(known))
-
-
-# Appending.
-
-
-async def _append(db: Database, workspace: str, events: Sequence[Event]) -> list[Appended]:
-    records = _records(workspace, events)
-    known, inserted = await _insert(db, workspace, records)
-    return _verdicts(workspace, events, known, inserted)
-
-
-async def _insert(
-    db: Database, workspace: str, records: Mapping[str, Record]
-) -> tuple[dict[str, str], set[str]]:
-    """Insert the records that are new, by their names.
-
-    Returns:
-        The content hashes of those that were there, and the names of those that were new.
-    """
-    known = await _known(db, workspace, records)
-    inserted: set[str] = set()
-    while missing := [name for name in records if name not in known and name not in inserted]:
-        now = time.time_ns() // 1000
-        times = [records[name].get("received_us", now) for name in missing]
-        position, moment = await _reserve(db, workspace, len(missing), max(times))
-        placed = []
-        for place, (name, own) in enumerate(zip(missing, times, strict=True), position):
-            moment = max(moment, own)
-            placed.append({**records[name], "position": place, "received_us": moment})
-        taken = await insert(db.log, placed)
-        inserted.update(name for place, name in enumerate(missing) if place not in taken)
-        if taken:
-            # Another process inserted the same id, or a tombstone took the place.
-            known |= await _known(db, workspace, [missing[place] for place in taken])
-            await _bury(db, workspace, [position + place for place in taken])
-    return known, inserted
-
-
-def _verdicts(
-    workspace: str, events: Sequence[Event], known: Mapping[str, str], inserted: set[str]
-) -> list[Appended]:
-    held = dict(known)
-    verdicts: list[Appended] = []
-    for event in events:
-        name = key(workspace, event.kind, event.id)
-        if name in inserted and name not in held:
-            held[name] = event.content_hash
-            verdicts.append("accepted")
-        else:
-            verdicts.append("duplicate" if held[name] == event.content_hash else "conflict")
-    return verdicts
-
-
-async def _known(db: Database, workspace: str, names: Iterable[str]) -> dict[str, str]:
-    wanted = list(names)
-    if not wanted:
-        return {}
-    which = {"_id": {"$in": wanted}, "workspace": workspace}
-    return {
-        row["_id"]: row["content_hash"] async for row in db.log.find(which, {"content_hash": 1})
-    }
-
-
-async def _reserve(db: Database, workspace: str, count: int, latest: int) -> tuple[int, int]:
-    """The first of so many positions that nobody else is given, and the time before them.
-
-    `latest` is the last of their times.
-    """
-    while True:
-        try:
-            head = await db.heads.find_one_and_update(
-                {"_id": workspace},
-                {"$inc": {"last": count}, "$max": {"time": latest}},
-                projection={"last": 1, "time": 1},
-                upsert=True,
-                return_document=ReturnDocument.BEFORE,
-            )
-        except DuplicateKeyError:
-            continue  # two made it at once; it is there now
-        return (1, 0) if head is None else (head["last"] + 1, head.get("time", 0))
-
-
-async def _bury(db: Database, workspace: str, positions: Iterable[int]) -> None:
-    tombstones = [
-        {
-            "_id": key(workspace, _TOMBSTONE, str(position)),
-            "workspace": workspace,
-            "kind": _TOMBSTONE,
-            "position": position,
-        }
-        for position in positions
-    ]
-    await insert(db.log, tombstones)
+                await apply_pending(self._db, {**head, "commands": serial, "pending": pending})
+                return verdicts_of(workspace, events, known, set(records) - set(known))
 
 
 # Reading.
@@ -433,7 +347,6 @@ class _Page(NamedTuple):
 
 
 async def _page(db: Database, workspace: str, position: int, limit: int) -> _Page:
-    """Events up to the first gap, the limit or the bound of memory."""
     if limit < 1:
         return _Page([], position, None)
     events: list[Event] = []
@@ -450,7 +363,7 @@ async def _page(db: Database, workspace: str, position: int, limit: int) -> _Pag
                 if row["position"] > position + 1:
                     return _Page(events, position, (position + 1, row["position"]))
             position = max(position, row["position"])
-            if row["kind"] == _TOMBSTONE:
+            if row["kind"] == TOMBSTONE:
                 continue
             events.append(_event(workspace, row))
             size += len(row["data"])
@@ -470,34 +383,6 @@ async def _bounded(workspace: str, rows: AsyncIterable[Record]) -> list[Event]:
     return found
 
 
-def _records(workspace: str, events: Iterable[Event]) -> dict[str, Record]:
-    records: dict[str, Record] = {}
-    for event in events:
-        record = _record(workspace, event)
-        records.setdefault(record["_id"], record)
-    return records
-
-
-def _record(workspace: str, event: Event) -> Record:
-    """An event as it is stored, but for its position and time; what is None is left out."""
-    tool = event.tool
-    fields: Record = {
-        "_id": key(workspace, event.kind, event.id),
-        "workspace": workspace,
-        "kind": event.kind,
-        "id": event.id,
-        "server_name": None if tool is None else tool.server_name or "",
-        "tool_name": None if tool is None else tool.tool_name,
-        "session": event.session,
-        "principal": event.principal,
-        "content_hash": event.content_hash,
-        "schema_hash": event.schema_hash,
-        "received_us": None if event.received_at == EPOCH else _micros(event.received_at),
-        "data": event.data,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
-
-
 def _event(workspace: str, row: Mapping[str, Any]) -> Event:
     tool = None
     if "tool_name" in row:
@@ -514,22 +399,15 @@ def _event(workspace: str, row: Mapping[str, Any]) -> Event:
         None,
         workspace,
         row["position"],
-        EPOCH + row["received_us"] * _MICROSECOND,
+        EPOCH + row["received_us"] * MICROSECOND,
     )
-
-
-def _micros(moment: datetime) -> int:
-    return (moment - EPOCH) // _MICROSECOND
-
-
-# Heads.
 
 
 async def _head(db: Database, row: Record) -> Head:
     """How far a log goes; what was counted is kept, so that it is not counted again."""
     workspace = row["_id"]
     if "pending" in row:
-        row = await _settled(db, workspace) or row
+        row = await settled(db, workspace) or row
     through, position = row.get("through", 0), row.get("position", 0)
     counts: dict[EventKind, int] = dict(row.get("counts", {}))
     commands = row.get("commands", 0)
@@ -543,7 +421,7 @@ async def _head(db: Database, row: Record) -> Head:
         return Head(position, counts, commands)
     number = sum(number for number, _ in found.values())
     last = max(position for _, position in found.values())
-    found.pop(_TOMBSTONE, None)
+    found.pop(TOMBSTONE, None)
     position = max((each for _, each in found.values()), default=position)
     if number == last - through:  # without a gap, so nothing will come in between
         await db.heads.update_one(
@@ -566,82 +444,9 @@ async def _oldest(
     rows = db.log.find(which, {"position": 1, "kind": 1, "received_us": 1}).sort("position", 1)
     async with rows:
         async for row in rows:
-            if row["kind"] != _TOMBSTONE:
-                if row["received_us"] >= _micros(before) or sum(counts.values()) >= limit:
+            if row["kind"] != TOMBSTONE:
+                if row["received_us"] >= micros(before) or sum(counts.values()) >= limit:
                     break
                 counts[row["kind"]] = counts.get(row["kind"], 0) + 1
             last = row["position"]
     return last, counts
-
-
-# Commands: one after the other in each workspace, by a compare-and-set on its head.
-
-
-async def _settled(db: Database, workspace: str) -> Record | None:
-    """A head whose last command is applied; None where there is none yet."""
-    while True:
-        head = await look(db.heads, {"_id": workspace}, "pending")
-        if head is None or "pending" not in head:
-            return head
-        await _apply(db, head)
-
-
-async def _check(db: Database, workspace: str, state: Sequence[StateRow]) -> None:
-    wanted = [key(workspace, row.kind, row.key) for row in state if row.expected is not None]
-    if not wanted:
-        return
-    rows = db.state.find({"_id": {"$in": wanted}, "workspace": workspace})
-    found = {
-        (row["kind"], row["key"]): row["position"] async for row in rows if row["data"] is not None
-    }
-    for row in state:
-        if row.expected is not None and found.get((row.kind, row.key), 0) != row.expected:
-            raise StateConflictError(
-                f"{row.kind} {row.key[:80]!r} was changed by another command meanwhile: try again"
-            )
-
-
-async def _apply(db: Database, head: Record) -> None:
-    """Do what a head says is pending, and say that it is done; any number of times."""
-    workspace, pending = head["_id"], head["pending"]
-    if "positions" in pending:
-        await _forget(db, workspace, pending)
-    else:
-        await _command(db, head)
-    await db.heads.update_one(
-        {"_id": workspace, "pending.id": pending["id"]}, {"$unset": {"pending": ""}}
-    )
-
-
-async def _forget(db: Database, workspace: str, pending: Record) -> None:
-    """Put tombstones in the places of events, and remove schemas that no other event names."""
-    which = {"position": {"$in": pending["positions"]}, "kind": {"$gt": _TOMBSTONE}}
-    await db.log.delete_many({"workspace": workspace, **which})
-    for name in pending["schemas"]:
-        of = {"workspace": workspace, "schema_hash": name}
-        if await db.log.find_one(of, {"_id": 1}) is None:
-            await db.schemas.delete_one({"_id": key(workspace, name), "workspace": workspace})
-    await _bury(db, workspace, pending["positions"])
-
-
-async def _command(db: Database, head: Record) -> None:
-    """Bring a command's events into the log, and its state into its place."""
-    workspace, serial = head["_id"], head["commands"]
-    body = bson.decode(head["pending"]["body"])
-    records = {record["_id"]: record for record in body["records"]}
-    await _insert(db, workspace, records)
-    which = {"_id": {"$in": list(records)}, "workspace": workspace}
-    positions = [row["position"] async for row in db.log.find(which, {"position": 1})]
-    position = max(positions, default=head["last"])
-    await write(
-        db.state,
-        [
-            fenced(
-                key(workspace, row["kind"], row["key"]),
-                workspace,
-                serial,
-                {"$set": {**row, "position": position}},
-            )
-            for row in body["rows"]
-        ],
-    )

@@ -257,7 +257,6 @@ class MongoKnowledge:
     async def _name_journal(
         self, commit: Commit, row: Record | None, serial: int, journal: Record
     ) -> Record | None:
-        """Commit, if nobody else has meanwhile: the cursor's record as it is then."""
         before = row or {"position": 0, "fences": []}
         fences = dict(before["fences"])
         if commit.lease is not None:

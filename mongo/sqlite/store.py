@@ -509,7 +509,6 @@ def open_file(
 
 
 def _seen(path: Path, mode: str) -> tuple[tuple[int, int], bool]:
-    """What a file says it is, and whether there is nothing in it."""
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     with closing(sqlite3.connect(uri, uri=True)) as connection:
         found = _pragma(connection, "application_id"), _pragma(connection, "user_version")
@@ -518,7 +517,6 @@ def _seen(path: Path, mode: str) -> tuple[tuple[int, int], bool]:
 
 
 def _check(path: Path) -> None:
-    """See that a file is empty or ours, before anything is written to it."""
     if path.stat().st_size == 0:
         return
     try:

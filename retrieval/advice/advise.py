@@ -101,7 +101,6 @@ def stated_first_call(case: Case, first: StatedFirst, said: str) -> Advice:
 
 
 def _parameters(first: FirstCall, failed: JsonObject) -> JsonObject | None:
-    """What it is to be given, where all of it stands in the failed call."""
     if not first.is_whole or any(each not in failed for each in first.parameters.values()):
         return None
     return {name: failed[other] for name, other in first.parameters.items()}
@@ -359,7 +358,6 @@ def _lasts(refusal: Refusal, case: Case, error: ExecutionError, call_context: Ca
 
 
 def _states_a_repair(case: Case) -> bool:
-    """Whether the error, or the live schema, says what is wrong with a parameter's form."""
     is_live = case.view is not None and case.view.source == "schema"
     shown = [fault for fault in case.faults if fault.from_schema and is_live]
     return any(_is_of_form(fault) for fault in (*case.reading.faults, *shown))
@@ -437,7 +435,6 @@ def abstention_reason(case: Case, call_context: CallContext) -> str:
 
 
 def _is_about_a_fault(seed: SeedEntry, case: Case) -> bool:
-    """Whether an entry of the corpus speaks of a parameter that is at fault, where one is."""
     at_fault = [set(words_of(fault.parameter)) for fault in case.faults if fault.parameter]
     if not at_fault or seed.catalogue is not None:
         return True

@@ -193,7 +193,6 @@ def _lesson(best: _Ranked, case: Case, call_context: CallContext) -> str:
 
 
 def _such_sessions(candidate: Candidate) -> float:
-    """Sessions of successes, as far as these are like the failed call."""
     likeness = max(0.0, ((candidate.similarity or 0.0) - _NEAR) / (1 - _NEAR))
     return likeness * min(candidate.sessions, _MOST_SESSIONS)
 
@@ -233,7 +232,6 @@ def _fits(failed: Case, schema: JsonObject | None) -> bool:
 
 
 def _named(error: ExecutionError, call_context: CallContext) -> frozenset[str]:
-    """Registered tools that the error names, as a value of its details or in its words."""
     known = {each.tool.name for each in call_context.others}
     texts = [error.message, *islice(_texts(error.details), _MAX_DETAILS)]
     return frozenset(
@@ -242,7 +240,6 @@ def _named(error: ExecutionError, call_context: CallContext) -> frozenset[str]:
 
 
 def _texts(details: JsonObject) -> Iterator[str]:
-    """What the details say under names for another tool."""
     for name, value in islice(details.items(), _MAX_DETAILS):
         if re.sub(r"[-_ ]", "", name[:64]).lower() in _DETAILS:
             yield from (each for _, each in leaves_like({"": value}, ()) if isinstance(each, str))
@@ -378,13 +375,11 @@ def _folded(parts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _names(call_context: CallContext) -> dict[str, str]:
-    """Names of registered tools, by their names and ids."""
     ids = {each.tool.tool_id: each.tool.name for each in call_context.others}
     return ids | {each.tool.name: each.tool.name for each in call_context.others}
 
 
 def _tools_in(parts: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:
-    """Registered tools that the parts name, in order, each once."""
     found: dict[str, None] = {}
     for part in parts:
         text = part[:_READ]

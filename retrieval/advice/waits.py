@@ -89,7 +89,6 @@ def _from_details(details: JsonValue, now: datetime | None) -> Iterator[float | 
 
 
 def _entries(value: JsonValue, depth: int) -> Iterator[tuple[str, JsonValue]]:
-    """Names and values of nested details; the nodes looked at are bounded by the caller."""
     inside = value.items() if isinstance(value, dict) else [("", each) for each in _list(value)]
     for name, inner in inside if depth else ():
         yield name, inner

@@ -63,8 +63,6 @@ DEFAULT_RULES = CohesionRules()
 
 
 class _Failure(NamedTuple):
-    """A boundary failure; it counts `times`."""
-
     at: datetime
     axes: Sequence[str]
     spelled: Sequence[str]
@@ -73,8 +71,6 @@ class _Failure(NamedTuple):
 
 @dataclass(slots=True)
 class _Named:
-    """One cluster, as far as failures name it."""
-
     name: str
     words: dict[str, None] = field(default_factory=dict)
     count: int = 0
@@ -91,8 +87,6 @@ class TroubledTool:
 
 @dataclass(slots=True)
 class _Gathered:
-    """What is known of one cluster."""
-
     cluster: KnownCluster
     members: list[AxisSeen] = field(default_factory=list)
     tools: dict[int, datetime] = field(default_factory=dict)
@@ -194,7 +188,6 @@ def _boundary_failures(known: KnownHealth, rules: CohesionRules) -> list[_Failur
 
 
 def _confidence(weights: list[float], total: float, min_share: float) -> float:
-    """That the second of the weights, largest first, is of a share of at least `min_share`."""
     if len(weights) < 2 or not 0 < min_share < 1:
         return 0.0
     mine = weights[1] + _JEFFREYS
@@ -250,7 +243,6 @@ def boundaries_of(
 def _gathered(
     book: AxisBook, clusters: AxisClusters, tools: Sequence[TroubledTool]
 ) -> Mapping[str, _Gathered]:
-    """The clusters that were named, by id, each with its wordings and its tools."""
     gathered: dict[str, _Gathered] = {}
     for axis, seen in book.axes.items():
         cluster = clusters.cluster_of(axis)

@@ -96,8 +96,6 @@ def decay(now: datetime, then: datetime) -> float:
 
 
 class _Event(BaseModel):
-    """One event that is remembered."""
-
     at: datetime
     execution_id: str
 

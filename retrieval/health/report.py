@@ -139,7 +139,6 @@ def _low_utility(known: KnownHealth) -> Tally:
 
 
 def _categories(tallies: Mapping[m.ErrorCategory, Tally], now: datetime) -> list[m.CategoryCount]:
-    """Most first."""
     counts = [
         m.CategoryCount(category=category, **tally.shown(now).model_dump())
         for category, tally in tallies.items()

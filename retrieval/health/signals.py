@@ -95,7 +95,6 @@ def weakness_of(execution: Execution) -> str | None:
 
 
 def _declared(execution: Execution) -> str | None:
-    """The tool's own word for it, of the outcome or of the result."""
     words: list[JsonValue] = [execution.result_status]
     if isinstance(execution.result, dict):
         words.append(execution.result.get("status"))

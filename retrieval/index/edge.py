@@ -106,7 +106,6 @@ class EdgeIndex:
             await self._run(self._updates, lambda: self._apply(ids, lambda s: s.upsert(points)))
 
     async def delete(self, document_ids: Sequence[str]) -> None:
-        """See `VectorIndex.delete`."""
         if document_ids:
             ids = list(document_ids)
             await self._run(self._updates, lambda: self._apply(ids, lambda s: s.delete(ids)))
@@ -123,7 +122,6 @@ class EdgeIndex:
         return [[] if query.finds_nothing else next(answers) for query in queries]
 
     async def count(self) -> int:
-        """See `VectorIndex.count`."""
         return await self._run(self._searches, self._count)
 
     async def close(self) -> None:

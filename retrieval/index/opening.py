@@ -179,17 +179,14 @@ class CurrentIndex:
         return self._use.opened
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
-        """See `VectorIndex.upsert`."""
         with self._present() as index:
             await index.upsert(points)
 
     async def delete(self, document_ids: Sequence[str]) -> None:
-        """See `VectorIndex.delete`."""
         with self._present() as index:
             await index.delete(document_ids)
 
     async def search(self, queries: Sequence[IndexQuery]) -> list[list[Hit]]:
-        """See `VectorIndex.search`."""
         with self._present() as index:
             try:
                 return await self._in_time(lambda: index.search(queries))
@@ -198,7 +195,6 @@ class CurrentIndex:
                 raise
 
     async def count(self) -> int:
-        """See `VectorIndex.count`."""
         with self._present() as index:
             return await self._in_time(index.count)
 
@@ -250,8 +246,6 @@ class CurrentIndex:
 
 @dataclass(slots=True)
 class _Use:
-    """An index and how many calls are under way in it."""
-
     index: VectorIndex
     opened: str
     calls: int = 0

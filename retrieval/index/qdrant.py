@@ -456,7 +456,6 @@ class QdrantIndex:
             await asyncio.sleep(0)  # the local store never yields
 
     async def delete(self, document_ids: Sequence[str]) -> None:
-        """See `VectorIndex.delete`."""
         for batch in p.batches(document_ids, IDS_PER_CALL):
             with self._connection.doing("delete from the vectors") as client:
                 done = await client.delete(
@@ -486,7 +485,6 @@ class QdrantIndex:
             return answers
 
     async def count(self) -> int:
-        """See `VectorIndex.count`."""
         with self._connection.doing("count the vectors") as client:
             return (await client.count(self._collection, exact=True)).count
 

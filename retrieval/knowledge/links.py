@@ -187,7 +187,6 @@ class Links:
 
 
 def _latest(earlier: Sequence[SessionCall]) -> dict[str, list[JsonValue]]:
-    """The values of each source, as the latest call of its tool gave them."""
     found: dict[str, list[JsonValue]] = {}
     seen: set[str] = set()
     for call in reversed(earlier[-MAX_CALLS:]):

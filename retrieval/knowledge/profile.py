@@ -8,13 +8,12 @@ The *latest* keeps those keys that were seen last, by the clock of the execution
 
 import hashlib
 from bisect import insort
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from json import loads
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, TypeVar
 
 from aftercall.json_values import JsonObject, JsonValue, canonical_json, content_hash
 from aftercall.redaction import is_redacted
@@ -26,7 +25,13 @@ from retrieval.parameters import (
     place_of,
     value_at,
 )
-from retrieval.principals import loudest, marked, principal_of, principals_of
+from retrieval.principals import (
+    FairWeights,
+    loudest,
+    marked,
+    principal_of,
+    principals_of,
+)
 from retrieval.reading.faults import Fault
 from retrieval.texts import Shape, is_number
 
@@ -67,13 +72,11 @@ def _has_place(sample: dict[str, V], key: str, limit: int) -> bool:
 
 
 def _count_in_sample(sample: dict[str, int], key: str, limit: int) -> None:
-    """Count a key, a `token`, when it is among the smallest."""
     if _has_place(sample, key, limit):
         sample[key] = sample.get(key, 0) + 1
 
 
 def _add_to_sample(sample: list[str], key: str, limit: int) -> None:
-    """Remember a key, a `token`, when it is among the smallest; the list stays sorted."""
     if key not in sample and (len(sample) < limit or key < sample[-1]):
         insort(sample, key)
         del sample[limit:]
@@ -87,47 +90,6 @@ def _touch(latest: dict[str, int], key: str, at: int, limit: int) -> None:
     if len(latest) > limit:
         least = min(latest.values())
         del latest[min(each for each, when in latest.items() if when == least)]
-
-
-MAX_WEIGHT_OF_AGENT = 20
-"""Calls of one agent that count in full where there are several; more share the weight of these."""
-
-
-@dataclass(frozen=True, slots=True)
-class FairWeights:
-    """What a call of each agent weighs, from 0 to 1.
-
-    At most `MAX_WEIGHT_OF_AGENT` calls of each agent count in full, and of all agents beyond the
-    sample together. So a flood of one agent moves no share by more than any other agent's word
-    does. Where one agent made all calls, each weighs 1: there is nobody to be outshouted.
-    """
-
-    of_agent: Mapping[str, float]
-    of_others: float
-
-    @classmethod
-    def among(cls, calls: int, agents: Mapping[str, int]) -> Self:
-        """The fair in so many calls, with the sample of who made them."""
-        others = calls - sum(agents.values())
-        if len(agents) + (others > 0) <= 1:
-            return cls({}, 1.0)
-        whose = {agent: principal_of(agent) for agent in agents}
-        if len(set(whose.values())) < 2:  # of several each is one, however many its agents
-            whose = {agent: agent for agent in agents}
-        made_by = Counter[str]()
-        for agent, made in agents.items():
-            made_by[whose[agent]] += made
-        of_agent = {each: min(1.0, MAX_WEIGHT_OF_AGENT / made_by[whose[each]]) for each in agents}
-        return cls(of_agent, min(1.0, MAX_WEIGHT_OF_AGENT / others) if others else 0.0)
-
-    def weight(self, calls: int, agents: Mapping[str, int]) -> float:
-        """The weight of some of these calls, with the sample of who made those; at most `calls`."""
-        weight, others = 0.0, calls
-        for agent, made in agents.items():
-            if (voice := self.of_agent.get(agent)) is not None:
-                weight += made * voice
-                others -= made
-        return weight + others * self.of_others
 
 
 MAX_VALUES = 50

@@ -411,7 +411,6 @@ def _places(edit: Edit) -> Iterator[Path]:
 def _replaced(
     examples: Sequence[RepairExample],
 ) -> dict[Path, list[tuple[JsonValue, JsonValue]]]:
-    """The values before and after by place, of examples that replaced one there."""
     found: dict[Path, list[tuple[JsonValue, JsonValue]]] = {}
     for each in examples:
         for edit in each.edits:
@@ -421,7 +420,6 @@ def _replaced(
 
 
 def _general(pairs: Sequence[tuple[JsonValue, JsonValue]]) -> Iterator[Edit]:
-    """Edits of a value, without its place, that may explain several pairs at once."""
     distinct = {canonical_json(before): (before, after) for before, after in pairs}
     numbers = [
         (float(before), float(after))
@@ -485,7 +483,6 @@ def _makes(edit: Edit, before: JsonValue, after: JsonValue) -> bool:
 
 
 def _rewrites(before: str, after: str) -> Iterator[Edit]:
-    """How one text may have become another: by its beginning, its ending, or words inside."""
     start = _common(before, after)
     end = _common(before[::-1], after[::-1])
     # The ending that both have, whole words of it: what is before it was written anew.
@@ -514,7 +511,6 @@ def _common(one: str, other: str) -> int:
 
 
 def _word_start(text: str, at: int) -> int:
-    """Where the word begins that a place is in."""
     while 0 < at < len(text) and text[at].isalnum() and text[at - 1].isalnum():
         at -= 1
     return at

@@ -152,7 +152,6 @@ def facts_of(
 
 
 def _weekly(tally: Tally | None, now: datetime) -> float:
-    """Events a week, by a tally."""
     return tally.weight_at(now) * _PER_WEEK if tally is not None else 0.0
 
 
@@ -242,7 +241,6 @@ class _Facts:
         )
 
     def _methods(self) -> Iterator[Statement]:
-        """Methods whose names are common knowledge, the most used first."""
         parameter, view = self.health.method_parameter, self.record.schema_view()
         stated = view.parameters.get(parameter or "") if view is not None else None
         allowed = stated.allowed if stated is not None else ()
@@ -282,7 +280,6 @@ class _Facts:
         )
 
     def _utility(self) -> Iterator[Statement]:
-        """How often its answers were of little use."""
         tally = self.of_category("low_utility")
         said, corrected, weak = (
             each.count if each else 0 for each in (tally, self.health.corrections, self.health.weak)
@@ -412,7 +409,6 @@ class _Facts:
         yield f"{'use' if is_tools else 'split it into'} {listed}", _SWITCH * rate
 
     def _waits(self) -> Iterator[tuple[str, float]]:
-        """How long failures of the moment take to pass."""
         recoveries = self.record.knowledge.recoveries if self.record.knowledge is not None else {}
         for category in sorted(TRANSIENT & recoveries.keys()):
             seconds = recoveries[category].quantile_s(_QUANTILE)

@@ -35,8 +35,6 @@ _cost = lru_cache(_MAX_COSTS)(estimate_tokens)
 
 
 class _Line(NamedTuple):
-    """One line about a tool, ready to be shown."""
-
     text: str
     priority: float
     heading: str = ""
@@ -60,8 +58,6 @@ class _Block:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """What stands around the blocks; `empty` is of none."""
-
     opening: str
     closing: str
     left_out: str
@@ -74,8 +70,6 @@ class _Frame:
 
 @dataclass(slots=True)
 class _Chosen:
-    """A tool that is told of, with which of its parts are told."""
-
     block: _Block
     is_full: bool = False
     lines: set[int] = field(default_factory=set)

@@ -34,8 +34,6 @@ MAX_QUOTE = 300
 MAX_PHRASE = 80
 """Characters of a name or a few words inside a message."""
 MAX_MESSAGE = 1_000
-MAX_REASON = 2_000
-"""As many as the wire takes of a reason."""
 MAX_SPLITS = 5
 MAX_PARTS = 10
 MAX_AXES_SHOWN = 10
@@ -87,47 +85,8 @@ class Quotes:
 
     def shown(self, recommendation: Recommendation) -> Recommendation:
         """A copy fit to be stored and answered, whatever it was made from."""
-        reason = recommendation.state_reason
-        return recommendation.model_copy(
-            update={
-                "message": self.bounded(recommendation.message, MAX_MESSAGE),
-                "evidence": self._evidence(recommendation.evidence),
-                "state_reason": None if reason is None else self.bounded(reason, MAX_REASON),
-            }
-        )
-
-    def _evidence(self, evidence: RecommendationEvidence) -> RecommendationEvidence:
-        promotion = evidence.promotion
-        if promotion is not None:
-            clean = {"reason": promotion.reason, "mutation": promotion.mutation}
-            promotion = promotion.model_copy(
-                update={name: self.redactor.text(text) for name, text in clean.items()}
-            )
-        return evidence.model_copy(
-            update={
-                "counts": [
-                    each.model_copy(update={"what": self.bounded(each.what)})
-                    for each in evidence.counts
-                ],
-                "axes": [
-                    each.model_copy(
-                        update={
-                            "name": self.bounded(each.name),
-                            "axes": [self.bounded(axis) for axis in each.axes[:MAX_AXES_SHOWN]],
-                        }
-                    )
-                    for each in evidence.axes[:MAX_AXES_SHOWN]
-                ],
-                "suggested_splits": [
-                    [self.bounded(part) for part in split[:MAX_PARTS]]
-                    for split in evidence.suggested_splits[:MAX_SPLITS]
-                ],
-                "other_tools": evidence.other_tools[:MAX_OTHER_TOOLS],
-                "quotes": [self.bounded(each) for each in evidence.quotes[:MAX_QUOTES]],
-                "execution_ids": evidence.execution_ids[:MAX_EXECUTIONS],
-                "promotion": promotion,
-            }
-        )
+        masked = self.redactor.value(recommendation.model_dump(mode="json"))
+        return Recommendation.model_validate(masked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +210,7 @@ def recommendation(
             server_name=subject.tool.server_name,
             tool_name=subject.tool.tool_name,
         ),
-        message=message,
+        message=subject.words.bounded(message, MAX_MESSAGE),
         confidence=round(confidence, 4),
         priority=round(priority_of(parts, confidence, subject.now), 4),
         evidence=RecommendationEvidence(

@@ -38,6 +38,7 @@ from retrieval.health.record import (
 )
 from retrieval.reading.reader import signature_of
 from retrieval.recommendations.evidence import (
+    MAX_AXES_SHOWN,
     MAX_OTHER_TOOLS,
     MAX_PARTS,
     MAX_SPLITS,
@@ -268,7 +269,6 @@ def _tighten_message(subject: Subject, parts: list[Part], corrections: list[Corr
 def _tighten_quotes(
     subject: Subject, corrections: list[Corrected], referrals: list[Referred]
 ) -> list[str]:
-    """What users said, then what the tool said, then why successes are weak; each latest first."""
     return [
         *(each.text for each in corrections),
         *(each.evidence or each.message for each in latest_first(referrals)),
@@ -329,7 +329,7 @@ def split_of(
     )
     evidence = found.evidence.model_copy(
         update={
-            "axes": list(subject.cohesion.axes),
+            "axes": list(subject.cohesion.axes)[:MAX_AXES_SHOWN],
             "suggested_splits": splits,
             "other_tools": others,
         }
@@ -346,7 +346,6 @@ def _overlaps(other: Mixed, mine: Mixed) -> bool:
 
 
 def _main_axes(subject: Subject, rules: RecommendationRules) -> list[AxisShare]:
-    """The clusters with the share that makes a warning, largest first."""
     return [each for each in subject.cohesion.axes if each.share >= rules.cohesion.min_share]
 
 
@@ -393,7 +392,6 @@ def _listed(subject: Subject, names: Sequence[str]) -> str:
 
 
 def _split_quotes(referrals: Sequence[Referred], corrections: Sequence[Corrected]) -> list[str]:
-    """What users said, then why the tool referred; each latest first."""
     reasons = [each.evidence or each.message for each in latest_first(referrals)]
     return [*(each.text for each in latest_first(corrections)), *reasons]
 

@@ -232,7 +232,6 @@ def about_tools(
 def _reviewed(
     workspace: Workspace, subject: Subject, mixed: Sequence[Mixed]
 ) -> Iterator[Recommendation]:
-    """The matters of one tool, each as it stands."""
     suggested = recommendations_about(subject, workspace.names, mixed, rules=workspace.rules)
     current = {each.recommendation_id: each for each in suggested}
     for matter in TOOL_MATTERS:

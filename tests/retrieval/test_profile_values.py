@@ -1,6 +1,7 @@
 """Common knowledge: counted by agents and sessions, so that no flood makes or moves it."""
 
-from retrieval.knowledge.profile import MAX_VALUES, MAX_WEIGHT_OF_AGENT, CommonValue, ToolProfile
+from retrieval.knowledge.profile import MAX_VALUES, CommonValue, ToolProfile
+from retrieval.principals import MAX_WEIGHT_OF_AGENT
 from retrieval.reading.faults import Fault
 from tests.retrieval.profiles import at
 

@@ -122,8 +122,6 @@ class ToolCall:
 
 @dataclass(slots=True)
 class _Known:
-    """What a span says that others need."""
-
     agent: str | None
     session: str | None
     begins_agent: bool
@@ -133,8 +131,6 @@ class _Known:
 
 
 class _Family:
-    """What the spans of one request say of each other, by their ids."""
-
     def __init__(self) -> None:
         self._parents: dict[str, str] = {}
         self._known: dict[str, _Known] = {}

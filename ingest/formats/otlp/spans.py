@@ -1,7 +1,7 @@
 """Spans out of both encodings of OTLP: plain values, and only those that somebody reads.
 
-In JSON ids are hexadecimal, 64-bit numbers texts, names in camelCase. Taken besides: snake_case,
-names of enum values, numbers as numbers, and ids in base64, which protobuf's own JSON writers send.
+In JSON ids are hexadecimal, 64-bit numbers texts, names in camelCase. Taken besides: names of enum
+values, numbers as numbers, and ids in base64, which protobuf's own JSON writers send.
 Fields that are not known are ignored, as the protocol demands; null is as good as nothing.
 
 Of protobuf's messages what may be large or many stays bytes until somebody reads it (`wire`), which
@@ -108,7 +108,7 @@ def json_spans(value: object) -> Iterator[Span | NoSpan]:
             "no OTLP traces in JSON: expected an object with `resourceSpans`, "
             'such as {"resourceSpans": [{"scopeSpans": [{"spans": [...]}]}]}'
         )
-    groups = _get(value, "resourceSpans", "resource_spans")
+    groups = value.get("resourceSpans")
     if groups is not None and not isinstance(groups, list):
         raise OtlpError("no OTLP traces in JSON: `resourceSpans` must be a list")
     number = 0
@@ -127,7 +127,7 @@ def json_spans(value: object) -> Iterator[Span | NoSpan]:
 
 
 def _of_group(group: Members, resource_at: int) -> Iterator[tuple[Place, object]]:
-    scopes = _get(group, "scopeSpans", "scope_spans")
+    scopes = group.get("scopeSpans")
     if scopes is not None and not isinstance(scopes, list):
         yield (resource_at,), "its `scopeSpans` must be a list"
         return
@@ -144,11 +144,6 @@ def _of_group(group: Members, resource_at: int) -> Iterator[tuple[Place, object]
             yield (*place, span_at), span
 
 
-def _get(members: Members, name: str, other: str) -> Any:
-    value = members.get(name)
-    return members.get(other) if value is None else value
-
-
 def _resource(group: Members) -> Attributes:
     resource = group.get("resource")
     if not isinstance(resource, dict):
@@ -162,13 +157,13 @@ def _span(value: Members, place: Place, resource: Attributes) -> Span:
     span = Span(
         place,
         resource,
-        trace_id=_id(_get(value, "traceId", "trace_id"), 16),
-        span_id=_id(_get(value, "spanId", "span_id"), 8),
-        parent_span_id=_id(_get(value, "parentSpanId", "parent_span_id"), 8),
+        trace_id=_id(value.get("traceId"), 16),
+        span_id=_id(value.get("spanId"), 8),
+        parent_span_id=_id(value.get("parentSpanId"), 8),
         name=_text(value.get("name")),
         kind=_enum(value.get("kind"), _KINDS),
-        start_ns=_nanoseconds(_get(value, "startTimeUnixNano", "start_time_unix_nano")),
-        end_ns=_nanoseconds(_get(value, "endTimeUnixNano", "end_time_unix_nano")),
+        start_ns=_nanoseconds(value.get("startTimeUnixNano")),
+        end_ns=_nanoseconds(value.get("endTimeUnixNano")),
         attributes=attributes,
     )
     status = value.get("status")
@@ -261,13 +256,13 @@ def _object(value: object, depth: int) -> object:
 
 
 _ALTERNATIVES: Final[Mapping[str, Callable[[object, int], object]]] = {
-    "stringValue": _scalar, "string_value": _scalar,
-    "boolValue": _scalar, "bool_value": _scalar,
-    "intValue": _integer, "int_value": _integer,
-    "doubleValue": _double, "double_value": _double,
-    "bytesValue": _bytes, "bytes_value": _bytes,
-    "arrayValue": _list, "array_value": _list,
-    "kvlistValue": _object, "kvlist_value": _object,
+    "stringValue": _scalar,
+    "boolValue": _scalar,
+    "intValue": _integer,
+    "doubleValue": _double,
+    "bytesValue": _bytes,
+    "arrayValue": _list,
+    "kvlistValue": _object,
 }  # fmt: skip
 
 
@@ -338,7 +333,6 @@ def protobuf_spans(body: bytes) -> Iterator[Span | NoSpan]:
 
 
 def _members(data: bytes, budget: "_Budget") -> Members:
-    """A span's members, by their names in JSON; of attributes only those that are read."""
     span = wire.Span.FromString(data)
     status = wire.Status.FromString(span.status)
     events = map(wire.Event.FromString, span.events[-_MAX_EVENTS:])

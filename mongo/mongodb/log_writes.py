@@ -1,0 +1,221 @@
+"""Writing the log on MongoDB: events under the next positions, and commands applied.
+
+What is written is idempotent: whoever finds a command in a head applies it, any number of times.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+import bson
+from pymongo import ReturnDocument
+from pymongo.errors import DuplicateKeyError
+
+from mongo.errors import StateConflictError
+from mongo.mongodb.database import Database, Record, fenced, insert, key, look, write
+from mongo.records import EPOCH, Appended, Event, StateRow
+
+TOMBSTONE = ""
+"""The kind of what fills a position that has no event."""
+MICROSECOND = timedelta(microseconds=1)
+
+
+async def append_events(db: Database, workspace: str, events: Sequence[Event]) -> list[Appended]:
+    """Append events; a verdict for each, in order."""
+    records = records_of(workspace, events)
+    known, inserted = await _insert(db, workspace, records)
+    return verdicts_of(workspace, events, known, inserted)
+
+
+async def _insert(
+    db: Database, workspace: str, records: Mapping[str, Record]
+) -> tuple[dict[str, str], set[str]]:
+    """Insert the records that are new, by their names.
+
+    Returns:
+        The content hashes of those that were there, and the names of those that were new.
+    """
+    known = await known_hashes(db, workspace, records)
+    inserted: set[str] = set()
+    while missing := [name for name in records if name not in known and name not in inserted]:
+        now = time.time_ns() // 1000
+        times = [records[name].get("received_us", now) for name in missing]
+        position, moment = await _reserve(db, workspace, len(missing), max(times))
+        placed = []
+        for place, (name, own) in enumerate(zip(missing, times, strict=True), position):
+            moment = max(moment, own)
+            placed.append({**records[name], "position": place, "received_us": moment})
+        taken = await insert(db.log, placed)
+        inserted.update(name for place, name in enumerate(missing) if place not in taken)
+        if taken:
+            # Another process inserted the same id, or a tombstone took the place.
+            known |= await known_hashes(db, workspace, [missing[place] for place in taken])
+            await bury(db, workspace, [position + place for place in taken])
+    return known, inserted
+
+
+def verdicts_of(
+    workspace: str, events: Sequence[Event], known: Mapping[str, str], inserted: set[str]
+) -> list[Appended]:
+    """What became of each: `known` are the content hashes of those that were there."""
+    held = dict(known)
+    verdicts: list[Appended] = []
+    for event in events:
+        name = key(workspace, event.kind, event.id)
+        if name in inserted and name not in held:
+            held[name] = event.content_hash
+            verdicts.append("accepted")
+        else:
+            verdicts.append("duplicate" if held[name] == event.content_hash else "conflict")
+    return verdicts
+
+
+async def known_hashes(db: Database, workspace: str, names: Iterable[str]) -> dict[str, str]:
+    """The content hashes of those of the events that exist, by their names."""
+    wanted = list(names)
+    if not wanted:
+        return {}
+    which = {"_id": {"$in": wanted}, "workspace": workspace}
+    return {
+        row["_id"]: row["content_hash"] async for row in db.log.find(which, {"content_hash": 1})
+    }
+
+
+async def _reserve(db: Database, workspace: str, count: int, latest: int) -> tuple[int, int]:
+    """The first of so many positions that nobody else is given, and the time before them.
+
+    `latest` is the last of their times.
+    """
+    while True:
+        try:
+            head = await db.heads.find_one_and_update(
+                {"_id": workspace},
+                {"$inc": {"last": count}, "$max": {"time": latest}},
+                projection={"last": 1, "time": 1},
+                upsert=True,
+                return_document=ReturnDocument.BEFORE,
+            )
+        except DuplicateKeyError:
+            continue  # two made it at once; it is there now
+        return (1, 0) if head is None else (head["last"] + 1, head.get("time", 0))
+
+
+async def bury(db: Database, workspace: str, positions: Iterable[int]) -> None:
+    """Fill positions with tombstones, unless something is there."""
+    tombstones = [
+        {
+            "_id": key(workspace, TOMBSTONE, str(position)),
+            "workspace": workspace,
+            "kind": TOMBSTONE,
+            "position": position,
+        }
+        for position in positions
+    ]
+    await insert(db.log, tombstones)
+
+
+def records_of(workspace: str, events: Iterable[Event]) -> dict[str, Record]:
+    """The events by their names, each once."""
+    records: dict[str, Record] = {}
+    for event in events:
+        record = _record(workspace, event)
+        records.setdefault(record["_id"], record)
+    return records
+
+
+def _record(workspace: str, event: Event) -> Record:
+    """An event as it is stored, but for its position and time; what is None is left out."""
+    tool = event.tool
+    fields: Record = {
+        "_id": key(workspace, event.kind, event.id),
+        "workspace": workspace,
+        "kind": event.kind,
+        "id": event.id,
+        "server_name": None if tool is None else tool.server_name or "",
+        "tool_name": None if tool is None else tool.tool_name,
+        "session": event.session,
+        "principal": event.principal,
+        "content_hash": event.content_hash,
+        "schema_hash": event.schema_hash,
+        "received_us": None if event.received_at == EPOCH else micros(event.received_at),
+        "data": event.data,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def micros(moment: datetime) -> int:
+    """Microseconds since 1970."""
+    return (moment - EPOCH) // MICROSECOND
+
+
+# Commands: one after the other in each workspace, by a compare-and-set on its head.
+
+
+async def settled(db: Database, workspace: str) -> Record | None:
+    """A head whose last command is applied; None where there is none yet."""
+    while True:
+        head = await look(db.heads, {"_id": workspace}, "pending")
+        if head is None or "pending" not in head:
+            return head
+        await apply_pending(db, head)
+
+
+async def check_state(db: Database, workspace: str, state: Sequence[StateRow]) -> None:
+    """Raises `StateConflictError` where a row is not as it is expected."""
+    wanted = [key(workspace, row.kind, row.key) for row in state if row.expected is not None]
+    if not wanted:
+        return
+    rows = db.state.find({"_id": {"$in": wanted}, "workspace": workspace})
+    found = {
+        (row["kind"], row["key"]): row["position"] async for row in rows if row["data"] is not None
+    }
+    for row in state:
+        if row.expected is not None and found.get((row.kind, row.key), 0) != row.expected:
+            raise StateConflictError(
+                f"{row.kind} {row.key[:80]!r} was changed by another command meanwhile: try again"
+            )
+
+
+async def apply_pending(db: Database, head: Record) -> None:
+    """Do what a head says is pending, and say that it is done; any number of times."""
+    workspace, pending = head["_id"], head["pending"]
+    if "positions" in pending:
+        await _forget(db, workspace, pending)
+    else:
+        await _command(db, head)
+    await db.heads.update_one(
+        {"_id": workspace, "pending.id": pending["id"]}, {"$unset": {"pending": ""}}
+    )
+
+
+async def _forget(db: Database, workspace: str, pending: Record) -> None:
+    """Put tombstones in the places of events, and remove schemas that no other event names."""
+    which = {"position": {"$in": pending["positions"]}, "kind": {"$gt": TOMBSTONE}}
+    await db.log.delete_many({"workspace": workspace, **which})
+    for name in pending["schemas"]:
+        of = {"workspace": workspace, "schema_hash": name}
+        if await db.log.find_one(of, {"_id": 1}) is None:
+            await db.schemas.delete_one({"_id": key(workspace, name), "workspace": workspace})
+    await bury(db, workspace, pending["positions"])
+
+
+async def _command(db: Database, head: Record) -> None:
+    workspace, serial = head["_id"], head["commands"]
+    body = bson.decode(head["pending"]["body"])
+    records = {record["_id"]: record for record in body["records"]}
+    await _insert(db, workspace, records)
+    which = {"_id": {"$in": list(records)}, "workspace": workspace}
+    positions = [row["position"] async for row in db.log.find(which, {"position": 1})]
+    position = max(positions, default=head["last"])
+    await write(
+        db.state,
+        [
+            fenced(
+                key(workspace, row["kind"], row["key"]),
+                workspace,
+                serial,
+                {"$set": {**row, "position": position}},
+            )
+            for row in body["rows"]
+        ],
+    )
