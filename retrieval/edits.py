@@ -25,7 +25,7 @@ from aftercall.redaction import is_redacted
 from retrieval.forms import rewrite
 from retrieval.parameters import EVERY, JsonType, Path, leaves_like
 from retrieval.reading.faults import Fault
-from retrieval.texts import MAX_TEXT, StatedForm, Style, respelt, stated_in
+from retrieval.texts import MAX_TEXT, StatedForm, Style, is_number, respelt, stated_in
 from retrieval.values import CastError, cast, type_of
 
 
@@ -221,7 +221,7 @@ class Clamp(ValueEdit):
 
     def change(self, value: JsonValue, site: Site) -> JsonValue:
         """The bound."""
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if not is_number(value):
             raise EditDoesNotApplyError("it is no number")
         bounds = [(self.minimum, self.maximum)]
         if bounds == [(None, None)]:
@@ -252,8 +252,7 @@ class Rewrite(ValueEdit):
 
     def change(self, value: JsonValue, _site: Site) -> JsonValue:
         """The text with the new words for the old ones."""
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        text = _text(str(value) if number else value)
+        text = _text(str(value) if is_number(value) else value)
         changed = self._rewritten(text)
         return _found([] if changed in (None, text) else [changed], "is written so already")
 
@@ -278,7 +277,7 @@ class Scale(ValueEdit):
 
     def change(self, value: JsonValue, _site: Site) -> JsonValue:
         """The number times the factor; whole where it is whole."""
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value:
+        if not is_number(value) or not value:
             raise EditDoesNotApplyError("it is no number")
         made = round(value * self.factor, 9)
         return int(made) if made.is_integer() and abs(made) <= MAX_INTEGER else made
@@ -404,8 +403,8 @@ class FromContext(ValueEdit):
         ]
         if len(stated) != 1 or is_redacted(stated[0]):
             raise EditDoesNotApplyError("the context does not state one value for it")
-        is_number = self.form == "number" and not isinstance(value, str)
-        return _typed_like(stated[0], 0 if is_number else "")
+        as_number = self.form == "number" and not isinstance(value, str)
+        return _typed_like(stated[0], 0 if as_number else "")
 
 
 class Balance(ValueEdit):
@@ -469,7 +468,7 @@ def number_of(value: JsonValue) -> float | None:
 
 def _typed_like(stated: JsonValue, sent: JsonValue) -> JsonValue:
     """A number that is stated as text is a number where one was sent."""
-    if isinstance(sent, int | float) and not isinstance(sent, bool) and isinstance(stated, str):
+    if is_number(sent) and isinstance(stated, str):
         try:
             return cast(stated, "number")
         except CastError:
@@ -525,6 +524,12 @@ def touches(edit: Edit, other: Edit) -> bool:
 def changed_places(edits: Iterable[Edit]) -> frozenset[str]:
     """What edits change, in whatever form they do it: paths, as JSON."""
     return frozenset(json.dumps(place) for edit in edits for place in _places(edit))
+
+
+def is_masked(edit: Edit) -> bool:
+    """Whether a mask stands in it, which is equal for many values: it explains nothing."""
+    held = [getattr(edit, name, None) for name in ("before", "value")]
+    return any(is_redacted(each) for each in held)
 
 
 def for_any_tool(edit: Edit) -> Edit | None:

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from aftercall.json_values import JsonValue
 from aftercall.models import ErrorCategory, Example
 from embeddings.protocol import Embedder
 from mongo.records import ToolKey
@@ -38,6 +37,7 @@ from retrieval.known_tools.facts import concrete
 from retrieval.parameters import place_of
 from retrieval.proposals.experience import rule_trials
 from retrieval.reading.faults import FaultKind
+from retrieval.texts import is_number
 from retrieval.values import number
 
 Vector = NDArray[np.float32]
@@ -400,7 +400,7 @@ def _text(rule: RepairRule, faults: Mapping[str, FaultKind], record: ToolRecord)
 
 def _said(edit: Edit, fault: FaultKind | None, record: ToolRecord) -> str:
     match edit:
-        case Replace() if fault == "out_of_range" and _is_number(edit.value):
+        case Replace() if fault == "out_of_range" and is_number(edit.value):
             seen = ""  # a number of one call is no lesson for another
         case Replace():
             before, value = shown(edit.before), shown(edit.value)
@@ -436,10 +436,6 @@ def _bounds(edit: Clamp, record: ToolRecord) -> str:
     high = f"up to {number(known.maximum)}" if known.maximum is not None else ""
     worked = " ".join(filter(None, (low, high)))
     return lesson_of([edit]) + (f" Values {worked} worked." if worked else "")
-
-
-def _is_number(value: JsonValue) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _known(record: ToolRecord, signature: str) -> SignatureKnowledge | None:

@@ -143,7 +143,7 @@ async def _facts(
     for some in _some_at_a_time(list(wanted)):
         for record in await _records(context, {key: wanted[key] for key in some}):
             sources: tuple[object | None, ...] = (
-                record.tool, record.knowledge, record.health, record.statistics, clusters, registry,
+                record.tool, record.knowledge, record.health, clusters, registry,
             )  # fmt: skip
             facts = _unchanged(context, record.key, sources)
             if facts is None:
@@ -184,12 +184,9 @@ async def _records(
 ) -> list[ToolRecord]:
     keys, memory = list(wanted), context.memory
     health = await memory.health(keys)
-    statistics = await memory.statistics(keys)
     knowledge = await asyncio.gather(*(memory.knowledge(key) for key in keys))
     return [
-        ToolRecord(
-            key, stored.tool if stored else None, known, health.get(key), statistics.get(key)
-        )
+        ToolRecord(key, stored.tool if stored else None, known, health.get(key))
         for (key, stored), known in zip(wanted.items(), knowledge, strict=True)
     ]
 

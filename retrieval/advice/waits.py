@@ -226,7 +226,7 @@ def transient_advice(
     return Advice(
         "retry_unchanged",
         trials,
-        f"The failure is of the moment ({category}); call again unchanged after {_in_words(wait)}: "
+        f"The failure is of the moment ({category}); call again unchanged after {in_words(wait)}: "
         f"{why}.",
         retry_after_ms=round(wait),
     )
@@ -243,7 +243,7 @@ def _usual_wait(category: ErrorCategory, call_context: CallContext) -> tuple[flo
     return default, trials, "such failures often pass"
 
 
-def _in_words(wait_ms: float) -> str:
+def in_words(wait_ms: float) -> str:
     """`0.5 s`, `90 s`, `12 min`, `3 h`: two digits that matter, rounded."""
     for size, unit in ((3_600e3, "h"), (60e3, "min")):
         if wait_ms >= 2 * size:

@@ -28,10 +28,8 @@ _MAX_SOURCES = 6
 _MOST = 40
 """Counts beyond which both halve, so that what changes is learned anew."""
 _ARGUMENT = "@"
-_MAP = "{}"
 _KEY = re.compile(r"[.\[\]]+(?=\w)")
 _PAIR = re.compile(r'"([^"\\]{1,60})"\s*:\s*(?:"([^"\\]{1,200})"|(-?\d+(?:\.\d+)?))')
-_MAP_KEY = re.compile(r'"([^"\\\s]{0,59}\d[^"\\\s]{0,59})"\s*:\s*\{')
 _WORD = re.compile(r"[^\s\"'`,;()\[\]{}<>|]{2,200}")
 
 
@@ -63,7 +61,6 @@ def _values(result: JsonValue, depth: int) -> Iterator[tuple[str, JsonValue]]:
     if isinstance(result, str):
         yield from _of_text(result[:_MAX_TEXT], depth)
         return
-    yield from _keys(result, "")
     for path, value in leaves_like({"": result}, ()):
         place = place_of(path).lstrip(".")
         if isinstance(value, str) and depth < 2 and value[:1] in "[{":
@@ -74,15 +71,6 @@ def _values(result: JsonValue, depth: int) -> Iterator[tuple[str, JsonValue]]:
             yield place, value
 
 
-def _keys(value: JsonValue, place: str) -> Iterator[tuple[str, JsonValue]]:
-    """The keys of objects that are maps: keys with a digit are somebody's, and no field's name."""
-    for key, inner in value.items() if isinstance(value, dict) else ():
-        if not key.isalpha() and any(map(str.isdigit, key)):
-            yield f"{place}{_MAP}", key
-        if isinstance(inner, dict) and len(place) < _LONGEST:
-            yield from _keys(inner, f"{place}.{key}" if place else key)
-
-
 def _of_text(text: str, depth: int) -> Iterator[tuple[str, JsonValue]]:
     if text[:1] in ("{", "[") and depth < 2:
         try:
@@ -91,7 +79,6 @@ def _of_text(text: str, depth: int) -> Iterator[tuple[str, JsonValue]]:
             for found in _PAIR.finditer(text):
                 number = found[3]
                 yield found[1], found[2] if number is None else json.loads(number)
-            yield from ((_MAP, found[1]) for found in _MAP_KEY.finditer(text))
         else:
             yield from _values(whole, depth + 1)
         return

@@ -18,7 +18,6 @@ from datetime import datetime
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
-from aftercall.redaction import is_redacted
 from retrieval.edit_effects import apply_edits, changed_names, effect_key
 from retrieval.edits import (
     Add,
@@ -33,11 +32,13 @@ from retrieval.edits import (
     Rewrite,
     Scale,
     edit_key,
+    is_masked,
     names_of,
     touches,
 )
 from retrieval.parameters import EVERY, Path, value_at
 from retrieval.principals import capped, drop_loudest, others
+from retrieval.texts import is_number
 from retrieval.values import same_value, type_of
 
 MAX_EXAMPLES = 24
@@ -354,20 +355,9 @@ def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
                 otherwise.add(at)
             elif explains and not each.followed:
                 mended.add(at)
-        if mended and not _is_masked(edit):
+        if mended and not is_masked(edit):
             found.append(CommonChange(edit, frozenset(mended), frozenset(otherwise), is_general))
     return found
-
-
-def _is_masked(edit: Edit) -> bool:
-    """A mask is equal for many values: it explains nothing."""
-    match edit:
-        case Replace():
-            return is_redacted(edit.before) or is_redacted(edit.value)
-        case Add():
-            return is_redacted(edit.value)
-        case _:
-            return False
 
 
 def _explain(edits: Sequence[Edit], example: RepairExample) -> bool | None:
@@ -424,17 +414,12 @@ def _general(pairs: Sequence[tuple[JsonValue, JsonValue]]) -> Iterator[Edit]:
     numbers = [
         (float(before), float(after))
         for before, after in distinct.values()
-        if isinstance(before, int | float) and isinstance(after, int | float)
-        if not isinstance(before, bool) and not isinstance(after, bool)
+        if is_number(before) and is_number(after)
     ]
     if numbers:
         yield from _of_numbers(numbers)
     if len(distinct) > 1:
         yield from _of_texts(list(distinct.values()))
-
-
-def _is_number(value: JsonValue) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _of_numbers(pairs: Sequence[tuple[float, float]]) -> Iterator[Edit]:
@@ -454,7 +439,7 @@ def _of_numbers(pairs: Sequence[tuple[float, float]]) -> Iterator[Edit]:
 def _of_texts(pairs: Sequence[tuple[JsonValue, JsonValue]]) -> Iterator[Edit]:
     found: dict[str, Edit] = {}
     for before, after in pairs:
-        if isinstance(after, str) and (isinstance(before, str) or _is_number(before)):
+        if isinstance(after, str) and (isinstance(before, str) or is_number(before)):
             for edit in (*_rewrites(str(before), after), *_reformats(after)):
                 found[edit_key([edit])] = edit
     for edit in found.values():

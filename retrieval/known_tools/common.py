@@ -15,9 +15,8 @@ from xml.sax.saxutils import escape
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue, canonical_json
 from aftercall.models import Tool
-from aftercall.redaction import is_redacted
 from mongo.records import ToolKey
-from retrieval.edits import Add, Clamp, Edit, Rename, Replace
+from retrieval.edits import Add, Clamp, Edit, Rename, Replace, is_masked
 from retrieval.fitness.statistics import ToolTrials
 from retrieval.health.record import KnownHealth
 from retrieval.knowledge.profile import COMMON_SESSIONS, ParameterProfile, ToolProfile
@@ -175,18 +174,6 @@ def percent(share: float) -> str:
     return f"{rounded}%"
 
 
-def duration(seconds: float) -> str:
-    """`0.5 s`, `90 s`, `12 min`, `3 h`: two digits that matter."""
-    for size, unit in ((3_600.0, "h"), (60.0, "min")):
-        if seconds >= 2 * size:
-            return f"{_rounded(seconds / size)} {unit}"
-    return f"{_rounded(max(seconds, 0.1))} s"
-
-
-def _rounded(amount: float) -> str:
-    return f"{amount:.0f}" if amount >= 10 else f"{amount:.2g}"
-
-
 _SETTLED = 5
 """Successes from which on a parameter that half of the calls have is one, and no key of a map."""
 _MAX_SHOWN = 16
@@ -248,21 +235,11 @@ def may_be_told(rule: RepairRule, record: ToolRecord) -> bool:
     profile, view = seen_by_all(record), record.schema_view()
     known_to_several = min(rule.agents(), len(rule.sessions)) >= COMMON_SESSIONS
     return all(
-        not _is_masked(edit)
+        not is_masked(edit)
         and (known_to_several or _is_free(edit, profile, view))
         and not (view is not None and not edit.inside and contradicts(view, edit))
         for edit in rule.edits
     )
-
-
-def _is_masked(edit: Edit) -> bool:
-    match edit:
-        case Replace():
-            return is_redacted(edit.before) or is_redacted(edit.value)
-        case Add():
-            return is_redacted(edit.value)
-        case _:
-            return False
 
 
 def _is_free(edit: Edit, profile: ToolProfile | None, view: ToolView | None) -> bool:

@@ -12,6 +12,7 @@ from math import log
 
 from aftercall.models import ErrorCategory
 from mongo.records import ToolKey
+from retrieval.advice.waits import in_words
 from retrieval.answer import learned_lesson, lesson_of
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules, cohesion_of
@@ -27,7 +28,6 @@ from retrieval.known_tools.common import (
     Clean,
     Signature,
     ToolRecord,
-    duration,
     in_quotes,
     may_be_told,
     named,
@@ -209,16 +209,8 @@ class _Facts:
             return sentence
         return sentence[: _MAX_ABOUT - 1].rstrip() + "…"
 
-    def _counts(self) -> tuple[int, int]:
-        """Successes and failures; of the tool's statistics where its health is not known yet."""
-        if self.record.health is not None:
-            return self.health.successes.count, self.health.failures.count
-        known = self.record.statistics
-        versions = known.versions.values() if known is not None else ()
-        return sum(each.successes for each in versions), sum(each.failures for each in versions)
-
     def _calls(self) -> Iterator[Statement]:
-        succeeded, failed = self._counts()
+        succeeded, failed = self.health.successes.count, self.health.failures.count
         calls = succeeded + failed
         if not calls:
             return
@@ -230,7 +222,10 @@ class _Facts:
 
     def _unknown_parameters(self) -> Iterator[Statement]:
         """Why no parameter is told of a tool that was called."""
-        if not sum(self._counts()) or signature_of_tool(self.record, self.clean) != UNKNOWN:
+        if (
+            not (self.health.successes.count or self.health.failures.count)
+            or signature_of_tool(self.record, self.clean) != UNKNOWN
+        ):
             return
         profile = self.record.profile
         said = "its calls were reported without them (let the instrumentation send content)"
@@ -374,7 +369,7 @@ class _Facts:
                 shown = named(self.plain(name, _MAX_SIGNATURE))
                 said = f"{shown} worked at {worked}; {beyond} was refused"
                 # A pitfall often says the same.
-                share = min(1.0, len(known.beyond) / max(1, self._counts()[1]))
+                share = min(1.0, len(known.beyond) / max(1, self.health.failures.count))
                 priority = _LIMIT * share * self.weekly(self.health.failures)
                 yield Statement(priority, said, f"Limit: {said}.", PITFALLS)
 
@@ -413,7 +408,7 @@ class _Facts:
         for category in sorted(TRANSIENT & recoveries.keys()):
             seconds = recoveries[category].quantile_s(_QUANTILE)
             if seconds is not None:
-                said = f"where {category}, wait {duration(seconds)} and call again"
+                said = f"where {category}, wait {in_words(1e3 * seconds)} and call again"
                 yield said, _WAIT * self.weekly(self.of_category(category))
 
 

@@ -23,6 +23,7 @@ from aftercall.models import (
 )
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
+from retrieval.advice.other_tools import names_said
 from retrieval.fitness.promotions import SURE, Counts, compare
 from retrieval.fitness.registry import Registry
 from retrieval.fitness.score import PENALTIES
@@ -69,9 +70,6 @@ _HINTS: tuple[tuple[re.Pattern[str], str], ...] = (
 )  # fmt: skip
 """In this order: what is empty is seen more surely than what a status means."""
 _ANY = "`min_items`, `non_empty` or `required`"
-_NAMES_INSIDE = re.compile(r"[\w./-]+")
-_IS_WRITTEN_AS_A_NAME = re.compile(r"\w[_./-]\w|\d")
-"""`http_client` inside a sentence is a name. `search` is a word: by itself only it means a tool."""
 MIN_CALLS_SINCE = 5
 """Calls of the promoted version since a matter was done, before it can be back: half of what
 `fitness.promoted` asks of a version that was never spoken of."""
@@ -91,12 +89,11 @@ class ToolNames:
     def named_in(self, parts: Iterable[str], *, besides: ToolKey) -> list[str]:
         """The ids of tools that the parts of a split name, in their order; a few.
 
-        A part names a tool when it is its id or its name, case aside, or holds one that is written
-        as a name.
+        A part names a tool when it is its id or its name, case aside, or says it (`names_said`).
         """
         found: dict[str, None] = {}
         for part in parts:
-            for name in (part.strip(), *_names_inside(part)):
+            for name in (part.strip(), *names_said(part)):
                 for each in self._by_name.get(name.casefold(), ()):
                     if each.tool_key != besides:
                         found.setdefault(each.tool.tool_id, None)
@@ -274,11 +271,6 @@ def _tighten_quotes(
         *(each.evidence or each.message for each in latest_first(referrals)),
         *(each.why for each in latest_first(subject.known.recent_weak)),
     ]
-
-
-def _names_inside(part: str) -> list[str]:
-    words = (each.strip("./-") for each in _NAMES_INSIDE.findall(part))
-    return [each for each in words if _IS_WRITTEN_AS_A_NAME.search(each)]
 
 
 def mixed_of(subject: Subject, names: ToolNames, rules: RecommendationRules) -> Mixed | None:
