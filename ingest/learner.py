@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from aftercall.json_values import JsonObject, canonical_json
 from aftercall.models import ErrorCategory, Execution, Outcome
 from embeddings.text import MAX_TEXT, call_text, failure_text, name_words
 from ingest.mining import Passed, Repair
@@ -74,7 +73,6 @@ from retrieval.values import same_value
 
 _BLAMES_PARAMETERS = frozenset({"invalid_parameters", "not_found"})
 _OF_THE_MOMENT = TRANSIENT | {"contract_violation", "user_rejected"}
-_MAX_EXAMPLE = 2_000
 _LATER = 0.5
 """Weight of a repair that is one only by its likeness: other successes lie between."""
 
@@ -304,9 +302,7 @@ def success_document(workspace: str, execution: Execution) -> Document:
     """The document that stands for successes of this shape, with this one as its latest."""
     shape = shape_of(execution.parameters)
     text = call_text(execution.tool_name, execution.parameters, execution.context)
-    document = _document(workspace, "success", execution, shape, text)
-    document.example = _small(execution.parameters)
-    return document
+    return _document(workspace, "success", execution, shape, text)
 
 
 def failure_document(workspace: str, execution: Execution, reading: ErrorReading) -> Document:
@@ -371,9 +367,7 @@ def add_to_document(known: Document, execution: Execution, reading: ErrorReading
     remember(known.agents, plain(execution.agent))
     remember(known.execution_ids, execution.execution_id, MAX_EXECUTION_IDS)
     known.last_seen = _later(known.last_seen, execution.timestamp)
-    if reading is None:
-        known.example = _small(execution.parameters) or known.example
-    else:
+    if reading is not None:
         known.category = reading.category
 
 
@@ -398,10 +392,6 @@ def _document(workspace: str, kind: Kind, execution: Execution, what: str, text:
         execution_ids=[execution.execution_id],
         last_seen=execution.timestamp,
     )
-
-
-def _small(parameters: JsonObject) -> JsonObject | None:
-    return parameters if len(canonical_json(parameters)) <= _MAX_EXAMPLE else None
 
 
 def _earlier(known: datetime | None, new: datetime) -> datetime:

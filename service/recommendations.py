@@ -183,9 +183,7 @@ async def _workspace(context: Context, workspace: str) -> Workspace:
         reviews=reviews_of(await _stored(context, workspace)),
         words=Quotes(context.redactor),
         now=context.clock(),
-        rules=replace(
-            RULES, cohesion=context.cohesion, correction=context.cohesion.correction_weight
-        ),
+        rules=replace(RULES, cohesion=context.cohesion),
     )
 
 

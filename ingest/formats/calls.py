@@ -7,8 +7,11 @@ An answer is a failure by what is structured in it: `isError`, an error object, 
 What a tool says is never rewritten: no text makes a failure of a success. Pure.
 """
 
+import ast
 import hashlib
+import json
 import uuid
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -40,6 +43,7 @@ TOOL_ERROR = "ToolError"
 """Type of a failure that names none; as the gateway records it."""
 _TEXTS = frozenset({"text", "input_text", "output_text"})
 _MAX_BLOCKS = 10_000
+_MAX_LITERAL = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,21 @@ def moment(value: object) -> datetime | None:
     except (ValueError, OverflowError, OSError):
         return None
     return found if _FIRST_YEAR <= found.year <= _LAST_YEAR else None
+
+
+def python_literal(text: str) -> object:
+    """The JSON value of which a text is the `repr`, as LangChain writes it; None for none.
+
+    Tuples are lists. Nothing is executed. What Python compiles takes some hundred times the memory
+    of its text.
+    """
+    if len(text) > _MAX_LITERAL:
+        return None
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of escapes that Python does not know
+            return json.loads(json.dumps(ast.literal_eval(text)))
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
 
 
 def _seconds(number: float) -> float:

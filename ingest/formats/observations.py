@@ -11,10 +11,8 @@ named where no call was found. LangChain writes arguments as the text of a Pytho
 `input`, and an exception with its traceback in `error`: both are read as what they were.
 """
 
-import ast
 import json
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -37,6 +35,7 @@ from ingest.formats.calls import (
     first_name,
     name_of,
     placed_execution,
+    python_literal,
     stable_id,
     unreadable,
 )
@@ -49,7 +48,7 @@ _AGENTS = ("agent", "agent_name", "lc_agent_name", "langgraph_node")
 _INPUTS = (frozenset({"input"}), frozenset({"input_str"}))
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)\((.*)\)", re.DOTALL)
 _INTERRUPT = re.compile(r"(Graph|Node)Interrupt\(")
-_MAX_LITERAL = 100_000
+_MAX_TEXT = 100_000
 
 
 def kind_of(value: object, depth: int = 2) -> Kind | None:
@@ -182,8 +181,8 @@ def _raised(text: str) -> ToolAnswer:
     found = _EXCEPTION.fullmatch(said)
     if found is None:
         return failure_in_text(said or text)
-    message = _literal(f"({found[2]})") if found[2] else ""
-    if isinstance(message, tuple):
+    message = python_literal(f"({found[2]})") if found[2] else ""
+    if isinstance(message, list):
         message = message[0] if message else ""
     if message is None:  # no literal: the words as they stand
         message = found[2]
@@ -193,22 +192,11 @@ def _raised(text: str) -> ToolAnswer:
 
 def _unpacked(value: object) -> object:
     """The object that a text is the JSON or the Python literal of; else the value itself."""
-    text = value.strip() if isinstance(value, str) and len(value) <= _MAX_LITERAL else ""
+    text = value.strip() if isinstance(value, str) and len(value) <= _MAX_TEXT else ""
     if not (text.startswith("{") and text.endswith("}")):
         return value
     try:
         read = json.loads(text)
     except (ValueError, RecursionError):
-        read = _literal(text)
+        read = python_literal(text)
     return read if isinstance(read, dict) else value
-
-
-def _literal(text: str) -> object:
-    """The value of a Python literal; None for none. Nothing is executed."""
-    if len(text) > _MAX_LITERAL:
-        return None
-    try:
-        with warnings.catch_warnings(action="ignore"):  # of escapes that Python does not know
-            return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None

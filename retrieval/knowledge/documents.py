@@ -44,8 +44,6 @@ class Document:
     agents: list[str] = field(default_factory=list)
     execution_ids: list[str] = field(default_factory=list)
     """The latest few executions it stands for."""
-    example: JsonObject | None = None
-    """Parameters of the latest such call, when they are small."""
     last_seen: datetime | None = None
     signature: str | None = None
     category: ErrorCategory | None = None

@@ -343,9 +343,6 @@ class ToolProfile:
 
     successes: int = 0
     failures: int = 0
-    last_success: int = 0
-    """Milliseconds since 1970, UTC, by the executions' clock; 0 when there was none."""
-    last_failure: int = 0
     agents: dict[str, int] = field(default_factory=dict)
     """A sample of agents that had success with the tool, as tokens, with their successes."""
     parameters: dict[str, ParameterProfile] = field(default_factory=dict)
@@ -370,7 +367,6 @@ class ToolProfile:
         """
         now, session, agent = _milliseconds(at), token(session), agent_token(agent)
         self.successes += 1
-        self.last_success = max(self.last_success, now)
         self._count_agent(agent)
         call = _call_hash(parameters)
         if self.failed_calls.get(call, now + 1) <= now:
@@ -401,7 +397,6 @@ class ToolProfile:
         """
         now = _milliseconds(at)
         self.failures += 1
-        self.last_failure = max(self.last_failure, now)
         named = _blamed_values(parameters, faults) if blame_parameters else {}
         unknown = blame_parameters and not any(fault.path for fault in faults)
         for place, value, profile in self._profiled(parameters, succeeded=False):

@@ -124,36 +124,30 @@ class Part:
         return self.tally.weight_at(now) * self.points
 
 
+TOLERATED_RATE = 0.05
+"""Share of calls that may fail, or be of little use, with no word about it (seed 004)."""
+PRIOR_CALLS = 10.0
+"""Calls that the prior is worth; its mean is the tolerated rate. Few, for a tool that is called
+once a day still has something to say."""
+MIN_COMPLAINTS = 2
+"""Events that speak of little use; one is no repetition."""
+
+
 @dataclass(frozen=True, slots=True)
 class RecommendationRules:
-    """The figures of all kinds but `review_promotion`, which has those of `fitness.promoted`.
+    """When a matter is told, but `review_promotion`, whose figures are in `fitness.promoted`.
 
     Args:
-        tolerated_rate: share of calls, 0 to 1, that may fail, or be of little use, with no word
-            about it. Seed 004 leaves tools that fail less than 5 % of the time alone.
-        prior_calls: calls that the prior is worth; its mean is `tolerated_rate`. Few, for a tool
-            that is called once a day still has something to say.
         min_confidence: probability from which on a matter is told, as for promotions.
         min_failures: failures of the implementation; as many as make a cohesion warning.
-        min_complaints: events that speak of little use; one is no repetition.
-        min_points: what these must weigh together, by the weights below and without their age:
-            two corrections, three referrals, six weak successes.
-        own_word: points of a tool's own `low_utility`.
-        correction: points of a user's correction: 3 to 1 (4-rules.md).
-        weak_success: points of a success that is empty or calls itself weak. Half of the tool's
-            own word, for an empty answer is often the right one.
+        min_points: what complaints must weigh together, as `health.report` weighs them and without
+            their age: two corrections, three referrals, six weak successes.
         cohesion: what makes a cohesion warning.
     """
 
-    tolerated_rate: float = 0.05
-    prior_calls: float = 10.0
     min_confidence: float = 0.95
     min_failures: int = 5
-    min_complaints: int = 2
     min_points: float = 3.0
-    own_word: float = 1.0
-    correction: float = 3.0
-    weak_success: float = 0.5
     cohesion: CohesionRules = field(default_factory=CohesionRules)
 
 

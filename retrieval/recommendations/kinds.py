@@ -37,12 +37,16 @@ from retrieval.health.record import (
     Weak,
     decay,
 )
+from retrieval.health.report import WEAK_WEIGHT
 from retrieval.reading.reader import signature_of
 from retrieval.recommendations.evidence import (
     MAX_AXES_SHOWN,
     MAX_OTHER_TOOLS,
     MAX_PARTS,
     MAX_SPLITS,
+    MIN_COMPLAINTS,
+    PRIOR_CALLS,
+    TOLERATED_RATE,
     Part,
     Quotes,
     RecommendationRules,
@@ -140,10 +144,10 @@ def repair_of(subject: Subject, rules: RecommendationRules) -> Recommendation | 
         return None
     weight = sum(part.weight(subject.now) for part in parts)
     confidence = probability_above(
-        rules.tolerated_rate,
+        TOLERATED_RATE,
         bad=weight,
         good=subject.known.successes.weight_at(subject.now),
-        prior_trials=rules.prior_calls,
+        prior_trials=PRIOR_CALLS,
     )
     if confidence < rules.min_confidence:
         return None
@@ -204,28 +208,29 @@ def constraint_for(weak: Sequence[Weak], words: Quotes) -> str:
 def tighten_of(subject: Subject, rules: RecommendationRules) -> Recommendation | None:
     """What to demand of the results, when it is sure that too many are of little use.
 
-    A user's correction, the tool's own `low_utility` and weak successes weigh as the rules say.
+    A user's correction, the tool's own `low_utility` and weak successes weigh as in `health`.
     Answers that nobody complained of are the trials that went well. Corrections count as far as
     they are remembered one by one.
     """
     known, now = subject.known, subject.now
     corrections = _corrections(subject)
-    corrected = Part("user correction", tally_of(each.at for each in corrections), rules.correction)
+    points = rules.cohesion.correction_weight
+    corrected = Part("user correction", tally_of(each.at for each in corrections), points)
     low_utility = known.categories.get("low_utility", Tally())
-    referred = Part("low-utility answer", low_utility, rules.own_word)
-    weak = Part("weak success", known.weak, rules.weak_success)
+    referred = Part("low-utility answer", low_utility)
+    weak = Part("weak success", known.weak, WEAK_WEIGHT)
     parts = [corrected, referred, weak]
     if (
-        sum(part.tally.count for part in parts) < rules.min_complaints
+        sum(part.tally.count for part in parts) < MIN_COMPLAINTS
         or sum(part.tally.count * part.points for part in parts) < rules.min_points
     ):
         return None
     complaints = weak.tally.weight_at(now) + corrected.tally.weight_at(now)
     confidence = probability_above(
-        rules.tolerated_rate,
+        TOLERATED_RATE,
         bad=sum(part.weight(now) for part in parts),
         good=max(0.0, known.successes.weight_at(now) - complaints),
-        prior_trials=rules.prior_calls,
+        prior_trials=PRIOR_CALLS,
     )
     if confidence < rules.min_confidence:
         return None
@@ -306,14 +311,14 @@ def split_of(
     named = names.named_in((part for split in splits for part in split), besides=subject.tool)
     rivals = sorted({each.name for each in mixed if _overlaps(each, mine)} - set(named))
     others = [*named, *rivals][:MAX_OTHER_TOOLS]
-    axes = _main_axes(subject, rules)
+    axes, points = _main_axes(subject, rules), rules.cohesion.correction_weight
     found = recommendation(
         subject,
         "recompose" if others else "split",
         _split_message(subject, axes, splits, named, rivals),
         parts=[
             Part("boundary failure", subject.known.categories.get("wrong_tool_boundary", Tally())),
-            Part("user correction", tally_of(each.at for each in corrections), rules.correction),
+            Part("user correction", tally_of(each.at for each in corrections), points),
         ],
         confidence=subject.cohesion.confidence,
         events=[(each.at, each.execution_id) for each in said],

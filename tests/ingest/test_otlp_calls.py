@@ -507,16 +507,6 @@ def test_large_results_and_stacks_are_bounded(read: ReadRequest) -> None:
     assert len(only(read(request(failed))).model_dump_json()) < 40_000
 
 
-def test_a_request_larger_than_is_held_is_read_the_same(read: ReadRequest) -> None:
-    """Beyond 5,000 spans each is decoded twice instead of being kept."""
-    bare = {"gen_ai.agent.name": ..., "gen_ai.conversation.id": ...}
-    calls = [tool_span(n, more=bare, parentSpanId=f"{9999:016x}") for n in range(1, 5_301)]
-    agent = span(9999, {"gen_ai.agent.name": "ada"})
-    executions = read(request(*calls, agent))
-    assert len(executions) == 5_300
-    assert {each.agent for each in executions if isinstance(each, Execution)} == {"ada"}
-
-
 def test_integers_beyond_all_bounds_harm_nobody() -> None:
     """JSON has them; Python refuses to write them as text."""
     huge = 10**5_000

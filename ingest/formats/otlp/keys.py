@@ -5,7 +5,6 @@ decoded. GenAI and MCP: github.com/open-telemetry/semantic-conventions-genai (20
 OpenInference: github.com/Arize-ai/openinference, `spec/`.
 """
 
-import ast
 import json
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from aftercall.json_values import (
     bounded_text,
     clean_text,
 )
+from ingest.formats.calls import python_literal
 
 OPERATION: Final = "gen_ai.operation.name"
 EXECUTE_TOOL: Final = "execute_tool"
@@ -96,8 +96,6 @@ _MAX_PARSED_RESULT = 16 * MAX_RESULT_CHARS
 _MAX_TEXT = 4 * 1024 * 1024
 _MAX_BRACKETS = 100_000
 """Of arguments and schemas in JSON text: three bytes of it may be 72 in memory."""
-_MAX_PYTHON_TEXT = 64 * 1024
-"""What Python compiles takes some hundred times the memory of its text."""
 _KINDS: Final = {str: "text", bytes: "bytes", bool: "a boolean", list: "a list", dict: "an object"}
 
 
@@ -110,21 +108,6 @@ class Unusable:
 
 class BadSpanError(Exception):
     """The span is a call of a tool and cannot be read; the message says why and what to do."""
-
-
-def json_of_python(text: str) -> Any:
-    """The value of which `text` is the `repr`: dicts, lists, texts, numbers, booleans and None.
-
-    LangChain hands a tool's input to its tracers as `str(dict)`.
-
-    Raises:
-        ValueError: it is none.
-        RecursionError: it is nested too deep.
-    """
-    try:
-        return json.loads(json.dumps(ast.literal_eval(text)))
-    except (SyntaxError, TypeError, MemoryError) as error:
-        raise ValueError("no repr of plain values") from error
 
 
 def kind_of(value: object) -> str:
@@ -190,9 +173,7 @@ def _object_in(text: str) -> dict[str, Any]:
             f"the arguments are larger than {_MAX_TEXT:,} characters, or hold more than "
             f"{_MAX_BRACKETS:,} objects and lists"
         )
-    for read in (from_json, json.loads, json_of_python):
-        if read is json_of_python and len(text) > _MAX_PYTHON_TEXT:
-            break
+    for read in (from_json, json.loads, python_literal):
         try:
             value = read(text)
         except (ValueError, RecursionError):
