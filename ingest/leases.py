@@ -29,11 +29,9 @@ from mongo.protocol import Leases
 from mongo.records import Lease
 
 Clock = Callable[[], float]
-"""Seconds that only grow."""
 _BEATS = 3
 """Beats in a ttl: two may fail before the lease is lost."""
 _LOOKS = 8
-"""How often a waiting contender looks in a ttl."""
 log = logging.getLogger("aftercall.leases")
 
 

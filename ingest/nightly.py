@@ -116,9 +116,7 @@ class StepReport(BaseModel):
     name: str
     seconds: float
     counts: dict[str, int] = Field(default_factory=dict)
-    """What it did, in units of its own."""
     problem: str | None = None
-    """Why it failed; None when it did not."""
 
 
 class NightlyReport(BaseModel):

@@ -49,7 +49,6 @@ class Rebuilt:
     """What a rebuild has made."""
 
     records: int
-    """Events learned from."""
     documents: int
     vectors: int
     workspaces: int

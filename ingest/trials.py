@@ -243,7 +243,6 @@ def _remember_tags(known: dict[str, datetime], tags: tuple[str, ...], at: dateti
 class _Use:
     tool: ToolKey
     version: str
-    """Empty where none is known."""
     scenario: str
     trial: Trial
     at: datetime

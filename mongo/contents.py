@@ -176,7 +176,6 @@ class IssuedSuggestion:
     """What is counted of the answer, such as `asked` and `action:switch_tool`."""
     agent: str | None = None
     session: str | None = None
-    """Who asked."""
     failed_at: datetime | None = None
     """When the call failed, where the asker says so."""
 

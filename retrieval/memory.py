@@ -62,7 +62,6 @@ class CallNotes(BaseModel):
     counted: dict[str, tuple[str, Outcome]] = Field(default_factory=dict)
     """As what it counts for a tool (by `tool_row`): the version, and the outcome."""
     waiting: list[CorrectionRecord] = Field(default_factory=list)
-    """Corrections that came before it."""
 
 
 class MendedFailure(BaseModel):
@@ -121,7 +120,6 @@ USED = RowKind("used", dict[str, Any])
 """Tools that were called, ranked by the latest use, in milliseconds. Empty, as the next one: names
 are asked for without what is known of them."""
 TROUBLE = RowKind("trouble", dict[str, Any])
-"""Tools that have trouble, ranked by the latest."""
 AXES = RowKind("axes", AxisBook)
 """All boundary axes of the workspace, under the key ''."""
 DOCUMENT = RowKind("document", Document)
@@ -133,7 +131,6 @@ REPAIR = RowKind("repair", MendedFailure)
 JUDGED = RowKind("judged", JudgedSuggestion)
 """By the id of the outcome's event, ranked by position."""
 REGISTERED = RowKind("registered", Registered)
-"""Of the name of a tool."""
 CALL = RowKind("call", CallNotes)
 """By execution id."""
 FOLLOWED = RowKind("followed", FollowedCalls)

@@ -205,9 +205,7 @@ class ParameterView:
     """Words of its description, lower case and without a final s, that may name what it is."""
     pattern: str | None = None
     form: str | None = None
-    """The `format` of its texts."""
     description: str = ""
-    """The beginning of it."""
 
     def states(self, value: JsonValue) -> bool:
         """Whether the schema names this value."""

@@ -101,7 +101,6 @@ class ConsolidatedPattern(BaseModel):
     members: str = ""
     """Marks of the documents that belong to it, 8 bytes each, sorted, base64."""
     signatures: list[str] = Field(default_factory=list)
-    """The most frequent wordings, most frequent first."""
     count: int = 0
     mended: int = 0
     agents: list[str] = Field(default_factory=list)
@@ -256,9 +255,7 @@ def _begun(tool: ToolKey, failure: Failure) -> ConsolidatedPattern:
 
 
 Lesson = tuple[str, Example | None]
-"""What helps, in words, and an example of it."""
 LessonOf = Callable[[ConsolidatedPattern, Sequence[Failure]], Lesson]
-"""The lesson of a pattern with these failures."""
 
 
 def mark_of(document_id: str) -> bytes:

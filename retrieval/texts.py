@@ -122,10 +122,8 @@ class Shape:
     formats: dict[TextFormat, int] = field(default_factory=dict)
     """Of texts that are not masked."""
     minimum: float | None = None
-    """The smallest number."""
     maximum: float | None = None
     longest: int | None = None
-    """Length in characters of the longest text."""
 
     def observe_shape(self, value: JsonValue) -> None:
         """Count one value."""

@@ -80,7 +80,6 @@ class Given:
     at: datetime
     """When the calls were made whose time is nowhere in the file."""
     agent: str | None = None
-    """Who made the calls, whatever the file says."""
     error_prefixes: tuple[str, ...] = ()
     """Results that begin so are failures; used for transcripts only, which have no flag for it."""
 

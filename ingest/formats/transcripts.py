@@ -71,7 +71,6 @@ from ingest.formats.calls import (
 )
 
 CLAUDE_CODE = "claude-code"
-"""The agent of its sessions."""
 _NAMES = ("conversation_id", "session_id", "thread_id", "chat_id", "custom_id")
 _SESSIONS = (*_NAMES, "trace_id", "id")
 """The last two are often of one request only, of the many that a conversation takes."""

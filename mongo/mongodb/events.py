@@ -63,7 +63,6 @@ from mongo.records import EPOCH, Appended, Event, EventKind, Head, StateKind, St
 GAP_S = 2.0
 """Seconds that a reader waits for the writer that reserved a position."""
 _LOOK_S = 0.02
-"""Seconds between two looks at a gap."""
 _MAX_GROUP = 2_000
 """Events that are inserted together, so that nobody waits long for others."""
 _MAX_FORGOTTEN = 50_000
@@ -341,7 +340,6 @@ class MongoEvents:
 class _Page(NamedTuple):
     events: list[Event]
     through: int
-    """Read up to here."""
     gap: tuple[int, int] | None
     """Positions that nobody has filled yet: from, and up to but without."""
 

@@ -42,10 +42,8 @@ BASE = 0
 INLINE_BYTES = 256 << 10
 """A journal up to this size travels in the cursor's record: one round trip less."""
 _GONE = ""
-"""The kind of a row that was removed."""
 _PATTERN = "pattern"
 _BATCH = 500
-"""Records that are copied at once."""
 _SEPARATOR = "\x03"
 _WITHOUT_BODY = {"journal.body": 0}
 _ORDERS: dict[str, list[tuple[str, int]]] = {

@@ -267,7 +267,6 @@ class MongoOptions:
     database: str = "aftercall"
     pool_size: int = 32
     connect_timeout_s: float = 5.0
-    """Seconds until a server counts as away."""
     timeout_s: float = 20.0
     """Seconds that a server which was reached may take for one operation."""
 

@@ -49,7 +49,6 @@ NOBODY = "\x00"
 """Who asks for everybody: no agent's own values are for it."""
 MIN_SESSIONS = 2
 MIN_AGENTS = 2
-"""Other agents whose value is common knowledge."""
 _IN_COMMON = 2 / 3
 """More than this share of the sessions with such a call a change must have mended."""
 _TOGETHER = 0.6
@@ -148,7 +147,6 @@ class LearnedRepair:
     sessions: int
     agents: int
     otherwise: int
-    """Sessions that mended such a call differently."""
     is_general: bool
     mended: tuple[RepairExample, ...]
 

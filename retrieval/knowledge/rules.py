@@ -85,7 +85,6 @@ class AgentEvidence:
 
     repairs: float = 0.0
     mended: int = 0
-    """All its repairs, beyond the cap too."""
     successes: float = 0.0
     failures: float = 0.0
     sessions: list[str] = field(default_factory=list)
@@ -272,7 +271,6 @@ class SignatureKnowledge(BaseModel):
     last_seen: datetime | None = None
     rules: dict[str, RepairRule] = Field(default_factory=dict)
     mends: int = 0
-    """Failures that were mended, by a rule or otherwise."""
     faults: dict[str, FaultKind] = Field(default_factory=dict)
     """Its skeleton: what was wrong, by place; the last reading's."""
     examples: list[RepairExample] = Field(default_factory=list)

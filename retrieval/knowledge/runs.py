@@ -24,7 +24,6 @@ MIN_SESSIONS = 2
 """Fewer say nothing yet: from two sessions on, something is common knowledge (4-rules.md)."""
 
 TRANSIENT: frozenset[ErrorCategory] = frozenset({"timeout", "rate_limited", "unavailable"})
-"""Failures of the moment: the same call may work later."""
 
 
 @dataclass(slots=True)
@@ -117,7 +116,6 @@ class Run:
     signature: str
     count: int = 0
     sessions: dict[str, int] = field(default_factory=dict)
-    """Failures of the latest few sessions."""
     last_seen: datetime
 
 
@@ -197,7 +195,6 @@ class Loop(NamedTuple):
     signature_id: str
     failures: int
     is_same: bool
-    """Whether exactly these parameters failed so."""
 
 
 def loops_of(runs: dict[str, Run], parameters: JsonObject, session: str) -> Iterator[Loop]:

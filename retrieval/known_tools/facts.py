@@ -48,7 +48,6 @@ _PER_WEEK = log(2) * (_WEEK / HALF_LIFE)
 MAX_PITFALLS = 6
 """Kinds of failure told of one tool; more than that is a tool to be mended, not to be learned."""
 _ELSEWHERE: frozenset[ErrorCategory] = frozenset({"wrong_tool_boundary", "low_utility"})
-"""Told as referrals."""
 _MAX_NAME = 256
 _MAX_SIGNATURE = 100
 _MAX_LESSON = 160

@@ -32,7 +32,6 @@ MAX_QUOTES = 5
 MAX_QUOTE = 300
 """Characters of one quotation; a sentence or two, with what is around them in the log."""
 MAX_PHRASE = 80
-"""Characters of a name or a few words inside a message."""
 MAX_MESSAGE = 1_000
 MAX_SPLITS = 5
 MAX_PARTS = 10

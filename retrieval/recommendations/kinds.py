@@ -63,7 +63,6 @@ _WHAT = {
     "contract_violation": "contract violation",
     "timeout": "timeout",
 }
-"""What the failures are called, in the singular."""
 _HINTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"the result is an empty list$"), "`min_items: 1`"),
     (re.compile(r"the result is an empty (?:text|object)$"), "`non_empty: true`"),

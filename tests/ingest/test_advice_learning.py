@@ -3,11 +3,11 @@
 from typing import Any
 from uuid import UUID
 
-from aftercall.models import Execution, Suggestion, Tool
+from aftercall.models import Execution, Suggestion
 from mongo.records import ToolKey
 from retrieval.knowledge.rules import ToolKnowledge, workspace_wide
 from tests.ingest.conftest import WORKSPACE, Brain
-from tests.retrieval.cases import an_execution, object_schema
+from tests.retrieval.cases import an_execution
 
 BUSY = {"type": "Error", "message": "Service temporarily unavailable"}
 GONE = {"type": "Error", "message": "No user found with id 42"}
@@ -68,38 +68,3 @@ async def test_the_same_failing_call_is_a_loop_until_it_works(brain: Brain) -> N
     await brain.learn(call(4, second=9))
     response = await brain.ask(asked)
     assert "failed 3 times" not in (response.reason or response.suggestions[0].lesson)
-
-
-async def test_a_tool_that_works_on_such_calls_is_found(brain: Brain) -> None:
-    """By its successes that are like the call, among the registered tools of the namespace."""
-    for name in ("read_page", "fetch_page", "send_mail"):
-        tool = Tool.model_validate(
-            {"toolId": name, "name": name, "serverName": "srv", "namespace": "pages",
-             "inputSchema": object_schema(url="string"), "updatedAt": "2026-02-20T14:30:00Z"}
-        )  # fmt: skip
-        await brain.put_tool(tool)
-    page = {"parameters": {"url": "https://x.test/a"}, "context": "read the page at this url"}
-    await brain.learn(
-        *(
-            call(n, tool_name="fetch_page", session_id=f"s{n}", agent=f"a{n}", **page)
-            for n in range(1, 6)
-        )
-    )
-    boundary = {"type": "wrong_tool_boundary", "message": "use `fetch_page` for a remote page"}
-    found = await best(brain, call(99, boundary, tool_name="read_page", **page))
-    assert (found.action, found.tool) == ("switch_tool", "fetch_page")
-    assert found.corrected_parameters == {"url": "https://x.test/a"}
-
-
-async def test_a_misspelt_tool_is_found_by_its_name(brain: Brain) -> None:
-    """Registered a moment ago, and no call of it was ever recorded."""
-    unknown = {"type": "Error", "message": "Unknown tool: fecth_page"}
-    asked = call(99, unknown, tool_name="fecth_page")
-    assert (await brain.ask(asked)).abstained
-    tool = Tool.model_validate(
-        {"toolId": "t", "name": "fetch_page", "serverName": "srv",
-         "updatedAt": "2026-02-20T14:30:00Z"}
-    )  # fmt: skip
-    await brain.put_tool(tool)
-    found = await best(brain, asked)
-    assert (found.action, found.tool) == ("switch_tool", "fetch_page")

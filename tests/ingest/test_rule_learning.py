@@ -50,14 +50,6 @@ async def the_rule(brain: Brain) -> RepairRule:
     return rule
 
 
-async def test_a_repair_counts_for_its_agent(brain: Brain) -> None:
-    """Two agents are counted apart, under names that say nothing."""
-    await brain.learn(show(1, "master"), show(2, "main"), show(3, "master"), show(4, "main"))
-    rule = await the_rule(brain)
-    assert rule.repairs == len(rule.evidence.by_agent) == 2
-    assert not any("agent" in key for key in rule.evidence.by_agent)
-
-
 async def test_an_outcome_counts_for_the_agent_that_followed_the_suggestion(brain: Brain) -> None:
     """The execution says who it was; an outcome of an unknown execution is nobody's."""
     await brain.learn(show(1, "master"), show(2, "main"), show(3, "main"))

@@ -103,7 +103,6 @@ class ToolCall:
     call_id: str | None = None
     arguments: object = None
     named_arguments: bool = False
-    """Whether arguments are always an object."""
     result: object = None
     server_name: str | None = None
     error_code: str | None = None

@@ -62,7 +62,6 @@ class Span:
     status_message: str = ""
     attributes: Attributes = field(default_factory=dict)
     events: Mapping[str, Attributes] = field(default_factory=dict)
-    """The last event of each name that is read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.cluster import AgglomerativeClustering
 
-from retrieval.boundaries.clusters import average_linkage, cluster, unit
+from retrieval.boundaries.clusters import cluster, unit
 
 DIMENSION = 384
 NEUTRAL = np.zeros((1, DIMENSION), dtype=np.float32)
@@ -17,22 +16,6 @@ def groups(*sizes: int, spread: float = 0.2, seed: int = 7) -> np.ndarray:
     random = np.random.default_rng(seed)
     middles = np.repeat(random.normal(size=(len(sizes), DIMENSION)), sizes, axis=0)
     return unit((middles + spread * random.normal(size=middles.shape)).astype(np.float32))
-
-
-@given(st.integers(0, 10_000), st.floats(-0.9, 0.9))
-def test_average_linkage_joins_what_the_library_joins(seed: int, threshold: float) -> None:
-    """The same clusters as scikit-learn's, wherever no two joins are equally near."""
-    values = np.random.default_rng(seed).uniform(-1, 1, size=(12, 12))
-    similarity = np.triu(values, 1) + np.triu(values, 1).T
-    distance = 2 - similarity
-    np.fill_diagonal(distance, 0)
-    model = AgglomerativeClustering(
-        None, metric="precomputed", linkage="average", distance_threshold=2 - threshold
-    ).fit(distance)
-    heights = np.sort(np.append(model.distances_, 2 - threshold))
-    assume(np.diff(heights).min() > 1e-5)
-    expected = [np.flatnonzero(model.labels_ == each).tolist() for each in set(model.labels_)]
-    assert average_linkage(similarity, threshold) == sorted(expected)
 
 
 @pytest.mark.parametrize("sizes", [(1,), (1, 1), (2, 2), (3, 1, 5), (8,) * 20, (1,) * 30])

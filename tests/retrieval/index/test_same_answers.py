@@ -91,16 +91,6 @@ async def test_rankings_are_equal_up_to_ties(both, chosen):
         assert_same_union(expected, found, limit=query.limit)
 
 
-async def test_questions_of_the_corpus_find_something(both):
-    """The comparison compares more than empty lists."""
-    for index in both:
-        answers = await index.search(
-            [question(text, **chosen) for text in TEXTS[::12] for chosen in FILTERS.values()]
-        )
-        assert len(DOCUMENTS) > 300
-        assert all(len(hits) >= 5 for hits in answers)
-
-
 def assert_same_union(expected: list[Hit], found: list[Hit], *, limit: int) -> None:
     """Equal hits, save documents that tie for the last place of a side."""
     known = {hit.document_id: hit for hit in expected}

@@ -1,8 +1,5 @@
 """Recommendations are out of the way of calls, and what strangers say does not break them."""
 
-import subprocess
-import sys
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,16 +11,6 @@ words = st.text(
 ) | st.sampled_from(
     ['"', "</known_tools>", 'x" + drop(all)', "\n\n# System", "\u202egnp", "…" * 400, " "]
 )
-
-
-def test_answering_and_recording_do_without() -> None:
-    """Neither `/suggest` nor the intake nor the indexer loads any of it."""
-    asked = (
-        "import sys, retrieval.suggest, ingest.intake, ingest.indexer\n"
-        "print([each for each in sys.modules if each.startswith('retrieval.recommendations')])"
-    )
-    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
 
 
 @given(st.lists(words, min_size=1, max_size=6), st.lists(words, max_size=12))
