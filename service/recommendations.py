@@ -132,11 +132,7 @@ async def change_recommendation(
 async def recommendations_about(
     context: Context, workspace: str, tools: Sequence[ToolKey]
 ) -> list[Recommendation]:
-    """Open and taken ones about these tools, greatest priority first.
-
-    Without a look at the rest of the workspace, so that a `split` may be a `recompose` in the
-    queue, under the same id.
-    """
+    """Open and taken ones about these tools, greatest priority first."""
     known = await context.memory.health(tools)
     if not known:
         return []

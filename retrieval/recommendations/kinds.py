@@ -9,7 +9,6 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import get_args
 
 from aftercall.models import (
@@ -103,21 +102,6 @@ class ToolNames:
             if len(found) >= MAX_OTHER_TOOLS:
                 break
         return list(found)[:MAX_OTHER_TOOLS]
-
-
-@dataclass(frozen=True, slots=True)
-class Mixed:
-    """A tool with a cohesion warning, as other tools with one need to know of it.
-
-    Args:
-        name: its id, or its name where it is not registered.
-        namespaces: that it serves; none where it is not registered.
-        clusters: ids of the clusters that make the warning.
-    """
-
-    name: str
-    namespaces: frozenset[str]
-    clusters: frozenset[str]
 
 
 def repair_of(subject: Subject, rules: RecommendationRules) -> Recommendation | None:
@@ -277,29 +261,11 @@ def _tighten_quotes(
     ]
 
 
-def mixed_of(subject: Subject, names: ToolNames, rules: RecommendationRules) -> Mixed | None:
-    """The warning of a tool; None without one."""
-    if not subject.cohesion.warning:
-        return None
-    registered = names.registered(subject.tool)
-    namespaces = {registered.tool.tool_id, registered.tool.namespace} if registered else set()
-    return Mixed(
-        name=subject.tool_id or subject.tool.tool_name,
-        namespaces=frozenset(each for each in namespaces if each is not None),
-        clusters=frozenset(each.cluster_id for each in _main_axes(subject, rules)),
-    )
-
-
 def split_of(
-    subject: Subject, names: ToolNames, mixed: Iterable[Mixed], rules: RecommendationRules
+    subject: Subject, names: ToolNames, rules: RecommendationRules
 ) -> Recommendation | None:
-    """To split the tool, or to recompose where other tools do one of the jobs already.
-
-    Other tools do, when a proposed split names them, or when they serve the same namespace and are
-    warned of over the same two clusters.
-    """
-    mine = mixed_of(subject, names, rules)
-    if mine is None:
+    """To split the tool, or to recompose where a proposed split names others for its jobs."""
+    if not subject.cohesion.warning:
         return None
     referrals = [each for each in subject.known.referrals if each.kind == "wrong_tool_boundary"]
     corrections = [
@@ -307,14 +273,12 @@ def split_of(
     ]
     said: list[Corrected | Referred] = [*referrals, *corrections]
     splits = _splits(subject, referrals)
-    named = names.named_in((part for split in splits for part in split), besides=subject.tool)
-    rivals = sorted({each.name for each in mixed if _overlaps(each, mine)} - set(named))
-    others = [*named, *rivals][:MAX_OTHER_TOOLS]
+    others = names.named_in((part for split in splits for part in split), besides=subject.tool)
     axes, points = _main_axes(subject, rules), rules.cohesion.correction_weight
     found = recommendation(
         subject,
         "recompose" if others else "split",
-        _split_message(subject, axes, splits, named, rivals),
+        _split_message(subject, axes, splits, others),
         parts=[
             Part("boundary failure", subject.known.categories.get("wrong_tool_boundary", Tally())),
             Part("user correction", tally_of(each.at for each in corrections), points),
@@ -331,14 +295,6 @@ def split_of(
         }
     )
     return found.model_copy(update={"evidence": evidence})
-
-
-def _overlaps(other: Mixed, mine: Mixed) -> bool:
-    return (
-        other.name != mine.name
-        and bool(other.namespaces & mine.namespaces)
-        and len(other.clusters & mine.clusters) > 1
-    )
 
 
 def _main_axes(subject: Subject, rules: RecommendationRules) -> list[AxisShare]:
@@ -363,8 +319,7 @@ def _split_message(
     subject: Subject,
     axes: Sequence[AxisShare],
     splits: Sequence[Sequence[str]],
-    named: Sequence[str],
-    rivals: Sequence[str],
+    others: Sequence[str],
 ) -> str:
     quoted = subject.words.quoted
     jobs = " and ".join(f"{quoted(each.name)} ({each.share:.0%})" for each in axes[:2])
@@ -372,19 +327,11 @@ def _split_message(
     words = [f"is asked to do several jobs: its {failures} name {jobs}"]
     if splits:
         words.append(f"it proposes {' + '.join(quoted(part) for part in splits[0])}")
-    if named:
-        words.append(f"{_listed(subject, named)} can do one of them already")
-    if rivals:
-        words.append(
-            f"{_listed(subject, rivals)} of its namespace is asked for the same two; "
-            "let each tool do one of them"
-        )
-    verb = "recompose" if named or rivals else "split"
+    if others:
+        listed = " and ".join(quoted(each) for each in others[:2])
+        words.append(f"{listed} can do one of them already")
+    verb = "recompose" if others else "split"
     return f"{verb} {subject.name}, which {'; '.join(words)}"
-
-
-def _listed(subject: Subject, names: Sequence[str]) -> str:
-    return " and ".join(subject.words.quoted(each) for each in names[:2])
 
 
 def _split_quotes(referrals: Sequence[Referred], corrections: Sequence[Corrected]) -> list[str]:

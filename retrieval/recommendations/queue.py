@@ -1,10 +1,9 @@
 """The queue of a workspace: all recommendations, with what was done about each.
 
-Pure; what it reads was gathered. Two rounds over the tools: who has a cohesion warning is known
-only when all were looked at.
+Pure; what it reads was gathered.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -28,10 +27,8 @@ from retrieval.recommendations.evidence import (
     tally_of,
 )
 from retrieval.recommendations.kinds import (
-    Mixed,
     ToolNames,
     has_returned,
-    mixed_of,
     repair_of,
     split_of,
     tighten_of,
@@ -126,7 +123,6 @@ def _all_at(count: int, at: datetime | None) -> Tally:
 def recommendations_about(
     subject: Subject,
     names: ToolNames,
-    mixed: Iterable[Mixed] = (),
     *,
     rules: RecommendationRules = RULES,
 ) -> list[Recommendation]:
@@ -134,7 +130,7 @@ def recommendations_about(
     found = (
         repair_of(subject, rules),
         tighten_of(subject, rules),
-        split_of(subject, names, mixed, rules),
+        split_of(subject, names, rules),
     )
     return by_priority(each for each in found if each is not None)
 
@@ -211,43 +207,28 @@ def about_tools(
     workspace: Workspace, health: Iterable[tuple[ToolKey, KnownHealth]]
 ) -> list[Recommendation]:
     """Those about tools, in no order."""
-    found: list[Recommendation] = []
-    waiting: list[tuple[Subject, Mixed]] = []
-    mixed: dict[str, list[Mixed]] = {}
-    for tool, known in health:
-        subject = workspace.subject(tool, known)
-        warned = mixed_of(subject, workspace.names, workspace.rules)
-        if warned is None:
-            found += _reviewed(workspace, subject, ())
-        else:
-            waiting.append((subject, warned))
-            for namespace in warned.namespaces:
-                mixed.setdefault(namespace, []).append(warned)
-    for subject, warned in waiting:
-        rivals = [each for namespace in warned.namespaces for each in mixed[namespace]]
-        found += _reviewed(workspace, subject, rivals)
-    return found
+    return [
+        each
+        for tool, known in health
+        for each in _reviewed(workspace, workspace.subject(tool, known))
+    ]
 
 
-def _reviewed(
-    workspace: Workspace, subject: Subject, mixed: Sequence[Mixed]
-) -> Iterator[Recommendation]:
-    suggested = recommendations_about(subject, workspace.names, mixed, rules=workspace.rules)
+def _reviewed(workspace: Workspace, subject: Subject) -> Iterator[Recommendation]:
+    suggested = recommendations_about(subject, workspace.names, rules=workspace.rules)
     current = {each.recommendation_id: each for each in suggested}
     for matter in TOOL_MATTERS:
         matter_id = id_of_tool_matter(matter, subject.tool)
         review = workspace.reviews.get(matter_id)
         returned = None
         if review is not None and review.stored.state == "done":
-            returned = _returned(workspace, subject, review, mixed)
+            returned = _returned(workspace, subject, review)
         stands = merged(current.get(matter_id), review, returned)
         if stands is not None:
             yield stands
 
 
-def _returned(
-    workspace: Workspace, subject: Subject, review: Reviewed, mixed: Sequence[Mixed]
-) -> Recommendation | None:
+def _returned(workspace: Workspace, subject: Subject, review: Reviewed) -> Recommendation | None:
     """What the evidence later than a change suggests in that matter, by the lower counts.
 
     What was known then is not later, even of a client whose clock is ahead of ours.
@@ -261,7 +242,7 @@ def _returned(
     )
     rules = rules_of_return(workspace.rules)
     later = workspace.subject(subject.tool, since, rules)
-    found = recommendations_about(later, workspace.names, mixed, rules=rules)
+    found = recommendations_about(later, workspace.names, rules=rules)
     wanted = review.stored.recommendation_id
     return next((each for each in found if each.recommendation_id == wanted), None)
 

@@ -4,7 +4,7 @@ import pytest
 
 from mongo.contents import StoredTool
 from tests.retrieval.fitness.registry_samples import stored
-from tests.retrieval.recommendations.health_samples import TOOL, Story, about, around, queue
+from tests.retrieval.recommendations.health_samples import TOOL, Story, about
 
 TWO_JOBS = ["transport", "extraction"]
 
@@ -140,27 +140,6 @@ def test_it_is_to_recompose_where_a_split_names_a_registered_tool(
     assert set(found) == ({"recompose"} if is_named else {"split"})
     [only] = found.values()
     assert bool(only.evidence.other_tools) is is_named
-
-
-def test_two_tools_of_a_namespace_that_are_asked_for_the_same_two_jobs_recompose() -> None:
-    """Not those of another namespace, and not over other jobs."""
-    tools = [
-        registered("a", namespace="pages"),
-        stored("b", namespace="pages"),
-        stored("c", namespace="films"),
-        stored("d", namespace="pages"),
-    ]
-    same, other = two_jobs(), Story()
-    for _ in range(8):
-        other.refuses(["ranking", "translation"])
-    keys = {each.tool.tool_id: each.tool_key for each in tools}
-    stories = [(keys[each], same) for each in "abc"] + [(keys["d"], other)]
-    found = {each.tool.tool_id: each for each in queue(around(tools), *stories) if each.tool}
-    assert {name: each.kind for name, each in found.items()} == {
-        "a": "recompose", "b": "recompose", "c": "split", "d": "split",
-    }  # fmt: skip
-    assert found["a"].evidence.other_tools == ["b"]
-    assert 'recompose "a"' in found["a"].message
 
 
 def test_a_call_that_is_corrected_twice_is_one_complaint() -> None:
