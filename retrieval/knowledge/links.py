@@ -100,7 +100,7 @@ def session_call(tool_name: str, parameters: JsonObject, extracted: JsonValue) -
 
 
 @dataclass(slots=True)
-class Link:
+class LinkCounts:
     """How often the only value at a source was the one that was sent, and was not.
 
     `among` and `missed` count the same of sources with several values.
@@ -128,7 +128,7 @@ class Link:
 class Links:
     """Sources of a tool's parameters: by place, then by tool and place of the source."""
 
-    by_place: dict[str, dict[str, Link]] = field(default_factory=dict)
+    by_place: dict[str, dict[str, LinkCounts]] = field(default_factory=dict)
 
     def learn(self, parameters: JsonObject, earlier: Sequence[SessionCall]) -> None:
         """Count a success's values against what its session had before, in place."""
@@ -145,20 +145,20 @@ class Links:
             for source in dict.fromkeys([*known, *holders.get(str(sent), ())]):
                 self._link(place, source).learn(sources[source], sent)
 
-    def _link(self, place: str, source: str) -> Link:
+    def _link(self, place: str, source: str) -> LinkCounts:
         if place not in self.by_place and len(self.by_place) >= _MAX_PLACES:
-            return Link()
+            return LinkCounts()
         known = self.by_place.setdefault(place, {})
         if source not in known and len(known) >= _MAX_SOURCES:
             least = min(known, key=lambda each: known[each].right + known[each].among)
             if known[least].right + known[least].among > 1:
-                return Link()
+                return LinkCounts()
             del known[least]
-        return known.setdefault(source, Link())
+        return known.setdefault(source, LinkCounts())
 
     def candidates(
         self, place: str, earlier: Sequence[SessionCall]
-    ) -> Iterator[tuple[str, list[JsonValue], Link]]:
+    ) -> Iterator[tuple[str, list[JsonValue], LinkCounts]]:
         """The session's values that a place may take, each source's with its link.
 
         Those whose key is the parameter's name are among them before they were ever seen to be.
@@ -168,7 +168,7 @@ class Links:
             tool, where = source.split("\x1f", 1)
             is_named = not where.startswith(_ARGUMENT) and words_of(_KEY.split(where)[-1]) == wanted
             if source in known or is_named:
-                link = known.get(source, Link())
+                link = known.get(source, LinkCounts())
                 sure = replace(link, right=link.right + is_named, among=link.among + is_named)
                 yield f"{tool} {where}", values, sure
 
