@@ -5,12 +5,12 @@ A text is embedded once, also when many ask at once.
 
 import asyncio
 import hashlib
-from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from embeddings.embedders import (
@@ -45,8 +45,7 @@ class CachedEmbedder:
         self.name = embedder.name
         self.fingerprint = embedder.fingerprint
         self.dimension = embedder.dimension
-        self._size = size
-        self._cached: OrderedDict[Key, NDArray[np.float32]] = OrderedDict()
+        self._cached: LRUCache[Key, NDArray[np.float32]] = LRUCache(size)
         self._running: dict[Key, asyncio.Future[NDArray[np.float32]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -58,7 +57,6 @@ class CachedEmbedder:
         new: dict[Key, str] = {}
         for key, text in zip(keys, texts, strict=True):
             if key in self._cached:
-                self._cached.move_to_end(key)
                 found[key] = self._cached[key]
             elif key in self._running:
                 awaited[key] = self._running[key]
@@ -105,11 +103,10 @@ class CachedEmbedder:
                 future.exception()  # seen: nobody may be waiting any more
         else:
             for (key, future), vector in zip(futures.items(), vectors, strict=True):
-                # a copy: a row is a view that would keep its whole batch alive
-                self._cached[key] = vector.copy()
+                if self._cached.maxsize:
+                    # a copy: a row is a view that would keep its whole batch alive
+                    self._cached[key] = vector.copy()
                 future.set_result(vector)
-            while len(self._cached) > self._size:
-                self._cached.popitem(last=False)
         finally:
             for key, future in futures.items():
                 future.cancel()  # no effect but when this task itself was cancelled
