@@ -32,7 +32,7 @@ from retrieval.fitness.relevance import (
     tool_terms,
     tool_text,
 )
-from retrieval.fitness.search import past_scenarios
+from retrieval.fitness.search import past_query, read_past
 from retrieval.fitness.statistics import MAX_SCENARIOS, ToolTrials, trial_of
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import Hit, IndexPoint, IndexQuery, Kind
@@ -205,10 +205,8 @@ async def _past(
         for each in asked.relevant()[:CANDIDATES]
         if (name := each.tool_name)
     }
-    past = await past_scenarios(
-        WORKSPACE, vector, statistics, index=index, memory=cast("Memory", history)
-    )
-    return past.successes()
+    [hits] = await index.search([past_query(WORKSPACE, vector, statistics)])
+    return (await read_past(WORKSPACE, hits, cast("Memory", history))).successes()
 
 
 async def _fused(

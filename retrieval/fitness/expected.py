@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
-from math import sqrt
+from math import exp, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +36,7 @@ from retrieval.fitness.statistics import Trial
 
 HALF_LIFE = timedelta(days=14)
 """In which half of what is held against an idle tool wears off."""
+_HALF_LIFE_S = HALF_LIFE.total_seconds()
 LEAST_NEARNESS = 0.2
 """Cosine below which a scenario says next to nothing about another (likeness 0.1)."""
 OWN_TRIALS = 3.0
@@ -124,7 +125,7 @@ def _likeness() -> tuple[float, float]:
 def likeness(similarity: float) -> float:
     """How much a trial in a scenario of that cosine counts here, in (0, 1); never falls with it."""
     half, width = _likeness()
-    return float(1 / (1 + np.exp((half - similarity) / width)))
+    return 1 / (1 + exp((half - similarity) / width))
 
 
 def expected(
@@ -188,7 +189,7 @@ def _forgotten(
     """
     at, values = rows[:, 0], rows[:, 1]
     later = experience.total - np.searchsorted(experience.times, at, side="right")
-    days = np.maximum(0.0, now.timestamp() - at) / HALF_LIFE.total_seconds()
+    days = np.maximum(0.0, now.timestamp() - at) / _HALF_LIFE_S
     weights = np.asarray(rows[:, 2] * np.exp(-later / MEMORY) * 0.5**days)
     place = change_in(weights, values)
     weights[:place] *= BEFORE_CHANGE
@@ -201,6 +202,8 @@ def change_in(weights: NDArray[np.float64], values: NDArray[np.float64]) -> int:
     Of several changes it is the latest that can be seen: what comes after one is looked through
     again.
     """
+    if not len(values) or values.min() == values.max():
+        return 0
     start = 0
     while step := _one_change(weights[start:], values[start:]):
         start += step
@@ -235,4 +238,4 @@ def _fit(good: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.fl
 
 def wear(seconds: float) -> float:
     """What is left of an old failure after some time, in (0, 1]; time before now takes nothing."""
-    return float(0.5 ** (max(0.0, seconds) / HALF_LIFE.total_seconds()))
+    return float(0.5 ** (max(0.0, seconds) / _HALF_LIFE_S))

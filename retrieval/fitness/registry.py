@@ -19,6 +19,7 @@ from rapidfuzz import fuzz, process, utils
 from aftercall.models import Namespace, Promotion, Tool, ToolName, ToolSource
 from aftercall.models.tools import same_version
 from aftercall.promotions_file import promoted_tool
+from aftercall.redaction import Redactor
 from mongo.contents import StoredPromotion, StoredTool
 from mongo.records import ToolKey
 from retrieval.fitness.statistics import NO_VERSION
@@ -74,6 +75,16 @@ class Registry:
         self.promotions: Mapping[str, StoredPromotion] = {
             each.namespace: each for each in promotions
         }
+        self.promoted: dict[str, tuple[StoredTool, ToolCandidate] | None] = {}
+        """By namespace, as far as it was asked for: the original, and what is in its place."""
+        self._shown: dict[int, tuple[Tool, Tool]] = {}
+
+    def shown(self, tool: Tool, redactor: Redactor) -> Tool:
+        """A tool of this registry without secrets, looked through once."""
+        if id(tool) not in self._shown:
+            masked = redactor.tool(tool)
+            self._shown[id(tool)] = tool, tool if masked == tool else masked
+        return self._shown[id(tool)][1]
 
     @cached_property
     def by_document(self) -> Mapping[str, StoredTool]:
@@ -198,7 +209,7 @@ class ToolCandidate:
 
     def counts(self, version: str) -> bool:
         """Whether trials of a version are its own; `1.2` and `1.2.0` are one version."""
-        return any(own == version or same_version(own, version) for own in self.versions)
+        return version in self.versions or any(same_version(own, version) for own in self.versions)
 
 
 def candidates_of(registry: Registry, namespace: str) -> list[ToolCandidate]:
@@ -292,8 +303,19 @@ def _promoted_in(registry: Registry, namespace: str) -> tuple[StoredTool, ToolCa
     That is also where there is nothing to run: the promoted tool was deleted, and no file is named.
     The original serves until the tool is back.
     """
-    stored, original = registry.promotions.get(namespace), original_of(registry, namespace)
-    if stored is None or original is None:
+    stored = registry.promotions.get(namespace)
+    if stored is None:
+        return None
+    if namespace not in registry.promoted:
+        registry.promoted[namespace] = _replacement(registry, stored)
+    return registry.promoted[namespace]
+
+
+def _replacement(
+    registry: Registry, stored: StoredPromotion
+) -> tuple[StoredTool, ToolCandidate] | None:
+    original = original_of(registry, stored.namespace)
+    if original is None:
         return None
     promotion: Promotion = stored.promotion
     inherited = stored.inherited_quality, promotion.promoted_at

@@ -32,7 +32,6 @@ from retrieval.fitness.statistics import (
     ToolTrials,
     Trial,
     TrialKind,
-    heard_trials,
     merged,
     moment_of,
 )
@@ -83,12 +82,11 @@ def judge(
     source: ToolSource,
     *,
     similarity: float | None,
-    statistics: ToolTrials | None,
+    trials: Sequence[Trial],
     like: Sequence[LikeScenario],
     mode: RankingMode,
     experience: Experience,
     now: datetime,
-    own: str | None = None,
     may_be_tried: bool = False,
 ) -> RankedTool:
     """A candidate with its score and all that the score is made of.
@@ -97,17 +95,14 @@ def judge(
         candidate: the tool, and where its record is.
         source: what its base is by.
         similarity: of the scenario and the tool, 0 to 1; None when nothing was searched for.
-        statistics: of the tool, in all its versions.
-        like: what it was used for that is near the scenario.
+        trials: of its versions (`trials_of`), as the one who asks hears them (`heard_trials`).
+        like: what it was used for that is near the scenario, likewise.
         mode: see `RankingMode`.
         experience: with all candidates.
         now: to when age counts.
-        own: the mark of the asker's principal, as in `heard_trials`.
         may_be_tried: whether the caller allows to try this tool out; a tool that only reads may be
             tried without.
     """
-    trials = heard_trials(trials_of(candidate, statistics), own)
-    like = [each._replace(trials=heard_trials(each.trials, own)) for each in like]
     failures = similar_failures(like, now=now)
     factors = Factors(
         base=base_of(source, similarity),

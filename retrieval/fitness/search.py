@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ from aftercall.models import (
 )
 from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
+from embeddings.text import terms_text
 from mongo.records import ToolKey
 from retrieval.fitness.expected import LEAST_NEARNESS, LikeScenario, experience_of
 from retrieval.fitness.history import shown_failure, shown_text
@@ -53,7 +53,7 @@ from retrieval.fitness.score import (
     ranked,
     trials_of,
 )
-from retrieval.fitness.statistics import MAX_TRIALS, ToolTrials, Trial, heard_trials, merged
+from retrieval.fitness.statistics import ToolTrials, Trial, gravest, heard_trials
 from retrieval.index.protocol import Hit, IndexQuery, VectorIndex
 from retrieval.knowledge.documents import Document
 from retrieval.memory import Memory
@@ -147,7 +147,7 @@ class ToolChooser:
         if not judged.tools:
             reasons = "; ".join(f"{each.tool_id!r}: {each.reason}" for each in excluded[:3])
             raise NoToolFitsError(f"no tool of the namespace is offered for this: {reasons}")
-        shown = [self._shown(each) for each in ranked(judged.tools)[:limit]]
+        shown = [self._shown(registry, each) for each in ranked(judged.tools)[:limit]]
         return BestTool(
             **dict(shown[0]), candidates=shown, excluded=excluded, threshold=THRESHOLD, mode=mode
         )
@@ -178,21 +178,25 @@ class ToolChooser:
         if tags:
             queries = [replace(query, document_ids=ids) for query in queries]
         answers = await self.index.search(queries)
-        by_relevance = relevant(answers, parts=len(texts))
-        found = list(_offered_tools(registry, by_relevance[:count]))
+        nearest = relevant(answers, parts=len(texts))[:count]
+        found = list(_offered_tools(registry, nearest))
         statistics = await self.memory.statistics([each.key for each, _ in found])
-        past = await self._past(workspace, vectors[0], statistics)
-        similarities = _similarities(by_relevance, answers, past, parts=len(texts))
+        [hits] = await self.index.search([past_query(workspace, vectors[0], statistics)])
+        past = await read_past(workspace, hits, self.memory)
+        by_document = {
+            each.document_id: each.similarity
+            for each in relevant(answers, past.successes(), parts=len(texts))
+        }
         judged = self._judged(
             question,
             [(each, "semantic") for each, _ in found],
             statistics,
             past,
-            {each.tool.tool_id: similarities[document_id] for each, document_id in found},
+            {each.tool.tool_id: by_document[document_id] for each, document_id in found},
         )
         fit = [each for each in ranked(judged.tools) if each.score > 0]
         return FoundTools(
-            candidates=[self._shown(each) for each in fit[: request.limit]],
+            candidates=[self._shown(registry, each) for each in fit[: request.limit]],
             excluded=[self._shown_excluded(each) for each in judged.excluded],
             threshold=THRESHOLD,
             mode=request.mode,
@@ -202,74 +206,62 @@ class ToolChooser:
         self, question: _Question, registry: Registry, candidates: Sequence[ToolCandidate]
     ) -> _Judged:
         """The candidates of a namespace and what is near it, judged by all that is known."""
-        workspace = question.workspace
+        documents = {each.tool.tool_id: _document_of(registry, each) for each in candidates}
         # What is known of the candidates is read while the model is at work.
-        [vector], _ = await asyncio.gather(
+        [vector], statistics = await asyncio.gather(
             self.embedder.embed([question.scenario], "query"),
             self.memory.statistics([each.key for each in candidates[:MAX_JUDGED]]),
         )
-        vector = vector.astype(np.float32, copy=False)
-        # Which tools are nearest by cosine; of very many candidates, also which of these are. BM25
-        # over all tools takes as long as the rest of the question: it is left to what is near.
-        own_ids = {each.tool.tool_id: _document_of(registry, each) for each in candidates}
+        # Which tools are nearest by cosine: BM25 over all tools takes as long as all the rest, so
+        # it is left to the candidates and to what is near.
         nearest = IndexQuery(
-            workspaces=(workspace,), kind="tool", vector=vector, terms="",
+            (question.workspace,), "tool", vector.astype(np.float32, copy=False), terms="",
             limit=min(MAX_JUDGED, len(candidates)) + MAX_NEAR,
         )  # fmt: skip
-        queries = [nearest]
-        if len(candidates) > MAX_JUDGED:
-            ids = tuple(own_ids.values())
-            queries.append(replace(nearest, limit=MAX_JUDGED, document_ids=ids))
-        by_cosine = relevant(await self.index.search(queries))
-        place = {each.document_id: number for number, each in enumerate(by_cosine)}
         own = list(candidates)
         if len(own) > MAX_JUDGED:  # the promoted one and the most relevant of many
+            among = replace(nearest, limit=MAX_JUDGED, document_ids=tuple(documents.values()))
+            [hits] = await self.index.search([among])
+            place = {hit.document_id: number for number, hit in enumerate(hits)}
+            last = len(place)
             own.sort(
                 key=lambda each: (
                     each.source != "evolved",
-                    place.get(own_ids[each.tool.tool_id], len(place)),
+                    place.get(documents[each.tool.tool_id], last),
                 )
             )
-        own = own[:MAX_JUDGED]
-        outside = (
+            own = own[:MAX_JUDGED]
+            statistics = await self.memory.statistics([each.key for each in own])
+        own_past = past_query(question.workspace, nearest.vector, statistics)
+        [by_cosine, past] = await self.index.search([nearest, own_past])
+        outside = [
             (replace(each, source="semantic"), document_id)
             for each, document_id in _offered_tools(registry, by_cosine)
-            if each.tool.tool_id not in own_ids
-        )
-        compared = [(each, own_ids[each.tool.tool_id]) for each in own]
-        compared += islice(outside, MAX_NEAR)
-        statistics = await self.memory.statistics([each.key for each, _ in compared])
-        asked = tuple(dict.fromkeys(document_id for _, document_id in compared))
-        queries = tool_queries(
-            workspace, vector[np.newaxis], [question.scenario], limit=1, document_ids=asked
-        )
-        answers, past = await asyncio.gather(
-            self.index.search(queries[1:]),  # without the question for what else is near
-            self._past(workspace, vector, statistics),
-        )
-        similarities = _similarities(relevant(answers), answers, past)
-        fit = [
-            (each, document_id)
-            for number, (each, document_id) in enumerate(compared)
-            if number < len(own) or similarities.get(document_id, 0.0) >= _LEAST_SIMILARITY
+            if each.tool.tool_id not in documents
+        ][:MAX_NEAR]
+        further = await self.memory.statistics([each.key for each, _ in outside])
+        compared = [(each, documents[each.tool.tool_id]) for each in own] + outside
+        asked = tuple(document_id for _, document_id in compared)
+        terms = terms_text(question.scenario)
+        fit = replace(nearest, terms=terms, limit=len(asked), document_ids=asked)
+        its_past = past_query(question.workspace, nearest.vector, further)
+        [fits, also_past] = await self.index.search([fit, its_past])
+        gathered = await read_past(question.workspace, [*past, *also_past], self.memory)
+        by_document = {
+            each.document_id: each.similarity for each in relevant([fits], gathered.successes())
+        }
+        similarity = {
+            each.tool.tool_id: by_document[document_id]
+            for each, document_id in compared
+            if document_id in by_document
+        }
+        near_enough = [
+            each
+            for each, _ in outside
+            if similarity.get(each.tool.tool_id, 0.0) >= _LEAST_SIMILARITY
         ]
-        return self._judged(
-            question,
-            [(each, each.source) for each, _ in fit],
-            statistics,
-            past,
-            {each.tool.tool_id: similarities[id_] for each, id_ in fit if id_ in similarities},
-        )
-
-    async def _past(
-        self,
-        workspace: str,
-        vector: NDArray[np.float32],
-        statistics: Mapping[ToolKey, ToolTrials],
-    ) -> "PastScenarios":
-        return await past_scenarios(
-            workspace, vector, statistics, index=self.index, memory=self.memory
-        )
+        sources = [(each, each.source) for each in [*own, *near_enough]]
+        return self._judged(question, sources, {**further, **statistics}, gathered, similarity)
 
     def _judged(
         self,
@@ -279,21 +271,19 @@ class ToolChooser:
         past: "PastScenarios | None" = None,
         similarity: Mapping[str, float] | None = None,
     ) -> _Judged:
-        judged, fit = _Judged(), list(candidates)
-        like = [past.of(each) if past else [] for each, _ in fit]
+        judged = _Judged()
+        known_of = [
+            (each, source, *_heard(each, statistics.get(each.key), past, question.own))
+            for each, source in candidates
+        ]
         # What is found beside a namespace says nothing of how its tools do.
-        known_of = list(zip((each for each, _ in fit), like, strict=True))
-        members = [each for each in known_of if each[0].tool.tool_id in question.members]
-        serving = members or known_of
+        serving = [each for each in known_of if each[0].tool.tool_id in question.members]
         experience = experience_of(
-            (
-                heard_trials(trials_of(each, statistics.get(each.key)), question.own)
-                for each, _ in serving
-            ),
+            [trials for _, _, trials, _ in serving or known_of],
             question.members,
-            [own for _, own in serving],
+            [like for _, _, _, like in serving or known_of],
         )
-        for (candidate, source), own in zip(fit, like, strict=True):
+        for candidate, source, trials, like in known_of:
             known, tool = statistics.get(candidate.key), candidate.tool
             negative = [*tool.negative_tags, *(known.tags(question.own) if known else ())]
             why_not = exclusion(negative, question.tags, question.scenario) if negative else None
@@ -305,22 +295,21 @@ class ToolChooser:
                     candidate,
                     source,
                     similarity=similarity.get(tool.tool_id) if similarity else None,
-                    statistics=known,
-                    like=own,
+                    trials=trials,
+                    like=like,
                     mode=question.mode,
                     experience=experience,
                     now=question.now,
-                    own=question.own,
                     may_be_tried=question.explore,
                 )
             )
         return judged
 
-    def _shown(self, ranked: RankedTool) -> RankedTool:
+    def _shown(self, registry: Registry, ranked: RankedTool) -> RankedTool:
         """A copy without secrets, with what others said bounded."""
         failures = [shown_failure(each, self.redactor) for each in ranked.factors.similar_failures]
         factors = ranked.factors.model_copy(update={"similar_failures": failures})
-        tool = self.redactor.tool(ranked.tool)
+        tool = registry.shown(ranked.tool, self.redactor)
         return ranked.model_copy(update={"tool": tool, "factors": factors})
 
     def _shown_excluded(self, excluded: ExcludedTool) -> ExcludedTool:
@@ -351,19 +340,16 @@ class PastScenarios:
             if candidate.counts(hit.version)
             and (document := self.documents.get(hit.document_id)) is not None
         ]
-        limit = _MAX_SCENARIOS * MAX_TRIALS
-        calls = merged(*(document.trials for _, document in own), limit=limit)
-        left = {trial.key: trial for trial in calls}
-
-        def is_taken(trial: Trial) -> bool:
-            """Whether this is what holds of the call, and nobody had it yet."""
-            return left.get(trial.key) == trial and left.pop(trial.key) is not None
-
+        left = gravest(trial for _, document in own for trial in document.trials)
         return [
             LikeScenario(
                 document.text,
                 hit.similarity,
-                [each for each in document.trials if is_taken(each)],
+                [
+                    each
+                    for each in document.trials
+                    if left.get(each.key) == each and left.pop(each.key)
+                ],
                 document.message,
             )
             for hit, document in own
@@ -375,32 +361,43 @@ class PastScenarios:
         return successes_of(hits, self.documents)
 
 
-async def past_scenarios(
-    workspace: str,
-    vector: NDArray[np.float32],
-    statistics: Mapping[ToolKey, ToolTrials],
-    *,
-    index: VectorIndex,
-    memory: Memory,
-) -> PastScenarios:
-    """The past scenarios of these tools nearest to a scenario, of cosine 0.2 and above.
+def past_query(
+    workspace: str, vector: NDArray[np.float32], statistics: Mapping[ToolKey, ToolTrials]
+) -> IndexQuery:
+    """Asks for the past scenarios of these tools nearest to a scenario, of cosine 0.2 and above.
 
-    `vector` is the scenario's, shape (dimension,), of unit length; `statistics` name the documents.
+    `vector` is the scenario's, shape (dimension,), of unit length. By the tools' names: a set of
+    all their documents' ids would take longer to hand over than the search.
     """
-    ids = [each for known in statistics.values() for each in known.scenarios]
-    if not ids:
-        return PastScenarios()
-    query = IndexQuery(
+    known = sum(len(each.scenarios) for each in statistics.values())
+    return IndexQuery(
         workspaces=(workspace,), kind="scenario", vector=vector, terms="",
-        limit=min(len(ids), _PER_TOOL * len(statistics), _MAX_SCENARIOS),
-        document_ids=tuple(ids), least_similarity=LEAST_NEARNESS,
+        limit=min(known, _PER_TOOL * len(statistics), _MAX_SCENARIOS),
+        tools=tuple((each.server_name or "", each.tool_name) for each in statistics),
+        least_similarity=LEAST_NEARNESS,
     )  # fmt: skip
-    [near] = await index.search([query])
+
+
+async def read_past(workspace: str, near: Sequence[Hit], memory: Memory) -> PastScenarios:
+    """What is kept of the past scenarios that were found."""
     documents = await memory.documents(workspace, [hit.document_id for hit in near])
     by_tool: dict[Owner, list[Hit]] = defaultdict(list)
     for hit in near:
         by_tool[hit.server_name, hit.tool_name].append(hit)
     return PastScenarios(by_tool, documents)
+
+
+def _heard(
+    candidate: ToolCandidate,
+    statistics: ToolTrials | None,
+    past: PastScenarios | None,
+    own: str | None,
+) -> tuple[list[Trial], list[LikeScenario]]:
+    """A candidate's trials, and those in like scenarios, as the one who asks hears them."""
+    like = past.of(candidate) if past else []
+    return heard_trials(trials_of(candidate, statistics), own), [
+        each._replace(trials=heard_trials(each.trials, own)) for each in like
+    ]
 
 
 def _document_of(registry: Registry, candidate: ToolCandidate) -> str:
@@ -410,9 +407,9 @@ def _document_of(registry: Registry, candidate: ToolCandidate) -> str:
 
 
 def _offered_tools(
-    registry: Registry, found: Iterable[RelevantTool]
+    registry: Registry, found: Iterable[Hit | RelevantTool]
 ) -> Iterator[tuple[ToolCandidate, str]]:
-    """The found tools as they are offered, each once, with the most relevant of its documents."""
+    """The tools of these documents as they are offered, each once, with its first document."""
     tools: set[str] = set()
     for each in found:
         stored = registry.by_document.get(each.document_id)
@@ -422,16 +419,3 @@ def _offered_tools(
         if candidate.tool.tool_id not in tools:
             tools.add(candidate.tool.tool_id)
             yield candidate, each.document_id
-
-
-def _similarities(
-    found: Iterable[RelevantTool],
-    answers: Sequence[Sequence[Hit]],
-    past: PastScenarios,
-    *,
-    parts: int = 1,
-) -> dict[str, float]:
-    """How relevant each tool is, by its document, with what past successes say for it."""
-    successes = past.successes()
-    tools = relevant(answers, successes, parts=parts) if any(successes.values()) else found
-    return {each.document_id: each.similarity for each in tools}

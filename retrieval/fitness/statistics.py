@@ -27,6 +27,7 @@ counts as a failure, and nowhere else."""
 _RANK: dict[TrialKind, int] = {
     "success": 0, "weak": 1, "referral": 2, "failure": 3, "low": 4, "medium": 5, "high": 6,
 }  # fmt: skip
+_VALUES: dict[TrialKind, float] = {"success": 1.0, "weak": 0.5}
 MAX_VERSIONS = 8
 """Versions remembered; of more, those that were used last."""
 MAX_SCENARIOS = 64
@@ -62,7 +63,7 @@ class Trial(NamedTuple):
     @property
     def value(self) -> float:
         """How much of a success it was: a weak one is half, for an empty answer is often right."""
-        return {"success": 1.0, "weak": 0.5}.get(self.kind, 0.0)
+        return _VALUES.get(self.kind, 0.0)
 
     @property
     def is_referral(self) -> bool:
@@ -191,17 +192,18 @@ def moment_of(trial: Trial) -> datetime:
 
 
 def merged(*sets: Iterable[Trial], limit: int = MAX_TRIALS) -> list[Trial]:
-    """The latest trials of all sets, oldest first: `limit` of them, and referrals beside them.
+    """The latest trials of all sets, oldest first: `limit` of them, and referrals beside them."""
+    return _latest(sorted(gravest(trial for each in sets for trial in each).values()), limit)
 
-    Of several trials of one call the gravest holds: a mark says more than the failure that it is
-    about.
-    """
+
+def gravest(trials: Iterable[Trial]) -> dict[str, Trial]:
+    """By its key, what holds of each call: a mark says more than the failure that it is about."""
     by_key: dict[str, Trial] = {}
-    for trial in (trial for each in sets for trial in each):
-        known = by_key.get(trial.key)
-        if known is None or (_RANK[trial.kind], trial.at) > (_RANK[known.kind], known.at):
+    for trial in trials:
+        known = by_key.setdefault(trial.key, trial)
+        if known is not trial and (_RANK[trial.kind], trial.at) > (_RANK[known.kind], known.at):
             by_key[trial.key] = trial
-    return _latest(sorted(by_key.values()), limit)
+    return by_key
 
 
 def trial_of_call(trials: Sequence[Trial], key: str) -> Trial | None:

@@ -176,6 +176,11 @@ class Shard:
             qdrant.Prefetch(query.limit, query=dense, filter=only),
             qdrant.Prefetch(query.limit, query=sparse, filter=only, params=idf),
         ]
+        if query.finds_all:  # each side has them all: what is rare is then counted once, not thrice
+            return [
+                qdrant.QueryRequest(query=dense, filter=only, limit=query.limit, **answer),
+                qdrant.QueryRequest(query=sparse, filter=only, limit=query.limit, params=idf),
+            ]
         limit = 2 * query.limit
         return [
             qdrant.QueryRequest(query=dense, prefetches=sides, limit=limit, **answer),

@@ -106,6 +106,9 @@ class IndexQuery:
     limit: int
     tool_name: str | None = None
     server_name: str | None = None
+    tools: tuple[tuple[str, str], ...] | None = None
+    """Only documents of these servers and names, '' for no server; None for any. Of two servers the
+    tools of the other's names may be found too."""
     versions: tuple[str, ...] | None = None
     """Only documents of these versions; None for any."""
     document_ids: tuple[str, ...] | None = None
@@ -117,8 +120,13 @@ class IndexQuery:
     @property
     def finds_nothing(self) -> bool:
         """Whether no document can be an answer, so that none need be asked for."""
-        empty = self.versions == () or self.document_ids == ()
+        empty = () in (self.versions, self.document_ids, self.tools)
         return self.limit <= 0 or not self.workspaces or empty
+
+    @property
+    def finds_all(self) -> bool:
+        """Whether every document that it asks about is an answer."""
+        return self.document_ids is not None and len(self.document_ids) <= self.limit
 
     def conditions(self) -> dict[str, list[str]]:
         """The values that each field of the payload may have."""
@@ -129,6 +137,9 @@ class IndexQuery:
             SERVER: None if self.server_name is None else (self.server_name,),
             VERSION: self.versions,
         }
+        if self.tools is not None:
+            given[SERVER] = tuple({server for server, _ in self.tools})
+            given[TOOL] = tuple({name for _, name in self.tools})
         return {field: list(values) for field, values in given.items() if values is not None}
 
     def idf_corpus(self) -> "IndexQuery":
