@@ -2,7 +2,8 @@
 
 The families `mixed` were made after the first ones had been looked at: several mistakes at once, in
 the voices of many servers, on Seal-Tools and tau2's shop beside the first two worlds. The families
-`agents` came after these (`kinds_agents`), and then `fresh` (`kinds_fresh`), in yet other voices.
+`agents` came after these (`kinds_agents`), then `fresh` (`kinds_fresh`), in yet other voices, and
+`wild` (`kinds_wild`), which nothing is fitted on.
 
 History is right calls and the mistakes of `bench.quality.damage`, which the memory has seen mended;
 the test is other sessions with other kinds of mistakes. BFCL's development APIs are executed. What
@@ -23,7 +24,16 @@ from pathlib import Path
 from typing import Any
 
 from aftercall.json_patch import same_json
-from bench.quality import ablation, bfcl, github, kinds_agents, kinds_fresh, retail, seal
+from bench.quality import (
+    ablation,
+    bfcl,
+    github,
+    kinds_agents,
+    kinds_fresh,
+    kinds_wild,
+    retail,
+    seal,
+)
 from bench.quality import kinds_damage as texts
 from bench.quality import kinds_mixed as mixed
 from bench.quality import kinds_shapes as shapes
@@ -41,21 +51,24 @@ from embeddings.protocol import Embedder
 UNREPAIRABLE = "should not be repaired"
 FRESH = ("fresh", "fresh beyond repair")
 KEPT_FRESH = ("fresh, kept", "fresh beyond repair, kept")
-KEPT = ("agents, kept", "agents beyond repair, kept", *KEPT_FRESH)
-"""Families of final tables: other kinds than those of `agents` and `fresh`, on other tools and in
-other voices. Nothing is fitted on them, and nobody looks at them while developing; their steps
+WILD = ("wild", "wild beyond repair")
+KEPT_WILD = ("wild, kept", "wild beyond repair, kept")
+KEPT = ("agents, kept", "agents beyond repair, kept", *KEPT_FRESH, *KEPT_WILD)
+"""Families of final tables: other kinds than those of `agents`, `fresh` and `wild`, on other tools,
+in other voices. Nothing is fitted on them, and nobody looks at them while developing; their steps
 measure them once, at the end. Those kept before have been seen."""
 FROZEN = "45d0d69"
 """The commit in which those of `agents` were chosen."""
 NEVER = frozenset(
     (UNREPAIRABLE, "mixed beyond repair", "mixed beyond repair, kept before",
-     "agents beyond repair", "agents beyond repair, kept", FRESH[1], KEPT_FRESH[1])
+     "agents beyond repair", "agents beyond repair, kept", FRESH[1], KEPT_FRESH[1], WILD[1],
+     KEPT_WILD[1])
 )  # fmt: skip
 """Families in which nothing can be repaired."""
 MIXED = frozenset(
     ("mixed", "mixed beyond repair", "mixed, kept before", "mixed beyond repair, kept before")
 )
-EVERYWHERE = MIXED | {"agents", "agents beyond repair", *FRESH, *KEPT}
+EVERYWHERE = MIXED | {"agents", "agents beyond repair", *FRESH, *WILD, *KEPT}
 """Families that are measured in all worlds, on one half of the tools."""
 OF_KEPT_TOOLS = frozenset(("mixed, kept before", "mixed beyond repair, kept before", *KEPT))
 """Those of the other half."""
@@ -176,6 +189,10 @@ FAMILIES: dict[str, dict[str, texts.Maker]] = {
     "fresh beyond repair": kinds_fresh.beyond_repair(kept=False),
     "fresh, kept": kinds_fresh.families(kept=True),
     "fresh beyond repair, kept": kinds_fresh.beyond_repair(kept=True),
+    WILD[0]: kinds_wild.families(kept=False),
+    WILD[1]: kinds_wild.beyond_repair(kept=False),
+    KEPT_WILD[0]: kinds_wild.families(kept=True),
+    KEPT_WILD[1]: kinds_wild.beyond_repair(kept=True),
 }  # fmt: skip
 """Every kind, by family."""
 
@@ -463,9 +480,15 @@ without asking; *and wrong*: those of them that do something else. *ECE* is of c
 right. In the families that cannot be repaired it is right to propose nothing with a confidence of
 0.5 or more, and wrong success to do so."""
 
+_AT_FIRST = (
+    "What terminals, lists, streams and templates leave of a value, values reckoned, taken apart "
+    "or laid out otherwise, slips in names, and six kinds that hold no right repair: written "
+    "without knowing what can be mended, never fitted on, and measured at first sight."
+)
+
 PAGES = {
     "kinds": Page(
-        tuple(each for each in FAMILIES if each not in (*KEPT, *FRESH)), "",
+        tuple(each for each in FAMILIES if each not in (*KEPT, *FRESH, *WILD)), "",
         "The mixed kinds are two and three mistakes at once, in the voices of many servers. The "
         "kinds of agents are some forty more ways of models to write a call wrongly.",
         "## Without each part",
@@ -486,6 +509,16 @@ PAGES = {
         KEPT_FRESH, ", the third batch's kept third",
         "Other kinds, in other voices, of other tools than those developed on: chosen by hashes "
         "before any was measured, and measured once.",
+        "# Notes",
+    ),
+    "kinds-wild": Page(
+        WILD, ", the fourth batch",
+        f"{_AT_FIRST} The other half was put aside (`kinds-wild-kept.md`).", "# At first sight",
+    ),
+    "kinds-wild-kept": Page(
+        KEPT_WILD, ", the fourth batch's kept half",
+        f"{_AT_FIRST} This is the half that was put aside by hashes, of other tools and in other "
+        "voices, and measured once.",
         "# Notes",
     ),
 }  # fmt: skip

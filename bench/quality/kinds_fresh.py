@@ -30,15 +30,15 @@ def is_kept(name: str) -> bool:
     return hashlib.sha256(f"fresh/{name}".encode()).digest()[0] % 3 == 0
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
     return not isinstance(value, dict | list) and value is not None
 
 
-def _values(draw: Draw, form: Callable[[str, Any], Sequence[Any]]) -> Iterator[Json]:
+def with_value(draw: Draw, form: Callable[[str, Any], Sequence[Any]]) -> Iterator[Json]:
     """The call with one value in another form."""
     for name in draw.shuffled(draw.sent):
         for value in draw.shuffled(form(name, draw.sent[name])):
@@ -46,11 +46,11 @@ def _values(draw: Draw, form: Callable[[str, Any], Sequence[Any]]) -> Iterator[J
                 yield draw.valued(name, value)
 
 
-def _texts(draw: Draw, form: Callable[[str, str], Sequence[Any]]) -> Iterator[Json]:
-    return _values(draw, lambda name, v: form(name, v) if isinstance(v, str) and v else ())
+def with_text(draw: Draw, form: Callable[[str, str], Sequence[Any]]) -> Iterator[Json]:
+    return with_value(draw, lambda name, v: form(name, v) if isinstance(v, str) and v else ())
 
 
-def _under(draw: Draw, value: Any, *keys: str) -> Iterator[Json]:
+def under(draw: Draw, value: Any, *keys: str) -> Iterator[Json]:
     """A value as the only one, under a key that the tool does not have."""
     for key in draw.shuffled(keys):
         if key not in draw.properties:
@@ -104,7 +104,7 @@ def value_as_flag(draw: Draw) -> Iterator[Json]:
 # Values
 
 
-def _day_of(value: Any) -> date | None:
+def day_of(value: Any) -> date | None:
     try:
         return date.fromisoformat(str(value)[:10])
     except ValueError:
@@ -118,9 +118,9 @@ _WANTED = ("{} must be a date in the form YYYY-MM-DD", "Invalid format for {}: e
 def _dates(draw: Draw, form: Callable[[date], Sequence[Any]]) -> Iterator[Made]:
     for name in draw.shuffled(draw.sent):
         text = draw.sent[name]
-        day = _day_of(text) if isinstance(text, str) and len(text) == 10 else None
+        day = day_of(text) if isinstance(text, str) and len(text) == 10 else None
         for new in draw.shuffled(form(day)) if day else ():
-            yield _said(draw, draw.valued(name, new), draw.rng.choice(_WANTED).format(name))
+            yield refused_with(draw, draw.valued(name, new), draw.rng.choice(_WANTED).format(name))
 
 
 def epochs(draw: Draw) -> Iterator[Made]:
@@ -154,12 +154,12 @@ def python_text(draw: Draw) -> Iterator[Json]:
         held = ", ".join(map(repr, value))
         return [str(value), f"({held},)" if len(value) == 1 else f"({held})", f"{{{held}}}"]
 
-    return _values(draw, forms)
+    return with_value(draw, forms)
 
 
 def link_around(draw: Draw) -> Iterator[Json]:
     """A value as a link of Markdown or HTML, with its own address."""
-    return _texts(
+    return with_text(
         draw,
         lambda _, value: (f"[{value}](https://example.com/{quote(value)})", f"[{value}]({value})",
                           f'<a href="https://example.com">{value}</a>'),
@@ -168,7 +168,7 @@ def link_around(draw: Draw) -> Iterator[Json]:
 
 def encoded(draw: Draw) -> Iterator[Json]:
     """Values as an address or a page writes them."""
-    return _texts(
+    return with_text(
         draw,
         lambda _, value: [quote(value, safe=""), html.escape(value), value.replace(" ", "+")],
     )
@@ -180,9 +180,9 @@ def with_unit_beside(draw: Draw) -> Iterator[Json]:
     def forms(name: str, value: Any) -> list[Json]:
         noun = words_of(name)[-1].lower()
         return [{"value": value, "unit": noun}, {"amount": value, "currency": "USD"},
-                {"number": value, "type": noun}] if _is_number(value) else []  # fmt: skip
+                {"number": value, "type": noun}] if is_number(value) else []  # fmt: skip
 
-    return _values(draw, forms)
+    return with_value(draw, forms)
 
 
 _ORDINALS = ("zeroth", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth",
@@ -198,37 +198,37 @@ def ordinals(draw: Draw) -> Iterator[Json]:
         end = {1: "st", 2: "nd", 3: "rd"}.get(value % 10 if value % 100 // 10 != 1 else 0, "th")
         return [f"{value}{end}", *_ORDINALS[value : value + 1]]
 
-    return _values(draw, forms)
+    return with_value(draw, forms)
 
 
 def notations(draw: Draw) -> Iterator[Json]:
     """A number as a programming language writes it."""
 
     def forms(_: str, value: Any) -> list[str]:
-        if not _is_number(value):
+        if not is_number(value):
             return []
         marked = [f"{value}L", f"int({value})", f"+{value}"] if isinstance(value, int) else []
         whole = isinstance(value, int) and value >= 0
         more = [hex(value), f"{value:_}" if value >= 1000 else f"0{value}"] if whole else []
         return [*marked, *more, f"{value}f", f"Number({value})", f'"{value}"']
 
-    return _values(draw, forms)
+    return with_value(draw, forms)
 
 
 def list_in_one(draw: Draw) -> Iterator[Json]:
     """A list whose only item is a text of them all."""
 
     def forms(_: str, value: Any) -> list[Any]:
-        if not isinstance(value, list) or len(value) < 2 or not all(map(_plain, value)):
+        if not isinstance(value, list) or len(value) < 2 or not all(map(is_plain, value)):
             return []
         return [[json.dumps(value)], [", ".join(map(str, value))], [str(value)]]
 
-    return _values(draw, forms)
+    return with_value(draw, forms)
 
 
 def invisible_in_values(draw: Draw) -> Iterator[Json]:
     """Marks of typesetting in or around a text."""
-    return _texts(
+    return with_text(
         draw,
         lambda _, value: [f"\u201c{value}\u201d", f"{value}\u200b", f"\ufeff{value}",
                           f"{value}\u00a0", value.replace("-", "\u2011")],
@@ -243,24 +243,24 @@ def addressed(draw: Draw) -> Iterator[Json]:
             return [f"mailto:{value}", f"<{value}>", f"Customer <{value}>"]
         return [f"@{value}"] if value.replace("-", "").replace("_", "").isalnum() else []
 
-    return _texts(draw, forms)
+    return with_text(draw, forms)
 
 
 def without_mark(draw: Draw) -> Iterator[Json]:
     """An id without the mark before it."""
-    return _texts(draw, lambda _, v: [v[1:]] if not v[0].isalnum() and len(v) > 3 else ())
+    return with_text(draw, lambda _, v: [v[1:]] if not v[0].isalnum() and len(v) > 3 else ())
 
 
 def explained(draw: Draw) -> Iterator[Json]:
     """A value with a remark behind it."""
 
     def forms(_: str, value: Any) -> list[str]:
-        if not _plain(value) or isinstance(value, bool) or " " in str(value):
+        if not is_plain(value) or isinstance(value, bool) or " " in str(value):
             return []
         return [f"{value} (as the user asked)", f"{value} # as requested", f"{value} // given",
                 f"{value} - from the task"]  # fmt: skip
 
-    return _values(draw, forms)
+    return with_value(draw, forms)
 
 
 def qualified(draw: Draw) -> Iterator[Json]:
@@ -292,7 +292,7 @@ def form_encoded(draw: Draw) -> Iterator[Json]:
         for form in draw.shuffled(("[{}]", ".{}", "__{}", "/{}")):
             yield {at[0] + "".join(form.format(part) for part in at[1:]): of for at, of in leaves}
     for name, value in draw.sent.items():
-        if isinstance(value, list) and value and all(map(_plain, value)):
+        if isinstance(value, list) and value and all(map(is_plain, value)):
             rest = {key: each for key, each in draw.sent.items() if key != name}
             yield {**rest, f"{name}[]": value}
 
@@ -314,11 +314,11 @@ def style_inside(draw: Draw) -> Iterator[Json]:
 def entries(draw: Draw) -> Iterator[Json]:
     """The call as a list of pairs, or of lines."""
     pairs = [[name, value] for name, value in draw.sent.items()]
-    yield from _under(draw, pairs, "entries", "arguments", "params")
-    yield from _under(draw, [dict([pair]) for pair in pairs], "arguments", "fields", "items")
-    if all(map(_plain, draw.sent.values())):
+    yield from under(draw, pairs, "entries", "arguments", "params")
+    yield from under(draw, [dict([pair]) for pair in pairs], "arguments", "fields", "items")
+    if all(map(is_plain, draw.sent.values())):
         lines = [f"{name}: {value}" for name, value in draw.sent.items()]
-        yield from _under(draw, lines, "arguments", "parameters")
+        yield from under(draw, lines, "arguments", "parameters")
 
 
 def requests(draw: Draw) -> Iterator[Json]:
@@ -340,9 +340,9 @@ def requests(draw: Draw) -> Iterator[Json]:
 
 def batch_of_one(draw: Draw) -> Iterator[Json]:
     """A batch with this one call in it."""
-    yield from _under(draw, [draw.sent], "calls", "requests", "batch", "items")
-    yield from _under(draw, [{"arguments": draw.sent}], "calls", "requests")
-    yield from _under(draw, [{"tool": draw.call.tool, "args": draw.sent}], "calls", "actions")
+    yield from under(draw, [draw.sent], "calls", "requests", "batch", "items")
+    yield from under(draw, [{"arguments": draw.sent}], "calls", "requests")
+    yield from under(draw, [{"tool": draw.call.tool, "args": draw.sent}], "calls", "actions")
 
 
 def every_value_in_a_list(draw: Draw) -> Iterator[Json]:
@@ -362,7 +362,7 @@ def code(draw: Draw) -> Iterator[Json]:
     lines = (f"{tool}({named})", f"result = {tool}({named})", f"await client.{tool}({{{body}}})",
              f"print({tool}({named}))", f"{tool}({json.dumps(sent)})")  # fmt: skip
     for line in draw.shuffled(lines):
-        yield from _under(draw, line, "code", "input", "call", "expression")
+        yield from under(draw, line, "code", "input", "call", "expression")
 
 
 def loose_json(draw: Draw) -> Iterator[Json]:
@@ -374,37 +374,37 @@ def loose_json(draw: Draw) -> Iterator[Json]:
     forms = [str(draw.sent), bare, f"{text[:-2]},\n}}", f"{text};", f"json{text}", noted,
              f"{text}\n{text}"]  # fmt: skip
     for form in draw.shuffled(forms):
-        yield from _under(draw, form, "arguments", "input", "json", "payload")
+        yield from under(draw, form, "arguments", "input", "json", "payload")
 
 
 def tagged(draw: Draw) -> Iterator[Json]:
     """A value as one of a union, with its tag."""
 
     def forms(_: str, value: Any) -> list[Json]:
-        if not _plain(value):
+        if not is_plain(value):
             return []
         tag = {str: "string", bool: "boolean", int: "integer"}.get(type(value), "number")
         block = [{"type": "text", "text": value}] if isinstance(value, str) else []
         return [{tag.title(): value}, {"type": tag, tag: value}, {"kind": tag, "data": value},
                 {"Some": value}, *block]  # fmt: skip
 
-    return _values(draw, forms)
+    return with_value(draw, forms)
 
 
 def equal_to(draw: Draw) -> Iterator[Json]:
     """A value as a filter that asks for it."""
-    return _values(
+    return with_value(
         draw,
         lambda _, value: [{key: value} for key in ("eq", "$eq", "equals", "is", "exact")]
-        if _plain(value) else (),
+        if is_plain(value) else (),
     )  # fmt: skip
 
 
 def patches(draw: Draw) -> Iterator[Json]:
     """The call as changes of an object."""
     adds = [{"op": "add", "path": f"/{name}", "value": of} for name, of in draw.sent.items()]
-    yield from _under(draw, adds, "operations", "patch")
-    yield from _under(draw, draw.sent, "$set", "set", "set_fields", "update")
+    yield from under(draw, adds, "operations", "patch")
+    yield from under(draw, draw.sent, "$set", "set", "set_fields", "update")
 
 
 _OF_FRAMEWORKS: tuple[tuple[str, Any], ...] = (
@@ -433,11 +433,11 @@ def stand_ins(draw: Draw) -> Iterator[Json]:
 
 def tables(draw: Draw) -> Iterator[Json]:
     """The call as a table of one row."""
-    if len(draw.sent) > 1 and all(_plain(v) and "," not in str(v) for v in draw.sent.values()):
+    if len(draw.sent) > 1 and all(is_plain(v) and "," not in str(v) for v in draw.sent.values()):
         names, row = list(draw.sent), [str(value) for value in draw.sent.values()]
         drawn = "\n".join(f"| {' | '.join(each)} |" for each in (names, ["---"] * len(row), row))
         csv = f"{','.join(names)}\n{','.join(row)}"
-        yield from _under(draw, draw.rng.choice((drawn, csv)), "table", "input", "data")
+        yield from under(draw, draw.rng.choice((drawn, csv)), "table", "input", "data")
 
 
 # Beyond repair
@@ -450,10 +450,10 @@ def relative_dates(draw: Draw) -> Iterator[Made]:
 
 def other_operators(draw: Draw) -> Iterator[Json]:
     """A filter that asks for anything but the value."""
-    return _values(
+    return with_value(
         draw,
         lambda _, value: [{key: value} for key in ("gt", "ne", "not", "$lt", "contains")]
-        if _plain(value) and not isinstance(value, bool) else (),
+        if is_plain(value) and not isinstance(value, bool) else (),
     )  # fmt: skip
 
 
@@ -462,7 +462,7 @@ def several_for_one(draw: Draw) -> Iterator[Json]:
     for name in draw.shuffled(draw.sent):
         others = [each[name] for each in draw.others if name in each]
         for other in draw.shuffled(others):
-            if _plain(draw.sent[name]) and other != draw.sent[name] and _plain(other):
+            if is_plain(draw.sent[name]) and other != draw.sent[name] and is_plain(other):
                 yield draw.valued(name, [draw.sent[name], other])
 
 
@@ -476,43 +476,43 @@ def _unstated(draw: Draw) -> list[str]:
     ]  # fmt: skip
 
 
-def _unknown(draw: Draw, texts: Callable[[str, Any], Sequence[str]]) -> Iterator[Made]:
+def unknown(draw: Draw, texts: Callable[[str, Any], Sequence[str]]) -> Iterator[Made]:
     says = ("{0} not found: {1}", "invalid {0} '{1}'", "No such {0}: {1}", "{0} does not exist")
     for name in _unstated(draw):
         for text in draw.shuffled(texts(name, draw.sent[name])):
             said = draw.rng.choice(says).format(name, text)
-            yield _said(draw, draw.valued(name, text), said)
+            yield refused_with(draw, draw.valued(name, text), said)
 
 
 def pronouns(draw: Draw) -> Iterator[Made]:
     """A word for the one that was meant."""
-    return _unknown(draw, lambda name, _: (
+    return unknown(draw, lambda name, _: (
         "me", "current", "latest", "auto", f"my_{name}", f"the last {words_of(name)[0].lower()}",
     ))  # fmt: skip
 
 
 def cut_values(draw: Draw) -> Iterator[Made]:
     """The start of a value, and dots."""
-    return _unknown(draw, lambda _, v: (f"{str(v)[:3]}...", f"{str(v)[: len(str(v)) // 2]}\u2026"))
+    return unknown(draw, lambda _, v: (f"{str(v)[:3]}...", f"{str(v)[: len(str(v)) // 2]}\u2026"))
 
 
 def two_calls(draw: Draw) -> Iterator[Json]:
     """Two calls in one batch."""
     for other in draw.shuffled(draw.others):
         if other != draw.sent:
-            yield from _under(draw, [draw.sent, other], "calls", "requests", "batch")
+            yield from under(draw, [draw.sent, other], "calls", "requests", "batch")
 
 
 # Together
 
 
-def _speaks_for_itself(draw: Draw) -> bool:
+def speaks_for_itself(draw: Draw) -> bool:
     return draw.call.server in bfcl.DEVELOPMENT or draw.call.server == "retail"
 
 
-def _said(draw: Draw, sent: Json, message: str) -> Made:
+def refused_with(draw: Draw, sent: Json, message: str) -> Made:
     error = {"type": "ToolError", "message": message}
-    return Made(sent, error=None if _speaks_for_itself(draw) else error)
+    return Made(sent, error=None if speaks_for_itself(draw) else error)
 
 
 KINDS: Mapping[str, Sent] = {
@@ -548,7 +548,7 @@ def refused(make: Sent, chosen: Sequence[Voice]) -> Maker:
     def made(draw: Draw) -> Iterator[Made]:
         for sent in make(draw):
             errors = []
-            if not _speaks_for_itself(draw):
+            if not speaks_for_itself(draw):
                 errors = sorted(seal.Draft202012Validator(draw.schema).iter_errors(sent), key=str)
             voice = random.Random(f"{draw.call.tool} {sent}").choice(chosen)
             said = voices.said(voice, draw.call.tool, errors) if errors else None
