@@ -110,11 +110,11 @@ async def _times(
 
 
 def _questions(text: str, vector: NDArray[np.float32]) -> dict[str, list[IndexQuery]]:
-    ids = [_id("tool", number) for number in range(NAMESPACE)]
+    ids = tuple(_id("tool", number) for number in range(NAMESPACE + NEAR))
     vectors = vector[np.newaxis]
     return {
         "tools near a scenario": tool_queries(_WORKSPACE, vectors, [text], limit=LIMIT),
-        f"those, and {NAMESPACE} of a namespace": tool_queries(
+        f"{NAMESPACE + NEAR} tools": tool_queries(
             _WORKSPACE, vectors, [text], limit=LIMIT, document_ids=ids
         ),
         f"the past of {NAMESPACE + NEAR} tools": [_past(vector, NAMESPACE + NEAR)],
@@ -126,14 +126,15 @@ def _questions(text: str, vector: NDArray[np.float32]) -> dict[str, list[IndexQu
 def _past(vector: NDArray[np.float32], count: int) -> IndexQuery:
     first = int(1e6 * abs(float(vector[0])))  # other tools each time
     tools = [(first + 97 * each) % TOOLS for each in range(count)]
-    ids = [_id("scenario", n) for tool in tools for n in range(tool, SCENARIOS, TOOLS)]
-    return _scenarios(vector, limit=min(len(ids), 16 * count, 400), document_ids=tuple(ids))
+    known = count * SCENARIOS // TOOLS
+    named = tuple(("", _name(tool)) for tool in tools)
+    return _scenarios(vector, limit=min(known, 32 * count, 400), tools=named)
 
 
 def _scenarios(
-    vector: NDArray[np.float32], *, limit: int, document_ids: tuple[str, ...] | None = None
+    vector: NDArray[np.float32], *, limit: int, tools: tuple[tuple[str, str], ...] | None = None
 ) -> IndexQuery:
-    return IndexQuery((_WORKSPACE,), "scenario", vector, "", limit, document_ids=document_ids)
+    return IndexQuery((_WORKSPACE,), "scenario", vector, "", limit, tools=tools)
 
 
 async def _fill(index: EdgeIndex, material: _Material, rng: np.random.Generator) -> None:

@@ -91,11 +91,6 @@ class Experience:
     """Ids of the tools that serve the namespace asked about."""
 
     @property
-    def total(self) -> int:
-        """How many trials there are."""
-        return len(self.times)
-
-    @property
     def doubt(self) -> float:
         """What is left of a tool's general rate in such scenarios: 1 where nothing is known."""
         return 1 - (1 - UNTRIED) * self.here / (self.here + FIRST_TRIALS)
@@ -188,7 +183,7 @@ def _forgotten(
     on the tool does as it does now, 0 where it has not changed.
     """
     at, values = rows[:, 0], rows[:, 1]
-    later = experience.total - np.searchsorted(experience.times, at, side="right")
+    later = len(experience.times) - np.searchsorted(experience.times, at, side="right")
     days = np.maximum(0.0, now.timestamp() - at) / _HALF_LIFE_S
     weights = np.asarray(rows[:, 2] * np.exp(-later / MEMORY) * 0.5**days)
     place = change_in(weights, values)

@@ -14,12 +14,10 @@ The log-odds are with even odds beforehand: 0.5 is a tool that is as likely righ
 
     texts = scenario_parts(scenario)
     vectors = await embedder.embed(texts, "query")
-    queries = tool_queries(workspace, vectors, texts, limit=30, document_ids=ids)
-    answers = await index.search([*queries, *others])
-    tools = relevant(answers[: len(queries)], past, parts=len(texts))
+    answers = await index.search(tool_queries(workspace, vectors, texts, limit=30))
+    tools = relevant(answers, past, parts=len(texts))
 
-`document_ids` are of `tool` documents whose relevance is asked for whether or not they are found,
-such as those of a namespace. `past` says which tools succeeded in like scenarios (`successes_of`).
+`past` says which tools succeeded in like scenarios (`successes_of`).
 One vector of a scenario that asks for several things lies between them, near to none of their
 tools: so each sentence is a question of its own, with its vector and its terms, and a tool fits as
 well as it fits the part that it fits best. What one part asks for must not hide what another does,
@@ -115,24 +113,6 @@ def shipped() -> Weights:
     return Weights(**json.loads(text)["weights"])
 
 
-def relevance(
-    cosine: float,
-    terms: float,
-    *,
-    best_terms: float,
-    past: float = 0.0,
-    weights: Weights | None = None,
-) -> float:
-    """How well a tool fits a scenario: near 1 for an obvious match, near 0 for none.
-
-    Never falls when `cosine`, `terms` or `past` rises, nor rises with `best_terms`: the cosine, -1
-    to 1, and `terms`, BM25 with the IDF over the workspace's tools, are of a scenario of one part,
-    `best_terms` is the highest BM25 of any tool, `past` from `past_evidence`.
-    """
-    by = weights or shipped()
-    return _likely(cosine + by.terms * terms + by.past * past, best_terms, by)
-
-
 def _likely(evidence: float, best_terms: float, by: Weights) -> float:
     return logistic(by.slope * evidence - by.best_terms * best_terms + by.intercept)
 
@@ -225,23 +205,18 @@ def tool_queries(
     texts: Sequence[str],
     *,
     limit: int,
-    document_ids: Sequence[str] = (),
+    document_ids: tuple[str, ...] | None = None,
 ) -> list[IndexQuery]:
-    """What to ask the index for `relevant`: tools near the scenario, and those of the ids.
+    """What to ask the index for `relevant`: tools near the scenario, of these documents or any.
 
-    One question for each text, and one more for each when there are ids. `texts` are those of
-    `scenario_parts`, `vectors` theirs: shape (n, dimension), unit length. `limit` is for each side
-    of the index; 30 at least are asked for.
+    One question for each text. `texts` are those of `scenario_parts`, `vectors` theirs: shape
+    (n, dimension), unit length. `limit` is for each side of the index; 30 at least are asked for.
     """
-    asked: list[tuple[int, tuple[str, ...] | None]] = [(max(limit, MIN_CANDIDATES), None)]
-    if document_ids:
-        asked.append((len(document_ids), tuple(document_ids)))
     return [
         IndexQuery(
             workspaces=(workspace,), kind="tool", vector=vector, terms=terms_text(text),
-            limit=count, document_ids=ids,
+            limit=max(limit, MIN_CANDIDATES), document_ids=document_ids,
         )
-        for count, ids in asked
         for text, vector in zip(texts, vectors, strict=True)
     ]  # fmt: skip
 

@@ -130,7 +130,7 @@ def judge(
         score=score,
         source=candidate.source,
         factors=factors,
-        below_threshold=is_below_threshold(score),
+        below_threshold=score < THRESHOLD,
     )
 
 
@@ -183,11 +183,6 @@ def base_of(source: ToolSource, similarity: float | None = None) -> float:
     if source == "original":
         return BASE_ORIGINAL
     return SEMANTIC_WEIGHT * min(1.0, max(0.0, similarity or 0.0))
-
-
-def is_below_threshold(score: float) -> bool:
-    """Whether a score is so low that the tool is hardly fit."""
-    return score < THRESHOLD
 
 
 def ranked(candidates: Iterable[RankedTool]) -> list[RankedTool]:

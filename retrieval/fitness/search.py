@@ -163,21 +163,24 @@ class ToolChooser:
             workspace, scenario, tags, request.mode, self.clock(), own, request.explore
         )
         wanted = {tag.casefold() for tag in tags}
-        ids = tuple(
-            document_id
-            for document_id, stored in (registry.by_document.items() if tags else ())
-            if not wanted.isdisjoint(tag.casefold() for tag in stored.tool.tags)
+        ids = (
+            None
+            if not tags
+            else tuple(
+                document_id
+                for document_id, stored in registry.by_document.items()
+                if not wanted.isdisjoint(tag.casefold() for tag in stored.tool.tags)
+            )
         )
-        if not registry.by_id or (tags and not ids):
+        if not registry.by_id or ids == ():
             return FoundTools(candidates=[], threshold=THRESHOLD, mode=request.mode)
         texts = scenario_parts(scenario)
         vectors = await self.embedder.embed(texts, "query")
         vectors = vectors.astype(np.float32, copy=False)
         count = min(MAX_JUDGED, 2 * request.limit + 10)
-        queries = tool_queries(workspace, vectors, texts, limit=count)
-        if tags:
-            queries = [replace(query, document_ids=ids) for query in queries]
-        answers = await self.index.search(queries)
+        answers = await self.index.search(
+            tool_queries(workspace, vectors, texts, limit=count, document_ids=ids)
+        )
         nearest = relevant(answers, parts=len(texts))[:count]
         found = list(_offered_tools(registry, nearest))
         statistics = await self.memory.statistics([each.key for each, _ in found])

@@ -178,12 +178,8 @@ def heard_trials(trials: Sequence[Trial], own: str | None) -> list[Trial]:
     if own is None or all(each.by == own for each in trials):
         return list(trials)
     good, bad = ([each for each in trials if each.is_success is way] for way in (True, False))
-    kept = {*fairly_heard(good, _by, own), *fairly_heard(bad, _by, own)}
+    kept = {*fairly_heard(good, _BY_OF, own), *fairly_heard(bad, _BY_OF, own)}
     return [each for each in trials if each in kept]
-
-
-def _by(trial: Trial) -> str:
-    return trial.by
 
 
 def moment_of(trial: Trial) -> datetime:

@@ -12,10 +12,8 @@ from retrieval.fitness.expected import LikeScenario
 from retrieval.fitness.score import (
     BASE_EVOLVED,
     BASE_ORIGINAL,
-    THRESHOLD,
     base_of,
     demotion_of,
-    is_below_threshold,
     quality_of,
     ranked,
     score_of,
@@ -53,13 +51,6 @@ def test_fitness_is_the_product_of_the_factors(
     found = score_of(factors(base, quality, demotion))
     assert found == pytest.approx(base * quality * demotion)
     assert 0 <= found <= 1
-
-
-def test_scores_under_the_threshold_are_marked() -> None:
-    """An original with half of its quality and four failures here; not a healthy one."""
-    assert is_below_threshold(score_of(factors(0.9, 0.5, 0.7**4)))
-    assert not is_below_threshold(score_of(factors(0.9, 0.9, 0.7**2)))
-    assert not is_below_threshold(THRESHOLD)
 
 
 @given(st.randoms(use_true_random=False))
