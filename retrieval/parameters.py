@@ -389,6 +389,20 @@ def element_view(schema: JsonObject, path: Path) -> ToolView | None:
     return view_of_schema(_rooted(pseudo, schema))
 
 
+def unknown_inside(schema: JsonObject, parameters: JsonObject) -> set[Path]:
+    """The general paths below the parameters that a call has and the schema does not know."""
+    paths = {general(path): path for path, _ in leaves_like(parameters, ())}
+    below = (path[:end] for path in paths.values() for end in range(2, len(path) + 1))
+    inside = {general(path): path for path in below if isinstance(path[-1], str)}
+    return {each for each, path in inside.items() if _is_unknown(schema, path)}
+
+
+def _is_unknown(schema: JsonObject, path: Path) -> bool:
+    around = list(_forms_at(schema, path[:-1]))
+    is_open = any(form.get("additionalProperties") for form in around)
+    return any(map(_properties, around)) and not is_open and not any(_forms_at(schema, path))
+
+
 def _forms_at(schema: JsonObject, path: Path) -> Iterator[JsonObject]:
     forms = [schema]
     for step in path[: _MAX_DEPTH + 1]:

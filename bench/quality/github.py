@@ -22,10 +22,10 @@ from typing import Any
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.exceptions import relevance
 
-from aftercall.json_patch import same_json
 from bench.quality.damage import damaged, damages_of
 from bench.quality.sessions import GoldCall, Session
 from bench.quality.trial import Damage, Json, Trial, Verdict
+from retrieval.values import same_value
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "github_mcp.tools.jsonl.gz"
 SESSIONS = 120
@@ -98,7 +98,7 @@ def trial_of(call: GoldCall, damage: Damage) -> Trial | None:
 
 async def judge(call: GoldCall, parameters: Json) -> Verdict:
     """Whether the parameters are those of the gold call, or at least valid."""
-    if same_json(parameters, call.parameters):
+    if same_value(parameters, call.parameters):
         return "right"
     return "fails" if error_of(call.tool, parameters) else "wrong success"
 

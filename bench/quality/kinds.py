@@ -23,7 +23,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from aftercall.json_patch import same_json
 from bench.quality import (
     ablation,
     bfcl,
@@ -47,6 +46,7 @@ from bench.quality.sessions import Dataset, GoldCall, Session, history
 from bench.quality.split import split
 from bench.quality.trial import Damage, Json, Result, Trial, Verdict
 from embeddings.protocol import Embedder
+from retrieval.values import same_value
 
 UNREPAIRABLE = "should not be repaired"
 FRESH = ("fresh", "fresh beyond repair")
@@ -263,7 +263,7 @@ def _api_error(value: Any) -> Json | None:
 def _github_verdict(call: GoldCall, parameters: Json) -> Verdict:
     if _github_error(call, parameters):
         return "fails"
-    same = same_json(_read(parameters), _read(call.parameters))
+    same = same_value(_read(parameters), _read(call.parameters))
     return "right" if same else "wrong success"
 
 

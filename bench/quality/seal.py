@@ -18,12 +18,12 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from aftercall.json_patch import same_json
 from bench.quality import voices
 from bench.quality.damage import damaged, damages_of
 from bench.quality.kinds_words import words_of
 from bench.quality.sessions import GoldCall, Session
 from bench.quality.trial import Json, Trial, Verdict
+from retrieval.values import same_value
 
 _DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 _TOOLS, _QUERIES = _DATA / "sealtools.tools.jsonl.gz", _DATA / "sealtools.queries.jsonl.gz"
@@ -122,7 +122,7 @@ def error_of(call: GoldCall, parameters: Json) -> Json | None:
 
 def verdict(call: GoldCall, parameters: Json) -> Verdict:
     """Whether a correction is the right call."""
-    if same_json(parameters, call.parameters):
+    if same_value(parameters, call.parameters):
         return "right"
     return "fails" if errors_of(call.tool, parameters) else "wrong success"
 

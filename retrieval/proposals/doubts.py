@@ -12,7 +12,7 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
 from retrieval.edits import Add, Edit, Flatten, FromContext, Nest, Remove, Rename, Replace
-from retrieval.parameters import leaves_like, value_at
+from retrieval.parameters import leaves_like, unknown_inside, value_at
 from retrieval.proposals.case import Case, Option
 from retrieval.proposals.compose import Proposal
 from retrieval.proposals.faults import FREE_TEXT
@@ -42,6 +42,7 @@ _MAX_TEXT = 2_000
 _MAX_UNCONFIRMED = 3
 _COMMAND = re.compile(r"(?:^|\s)--?[A-Za-z{<\"':@$(]|^\w+=\S")
 """Options of a command, or a name with its value: a call, and no value."""
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _LISTS_ALL = re.compile(r"validation errors? for|\[\{")
 """Of the messages of validators that list all that they find: pydantic, zod, FastAPI."""
 
@@ -52,6 +53,7 @@ def left_of_confidence(case: Case, proposal: Proposal) -> float:
     strange = _left_open(case, proposal) + sum(_odd_values(case, proposal.parameters))
     strange += _is_another_call(case, proposal, edits) + _says_twice(case, proposal.parameters)
     strange += any(_says_otherwise(case, edit) for edit, _ in edits)
+    strange += _loses_in_shape(case, proposal)
     strange += any(_stands_for(edit) for edit, option in edits if _SAID.isdisjoint(option.sources))
     strange += any(_is_another(edit) for edit, option in edits if _FOUND.issuperset(option.sources))
     share = _STRANGE**strange * _UNCONFIRMED ** _unconfirmed(case, proposal)
@@ -61,18 +63,21 @@ def left_of_confidence(case: Case, proposal: Proposal) -> float:
 
 
 def _left_open(case: Case, proposal: Proposal) -> int:
-    """How many faults that the error itself states at a place a proposal leaves as they were."""
+    """How many faults that the error itself states at a place a proposal leaves as they were.
+
+    Of a call in another shape only what was missing is at the same place then.
+    """
     covered = {index for option in proposal.options for index in option.covers}
-    return 0 if proposal.reshaped is not None else sum(
+    return sum(
         index not in covered
         and bool(fault.path)
         and not fault.from_schema
-        and fault.kind not in ("invalid", "missing")
+        and (fault.kind == "missing" if proposal.reshaped else fault.kind != "invalid")
         and same_json(
             value_at(case.parameters, fault.path), value_at(proposal.parameters, fault.path)
         )
         for index, fault in enumerate(case.faults)
-    )  # fmt: skip
+    )
 
 
 _Edits = list[tuple[Edit, Option]]
@@ -96,6 +101,23 @@ def _is_another_call(case: Case, proposal: Proposal, edits: _Edits) -> bool:
     )
     filled, kept = len(_filled(edits)), len(proposal.parameters)
     return left_out > 0 and (filled > 0 or left_out > max(1, kept) or (kept == 0 and _lacks(case)))
+
+
+def _loses_in_shape(case: Case, proposal: Proposal) -> bool:
+    """Whether another shape of the call has a place for some of its plain values, not for all.
+
+    Where none of them has one, they are of what was around the call, such as a protocol's request.
+    """
+    if proposal.reshaped is None:
+        return False
+    kept = [str(value) for _, value in leaves_like(proposal.reshaped.parameters, ())]
+    plain = {
+        str(value)
+        for value in case.parameters.values()
+        if isinstance(value, str | int | float) and not (says_nothing(value) or value is False)
+    }
+    held = {text for text in plain if any(each and (text in each or each in text) for each in kept)}
+    return 0 < len(held) < len(plain)
 
 
 def _lacks(case: Case) -> bool:
@@ -147,12 +169,14 @@ def _unconfirmed(case: Case, proposal: Proposal) -> int:
     if names_all and _LISTS_ALL.search(told.signature):
         return 0
     if about.view is not None and about.view.source == "schema":
-        return _empty_left(about, proposal.parameters) + min(
-            _MAX_UNCONFIRMED, 0 if (about.schema or {}).get("additionalProperties")
-            else len(about.view.unknown(proposal.parameters)),
-        )  # fmt: skip
+        schema, empty = about.schema or {}, _empty_left(about, proposal.parameters)
+        outside = len(about.view.unknown(proposal.parameters))
+        inside = len(unknown_inside(schema, proposal.parameters))
+        left = inside if schema.get("additionalProperties") else outside + inside
+        return empty + min(_MAX_UNCONFIRMED, left)
     if about.view is None and not names_change:
-        return 0
+        tells = any(fault.kind != "invalid" for fault in told.faults)
+        return int(not tells and not any(option.repairs for option in proposal.options))
     said = {fault.parameter for fault in told.faults if fault.kind == "missing"}
     said |= {fault.suggested for fault in told.faults}
     unknown = (
@@ -202,9 +226,17 @@ def _odd_values(case: Case, parameters: JsonObject) -> Iterator[bool]:
             or (is_marked(value) and not is_new)
             or ((is_json or (not is_free and _is_structure(value))) and not is_usual)
             or (is_new and (value == case.tool or (not is_free and _COMMAND.search(value))))
+            or (is_new and not is_free and _names_parameters(case, value))
             or (len(listed) > 1 and words != () and words in map(words_of, listed))
             or (len(listed) > 1 and named_in(value, listed) is not None)
         )
+
+
+def _names_parameters(case: Case, text: str) -> bool:
+    """Whether a text names parameters of the tool: a call in a notation that nobody read."""
+    known = case.view.parameters if case.view is not None else {}
+    named = known.keys() & set(_NAME.findall(text))
+    return len(named) > 1 or any(len(words_of(each)) > 1 for each in named)
 
 
 def _is_structure(text: str) -> bool:

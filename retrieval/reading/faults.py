@@ -412,7 +412,7 @@ def _of_pydantic(path: Path, code: str, text: str) -> Fault:
 _MAX_ISSUES = 20
 _MAX_DEPTH = 3
 _LISTS = ("issues", "errors", "detail", "details", "error")
-_WRAPPERS = frozenset({"error", "details", "detail"})
+_WRAPPERS = frozenset({"error", "errors", "details", "detail"})
 _TEXTS = ("message", "msg", "detail", "reason", "description", "title", "error")
 _PLACES = ("field", "param", "parameter", "name", "property", "pointer")
 _REQUIRED = re.compile(r"\b(?:is|are|field)? ?required\b|\bcan't be blank\b", re.IGNORECASE)
@@ -440,6 +440,9 @@ def _of_issue(issue: JsonObject, depth: int) -> Iterator[Fault]:
         yield _of_pydantic(path[outer:], kind, message if isinstance(message, str) else "")
     elif place := _place(issue):
         yield from _about(place, text, str(code or ""))
+    elif said := _said_by_field(issue, with_texts=depth > 0):
+        for field, words in said.items():
+            yield from _about(path_of(f"'{field}'"), words, "")
     elif depth < _MAX_DEPTH:
         inner = [
             fault
@@ -468,6 +471,20 @@ def read_check(message: str) -> Iterator[Fault]:
             yield from (Fault("unexpected", (*place, key)) for key in _quoted(line))
         elif said and place:
             yield from _about(place, said["text"], "")
+
+
+def _said_by_field(issue: JsonObject, *, with_texts: bool) -> dict[str, str]:
+    """What Laravel, Rails, Django and others say of each field; empty where a value is no texts.
+
+    A text alone, in the place of a list of texts, counts only `with_texts`.
+    """
+    said = {}
+    for field, texts in list(issue.items())[:_MAX_ISSUES]:
+        words = texts[0] if isinstance(texts, list) and texts else texts if with_texts else None
+        if not isinstance(words, str) or field in _TEXTS or not path_of(f"'{field}'"):
+            return {}
+        said[field] = words
+    return said
 
 
 def _place(issue: JsonObject) -> Path:

@@ -50,6 +50,25 @@ def test_a_zod_issue_list_inside_the_text_is_read() -> None:
     assert found[3].allowed == ("a", "b")
 
 
+@pytest.mark.parametrize(
+    ("message", "faults"),
+    [
+        ('{"message": "The given data was invalid.", "errors": {"device_id": ["The device id field '
+         'is required."]}}', [("missing", ("device_id",))]),
+        ('400: {"city": ["This field is required."], "days": ["A valid integer is required."]}',
+         [("missing", ("city",)), ("wrong_type", ("days",))]),
+        ('{"errors": {"name": "is required"}}', [("missing", ("name",))]),
+        ('{"name": "x", "texts": ["This field is required."]}', []),
+    ],
+)  # fmt: skip
+def test_what_frameworks_say_of_each_field_is_read(
+    message: str, faults: list[tuple[str, tuple[str, ...]]]
+) -> None:
+    """Laravel, Django REST and Rails map each field to its texts."""
+    reading = read_error(ExecutionError(message=message), {"town": "Paris"})
+    assert [(each.kind, each.path) for each in reading.faults] == faults
+
+
 def test_what_a_tool_says_of_itself_is_never_overruled() -> None:
     """A typed referral stays one, whatever its message looks like."""
     error = ExecutionError(

@@ -9,6 +9,7 @@ from retrieval.answer import Question, answer
 from retrieval.proposals.case import CallContext
 from tests.retrieval.cases import make_case, object_schema
 
+ITEM = object_schema([], place_id="integer")
 CLOSED = {"additionalProperties": False}
 WEATHER = object_schema(city="string", days="integer") | CLOSED
 EDIT = object_schema(oldText="string", newText="string") | CLOSED
@@ -171,10 +172,17 @@ def test_names_that_the_tool_does_not_have_go_with_the_other_mistakes(
         ({"files": {"a.py": "x"}}, "'files' must be array", None),
         ({"file": "a.txt", "lines": "five"}, "got an unexpected keyword argument 'file'. "
          "Did you mean 'path'?", None),
+        ({"input": "city~days\nParis~3"}, MISSING.format("city"), WEATHER),
+        ({"places": [{"Unit": "kg", "place_id": 5}], "days": "3"}, "'days' must be integer",
+         object_schema([], days="integer", places={"type": "array", "items": ITEM})),
+        ({"args": ["Paris"]}, "400 Bad Request: invalid arguments", None),
     ],
 )  # fmt: skip
 def test_what_may_be_another_call_or_has_more_wrong_with_it_is_never_sure(
     parameters: dict[str, Any], message: str, schema: dict[str, Any] | None
 ) -> None:
-    """More left out than kept; a name that is only left over; a map; what nothing shows."""
+    """More left out than kept; a name only left over; a map; what nothing shows.
+
+    A text that names parameters; an unknown name inside; an error that says nothing.
+    """
     assert max((s.confidence for s in suggestions(parameters, message, schema)), default=0) < 0.8
