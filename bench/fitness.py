@@ -37,8 +37,7 @@ import numpy as np
 from aftercall.json_values import content_hash
 from aftercall.models import Execution, Promotion, Tool
 from bench.service import Service, percentiles, say, serving
-from embeddings.cache import open_embedder
-from embeddings.embedders import DEFAULT_THREADS, OnnxModel
+from embeddings.embedders import DEFAULT_THREADS, OnnxModel, open_embedder
 from embeddings.models import bundled_model
 from embeddings.protocol import Embedder
 from embeddings.text import terms_text

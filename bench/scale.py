@@ -32,7 +32,7 @@ from typing import Any
 from bench import history
 from bench.processes import run_watched
 from bench.service import Service, ask, load, percentiles, say, serving
-from embeddings.cache import open_embedder
+from embeddings.embedders import open_embedder
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.log import counts
 from retrieval.memory import DOCUMENT

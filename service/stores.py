@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from aftercall.explain import how_to_install
-from embeddings.cache import CachedEmbedder, open_embedder
+from embeddings.embedders import CachedEmbedder, open_embedder
 from embeddings.protocol import Embedder
 from ingest.leases import LeaseKeeper
 from ingest.nightly import REBUILD

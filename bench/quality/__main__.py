@@ -40,7 +40,7 @@ from bench.quality.plots import plot_learning, plot_reliability
 from bench.quality.report import ALL, Figures, as_json, by_kind, markdown
 from bench.quality.sessions import history, trials
 from bench.quality.split import split
-from embeddings.cache import open_embedder
+from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
 
 FOLDER = Path(__file__).parents[2] / "docs" / "figures"

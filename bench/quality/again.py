@@ -23,7 +23,7 @@ from bench.quality.methods import failed_call
 from bench.quality.sessions import GoldCall, trials
 from bench.quality.split import split
 from bench.quality.trial import Json, Trial, Verdict
-from embeddings.cache import open_embedder
+from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
 
 TIMES = ("agent-1", "agent-1", "agent-2")

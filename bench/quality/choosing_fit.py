@@ -25,7 +25,7 @@ from sklearn.linear_model import LogisticRegression
 from bench.quality.choosing_data import SETS, load
 from bench.quality.choosing_pool import Asked, ask_all
 from bench.quality.choosing_scores import macro
-from embeddings.cache import open_embedder
+from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
 from retrieval.fitness.relevance import Weights
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from aftercall.models import Tool
 from bench.quality.choosing_data import SETS, load
-from embeddings.cache import CachedEmbedder
+from embeddings.embedders import CachedEmbedder
 from embeddings.protocol import Embedder
 from embeddings.text import terms_text
 from retrieval.fitness.relevance import tool_queries, tool_terms, tool_text

@@ -31,7 +31,7 @@ from bench.quality.fitting import (
     labelled_messages,
     training_digest,
 )
-from embeddings.cache import open_embedder
+from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
 from retrieval.classifier import HEAD, CategoryHead, shipped_head, text_of
 from retrieval.reading.reader import ErrorReading, read_error

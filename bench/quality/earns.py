@@ -40,7 +40,7 @@ from bench.quality.methods import failed_call, record_earlier
 from bench.quality.sessions import history
 from bench.quality.split import split
 from bench.quality.trial import Json, Trial
-from embeddings.cache import open_embedder
+from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
 
 ROOMS = (

@@ -31,7 +31,7 @@ from bench.quality.scores import SURE
 from bench.quality.sessions import history, trials
 from bench.quality.split import folds, split
 from bench.quality.trial import Trial
-from embeddings.cache import open_embedder
+from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
 from retrieval.answer import Question
 from retrieval.confidence import (

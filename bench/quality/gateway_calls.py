@@ -39,7 +39,7 @@ from bench.quality.choosing_pool import ask_all
 from bench.quality.choosing_scores import macro
 from bench.quality.trial import Json, Trial
 from bench.service import serving
-from embeddings.cache import open_embedder
+from embeddings.embedders import open_embedder
 from embeddings.models import BUNDLED_TOKENIZER
 from embeddings.protocol import Embedder
 

@@ -20,7 +20,7 @@ from aftercall.models import FailedCall, SuggestResponse
 from aftercall.reflection.retry_rules import apply_changes
 from bench.quality.brain import Brain, Recording, open_brain
 from bench.quality.trial import Json
-from embeddings.cache import open_embedder
+from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
 
 AGENTS = 5

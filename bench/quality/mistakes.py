@@ -31,7 +31,7 @@ from bench.quality import again, servers
 from bench.quality.brain import Recording, open_brain
 from bench.quality.sessions import GoldCall, record_mistake
 from bench.quality.trial import Damage, Json, Trial
-from embeddings.cache import open_embedder
+from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
 
 _CASES = Path(__file__).with_name("mistakes.json")

@@ -23,7 +23,7 @@ from aftercall.models import FailedCall, SuggestResponse
 from aftercall.reflection.retry_rules import apply_changes
 from bench.quality.brain import Recording, open_brain
 from bench.quality.trial import Json
-from embeddings.cache import open_embedder
+from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
 
 _DATA = Path(__file__).parents[3] / "shared" / "data"

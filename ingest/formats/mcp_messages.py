@@ -87,9 +87,6 @@ _BEGINS = frozenset({"initialize", "server/discover"})
 _OF_SERVERS = frozenset({"sampling/createMessage", "roots/list", "elicitation/create"})
 """Requests that only a server sends; their ids are numbered apart from the client's."""
 _NEVER = "the call has no answer in the log, so nobody knows what became of it"
-_NEW_SESSION = "the call had no answer when a new session began"
-_ID_AGAIN = "the call had no answer when its id was used again"
-_CANCELLED = "the call was cancelled before its answer"
 _NO_CALL = "answers a call that is not in the log; does its beginning lie in an older file?"
 _NO_OUTCOME = "is answered by a question or a task, which is neither success nor failure"
 
@@ -150,7 +147,7 @@ class McpLog:
     def finish(self) -> Iterator[Placed]:
         """What is open at the end of the log."""
         for channel in self._channels.values():
-            yield from self._close(channel, _NEVER)
+            yield from self._close(channel)
 
     def _request(self, channel: _Channel, message: Message) -> Iterator[Placed]:
         method, params = message.body["method"], _object(message.body.get("params"))
@@ -159,9 +156,9 @@ class McpLog:
                 channel.of_server.add(_id(message.body["id"]))
             return
         if method == "notifications/cancelled":
-            yield from self._drop(channel, _id(params.get("requestId")), _CANCELLED)
+            yield from self._drop(channel, _id(params.get("requestId")))
         if method == "initialize":
-            yield from self._close(channel, _NEW_SESSION)
+            yield from self._close(channel)
             self._begin(channel, message, params)
         if "id" not in message.body and message.answer is None:
             if method == "tools/call":
@@ -172,7 +169,7 @@ class McpLog:
             yield from self._matched(channel, opened, message.answer, message.took_ms)
             return
         key = _id(message.body["id"])
-        yield from self._drop(channel, key, _ID_AGAIN)
+        yield from self._drop(channel, key)
         channel.open[key] = opened
 
     def _begin(self, channel: _Channel, message: Message, params: JsonObject) -> None:
@@ -280,15 +277,15 @@ class McpLog:
             **fields,
         )
 
-    def _close(self, channel: _Channel, why: str) -> Iterator[Placed]:
+    def _close(self, channel: _Channel) -> Iterator[Placed]:
         for key in list(channel.open):
-            yield from self._drop(channel, key, why)
+            yield from self._drop(channel, key)
         channel.of_server.clear()
 
-    def _drop(self, channel: _Channel, key: tuple[str, object], why: str) -> Iterator[Placed]:
+    def _drop(self, channel: _Channel, key: tuple[str, object]) -> Iterator[Placed]:
         opened = channel.open.pop(key, None)
         if opened is not None and opened.method == "tools/call":
-            yield unreadable(opened.message.where, why)
+            yield unreadable(opened.message.where, _NEVER)
 
 
 def messages_in(value: object, where: str) -> Iterator[Message | Placed]:

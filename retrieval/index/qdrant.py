@@ -150,11 +150,6 @@ class Connection:
             try:
                 client = AsyncQdrantClient(path=folder, force_disable_check_same_thread=True)
             except Exception as error:
-                if "already accessed" in str(error):
-                    raise p.IndexInUseError(
-                        f"another process has the vectors in {self.where} open: stop it first; "
-                        "only a Qdrant server serves several"
-                    ) from error
                 raise translate(error, what="open the vectors", where=self.where) from error
             _local_clients[folder] = (client, set())
         client, users = _local_clients[folder]

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from embeddings.cache import CachedEmbedder
-from embeddings.embedders import HashingEmbedder
+from embeddings.embedders import CachedEmbedder, HashingEmbedder
 from embeddings.protocol import EmbeddingError, Role, Vectors
 
 

@@ -5,8 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from embeddings.cache import CachedEmbedder
-from embeddings.embedders import HashingEmbedder
+from embeddings.embedders import CachedEmbedder, HashingEmbedder
 from embeddings.protocol import Embedder, EmbeddingError
 from tests.embeddings.tool_errors import GROUPS
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from embeddings.cache import open_embedder
+from embeddings.embedders import open_embedder
 from embeddings.protocol import EmbeddingError
 
 

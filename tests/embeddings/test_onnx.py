@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from embeddings.cache import open_embedder
-from embeddings.embedders import OnnxEmbedder
+from embeddings.embedders import OnnxEmbedder, open_embedder
 from embeddings.models import BUNDLED_TOKENIZER, bundled_model, local_model
 from embeddings.protocol import EmbeddingError
 from tests.embeddings.tool_errors import GROUPS
@@ -31,7 +30,7 @@ class Refuse:
             raise ImportError(f"{name} is not for serving")
 
 sys.meta_path.insert(0, Refuse())
-from embeddings.cache import open_embedder
+from embeddings.embedders import open_embedder
 
 async def main():
     embedder = await open_embedder()

@@ -186,9 +186,7 @@ def test_calls_without_an_answer_are_told_of() -> None:
     )
     assert not executions
     assert [(where, why.split(",")[0]) for where, why in rest] == [
-        ("line 1", "the call had no answer when its id was used again"),
-        ("line 2", "the call had no answer when a new session began"),
-        ("line 5", "the call was cancelled before its answer"),
+        *((f"line {line}", "the call has no answer in the log") for line in (1, 2, 5)),
         (
             "line 8",
             "answers a call that is not in the log; does its beginning lie in an older file?",

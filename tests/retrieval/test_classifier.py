@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from aftercall.json_values import JsonObject
 from aftercall.models import ErrorCategory, ExecutionError, FailedCall, SuggestRequest
 from bench.quality.fitting import json_of, labelled_messages, training_digest
-from embeddings.cache import open_embedder
+from embeddings.embedders import open_embedder
 from embeddings.models import BUNDLED_NAME
 from retrieval.classifier import CategoryHead, shipped_head, terms_of, text_of
 from retrieval.reading.reader import read_error

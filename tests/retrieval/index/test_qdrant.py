@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-import sys
-from pathlib import Path
 
 import grpc
 import pytest
@@ -21,7 +19,6 @@ from retrieval.index.qdrant import (
     QdrantIndex,
     RequestMaker,
     check_metadata,
-    collection_config,
     is_too_old,
     translate,
 )
@@ -31,14 +28,6 @@ MODEL = ("hashing-1@96", DIMENSION)
 CONFIG = {"fingerprint": "hashing-1@96", "dimension": DIMENSION}
 
 SECRET = "sk-very-secret"  # noqa: S105 - of no server
-
-OPEN_LOCAL = """
-import sys
-from retrieval.index.protocol import QdrantPlace
-from retrieval.index.qdrant import Connection
-
-Connection(QdrantPlace("local:" + sys.argv[1]))
-"""
 
 
 async def _open(place: QdrantPlace, name: str = "made") -> QdrantIndex:
@@ -62,26 +51,6 @@ async def client(local):
     with connection.doing("look") as client:
         yield client
     await connection.aclose()
-
-
-# How it is made
-
-
-def test_a_new_collection_keeps_vectors_on_disk_and_their_bytes_in_memory():
-    """Half precision on disk, int8 in RAM, cosine, an IDF, payload on disk; spread as asked."""
-    config = collection_config(QdrantPlace("", shards=6, replicas=3, write_consistency=2), **CONFIG)
-    (dense,) = config["vectors_config"].values()
-    assert (dense.size, dense.distance) == (DIMENSION, models.Distance.COSINE)
-    assert (dense.datatype, dense.memory) == (models.Datatype.FLOAT16, models.Memory.COLD)
-    scalar = config["quantization_config"].scalar
-    assert (scalar.type, scalar.memory) == (models.ScalarType.INT8, models.Memory.PINNED)
-    (terms,) = config["sparse_vectors_config"].values()
-    assert terms.modifier == models.Modifier.IDF
-    assert config["payload"].memory == models.Memory.COLD
-    assert config["shard_number"] == 6
-    assert config["replication_factor"] == 3
-    assert config["write_consistency_factor"] == 2
-    check_metadata(config["metadata"], MODEL, where="here")
 
 
 # Whose it is
@@ -223,20 +192,6 @@ async def test_one_process_may_open_a_folder_several_times(tmp_path):
     again = await _open(QdrantPlace(f"local:{tmp_path}"), "coming")
     assert await again.count() == 2
     await again.close()
-
-
-@pytest.mark.real
-async def test_a_second_process_is_told_that_the_folder_is_in_use(tmp_path):
-    """It is a store of one process."""
-    index = await _open(QdrantPlace(f"local:{tmp_path}"))
-    second = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", OPEN_LOCAL, str(tmp_path)),
-        stderr=asyncio.subprocess.PIPE,
-        cwd=Path(__file__).parents[3],
-    )
-    _, errors = await second.communicate()
-    assert b"IndexInUseError" in errors
-    await index.close()
 
 
 async def test_a_damaged_folder_is_an_error(tmp_path):
