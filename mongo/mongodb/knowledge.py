@@ -277,7 +277,7 @@ class MongoKnowledge:
             except DuplicateKeyError:
                 return None
         else:
-            which = {**named, "serial": row["serial"], "journal": None}
+            which = {**named, "serial": row["serial"]}  # so it has no journal
             done = await self._db.cursors.update_one(which, {"$set": changed})
             if not done.matched_count:
                 return None

@@ -195,6 +195,20 @@ async def test_a_commit_that_is_killed_anywhere_is_done_or_not(
     assert await learned(other, workspace) == AFTER
 
 
+async def test_who_commits_late_has_seen_what_is_there(
+    store: MongoStore, other: MongoStore
+) -> None:
+    """Another process moved the cursor since it was read."""
+    commit = await fill(other, "w")
+    with asleep_before("update_one", "CURSORS") as (asleep, awake):
+        late = asyncio.create_task(store.knowledge.commit(commit))
+        await asleep.wait()
+        await other.knowledge.commit(Commit("w", moved=(3, 5)))
+        awake.set()
+        with pytest.raises(StoreFencedError, match="has been learned to 5"):
+            await late
+
+
 async def test_large_commits_leave_nothing_behind(
     store: MongoStore, options: MongoOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,22 +294,34 @@ async def test_a_writer_that_sleeps_does_not_lose_its_events(
     assert (await other.events.heads())["w"].counts == {"execution": 4}
 
 
+async def test_what_two_count_at_once_is_counted_once(store: MongoStore, other: MongoStore) -> None:
+    """Each adds what is new to the counts that are kept."""
+    await store.events.append("w", make_events(3))
+    with asleep_before("update_one", "LOG_HEADS") as (asleep, awake):
+        late = asyncio.create_task(store.events.heads())
+        await asleep.wait()
+        await other.events.heads()
+        awake.set()
+        await late
+    assert (await other.events.heads())["w"].counts == {"execution": 3}
+
+
 async def test_a_reader_waits_for_a_writer_that_is_slow(
     store: MongoStore, other: MongoStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it reserved comes before what others stored meanwhile."""
+    """What it reserved comes before what others stored meanwhile; then none waits."""
     monkeypatch.setattr(events, "GAP_S", 60.0)
     with asleep_before("insert_many", "TOOL_EXECUTION_LOG") as (asleep, awake):
-        slow = asyncio.create_task(store.events.append("w", make_events(1)))
+        slow = asyncio.create_task(store.events.append("w", make_events(2)))
         await asleep.wait()
-        await other.events.append("w", make_events(1, first=1))
-        assert (await other.events.heads())["w"].position == 2
+        await other.events.append("w", make_events(2, first=1))
+        assert (await other.events.heads())["w"].position == 4
         reading = asyncio.create_task(other.events.after("w", 0, 10))
         await asyncio.wait([reading], timeout=0.2)
         assert not reading.done()
         awake.set()
         await slow
-        assert ids(await reading) == ["id-0", "id-1"]
+        assert ids(await reading) == ["id-0", "id-1", "id-2"]
 
 
 # Commands.
