@@ -497,6 +497,6 @@ def test_a_damaged_archive_leaves_no_store_and_a_half_one_is_not_served(
         serving(settings.data.dir),
     ):
         pass
-    assert aftercall(settings, "nightly") == 1
-    assert aftercall(settings, "export", str(tmp_path / "half.gz")) == 1
-    assert capsys.readouterr().err.count("did not come to its end") == 2
+    for command in (["nightly"], ["rebuild"], ["export", str(tmp_path / "half.gz")]):
+        assert aftercall(settings, *command) == 1
+        assert "did not come to its end" in capsys.readouterr().err
