@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import ConfigurationError
+from aftercall.files import try_lock, unlock
 from aftercall.recording import spool as spool_module
 from aftercall.recording.spool import Spool
 
@@ -269,6 +270,18 @@ def test_who_changes_segments_is_alone(
     else:
         assert spool.erase(lambda line: line == b"1") == 1
     assert free == []
+
+
+def test_what_is_unlocked_is_free_though_a_fork_has_a_copy(tmp_path: Path) -> None:
+    """The copy is of the same lock."""
+    held = try_lock(tmp_path / "lock", alone=True)
+    assert held is not None
+    copy = os.dup(held)
+    unlock(held)
+    again = try_lock(tmp_path / "lock", alone=True)
+    os.close(copy)
+    assert again is not None
+    unlock(again)
 
 
 def _one_segment(spool: Spool) -> list[bytes]:
