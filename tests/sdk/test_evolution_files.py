@@ -1,5 +1,6 @@
 """Versioned files: named from script and version alone, in its folder, never overwritten."""
 
+import fcntl
 import os
 import re
 import string
@@ -125,9 +126,15 @@ def test_a_script_must_be_a_file_below_the_promotions(tmp_path: Path) -> None:
             resolve_script(path, root)
 
 
-def test_half_a_line_swallows_no_other(tmp_path: Path) -> None:
-    """A killed process leaves half of an entry of the changelog; the next one begins behind it."""
-    path = tmp_path / "log.jsonl"
-    path.write_bytes(b'{"at": "2026-02-')
+def test_half_a_line_swallows_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process is killed while another waits for its lock: that begins behind what it left."""
+    path, lock = tmp_path / "log.jsonl", fcntl.flock
+
+    def waits(descriptor: int, operation: int) -> None:
+        lock(descriptor, operation)
+        if operation == fcntl.LOCK_EX:
+            path.write_bytes(b'{"at": "2026-02-')
+
+    monkeypatch.setattr(fcntl, "flock", waits)
     append_line(path, b"{}\n")
     assert path.read_bytes().splitlines() == [b'{"at": "2026-02-', b"{}"]
