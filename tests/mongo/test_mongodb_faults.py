@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -322,6 +323,23 @@ async def test_a_reader_waits_for_a_writer_that_is_slow(
         awake.set()
         await slow
         assert ids(await reading) == ["id-0", "id-1", "id-2"]
+
+
+async def test_an_erasure_that_is_killed_anywhere_is_done_by_the_next(
+    store: MongoStore, other: MongoStore
+) -> None:
+    """No event is left that is counted no more."""
+    late = datetime(9000, 1, 1, tzinfo=UTC)
+    for steps in range(100):
+        workspace = f"w-{steps}"
+        await other.events.append(workspace, make_events(3))
+        with killed_after(steps), contextlib.suppress(KilledError):
+            await store.events.erase(workspace, 2, late, 10)
+            break
+        await other.events.erase(workspace, 2, late, 10)
+        assert ids(await read_all(other.events, workspace)) == ["id-2"]
+        assert (await other.events.heads())[workspace].counts == {"execution": 1}
+    assert steps > 2
 
 
 # Commands.
