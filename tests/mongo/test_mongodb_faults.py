@@ -322,7 +322,9 @@ async def test_a_reader_waits_for_a_writer_that_is_slow(
         assert not reading.done()
         awake.set()
         await slow
-        assert ids(await reading) == ["id-0", "id-1", "id-2"]
+        seen = await reading
+        await follow(other, "w", seen)
+        assert ids(seen) == ["id-0", "id-1", "id-2"]
 
 
 async def test_an_erasure_that_is_killed_anywhere_is_done_by_the_next(
