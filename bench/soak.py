@@ -629,14 +629,18 @@ def soak(options: argparse.Namespace) -> Json:
             "canFill": can_fill, "sides": {},
         }  # fmt: skip
         for side in sides:
-            say(f"comparing {side.name}")
             figures["sides"][side.name] = {
-                **compare(side, environment, is_quick=options.quick),
                 "requests": len(side.took), "wrong": side.wrong,
                 "faults": Counter(name for _, _, name in side.faults),
                 "again": side.failed, "startS": side.server.starts_s,
                 "sixths": sixths(side, began, ended), "drift": drift(side, began, ended),
             }  # fmt: skip
+        if options.json:  # comparing takes long, and what was measured is there before
+            options.json.write_text(json.dumps(figures, indent=1) + "\n")
+        for side in sides:
+            say(f"comparing {side.name}")
+            compared = compare(side, environment, is_quick=options.quick)
+            figures["sides"][side.name] |= compared
     return figures
 
 
