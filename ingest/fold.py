@@ -111,6 +111,8 @@ class Batch:
     """Executions that are named: by marks and corrections without their call, and as repaired."""
     issued: dict[str, tuple[Event, IssuedSuggestion]] = field(default_factory=dict)
     """Suggestions from before the batch that executions say they followed."""
+    documents: dict[int, str] = field(default_factory=dict)
+    """The ids of the executions' documents, by position."""
 
 
 @dataclass(slots=True)
@@ -213,7 +215,7 @@ def _learn_execution(
         learn_success(knowledge, execution, schema_hash)
     cache.put(KNOWLEDGE, tool_row(tool), tool=tool)
     if reading is not None or execution.parameters_known:  # which are the shape of a success
-        document = cache.get(DOCUMENT, _document_of(stored, reading))
+        document = cache.get(DOCUMENT, batch.documents[stored.position])
         if document is not None:
             add_to_document(document, execution, reading)
         elif reading is not None:
@@ -545,7 +547,9 @@ def _wanted_by_execution(
     for kind in (KNOWLEDGE, HEALTH, REGISTERED, SIGNATURES, VERSIONS):
         yield kind, tool_row(tool)
     yield CALL, execution.execution_id
-    yield DOCUMENT, _document_of(stored, batch.readings.get(execution.execution_id))
+    document = _document_of(stored, batch.readings.get(execution.execution_id))
+    batch.documents[stored.position] = document
+    yield DOCUMENT, document
     yield from _wanted_by_use(tool, execution.tool_version, execution.context)
     if execution.suggestion_id is not None:
         yield JUDGED, f"{execution.suggestion_id}\x1f{execution.execution_id}"

@@ -32,7 +32,8 @@ from retrieval.knowledge.documents import Document
 from retrieval.memory import DOCUMENT, VECTOR, Memory
 
 BATCH = 4_000
-EMBED_BATCH = 64
+EMBED_BATCH = 256
+"""Documents per round of the model: sorted by length among so many, each takes a tenth less."""
 _FLOOD = 2_000
 """Events a second above which intake has the processor to itself, for a second at most at a time:
 more than is learned even alone, so that what arrives more slowly is learned beside it."""
@@ -40,7 +41,8 @@ _BACKLOG = 1_000
 """Events waiting from which on vectors let learning go first."""
 _LOOK_S = 0.02
 _MAX_LOOKS = 50
-"""Documents per round of the model: a fraction of a second, so that few wait for many."""
+_PATIENT_LOOKS = 500
+"""Of vectors: most is found without, and in a flood most are of scenarios soon replaced."""
 POLL_S = 0.25
 """How often it is looked for what other processes stored, where a store is shared."""
 OWN_POLL_S = 2.0
@@ -160,8 +162,8 @@ class Indexer:
         return await self.learn_step()
 
     async def _paced_embed_step(self) -> int:
-        """A step that lets learning go first, for a second at most: most is found without it."""
-        for _ in range(_MAX_LOOKS):
+        """A step that lets learning go first, for ten seconds at most."""
+        for _ in range(_PATIENT_LOOKS):
             if not self._is_busy:
                 break
             await asyncio.sleep(_LOOK_S)

@@ -181,6 +181,8 @@ class WorkspaceCache:
 def _slim(stored: StoredExecution) -> StoredExecution:
     """With no more of its result than its plain values."""
     result = stored.execution.result
+    if result is None:
+        return stored
     kept = extract(result) if stored.execution.session_id is not None else None
     execution = stored.execution.model_copy(update={"result": kept})
     return replace(stored, execution=execution, stands_for=1)

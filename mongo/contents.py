@@ -40,16 +40,12 @@ class StoredExecution:
     position: int
     workspace: str
     execution: Execution
+    tool_key: ToolKey
     schema_hash: str | None
     received_at: datetime
     stands_for: int = 1
     """Calls that it stands for: itself, and the successes that sampling left out before it."""
     principal: str = OWNER
-
-    @property
-    def tool_key(self) -> ToolKey:
-        """The tool that was called."""
-        return ToolKey(self.workspace, self.execution.server_name, self.execution.tool_name)
 
 
 def execution_event(
@@ -122,10 +118,12 @@ def thread_of(execution: Execution) -> str:
 def execution_of(event: Event) -> StoredExecution:
     """The execution that an event holds."""
     recorded = decoded(_Recorded, event.data)
+    called = recorded.execution
     return StoredExecution(
         position=event.position,
         workspace=event.workspace,
-        execution=recorded.execution,
+        execution=called,
+        tool_key=ToolKey(event.workspace, called.server_name, called.tool_name),
         schema_hash=event.schema_hash,
         received_at=event.received_at,
         stands_for=recorded.stands_for,

@@ -139,6 +139,8 @@ def first(path: Path) -> Path:
 
 def place_of(path: Path) -> str:
     """The place of a path, such as `flights[].date`."""
+    if len(path) == 1:
+        return str(path[0])
     steps = ("[]" if isinstance(step, int) else f".{step}" for step in path[1:])
     return f"{path[0]}{''.join(steps)}" if path else ""
 

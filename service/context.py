@@ -10,6 +10,7 @@ import asyncio
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping
+from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,7 @@ from cachetools import LRUCache, TTLCache
 
 from aftercall.files import key_file
 from aftercall.redaction import Redactor
+from embeddings.cache import CachedEmbedder
 from embeddings.protocol import Embedder
 from ingest.indexer import Indexer
 from ingest.intake import Intake
@@ -110,14 +112,16 @@ class Lifecycle:
 
 @asynccontextmanager
 async def open_context(
-    settings: Settings, on_phase: OnPhase = lambda _: None
+    settings: Settings,
+    on_phase: OnPhase = lambda _: None,
+    embedder: Future[CachedEmbedder] | None = None,
 ) -> AsyncIterator[Context]:
     """Open the rooms and what stands on them; close all in reverse, failures included."""
     async with AsyncExitStack() as stack:
         control = await stack.enter_async_context(opened_control(settings, on_phase))
         keys = await stack.enter_async_context(open_keyring(settings, control))
-        stores = await stack.enter_async_context(open_stores(settings, on_phase))
-        store, memory, embedder = stores.store, stores.memory, stores.embedder
+        stores = await stack.enter_async_context(open_stores(settings, on_phase, embedder))
+        store, memory = stores.store, stores.memory
         log = store.events
         metrics = ServiceMetrics(settings.metrics.tools)
         index = stores.index
@@ -135,7 +139,7 @@ async def open_context(
             on_stored=indexer.wake,
             memory=memory,
             index=index,
-            embedder=embedder,
+            embedder=stores.embedder,
             redactor=redactor,
             seeds=stores.seeds,
             quorum=settings.gate.quorum,
@@ -149,7 +153,7 @@ async def open_context(
         yield Context(
             settings=settings,
             store=store,
-            embedder=embedder,
+            embedder=stores.embedder,
             index=index,
             indexer=indexer,
             intake=Intake(
@@ -161,9 +165,11 @@ async def open_context(
                 on_receipt=metrics.received,
             ),
             suggester=suggester,
-            chooser=ToolChooser(memory=memory, index=index, embedder=embedder, redactor=redactor),
+            chooser=ToolChooser(
+                memory=memory, index=index, embedder=stores.embedder, redactor=redactor
+            ),
             history=ToolHistory(
-                log=log, memory=memory, index=index, embedder=embedder, redactor=redactor
+                log=log, memory=memory, index=index, embedder=stores.embedder, redactor=redactor
             ),
             redactor=redactor,
             changing=asyncio.Lock(),

@@ -78,7 +78,7 @@ class Learning:
             store=stores.store,
             memory=stores.memory,
             index=stores.index,
-            embedder=stores.embedder,
+            embedder=stores.embedder.embedder,  # whose texts will not come again
             on_axes=self._axes_named,
             lease_s=settings.indexing.lease_s,
             is_shared=settings.mongo.uri is not None,

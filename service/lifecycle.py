@@ -212,26 +212,8 @@ async def when_it_answers(
         pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
-_YOUNG_OBJECTS = 10_000
+_YOUNG_OBJECTS = 50_000
 """New objects that make the garbage collector look at the young ones; Python's own is 700."""
-_M_ARENA_MAX, _M_MMAP_THRESHOLD = -8, -3
-"""Of `mallopt`, in glibc's malloc.h."""
-_ARENAS = 2
-"""glibc's own is eight per core, and what a thread freed in one serves no other."""
-_LARGE_BYTES = 1_000_000
-"""What is larger goes back when it is freed. glibc's own bound grows with what was freed, and the
-model's buffers then stay in pieces: 50 MiB after some batches."""
-
-
-def few_arenas() -> None:
-    """Before threads are started: let them share the memory that they free.
-
-    The service has a dozen threads; with arenas of their own it holds some 20 MiB more while a
-    history is recorded (`bench/service.py`). Other libraries of C have no such call.
-    """
-    with contextlib.suppress(AttributeError):
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
-        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
 def settle_memory() -> None:
@@ -243,6 +225,7 @@ def settle_memory() -> None:
     that glibc keeps; other libraries of C have no such call.
     """
     gc.freeze()
+    gc.enable()
     gc.set_threshold(_YOUNG_OBJECTS)
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

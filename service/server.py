@@ -11,6 +11,7 @@ import socket
 import time
 from asyncio import TimerHandle, Transport
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ from aftercall.explain import how_to_install
 from aftercall.models import ErrorBody, ErrorResponse
 from aftercall.process import http_server
 from aftercall.stages import measured_by
+from embeddings.cache import CachedEmbedder
 from retrieval.log import counts
 from service.alerts import alerting
 from service.context import Context, Lifecycle, open_context
@@ -319,10 +321,12 @@ async def serve(
     on_ready: Callable[[Context], None],
     *,
     linger_s: float | None = None,
+    embedder: Future[CachedEmbedder] | None = None,
 ) -> None:
     """Serve on `listener` until SIGINT or SIGTERM; then finish, flush and close.
 
-    With `linger_s` also until no gateway has used it for so many seconds.
+    With `linger_s` also until no gateway has used it for so many seconds. An `embedder` that is
+    being opened already is waited for, and closed.
 
     It listens at once, so that `/healthz` answers while models load; all else is 503 until
     `on_ready` is called. A second signal ends the process where it stands, which is safe: what was
@@ -349,7 +353,7 @@ async def serve(
                         leaving = asyncio.create_task(unused(settings.data.dir, linger_s))
                         leaving.add_done_callback(lambda _: stopping.set())
                         stack.callback(leaving.cancel)
-                    opening = open_context(settings, _phases(lifecycle))
+                    opening = open_context(settings, _phases(lifecycle), embedder)
                     context = await done_or_stopped(stopping, stack.enter_async_context(opening))
                     stack.callback(lifecycle.stopping)
                     if context is not None:

@@ -6,6 +6,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -69,7 +70,11 @@ class Stores:
 
 @asynccontextmanager
 async def open_stores(
-    settings: Settings, on_phase: OnPhase = lambda _: None, *, patience_s: float | None = None
+    settings: Settings,
+    on_phase: OnPhase = lambda _: None,
+    embedder: Future[CachedEmbedder] | None = None,
+    *,
+    patience_s: float | None = None,
 ) -> AsyncIterator[Stores]:
     """Open everything in order; close it in reverse, failures included.
 
@@ -77,7 +82,7 @@ async def open_stores(
     """
     async with (
         opened_store(settings, on_phase, patience_s=patience_s) as store,
-        opened_embedder(settings, on_phase) as embedder,
+        opened_embedder(settings, on_phase, embedder) as opened,
     ):
         on_phase("opening its vectors")
         if settings.mongo.uri is not None and settings.qdrant.url is None:
@@ -88,7 +93,7 @@ async def open_stores(
                 level="warning",
             )
         index = await when_it_answers(
-            lambda: _open_current(settings, store, embedder),
+            lambda: _open_current(settings, store, opened),
             f"the vector index at {where_index_is(settings)}",
             on_phase=on_phase,
             patience_s=0 if settings.qdrant.url is None else patience_s,
@@ -97,7 +102,7 @@ async def open_stores(
             on_phase("reading its corpus of common mistakes")
             seeds = await asyncio.to_thread(load_seed)
             await when_it_answers(
-                lambda: _prepare(store, embedder, index),
+                lambda: _prepare(store, opened, index),
                 f"the log store at {where_store_is(settings)} and the vector index at "
                 f"{where_index_is(settings)}",
                 on_phase=on_phase,
@@ -105,7 +110,7 @@ async def open_stores(
             )
             await _clean_up(settings, store, index.opened)
             yield Stores(
-                store=store, embedder=embedder, index=index, memory=Memory(store), seeds=seeds
+                store=store, embedder=opened, index=index, memory=Memory(store), seeds=seeds
             )
         finally:
             await index.close()
@@ -140,19 +145,22 @@ async def opened_store(
 
 @asynccontextmanager
 async def opened_embedder(
-    settings: Settings, on_phase: OnPhase = lambda _: None
+    settings: Settings,
+    on_phase: OnPhase = lambda _: None,
+    embedder: Future[CachedEmbedder] | None = None,
 ) -> AsyncIterator[CachedEmbedder]:
-    """The embedder, until the block ends."""
+    """The embedder, until the block ends; the one that is being opened already, if any."""
     on_phase("loading its embedding model")
-    embedder = await open_embedder(
-        settings.embedding.model,
-        cache_size=settings.embedding.cache_size,
-        threads=settings.embedding.threads,
+    model = settings.embedding
+    opened = await (
+        open_embedder(model.model, cache_size=model.cache_size, threads=model.threads)
+        if embedder is None
+        else asyncio.wrap_future(embedder)
     )
     try:
-        yield embedder
+        yield opened
     finally:
-        await embedder.close()
+        await opened.close()
 
 
 @asynccontextmanager

@@ -2,14 +2,12 @@
 
 A shard that was only written to is searched by a scan: 2 ms at 20,000 points, 12 ms at 100,000.
 Optimizing builds the graph that makes that 0.5 and 0.7 ms, but takes 22 s at 100,000 points with
-the GIL held. So a process of its own (`python -m retrieval.index.edge SHARD`) optimizes a copy;
-what changes meanwhile is noted and brought over, and the copy takes the shard's place. Searches by
-tool need none of this (0.7 ms at 50,000).
+the GIL held. So a process of its own optimizes a copy; what changes meanwhile is noted and brought
+over, and the copy takes the shard's place. Searches by tool need none of this (0.7 ms at 50,000).
 """
 
 import asyncio
 import logging
-import os
 import shutil
 import subprocess
 import sys
@@ -34,13 +32,19 @@ from retrieval.index.protocol import (
     check_vector,
 )
 
-MIN_NEW_POINTS = 20_000
-"""New points that a scan may take in: 2 ms if it had to see them all. Most points are scenarios of
-tools, which are asked for by id or by tool and never scanned."""
+MIN_NEW_POINTS = 50_000
+"""New points that a scan may take in: 5 ms if it had to see them all. Most points are scenarios of
+tools, which are asked for by id or by tool and never scanned; compacting takes 200 MiB."""
 NEW_SHARE = 0.25
 """And against those compacted before, so that the work stays in proportion to what is written."""
-NICENESS = 10
-"""The compacting process yields the cores to the service."""
+_OPTIMIZE = """
+import os, sys, qdrant_edge
+os.nice(10)
+shard = qdrant_edge.EdgeShard.load(sys.argv[1])
+shard.optimize()
+shard.close()
+"""
+"""The compacting process: it yields the cores to the service, and imports nothing of ours."""
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -222,7 +226,7 @@ class CompactingProcess:
             if self._stopped:
                 raise VectorIndexError("the compaction was stopped")
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter, a path of ours
-                [sys.executable, "-m", "retrieval.index.edge", str(shard)],
+                [sys.executable, "-c", _OPTIMIZE, str(shard)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
@@ -255,15 +259,3 @@ def _create(folder: IndexFolder, *, dimension: int, fingerprint: str) -> tuple[F
 def is_worthwhile(*, new_points: int, compacted_points: int) -> bool:
     """Whether so many points have come that a search of everything would feel them."""
     return new_points >= max(MIN_NEW_POINTS, NEW_SHARE * compacted_points)
-
-
-def main(folder: str) -> None:
-    """Entry point: optimize the shard in the folder named."""
-    os.nice(NICENESS)
-    shard = Shard.load(Path(folder))
-    shard.optimize()
-    shard.close()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

@@ -129,11 +129,6 @@ class Shard:
             self._shard.flush()
         self._unflushed = 0
 
-    def optimize(self) -> None:
-        """Merge segments and build the HNSW graph: some 0.2 ms a point, GIL held throughout."""
-        with _translated("optimize the vector index"):
-            self._shard.optimize()
-
     def close(self) -> None:
         """Flush and let go of the files; closing twice does nothing."""
         with _translated("close the vector index"):

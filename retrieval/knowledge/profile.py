@@ -11,6 +11,7 @@ from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from itertools import islice
 from json import loads
 from typing import NamedTuple, TypeVar
@@ -45,6 +46,7 @@ def token(text: str, digits: int = 8) -> str:
     return hashlib.blake2b(text.encode(), digest_size=digits // 2).hexdigest()
 
 
+@lru_cache(4_096)
 def agent_token(agent: str) -> str:
     """The token of an agent, which begins with its principal's (`retrieval.principals`)."""
     return marked(agent, lambda name: token(name, AGENT_DIGITS))
@@ -72,8 +74,10 @@ def _has_place(sample: dict[str, V], key: str, limit: int) -> bool:
 
 
 def _count_in_sample(sample: dict[str, int], key: str, limit: int) -> None:
-    if _has_place(sample, key, limit):
-        sample[key] = sample.get(key, 0) + 1
+    if key in sample:
+        sample[key] += 1
+    elif _has_place(sample, key, limit):
+        sample[key] = 1
 
 
 def _add_to_sample(sample: list[str], key: str, limit: int) -> None:
@@ -185,7 +189,9 @@ class ParameterProfile(Shape):
         key = _key(value)
         if key is None:
             return
-        known = self.values.setdefault(key, ValueCount())
+        known = self.values.get(key)
+        if known is None:
+            known = self.values[key] = ValueCount()
         known.count += 1
         known.last_seen = max(known.last_seen, at)
         _count_in_sample(known.agents, agent, MAX_AGENTS)

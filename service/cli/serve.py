@@ -1,6 +1,9 @@
 """`aftercall serve`: the service, until it is told to stop."""
 
 import argparse
+import contextlib
+import ctypes
+import gc
 import sys
 import time
 
@@ -21,23 +24,39 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_common(parser)
 
 
+_MALLOC = {-8: 2, -3: 1_000_000}
+"""Of glibc's `mallopt`: two arenas, for what a thread freed in its own serves no other (20 MiB
+while a history is recorded); and what is larger goes back when it is freed (50 MiB of a model)."""
+
+
 def _run(args: argparse.Namespace) -> int:
     started = time.perf_counter()
+    gc.disable()  # what is imported stays; `settle_memory` enables it
+    with contextlib.suppress(AttributeError):  # other libraries of C have no such call
+        for option, value in _MALLOC.items():
+            ctypes.CDLL(None).mallopt(option, value)
+    settings = start(args)
     import asyncio  # heavy imports wait: `aftercall --help` loads this module
+    from concurrent.futures import ThreadPoolExecutor
+
+    from embeddings.cache import open_embedder
+
+    # The model is loaded while the rest is imported: a fifth of a second.
+    model = settings.embedding
+    opening = open_embedder(model.model, cache_size=model.cache_size, threads=model.threads)
+    embedder = ThreadPoolExecutor(1).submit(asyncio.run, opening)
 
     from aftercall.process import bind, url_of
     from service.context import Context
     from service.environment import check_serving, harmful
-    from service.lifecycle import few_arenas, one_line
+    from service.lifecycle import one_line
     from service.server import loop_factory, serve
     from service.stores import where_index_is, where_store_is
     from service.version import VERSION
 
-    few_arenas()
     # The event loop must not starve the threads that write, embed and learn: with Python's
     # 5 ms, appends beside a busy loop were ten times slower (bench/log_store.py).
     sys.setswitchinterval(0.0005)
-    settings = start(args)
     check_serving(settings)
     for warning in harmful(settings):
         say(f"warning: {warning}")
@@ -66,7 +85,7 @@ def _run(args: argparse.Namespace) -> int:
         one_line(settings.data.dir),
         asyncio.Runner(loop_factory=loop_factory()) as runner,
     ):
-        runner.run(serve(settings, listener, ready, linger_s=args.linger))
+        runner.run(serve(settings, listener, ready, linger_s=args.linger, embedder=embedder))
     return 0
 
 
