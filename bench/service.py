@@ -106,8 +106,10 @@ def serving(folder: Path, log: Path) -> Iterator[Service]:
             [sys.executable, "-m", "aftercall.cli", "serve", "--port", "0",
              "--data-dir", str(folder), "--log-format", "json"],
             cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True,
+            # Compiled, as pip installs it, also where Python is told to write no bytecode.
             env={k: v for k, v in os.environ.items() if not k.startswith("AFTERCALL_")}
-            | {"AFTERCALL_NIGHTLY_EVERY_H": "0"},
+            | {"AFTERCALL_NIGHTLY_EVERY_H": "0", "PYTHONDONTWRITEBYTECODE": "",
+               "PYTHONPYCACHEPREFIX": str(folder.parent / "bytecode")},
         )  # fmt: skip
         try:
             line = process.stdout.readline() if process.stdout else ""

@@ -282,7 +282,8 @@ def _has_room(
 ) -> bool:
     if len(scenarios) < MAX_SCENARIOS:
         return True
-    latest_use, least = min((used_at, each) for each, used_at in scenarios.items())
+    latest_use = min(scenarios.values())
+    least = min(each for each, used_at in scenarios.items() if used_at == latest_use)
     if (at, identity) < (latest_use, least):
         return False  # a late arrival, from before all that is known
     del scenarios[least]

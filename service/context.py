@@ -20,7 +20,7 @@ from cachetools import LRUCache, TTLCache
 
 from aftercall.files import key_file
 from aftercall.redaction import Redactor
-from embeddings.cache import CachedEmbedder
+from embeddings.embedders import CachedEmbedder
 from embeddings.protocol import Embedder
 from ingest.indexer import Indexer
 from ingest.intake import Intake

@@ -25,7 +25,7 @@ from aftercall.explain import how_to_install
 from aftercall.models import ErrorBody, ErrorResponse
 from aftercall.process import http_server
 from aftercall.stages import measured_by
-from embeddings.cache import CachedEmbedder
+from embeddings.embedders import CachedEmbedder
 from retrieval.log import counts
 from service.alerts import alerting
 from service.context import Context, Lifecycle, open_context

@@ -39,7 +39,7 @@ def _run(args: argparse.Namespace) -> int:
     import asyncio  # heavy imports wait: `aftercall --help` loads this module
     from concurrent.futures import ThreadPoolExecutor
 
-    from embeddings.cache import open_embedder
+    from embeddings.embedders import open_embedder
 
     # The model is loaded while the rest is imported: a fifth of a second.
     model = settings.embedding
