@@ -275,8 +275,15 @@ _UNSEEN = str.maketrans(
 """What typesetting puts into a text and nobody sees."""
 
 
+_END_OF_STREAM = re.compile(r"(?:\s*(?:</(?P<tag>\w{1,20})>|<\|\w{1,20}\|>)){1,4}\Z")
+"""What ends a model's text or a part of it, and is none of it."""
+
+
 def visible(text: str) -> str:
-    """A text as one sees it: no blanks around it, no marks of typesetting."""
+    """A text as one sees it: no blanks around it, no marks of typesetting, no end of a stream."""
+    found = _END_OF_STREAM.search(text[-_LONGEST_MARKED:])
+    if found and not (found["tag"] and f"<{found['tag']}" in text):
+        text = text[: len(text) - len(found[0])]
     return text.translate(_UNSEEN).strip()
 
 
@@ -571,6 +578,8 @@ def _words(name: str) -> tuple[str, ...]:
 
 _MAX_NAME = 80
 _MAX_LABEL = 4
+_JOINING = frozenset(("of", "for", "the"))
+"""Words that turn a name round: `owner_of_item` is the `item_owner`."""
 _SYNONYM = 0.85
 _ASPECTS = frozenset(WORDS["aspects"])
 _HARMLESS = frozenset(WORDS["harmless"])
@@ -611,7 +620,7 @@ def name_similarity(left: str, right: str) -> float:
         return 0.0
     if "".join(a) == "".join(b):
         return 1.0
-    if sorted(a) == sorted(b):
+    if set() != {*a} - _JOINING == {*b} - _JOINING:
         return 0.95
     if _share(_SAME_NAMES, "".join(a), "".join(b)):
         return _SYNONYM

@@ -86,6 +86,7 @@ object or a list one thing too many."""
 _REMOVE_GUARD = Trials(1, 5)
 """Left out of a write, it may be what narrowed it: a judgement, whatever a benchmark says."""
 _GUARDS = frozenset(WORDS["guards"])
+_NEGATING = frozenset(WORDS["negating"])
 _NEUTRAL = frozenset(WORDS["neutral"])
 _ANY_TEXT = frozenset(("word", "words", "identifier", "empty"))
 """Forms of texts that do not show what they are."""
@@ -192,8 +193,11 @@ def _may_have(case: Case, fault: Fault) -> bool:
 def _remove_trials(case: Case, name: str) -> Trials:
     value = case.parameters[name]
     if value in (None, "", [], {}, False):
-        return _REMOVE["alone"]
-    if is_said_twice(case, name):
+        says_yes = value is False and not _NEGATING.isdisjoint(words_of(name))
+        return _REMOVE_GUARD if says_yes else _REMOVE["alone"]
+    if is_said_twice(case, name) and not any(
+        name_similarity(name, target) >= _LIKE[0][0] for target in _absent(case)
+    ):
         return _SAID_TWICE
     if case.view is None or isinstance(value, dict | list):
         return _REMOVE_BLIND

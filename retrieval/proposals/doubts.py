@@ -11,8 +11,9 @@ from itertools import islice
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
+from retrieval import WORDS
 from retrieval.edits import Add, Edit, Flatten, FromContext, Nest, Remove, Rename, Replace
-from retrieval.parameters import leaves_like, unknown_inside, value_at
+from retrieval.parameters import Path, leaves_like, unknown_inside, value_at
 from retrieval.proposals.case import Case, Option
 from retrieval.proposals.compose import Proposal
 from retrieval.proposals.faults import FREE_TEXT
@@ -29,6 +30,7 @@ from retrieval.values import (
     words_of,
 )
 
+_CHOICES = frozenset(WORDS["of_choices"])
 _STRANGE = 0.5
 """What is left of a confidence for each thing in the repaired call that cannot be meant so."""
 _UNCONFIRMED = 0.8
@@ -222,7 +224,7 @@ def _odd_values(case: Case, parameters: JsonObject) -> Iterator[bool]:
         is_json = form == "json-text" and not (view and "json" in view.described_by)
         yield bool(
             is_placeholder(value)
-            or (is_new and refers(value, name))
+            or (is_new and (refers(value, name) or _is_place(case, path, value)))
             or (is_marked(value) and not is_new)
             or ((is_json or (not is_free and _is_structure(value))) and not is_usual)
             or (is_new and (value == case.tool or (not is_free and _COMMAND.search(value))))
@@ -230,6 +232,15 @@ def _odd_values(case: Case, parameters: JsonObject) -> Iterator[bool]:
             or (len(listed) > 1 and words != () and words in map(words_of, listed))
             or (len(listed) > 1 and named_in(value, listed) is not None)
         )
+
+
+def _is_place(case: Case, path: Path, value: str) -> bool:
+    """Whether a number became the text of a choice, of which it is the place in some list."""
+    name, seen = str(path[0]), case.seen(str(path[0]))
+    was_number = isinstance(value_at(case.parameters, path), int) and value.isdecimal()
+    is_choice = not _CHOICES.isdisjoint(words_of(name)[-1:])
+    other = bool(seen and seen.formats and not seen.formats.get(format_of(value), 0))
+    return was_number and (is_choice or other)
 
 
 def _names_parameters(case: Case, text: str) -> bool:
