@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.quality.regret_texts import Catalogue
-from retrieval.fitness.relevance import past_evidence, relevance
+from retrieval.confidence import logistic
+from retrieval.fitness.relevance import past_evidence, shipped
 
 CALLS = 2_000
 ORIGINAL, EVOLVED = 0, 1
@@ -61,7 +62,7 @@ class World:
 
     def relevance(self, call: int, tool: int, past: list[tuple[float, float]]) -> float:
         """As the service has it, with past successes (cosine and share of each)."""
-        return relevance(
+        return _relevance(
             float(self.cosines[call, tool]),
             float(self.terms[call, tool]),
             best_terms=float(self.best_terms[call]),
@@ -244,4 +245,11 @@ def world(known: Catalogue, name: str, seed: int) -> World:
 
 def relevance_of(cosine: float, terms: float, best_terms: float) -> float:
     """Relevance without past successes."""
-    return relevance(float(cosine), float(terms), best_terms=float(best_terms))
+    return _relevance(float(cosine), float(terms), best_terms=float(best_terms))
+
+
+def _relevance(cosine: float, terms: float, *, best_terms: float, past: float = 0.0) -> float:
+    """That of the service, of a scenario of one part."""
+    by = shipped()
+    evidence = cosine + by.terms * terms + by.past * past
+    return logistic(by.slope * evidence - by.best_terms * best_terms + by.intercept)
