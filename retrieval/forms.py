@@ -17,7 +17,7 @@ import jsonschema_rs
 
 from retrieval import WORDS
 from retrieval.texts import MAX_TEXT, Style, respelt
-from retrieval.values import plainer, unmarked
+from retrieval.values import is_placeholder, plainer, unmarked
 
 _ISO = "iso"
 """A day and a time as ISO 8601 writes them, with the zone that the text says, if it says one."""
@@ -278,7 +278,7 @@ def in_form(text: str, wanted: str) -> str | None:
         return written if written != text else None
     bare = plainer(unmarked(text))
     if re.fullmatch(r"\^\[.\]", wanted):
-        is_one = wanted[2] not in bare and not re.search(r"[\s/]", bare)
+        is_one = _ONE_WORD.fullmatch(bare) and not is_placeholder(text)
         return f"{wanted[2]}{bare}" if is_one else None
     for ways in (_unmarked, _moments, _regrouped, _respelt):
         found = {each for each in ways(bare) if each != text and meets(each, wanted)}
@@ -287,6 +287,7 @@ def in_form(text: str, wanted: str) -> str | None:
     return None
 
 
+_ONE_WORD = re.compile(r"[\w.+-]+")
 _SECONDS = re.compile(r"1\d{9}(?:\d{3})?")
 
 

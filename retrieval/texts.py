@@ -275,11 +275,16 @@ _BY_WORDS: frozenset[Style] = frozenset({"snake", "kebab", "camel", "pascal", "s
 _SAYABLE = re.compile(r"[\w\s-]+", re.ASCII)
 
 
+_ONE_THING = re.compile(r"[#@]?[^\s<>\[\]{}#'\x1b]+(?: [\w.-]+){0,2}")
+"""What has a letter case: a phrase with an id in it, or a markup, has that of its parts."""
+
+
 def respelt(text: str, style: Style) -> str | None:
     """`text` in another letter case or with other separators; None when that would lose something.
 
     Only letters, digits, spaces, `_` and `-` can be said in words.
     """
-    if len(text) > MAX_TEXT or (style in _BY_WORDS and not _SAYABLE.fullmatch(text)):
+    shape = _SAYABLE if style in _BY_WORDS else _ONE_THING
+    if len(text) > MAX_TEXT or not shape.fullmatch(text):
         return None
     return _STYLES[style](text) or None

@@ -483,7 +483,7 @@ right. In the families that cannot be repaired it is right to propose nothing wi
 _AT_FIRST = (
     "What terminals, lists, streams and templates leave of a value, values reckoned, taken apart "
     "or laid out otherwise, slips in names, and six kinds that hold no right repair: written "
-    "without knowing what can be mended, never fitted on, and measured at first sight."
+    "without knowing what can be mended, and never fitted on."
 )
 
 PAGES = {

@@ -12,11 +12,12 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
-from retrieval.edits import Add, Edit, Flatten, FromContext, Nest, Remove, Rename, Replace
+from retrieval.edits import Add, Cast, Edit, Flatten, FromContext, Nest, Remove, Rename, Replace
 from retrieval.parameters import Path, leaves_like, unknown_inside, value_at
 from retrieval.proposals.case import Case, Option
 from retrieval.proposals.compose import Proposal
 from retrieval.proposals.faults import FREE_TEXT
+from retrieval.proposals.values import IDS
 from retrieval.texts import format_of, written_in
 from retrieval.values import (
     differ_in_digits,
@@ -31,6 +32,7 @@ from retrieval.values import (
 )
 
 _CHOICES = frozenset(WORDS["of_choices"])
+_PARTS = frozenset(WORDS["parts"])
 _STRANGE = 0.5
 """What is left of a confidence for each thing in the repaired call that cannot be meant so."""
 _UNCONFIRMED = 0.8
@@ -45,6 +47,8 @@ _MAX_UNCONFIRMED = 3
 _COMMAND = re.compile(r"(?:^|\s)--?[A-Za-z{<\"':@$(]|^\w+=\S")
 """Options of a command, or a name with its value: a call, and no value."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_IS_NAME = re.compile(r"[\w.$@/-]+")
+_EXPONENT = re.compile(r"\de[+-]?\d", re.IGNORECASE)
 _LISTS_ALL = re.compile(r"validation errors? for|\[\{")
 """Of the messages of validators that list all that they find: pydantic, zod, FastAPI."""
 
@@ -55,7 +59,7 @@ def left_of_confidence(case: Case, proposal: Proposal) -> float:
     strange = _left_open(case, proposal) + sum(_odd_values(case, proposal.parameters))
     strange += _is_another_call(case, proposal, edits) + _says_twice(case, proposal.parameters)
     strange += any(_says_otherwise(case, edit) for edit, _ in edits)
-    strange += _loses_in_shape(case, proposal)
+    strange += _loses_in_shape(case, proposal) + _loses_in_name(case, proposal)
     strange += any(_stands_for(edit) for edit, option in edits if _SAID.isdisjoint(option.sources))
     strange += any(_is_another(edit) for edit, option in edits if _FOUND.issuperset(option.sources))
     share = _STRANGE**strange * _UNCONFIRMED ** _unconfirmed(case, proposal)
@@ -103,6 +107,32 @@ def _is_another_call(case: Case, proposal: Proposal, edits: _Edits) -> bool:
     )
     filled, kept = len(_filled(edits)), len(proposal.parameters)
     return left_out > 0 and (filled > 0 or left_out > max(1, kept) or (kept == 0 and _lacks(case)))
+
+
+def _loses_in_name(case: Case, proposal: Proposal) -> bool:
+    options = proposal.options[1:] if proposal.reshaped else proposal.options
+    about = proposal.reshaped or case
+    edits = [edit for option in proposal.options for edit in option.edits]
+    return any(isinstance(edit, Rename) and "=" in edit.name for edit in edits) or any(
+        _loses(about, edit) for option in options for edit in option.edits
+    )
+
+
+def _loses(case: Case, edit: Edit) -> bool:
+    """Whether what an edit takes away says something, though no value does.
+
+    A name that is no name (`city=Rome`) says more than which one is meant, the name of a part
+    (`extension`) that its value belongs to another one, and the exponent of an id that it is cut.
+    """
+    sent = value_at(case.parameters, edit.path)
+    if isinstance(edit, Rename):
+        is_empty = edit.name in case.parameters and not edit.inside and says_nothing(sent)
+        return is_empty or not _IS_NAME.fullmatch(edit.name)
+    if isinstance(edit, Remove):
+        is_part = not says_nothing(sent) and not _PARTS.isdisjoint(words_of(edit.name)[-1:])
+        return is_part or not _IS_NAME.fullmatch(str(edit.path[-1]))
+    is_id = not IDS.isdisjoint(words_of(edit.name))
+    return isinstance(edit, Cast) and is_id and _EXPONENT.search(str(sent)) is not None
 
 
 def _loses_in_shape(case: Case, proposal: Proposal) -> bool:

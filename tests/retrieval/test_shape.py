@@ -176,6 +176,9 @@ def test_names_that_the_tool_does_not_have_go_with_the_other_mistakes(
         ({"places": [{"Unit": "kg", "place_id": 5}], "days": "3"}, "'days' must be integer",
          object_schema([], days="integer", places={"type": "array", "items": ITEM})),
         ({"args": ["Paris"]}, "400 Bad Request: invalid arguments", None),
+        ({"city=Paris": "", "days": 3}, MISSING.format("city"), WEATHER),
+        ({"city": "report", "days": 3, "extension": "csv"},
+         "got an unexpected keyword argument 'extension'", WEATHER),
     ],
 )  # fmt: skip
 def test_what_may_be_another_call_or_has_more_wrong_with_it_is_never_sure(
@@ -183,6 +186,7 @@ def test_what_may_be_another_call_or_has_more_wrong_with_it_is_never_sure(
 ) -> None:
     """More left out than kept; a name only left over; a map; what nothing shows.
 
-    A text that names parameters; an unknown name inside; an error that says nothing.
+    A text that names parameters; an unknown name inside; an error that says nothing; a value in the
+    name; the name of a part of another value.
     """
     assert max((s.confidence for s in suggestions(parameters, message, schema)), default=0) < 0.8
