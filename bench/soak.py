@@ -25,6 +25,7 @@ import json
 import os
 import platform
 import random
+import shutil
 import signal
 import socket
 import statistics
@@ -495,6 +496,7 @@ def compare(side: Side, environment: dict[str, str], *, is_quick: bool) -> Json:
 
 def fresh_disk(server: Server, environment: dict[str, str]) -> float:
     """MiB of the folder of a new service beside it that has imported its export."""
+    shutil.rmtree(server.data)  # its disk may be too small for both
     folder = server.folder / "fresh"
     folder.mkdir()
     other = Server(folder, environment)
