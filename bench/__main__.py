@@ -115,8 +115,8 @@ def signal_rows(harmony: Json, otlp: Json, metrics: Json) -> list[Row]:
             f"{spans['json, gzip']:,.0f}/s", "python -m bench.otlp"),
         Row(f"`/metrics`, {metrics['tools']:,} tools seen, {usual['given']:,} with a label: median",
             "under 20 ms",
-            f"{usual['ms']['still, packed']['median']:.1f} ms; with calls between two scrapes "
-            f"{usual['ms']['moving, packed']['median']:.1f} ms", "python -m bench.metrics"),
+            f"{usual['ms']['still']['median']:.1f} ms; with calls between two scrapes "
+            f"{usual['ms']['moving']['median']:.1f} ms", "python -m bench.metrics"),
     ]  # fmt: skip
 
 
@@ -176,8 +176,8 @@ def page(figures: Json) -> str:
         f"- FastMCP's proxy for an `mcpServers` file, as it comes, adds "
         f"{proxy['added_p50_ms']:.0f} ms to each call.",
         f"- `/metrics` with {all_labels['given']:,} labels (`AFTERCALL_METRICS_TOOLS`): "
-        f"{all_labels['ms']['still, packed']['median']:.0f} ms, with calls between two scrapes "
-        f"{all_labels['ms']['moving, packed']['median']:.0f} ms (`python -m bench.metrics`).",
+        f"{all_labels['ms']['still']['median']:.0f} ms, with calls between two scrapes "
+        f"{all_labels['ms']['moving']['median']:.0f} ms (`python -m bench.metrics`).",
         f"- traces are read alone, on one core, at {read['protobuf']:,.0f} calls a second of "
         f"protobuf and {read['json']:,.0f} of JSON; each call came with a second span around it "
         "(`python -m bench.otlp`).",

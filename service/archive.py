@@ -168,8 +168,6 @@ class Header(BaseModel):
     """Version of Aftercall."""
     store: str
     """What kind of store it was."""
-    embedder: str | None = None
-    """The model by which the store's vectors were made, as far as the store says so."""
 
 
 def is_archive(beginning: bytes) -> bool:
@@ -199,12 +197,9 @@ class ArchiveWriter:
     Args:
         store: what is exported.
         workspace: only this one; None for all.
-        embedder: the model of its vectors, for the header.
     """
 
-    def __init__(
-        self, store: Store, *, workspace: str | None = None, embedder: str | None = None
-    ) -> None:
+    def __init__(self, store: Store, *, workspace: str | None = None) -> None:
         self._store, self._workspace = store, workspace
         self._digest = hashlib.sha256()
         self.counts: dict[str, int] = {}
@@ -214,7 +209,6 @@ class ArchiveWriter:
             made_at=datetime.now(UTC),
             made_by=VERSION,
             store=store.name,
-            embedder=embedder,
         )
 
     async def lines(

@@ -1,21 +1,16 @@
 """How the stores are: whether they answer, whether they agree, and the page of `/metrics`.
 
-At a scrape they are asked, and never waited for long. `prometheus_client` chooses the form of the
-page, of those that we know it to write well: it raises on a version that is no number, repeats the
-asked version in its answer whatever that is, and spells names otherwise for schemes that ours do
-not need.
+At a scrape they are asked, and never waited for long.
 """
 
 import asyncio
-import gzip
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from prometheus_client import disable_created_metrics
-from prometheus_client.exposition import choose_encoder, gzip_accepted
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.responses import Response
@@ -195,55 +190,21 @@ def _gauge(name: str, description: str, value: float) -> Metric:
 
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # they double the page
-_GZIP_LEVEL = 1
-"""A page is mostly repetition: the highest level takes ten times as long for a fifth less."""
 
 
-class MetricsPage:
-    """Writes the page of one app, whatever the state of its context; it never fails."""
+async def metrics_page(requests: RequestMetrics, lifecycle: Lifecycle) -> Response:
+    """The page of one app as it is now, whatever the state of its context; it never fails."""
+    context = lifecycle.context
+    now = await _state(context)
 
-    def __init__(self, requests: RequestMetrics, lifecycle: Lifecycle) -> None:
-        self._requests = requests
-        self._lifecycle = lifecycle
-        # Of its own: it must not wait behind a batch that is learned. One page at a time.
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="aftercall-metrics")
+    def written() -> bytes:
+        if context is None:
+            return generate_latest(_Together([requests.registry], now))
+        registries = [requests.registry, context.metrics.registry]
+        return context.metrics.tools.page() + generate_latest(_Together(registries, now))
 
-    async def answer(self, accept: str, accept_encoding: str) -> Response:
-        """The page as it is now, in the form that was asked for."""
-        context = self._lifecycle.context
-        now = await _state(context)
-        counted = None if context is None else context.metrics
-        encode, content_type = choose_encoder(",".join(_known(accept)))
-        headers = {"content-type": content_type, "vary": "accept, accept-encoding"}
-        if packed := gzip_accepted(accept_encoding):
-            headers["content-encoding"] = "gzip"
-
-        def written() -> bytes:
-            is_open = content_type.startswith(_OPEN_METRICS)
-            tools = b"" if counted is None else counted.tools.page(open_metrics=is_open)
-            registries = [self._requests.registry, *([counted.registry] if counted else [])]
-            content = tools + encode(_Together(registries, now))
-            return gzip.compress(content, _GZIP_LEVEL) if packed else content
-
-        content = await asyncio.get_running_loop().run_in_executor(self._writer, written)
-        return Response(content, headers=headers)
-
-
-_OPEN_METRICS = "application/openmetrics-text"
-_MOST_OFFERS = 20
-_VERSION = "1.0.0"
-
-
-def _known(accept: str) -> Iterator[str]:
-    """What is accepted, known, and written well by the library."""
-    for offer in accept.split(",", _MOST_OFFERS)[:_MOST_OFFERS]:
-        media_type, *rest = (part.strip() for part in offer.split(";"))
-        given = dict(part.partition("=")[::2] for part in rest)
-        version = given.get("version", _VERSION if media_type == _OPEN_METRICS else "")
-        is_known = media_type in {_OPEN_METRICS, "text/plain"} and version == _VERSION
-        if is_known and given.get("q") != "0":
-            escaping = "allow-utf-8" if given.get("escaping") == "allow-utf-8" else "underscores"
-            yield f"{media_type}; version={_VERSION}; escaping={escaping}"
+    content = await asyncio.to_thread(written)
+    return Response(content, headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
 
 
 class _Together(Collector):

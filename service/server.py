@@ -13,26 +13,23 @@ from asyncio import TimerHandle, Transport
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from fastapi import FastAPI
 from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from aftercall.errors import AftercallError, ConfigurationError
+from aftercall.errors import ConfigurationError
 from aftercall.explain import how_to_install
 from aftercall.models import ErrorBody, ErrorResponse
 from aftercall.process import http_server
 from aftercall.stages import measured_by
 from embeddings.embedders import CachedEmbedder
-from retrieval.log import counts
 from service.alerts import alerting
 from service.context import Context, Lifecycle, open_context
 from service.errors import install_error_handlers
 from service.learning import open_learning
 from service.lifecycle import (
-    COMMAND_PATIENCE_S,
     OnPhase,
     done_or_stopped,
     first,
@@ -42,7 +39,6 @@ from service.lifecycle import (
 )
 from service.logs import log_event
 from service.metrics import RequestMetrics
-from service.metrics_page import MetricsPage
 from service.middleware import (
     BodyLimits,
     HostGuard,
@@ -108,8 +104,7 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     # Requests of spans that are unpacked at a time: while one is stored, the next one is read. Each
     # may hold as much as `limits.unpacked_bytes`, many times what came.
     app.state.trace_turns = asyncio.Semaphore(2)
-    requests = RequestMetrics()
-    app.state.metrics_page = MetricsPage(requests, lifecycle)
+    app.state.requests = requests = RequestMetrics()
     install_error_handlers(app)
     # Names in paths may hold slashes, so what is longer comes before what would take it whole.
     for topic in (
@@ -381,19 +376,6 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return factory
 
 
-class StandsStillError(AftercallError):
-    """It cannot learn as it was started; the message names the cure."""
-
-
-@dataclass(frozen=True, slots=True)
-class Worked:
-    """What a worker that was to end by itself has done."""
-
-    records: int
-    pending: int
-    """Left when it ended: new ones, and what other processes have in their hands."""
-
-
 async def work(settings: Settings, on_ready: Callable[[Stores], None]) -> None:
     """Learn until SIGINT or SIGTERM; then end the batch at hand and give back what is claimed.
 
@@ -415,21 +397,6 @@ async def work(settings: Settings, on_ready: Callable[[Stores], None]) -> None:
     with traced(settings), stopped_by_signals() as stopping:
         await done_or_stopped(stopping, learn())
     log_event(logger, "stopped")
-
-
-async def work_once(settings: Settings) -> Worked:
-    """Learn what is queued, and end.
-
-    What other processes that live have claimed is left to them.
-    """
-    async with (
-        open_stores(settings, _phases(Lifecycle()), patience_s=COMMAND_PATIENCE_S) as stores,
-        open_learning(settings, stores) as learning,
-    ):
-        if not learning.can_learn:
-            raise StandsStillError(learning.problem)
-        records = await learning.indexer.catch_up()
-        return Worked(records, (await counts(stores.store)).pending)
 
 
 def _phases(lifecycle: Lifecycle) -> OnPhase:

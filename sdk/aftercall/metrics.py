@@ -14,7 +14,6 @@ from aftercall.explain import how_to_install
 
 try:
     from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-    from prometheus_client.openmetrics.exposition import generate_latest as generate_open_metrics
 except ModuleNotFoundError as error:
     raise ConfigurationError(f"metrics need {error.name}; {how_to_install('metrics')}") from error
 
@@ -122,10 +121,9 @@ class ToolCallMetrics:
         if isinstance(event, ToolCallResult):
             self.observe(event.tool, event.status, event.latency_ms)
 
-    def page(self, *, open_metrics: bool = False) -> bytes:
-        """What a scraper reads; without the end of OpenMetrics, so that more can follow."""
-        encode = generate_open_metrics if open_metrics else generate_latest
-        lines = encode(self.registry).removesuffix(b"# EOF\n").splitlines(keepends=True)
+    def page(self) -> bytes:
+        """What a scraper reads, in Prometheus' text format; more can follow."""
+        lines = generate_latest(self.registry).splitlines(keepends=True)
         # The moments at which series began are of no use to anybody.
         return b"".join(line for line in lines if b"_created" not in line.partition(b"{")[0])
 

@@ -46,12 +46,11 @@ async def _export(
     from aftercall.models import ALL_WORKSPACES
     from service.archive import ArchiveWriter, written
     from service.lifecycle import COMMAND_PATIENCE_S
-    from service.stores import INDEX_MODEL_FACT, opened_store
+    from service.stores import opened_store
 
     progress = seldom(say)
     async with opened_store(settings, beside=True, patience_s=COMMAND_PATIENCE_S) as store:
-        model = await store.metadata.get(INDEX_MODEL_FACT)
-        writer = ArchiveWriter(store, workspace=workspace, embedder=model)
+        writer = ArchiveWriter(store, workspace=workspace)
         with written(name) as stream:
             lines = writer.lines(lambda kind, done: progress(f"{kind}: {done:,} written"))
             async for line in lines:

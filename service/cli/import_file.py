@@ -13,7 +13,6 @@ from aftercall.cli.status import add_service, service_url
 from service.cli.options import add_common, note, say, seldom, start
 
 if TYPE_CHECKING:
-    from service.archive import Header
     from service.imports import Chosen, ImportReport
     from service.settings import Settings
 
@@ -207,7 +206,7 @@ def _import_archive(args: argparse.Namespace, stream: io.BufferedReader) -> int:
         return 0
     with one_line(settings.data.dir):
         try:
-            header, counts = asyncio.run(_restore(settings, stream))
+            counts = asyncio.run(_restore(settings, stream))
         except AlreadyImportedError as done:
             say(f"{done}, whole: nothing to do")
             return 0
@@ -216,8 +215,6 @@ def _import_archive(args: argparse.Namespace, stream: io.BufferedReader) -> int:
         "the archive is in the store; what it teaches is learned, and its vectors are made, by "
         "`aftercall serve` or `aftercall worker`"
     )
-    if header.embedder is not None:
-        say(f"the model there was {header.embedder}")
     return 0
 
 
@@ -226,9 +223,7 @@ def _print_counts(counts: "dict[str, int]") -> None:
         print(f"{kind:<10} {count:>12,}", flush=True)
 
 
-async def _restore(
-    settings: "Settings", stream: io.BufferedReader
-) -> "tuple[Header, dict[str, int]]":
+async def _restore(settings: "Settings", stream: io.BufferedReader) -> dict[str, int]:
     from aftercall.models import ALL_WORKSPACES
     from service.archive import ArchiveReader, import_store
     from service.lifecycle import COMMAND_PATIENCE_S
@@ -240,7 +235,7 @@ async def _restore(
             store, reader, on_records=lambda kind, done: progress(f"{kind}: {done:,} stored")
         )
     await note(settings, ALL_WORKSPACES, "store.import", reader.header.id)
-    return reader.header, counts
+    return counts
 
 
 command = Command(

@@ -32,7 +32,6 @@ _EMBEDDED_INDEX = (
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = _LONG_HELP
-    parser.add_argument("--once", action="store_true", help="work off what is queued, and end")
     add_common(parser)
 
 
@@ -41,7 +40,7 @@ def _run(args: argparse.Namespace) -> int:
     import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
     from service.lifecycle import one_line
-    from service.server import loop_factory, work, work_once
+    from service.server import loop_factory, work
     from service.version import VERSION
 
     settings = start(args)
@@ -63,15 +62,7 @@ def _run(args: argparse.Namespace) -> int:
         one_line(settings.data.dir),
         asyncio.Runner(loop_factory=loop_factory()) as runner,
     ):
-        if args.once:
-            worked = runner.run(work_once(settings))
-            print(
-                f"aftercall: learned from {worked.records:,} records · "
-                f"{worked.pending:,} left to others",
-                flush=True,
-            )
-        else:
-            runner.run(work(settings, ready))
+        runner.run(work(settings, ready))
     return 0
 
 

@@ -1,12 +1,9 @@
 """The scripted demo: agents make mistakes with real tools through the gateway, and are repaired.
 
 Only their calls are written down, in `data/scenario.toml`. Errors come from the tools, corrections
-from `/suggest`, results from the retried calls. Two scenes come after it:
-
-- Two real tools can list the latest changes of a project: a script that reads an exported list, and
-  git's own MCP server. The list is half-written for a while. Who is chosen comes from the service.
-- One tool reads the pages of a small site, one lists the films on a page. The reader is asked for
-  films, and an empty list of films is a success until a contract says otherwise.
+from `/suggest`, results from the retried calls. A scene comes after it: two real tools can list the
+latest changes of a project, a script that reads an exported list and git's own MCP server. The list
+is half-written for a while. Who is chosen comes from the service.
 """
 
 import asyncio
@@ -31,18 +28,15 @@ from rich.table import Table
 
 from aftercall import (
     AsyncClient,
-    Outcome,
     Recorder,
     ToolAnnotations,
     ToolSpec,
-    call_with_reflection,
 )
-from aftercall.contracts import Deliverable, checked
 from aftercall.executors import CommandExecutor, Executors, ToolFailedError
 from aftercall.executors.mcp import McpExecutor
 from aftercall.json_patch import Operation, apply, same_json
-from aftercall.json_values import JsonObject, JsonValue
-from aftercall.models import Factors, Recommendation
+from aftercall.json_values import JsonObject
+from aftercall.models import Factors
 from aftercall.toolbox import AsyncToolbox
 from service.demo.simulated_tools import DemoTable, read_table
 from service.demo.stage import DemoStage, StageError, learned, open_stage, stage_folder
@@ -53,9 +47,6 @@ MOST_FAILURES = 5
 """The degraded tool must have lost its place by then."""
 MOST_SUCCESSES = 30
 """The mended tool must have it back by then."""
-READER, LISTER = "page_reader", "film_lister"
-MOST_REFERRALS = 10
-"""The warning must have come by then."""
 _LEARNED_S = 30.0
 _SCRIPT = ToolSpec(
     name=NAMESPACE, namespace=NAMESPACE, version="1.0.0",
@@ -65,21 +56,6 @@ _SCRIPT = ToolSpec(
         "command": "python", "args_template": [f"{{tool_dir}}/{NAMESPACE}.py", "{input}"],
     },
 )  # fmt: skip
-_PAGES = {
-    "cinema.html": "<h1>Tonight</h1><li class=film>Alien</li><li class=film>Solaris</li>",
-    "menu.html": "<h1>The Regal</h1><nav><a>Start</a><a>Tickets</a><a>Contact</a></nav>",
-}
-_PAGE: JsonObject = {"type": "string", "description": "a page of the site"}
-_SITE_TOOLS: dict[str, tuple[str, JsonObject]] = {
-    READER: (
-        "Reads a page of the site.",
-        {"page": _PAGE, "want": {"type": "string", "enum": ["page", "films"]}},
-    ),
-    LISTER: ("Lists the films on a page of the site.", {"page": _PAGE}),
-}
-_FILMS = Deliverable.from_dict(
-    {"type": "object", "required": ["titles"], "fields": {"titles": {"min_items": 1}}}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,25 +72,6 @@ class SceneCall:
     chosen: str
     score: float
     factors: Factors
-
-
-@dataclass(frozen=True, slots=True)
-class BoundaryCall:
-    """One call and how it ended, in the tool's own word; `lane` is what became of it."""
-
-    tool: str
-    asked: str
-    said: str
-    lane: str
-
-
-@dataclass(frozen=True, slots=True)
-class BoundaryScene:
-    """What was called, and what a tool builder and the next agent are told."""
-
-    calls: list[BoundaryCall]
-    recommendations: list[Recommendation]
-    known_tools: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,72 +166,6 @@ def _export(stage: DemoStage, *, whole: bool) -> None:
     file.write_text(text if whole else text[: len(text) // 2], encoding="utf-8")
 
 
-async def play_boundaries(scene: Scene) -> BoundaryScene:
-    """A tool that is asked to do two jobs, and one whose answers are empty."""
-    calls: list[BoundaryCall] = []
-    for name, (description, properties) in _SITE_TOOLS.items():
-        schema: JsonObject = {
-            "type": "object", "properties": properties, "required": [*properties],
-        }  # fmt: skip
-        spec = ToolSpec(name=name, description=description, input_schema=schema)
-        await scene.client.put_tool(name, spec)
-    await scene.learned()
-
-    async def call(tool: str, *asked: str, contract: bool = False) -> None:
-        run = _read_page if tool == READER else _list_films
-        reflected = await call_with_reflection(
-            checked(run, _FILMS) if contract else run, tool_name=tool,
-            parameters=dict(zip(("page", "want"), asked, strict=False)), agent="fay",
-            session_id="demo-films", context="which films are on tonight?",
-            client=scene.client, recorder=scene.recorder,
-        )  # fmt: skip
-        await scene.learned()
-        said, lane = "success", ""
-        if reflected.error is not None:
-            first = next(iter(reflected.suggestions), None)
-            said, lane = reflected.error.type, "the caller is told at once"
-            if first and first.split:
-                lane = f"{first.action}: {', then '.join(first.split)}"
-        calls.append(BoundaryCall(tool, " ".join(asked), said, lane))
-
-    for _ in range(3):
-        await call(READER, "cinema.html", "page")
-    for _ in range(MOST_REFERRALS):
-        await call(READER, "cinema.html", "films")
-        if (await scene.client.tool_health(READER)).cohesion.warning:
-            break
-    else:
-        raise StageError("a tool that was asked to do two jobs was never warned of")
-    await call(LISTER, "cinema.html")
-    for words in ("that doesn't look like a movie list", "this is a menu, not titles"):
-        await call(LISTER, "menu.html")
-        await scene.client.correct(words, session_id="demo-films", tool_name=LISTER)
-    await call(LISTER, "menu.html", contract=True)
-    return BoundaryScene(
-        calls, await scene.client.recommendations(),
-        await scene.client.known_tools([READER, LISTER], max_tokens=600),
-    )  # fmt: skip
-
-
-async def _read_page(parameters: JsonObject) -> Outcome[JsonValue]:
-    text = _PAGES[str(parameters["page"])]
-    if parameters["want"] == "page":
-        return Outcome.ok(text)
-    return Outcome.wrong_tool_boundary(
-        "I read pages; what is on them is for a tool that knows films",
-        boundary_axes=["page reading", "film extraction"],
-        observed_task_shape="read a page and list the films on it",
-        suggested_split=[READER, LISTER],
-        evidence=f"asked for {parameters['want']} on a page of {len(text)} characters",
-    )
-
-
-async def _list_films(parameters: JsonObject) -> JsonValue:
-    """A success also where there is none."""
-    titles = re.findall("<li class=film>(.*?)</li>", _PAGES[str(parameters["page"])])
-    return {"status": "success" if titles else "success_no_parse", "titles": titles}
-
-
 def show_scene(console: Console, played: Sequence[SceneCall]) -> None:
     """Who was called and how it went, like calls in one line; the score is the script's."""
     table = _table("caller", "called", "ended", ("the script's score", "right"), "fittest then",
@@ -293,23 +184,6 @@ def show_scene(console: Console, played: Sequence[SceneCall]) -> None:
     mended = sum(each.agent == "eve" for each in played)
     console.print(f"  The script lost its place after {failed} and had it back after {mended}"
                   " calls by somebody else that worked; nobody changed a caller.")  # fmt: skip
-
-
-def show_boundaries(console: Console, scene: BoundaryScene) -> None:
-    """What the tools said of themselves, like calls in one line, and what a builder is told."""
-    table = _table("tool", "asked for", "it said", "what became of it",
-                   title="What tools say of themselves")  # fmt: skip
-    for (tool, asked, said, lane), run in groupby(
-        scene.calls, key=lambda each: (each.tool, each.asked, each.said, each.lane)
-    ):
-        color = "green" if said == "success" else "yellow"
-        table.add_row(
-            _times(escape(tool), list(run)), escape(asked), f"[{color}]{escape(said)}[/]",
-            escape(lane),
-        )  # fmt: skip
-    console.print(table)
-    for advice in scene.recommendations:
-        console.print(f"  To the tool's builder: {escape(advice.message)}")
 
 
 _LEFT: JustifyMethod = "left"
@@ -395,15 +269,14 @@ class PlayedCall:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What happened: calls that were repaired, who was chosen, what tools said of themselves."""
+    """What happened: calls that were repaired, and who was chosen."""
 
     calls: list[PlayedCall]
     scene: list[SceneCall]
-    boundaries: BoundaryScene
 
 
 async def run_demo(console: Console, *, keep: Path | None = None) -> Played:
-    """Play all sessions and the scenes after them, and show what happened.
+    """Play all sessions and the scene after them, and show what happened.
 
     Data and logs stay in `keep`; without it they are in a temporary folder that is removed.
     """
@@ -429,18 +302,15 @@ async def run_demo(console: Console, *, keep: Path | None = None) -> Played:
                     scene = Scene(stage, client, recorder)
                     say("dee: what changed lately?")
                     changes = await play_scene(scene)
-                    say("fay: which films are on tonight?")
-                    boundaries = await play_boundaries(scene)
             say("stopping")
     show_calls(console, calls)
     show_summary(console, calls)
     show_scene(console, changes)
-    show_boundaries(console, boundaries)
     console.print(f"[dim]{time.monotonic() - started:.0f} s in all[/]")
     if keep:
         console.print(f"Data and logs are in {keep}")
     console.print(_NEXT)
-    return Played(calls, changes, boundaries)
+    return Played(calls, changes)
 
 
 def _sessions(repository: str) -> list[ScriptedSession]:

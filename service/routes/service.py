@@ -8,7 +8,7 @@ from aftercall.models import ALL_WORKSPACES, CalibrationStatus, Status
 from retrieval.confidence import Scaling
 from retrieval.log import counts, lag_s
 from service.errors import ProblemError, UnavailableError
-from service.metrics_page import Agreement, MetricsPage, agreement, log_store_answers
+from service.metrics_page import Agreement, agreement, log_store_answers, metrics_page
 from service.middleware import access_of
 from service.routes.parameters import CurrentLifecycle, Reading, check_scope
 from service.statistics import missing
@@ -121,8 +121,4 @@ async def metrics(request: Request, lifecycle: CurrentLifecycle) -> Response:
                 "outside_scope",
                 "the metrics are of all workspaces: ask for a key of the workspace `*`",
             )
-    page: MetricsPage = request.app.state.metrics_page
-    return await page.answer(
-        ",".join(request.headers.getlist("accept")),
-        ",".join(request.headers.getlist("accept-encoding")),
-    )
+    return await metrics_page(request.app.state.requests, lifecycle)

@@ -30,7 +30,6 @@ from service.bodies import JsonRoute
 from service.errors import NotFoundProblemError
 from service.forget import Forgotten, forget
 from service.routes.parameters import Administering, NoQuery, Reading, Space, ToolFilter
-from service.stores import INDEX_MODEL_FACT
 
 router = APIRouter(tags=["workspaces"], route_class=JsonRoute)
 RuleId = Annotated[
@@ -95,8 +94,7 @@ async def export(_query: NoQuery, space: Administering) -> Response:
     It holds what agents sent; secrets were masked before it was stored.
     """
     context, workspace = space
-    model = await context.store.metadata.get(INDEX_MODEL_FACT)
-    writer = ArchiveWriter(context.store, workspace=workspace, embedder=model)
+    writer = ArchiveWriter(context.store, workspace=workspace)
     await context.note(workspace, "workspace.export", writer.header.id)
     named = f'attachment; filename="aftercall-{workspace}.jsonl.gz"'
     headers = {"content-disposition": named, "cache-control": "no-store"}

@@ -66,22 +66,10 @@ async def test_the_demo_keeps_its_promise(tmp_path: Path) -> None:
     ]
     assert (done.scene[-1].called, done.scene[-1].succeeded) == ("latest_changes", True)
 
-    # What tools say of themselves is kept, answered, and becomes something to do.
-    said = [(each.tool, each.said) for each in done.boundaries.calls]
-    assert said[:3] == [("page_reader", "success")] * 3
-    referrals = [each for each in done.boundaries.calls if each.said == "wrong_tool_boundary"]
-    assert len(referrals) <= 10
-    assert all("page_reader, then film_lister" in each.lane for each in referrals)
-    assert said[-4:-1] == [("film_lister", "success")] * 3
-    assert said[-1] == ("film_lister", "contract_violation")
-    kinds = {each.kind for each in done.boundaries.recommendations}
-    assert {"tighten_contract", "recompose"} <= kinds
-    assert done.boundaries.known_tools.startswith("<known_tools>")
-
     text = shown.getvalue()
     assert len(text.splitlines()) <= 60
     for words in (
-        "The fittest tool for", "What tools say of themselves", "Calls that were not right at once",
+        "The fittest tool for", "Calls that were not right at once",
         "right at the first try", "Next: make serve",
     ):  # fmt: skip
         assert words in text

@@ -1,8 +1,5 @@
-"""Reading the page of metrics in tests, by the library's own parsers."""
+"""Reading the page of metrics in tests, by the library's own parser."""
 
-from prometheus_client.openmetrics.parser import (
-    text_string_to_metric_families as parse_open_metrics,
-)
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from tests.service.running_service import RunningService
@@ -29,17 +26,6 @@ def read_text(page: str) -> Samples:
         {
             (each.name, frozenset(each.labels.items())): each.value
             for family in parse_text(page)
-            for each in family.samples
-        }
-    )
-
-
-def read_open_metrics(page: str) -> Samples:
-    """The samples of a page in OpenMetrics."""
-    return Samples(
-        {
-            (each.name, frozenset(each.labels.items())): each.value
-            for family in parse_open_metrics(page)
             for each in family.samples
         }
     )
