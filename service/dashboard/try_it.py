@@ -2,17 +2,16 @@
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from pydantic import ValidationError
 
-from aftercall.explain import faults_of
+from aftercall.explain import explain
 from aftercall.json_values import JsonValue
 from aftercall.models import (
     Evidence,
-    Execution,
     FailedCall,
     FailurePattern,
     Suggestion,
@@ -21,50 +20,20 @@ from aftercall.models import (
 )
 from embeddings.protocol import EmbeddingError
 from mongo.errors import StoreError
-from mongo.records import ToolKey
 from retrieval.index.protocol import VectorIndexError
 from retrieval.log import executions
 from service.bodies import parse_json
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.look import Look, Shown
-from service.errors import ProblemError, safe_message
+from service.errors import InvalidProblemError, ProblemError, safe_message
 from service.patterns import PatternsQuery, listed
 
 logger = logging.getLogger(__name__)
-MAX_CHARS: Final = 50_000
-"""Characters of one field: enough for a whole call."""
-ASKER: Final = "dashboard"
-"""The agent of a question that names none."""
+_EMPTY: Final = {"toolName": "", "parameters": {}, "error": ""}
+"""What a reader fills in who has no call to paste."""
 SURE: Final = 0.80
 """Above it a gateway retries by itself, where that is safe (`sdk/aftercall`, 4-rules.md)."""
-_PASTED: Final = "pasted"
-"""The one field of a call that is pasted whole."""
-
-
-class _Field(NamedTuple):
-    name: str
-    """In the form, and in a link that fills it in."""
-    path: str
-    """Where what it holds stands in a call."""
-    label: str
-    rows: int = 0
-    """Of one for several lines; 0: it has one line."""
-
-
-_FIELDS: Final = (
-    _Field("tool", "toolName", "Tool"),
-    _Field("server", "serverName", "Server (optional)"),
-    _Field("agent", "agent", f"Agent ({ASKER} when left out)"),
-    _Field("error", "error.message", "Error message", rows=2),
-    _Field("type", "error.type", "Error type (optional)"),
-    _Field("code", "error.code", "Error code (optional)"),
-    _Field("parameters", "parameters", "Parameters, a JSON object", rows=5),
-    _Field("context", "context", "What the agent was trying to do (optional)", rows=2),
-)
-_PASTE: Final = _Field(
-    _PASTED, "", "A recorded execution, a failed call, or a body of POST /suggest, as JSON", rows=8
-)
 _SOURCES: Final = {
     "schema": "the tool's schema",
     "error": "the error's own words",
@@ -75,43 +44,26 @@ _SOURCES: Final = {
     "parameters": "the call's own parameters",
     "seed": "the shipped corpus",
 }
-_MAX_TOOLS: Final = 500
 _MAX_PATTERNS: Final = 1_000
 _MAX_EXAMPLES: Final = 3
 _MAX_VALUE: Final = 300
-Texts = dict[str, str]
-"""What fields hold, by name."""
 
 
-class FaultyFormError(Exception):
-    """What is wrong with the form, by field, in words that name the cure."""
-
-    def __init__(self, faults: Texts) -> None:
-        super().__init__()
-        self.faults = faults
-
-
-async def try_it(look: Look, typed: Texts | None = None) -> Shown:
-    """The page; with an answer, when the form was sent with `typed` in its fields."""
-    answer, faults = h.Html(), Texts()
+async def try_it(look: Look, typed: str | None = None) -> Shown:
+    """The page; with an answer, when the form was sent with a text in it."""
+    answer, fault = h.Html(), ""
     if typed is not None:
         try:
             answer = await _answer(look, request_of(typed))
-        except FaultyFormError as error:
-            faults = error.faults
+        except ProblemError as error:
+            fault = safe_message(error.message)
             answer = h.render("answer", said="Nothing was asked: the form says what is wrong.")
-    tools, servers = _known(await look.context.memory.called(look.workspace, _MAX_TOOLS))
     page = look.shows(
         "Try it",
         "try_it",
-        fields=_FIELDS,
-        paste=_PASTE,
-        texts=typed or await _filled_in(look),
-        faults=faults,
-        options={"tool": tools, "server": dict.fromkeys(servers)},
-        is_pasted=_PASTED in (typed or ()),
+        text=await _filled_in(look) if typed is None else typed,
+        fault=fault,
         examples=await _examples(look),
-        most=MAX_CHARS,
         answer=answer,
     )
     return replace(page, is_live=False)
@@ -154,87 +106,28 @@ async def _patterns(look: Look, call: FailedCall | None) -> Sequence[FailurePatt
 # The form
 
 
-def request_of(typed: Texts) -> SuggestRequest:
-    """The question that a form asks."""
-    too_long = {name: each for name, each in typed.items() if len(each) > MAX_CHARS}
-    if too_long:
-        words = (
-            f"is longer than {w.count(MAX_CHARS)} characters, more than a page takes; send it to "
-            "POST /suggest instead"
-        )
-        raise FaultyFormError(dict.fromkeys(too_long, words))
-    return _from_pasted(typed[_PASTED]) if _PASTED in typed else _from_fields(typed)
+def request_of(text: str) -> SuggestRequest:
+    """The question of a text: a recorded execution, a failed call, or a body of `/suggest`.
 
-
-def _from_fields(typed: Texts) -> SuggestRequest:
-    call: dict[str, Any] = {"agent": ASKER, "parameters": {}, "error": {}}
-    faults: dict[str, str] = {}
-    for field in _FIELDS:
-        text = typed.get(field.name, "").strip()
-        if field.name == "parameters" and text:
-            try:
-                call["parameters"] = _parsed(field.name, text)
-            except FaultyFormError as error:
-                faults |= error.faults
-        elif text:
-            within, _, last = field.path.rpartition(".")
-            (call[within] if within else call)[last] = text
-    names = {field.path: field.name for field in _FIELDS}
-    try:
-        asked = SuggestRequest(execution=FailedCall.model_validate(call))
-    except ValidationError as error:
-        for each in faults_of(error, FailedCall):
-            name = names.get(each.path) or names.get(each.path.split(".")[0]) or "error"
-            before = f"{faults[name]}; " if name in faults else ""
-            faults[name] = before + safe_message(each.problem)
-    if faults:
-        raise FaultyFormError(faults)
-    return asked
-
-
-def _from_pasted(text: str) -> SuggestRequest:
-    value = _parsed(_PASTED, text)
+    Raises:
+        ProblemError: it is none; the message names the cure.
+    """
+    value = parse_json(text.encode("utf-8", "surrogatepass"))
     if not isinstance(value, dict):
-        raise FaultyFormError({_PASTED: "must be one JSON object: a call, or a body of `/suggest`"})
-    is_body = "execution" in value
+        raise InvalidProblemError("must be one JSON object: a call, or a body of `/suggest`")
     try:
-        if is_body:
-            return SuggestRequest.model_validate(value)
-        return SuggestRequest(execution=FailedCall.model_validate(value))
+        return SuggestRequest.model_validate(value)
     except ValidationError as error:
-        found = faults_of(error, SuggestRequest if is_body else FailedCall)
-        sentences = "; ".join(safe_message(each.sentence) for each in found)
-        raise FaultyFormError({_PASTED: sentences}) from error
+        raise InvalidProblemError(explain(error, SuggestRequest)) from None
 
 
-def _parsed(name: str, text: str) -> object:
-    try:
-        return parse_json(text.encode("utf-8", "surrogatepass"))
-    except ProblemError as error:
-        raise FaultyFormError({name: safe_message(error.message)}) from error
-
-
-async def _filled_in(look: Look) -> Texts:
-    """What a link fills in: a failed call by its id, or fields one by one. It never asks."""
-    if example := look.query.get("example"):
-        for each in await executions(look.context.store.events, look.workspace, [example]):
-            return texts_of(look.context.redactor.call(each.execution))
-    return dict(look.query)
-
-
-def texts_of(call: Execution | FailedCall) -> Texts:
-    """A failed call in the form's fields."""
-    error = call.error
-    return {
-        "tool": call.tool_name,
-        "server": call.server_name or "",
-        "agent": call.agent,
-        "error": error.message if error else "",
-        "type": error.type if error else "",
-        "code": (error.code if error else None) or "",
-        "parameters": json.dumps(call.parameters, indent=2, ensure_ascii=False),
-        "context": call.context or "",
-    }
+async def _filled_in(look: Look) -> str:
+    """What a link fills in, a failed call by its id; it never asks."""
+    example = look.query.get("example", "")
+    for each in await executions(look.context.store.events, look.workspace, [example]):
+        call = look.context.redactor.call(each.execution)
+        return w.as_json(call.model_dump(mode="json", by_alias=True, exclude_defaults=True))
+    return w.as_json(_EMPTY)
 
 
 async def _examples(look: Look) -> list[h.Link]:
@@ -251,16 +144,6 @@ async def _examples(look: Look) -> list[h.Link]:
             label = w.one_line(f"{w.tool_name(pattern.tool)}: {pattern.signature}", 60)
             links.append(h.Link(label, look.link("/try", example=latest)))
     return links[:_MAX_EXAMPLES]
-
-
-def _known(called: Iterable[ToolKey]) -> tuple[dict[str, str | None], list[str]]:
-    """Names of tools, each with its server where one alone has it, and names of servers."""
-    tools: dict[str, set[str | None]] = {}
-    for each in called:
-        tools.setdefault(each.tool_name, set()).add(each.server_name)
-    servers = {each or "" for found in tools.values() for each in found} - {""}
-    fills = {name: next(iter(tools[name])) for name in sorted(tools) if len(tools[name]) == 1}
-    return {name: fills.get(name) for name in sorted(tools)}, sorted(servers)
 
 
 # The answer

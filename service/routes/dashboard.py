@@ -136,7 +136,7 @@ class Dashboard:
             return RedirectResponse(_SIGN_IN, 303, HEADERS)
         typed = await _typed(request)
         [page] = (each for each in PAGES if each.show is try_it)
-        asking = page._replace(show=lambda look: try_it(look, typed))
+        asking = page._replace(show=lambda look: try_it(look, typed.get("call", "")))
         look, shown = await self._made(asking, request)
         return _framed(request, page, look, shown)
 

@@ -202,7 +202,7 @@ async def test_other_methods_are_refused_in_the_contracts_form(house: House) -> 
     assert answer.json()["error"]["code"] == "method_not_allowed"
 
 
-ASKED = {"tool": "t", "error": "too many <b>", "parameters": "{}"}
+ASKED = {"call": '{"toolName": "t", "parameters": {}, "error": "too many <b>"}'}
 
 
 @pytest.mark.parametrize(
@@ -219,13 +219,13 @@ ASKED = {"tool": "t", "error": "too many <b>", "parameters": "{}"}
 async def test_only_the_service_s_own_pages_may_ask(
     house: House, origin: str | None, status: int
 ) -> None:
-    """The answer is a page, with what was typed in its fields."""
+    """The answer is a page, with what was typed."""
     headers = {} if origin is None else {"origin": origin}
     answer = await house.client.post("/dashboard/try", data=ASKED, headers=headers)
     assert answer.status_code == status
     if status == 200:
         assert "How the error is read" in answer.text
-        assert "too many &lt;b&gt;</textarea>" in answer.text
+        assert "too many &lt;b&gt;" in answer.text
     else:
         assert answer.json()["error"]["code"] == "origin_not_allowed"
 

@@ -277,14 +277,6 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-// A choice of one field fills in another one that is empty.
-document.addEventListener("change", (event) => {
-  const { list, value, dataset } = event.target;
-  const chosen = list && [...list.options].find((each) => each.value === value);
-  const other = document.getElementById(`f-${dataset.fills}`);
-  if (chosen?.dataset.fills && other && !other.value) other.value = chosen.dataset.fills;
-});
-
 document.addEventListener("keydown", (event) => {
   const form = event.target.closest?.("form[data-into]");
   if (form && event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
