@@ -252,20 +252,8 @@ dashboard, whose open pages ask every second."""
 
 OnRequest = Callable[[str, str | None, int, float], None]
 """Told the method, the route's template, the status (0 for none) and the seconds of a request."""
-_COUNTS = "aftercall_counts"
 _REQUEST_ID = "aftercall_request_id"
 _TRACE_ID = "aftercall_trace_id"
-
-
-def count(request: Request, **counts: int) -> None:
-    """Add counts to the log line of a request."""
-    request.scope.setdefault(_COUNTS, {}).update(counts)
-
-
-def counts_of(scope: Scope) -> dict[str, int]:
-    """What was counted for a request so far."""
-    counts: dict[str, int] = scope.get(_COUNTS, {})
-    return counts
 
 
 def route_of(scope: Scope) -> str | None:
@@ -341,7 +329,6 @@ def _write(scope: Scope, status: int, request_id: str, duration_ms: float) -> No
         "status": status,
         "duration_ms": round(duration_ms, 2),
         "request_id": request_id,
-        **counts_of(scope),
     }
     if _TRACE_ID in scope:
         fields["trace_id"] = scope[_TRACE_ID]

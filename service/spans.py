@@ -1,7 +1,6 @@
 """Spans of requests and of stages, by OpenTelemetry's stable conventions for HTTP.
 
-The path is not in them, nor who asked: a path may carry what a caller put into it. What is counted
-for the log line of the request is.
+The path is not in them, nor who asked: a path may carry what a caller put into it.
 """
 
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aftercall.stages import Stage, StageMeter, measured_by
-from service.middleware import counts_of, route_of, set_trace_id
+from service.middleware import route_of, set_trace_id
 
 _UNTRACED: Final = frozenset({"/healthz", "/readyz", "/metrics", "/v1/traces"})
 """Asked all the time by machines; and a service that sends its spans to itself must not send spans
@@ -73,7 +72,6 @@ class RequestSpans:
                 if route is not None:
                     span.update_name(_named(method, route))
                     span.set_attribute("http.route", route)
-                span.set_attributes({f"aftercall.{k}": v for k, v in counts_of(scope).items()})
 
 
 def _parent(scope: Scope) -> Context:

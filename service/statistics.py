@@ -28,7 +28,7 @@ from service.patterns import (
     state_of,
     stored_patterns,
 )
-from service.windows import Span, span_of
+from service.windows import WindowHours, span_of
 
 MAX_TOOLS_OF_AGENT = 20
 """Those with most failures, then most calls."""
@@ -325,12 +325,12 @@ async def fix_first(
 
 
 async def _met(
-    span: Span, limit: int
+    span: WindowHours, limit: int
 ) -> tuple[list[ConsolidatedPattern], dict[str, int], dict[str, int] | None]:
     """The patterns met most, with the failures of all in the window, and in the span before it."""
     context, workspace, before = span.context, span.workspace, await span.known_before()
 
-    async def counted(span: Span) -> dict[str, int]:
+    async def counted(span: WindowHours) -> dict[str, int]:
         return await by_pattern(context, workspace, await span.by_name(prefix=what.SIGNATURE))
 
     failures, earlier = await counted(span), await counted(before) if before else None
@@ -363,12 +363,12 @@ async def confidence(context: Context, workspace: str) -> m.ConfidenceStatistics
     return reliability([Promise(e.confidence, e.outcome == "success") for e in judged])
 
 
-async def _calls(span: Span) -> Counter[str]:
+async def _calls(span: WindowHours) -> Counter[str]:
     return await span.by_name(*_CALLS)
 
 
 async def _by_tool(
-    span: Span, limit: int, *, with_durations: bool = True
+    span: WindowHours, limit: int, *, with_durations: bool = True
 ) -> tuple[list[m.ToolUsage], m.CallCounts]:
     calls = await span.by_key(*_CALLS)
     durations = await span.by_key(_DURATIONS) if with_durations else {}
@@ -390,17 +390,17 @@ async def _by_tool(
     return shown, _counts(sum((calls[tool] for tool in ranked[limit:]), Counter()))
 
 
-async def _agents(span: Span) -> dict[str, tuple[int, int]]:
+async def _agents(span: WindowHours) -> dict[str, tuple[int, int]]:
     worked = await span.by_name(prefix=what.AGENT_SUCCESS)
     failed = await span.by_name(prefix=what.AGENT_FAILURE)
     return {name: (worked[name], failed[name]) for name in {**worked, **failed}}
 
 
-async def _repaired(span: Span) -> Counter[str]:
+async def _repaired(span: WindowHours) -> Counter[str]:
     return await span.by_name(prefix=what.AGENT_REPAIRED)
 
 
-async def _all_calls(span: Span, *, with_durations: bool = True) -> dict[str, Any]:
+async def _all_calls(span: WindowHours, *, with_durations: bool = True) -> dict[str, Any]:
     found = _fields(await _calls(span))
     if with_durations:
         found["duration_ms"] = _quantiles(await span.by_name(_DURATIONS))

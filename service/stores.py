@@ -5,11 +5,12 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from aftercall.explain import how_to_install
@@ -55,6 +56,8 @@ INDEX_MODEL_FACT = "index_model"
 LOCAL_QDRANT = "local:"
 """What an address begins with that names a folder of the client's own slow store."""
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
+ClosableT = TypeVar("ClosableT", Store, ControlStore, CachedEmbedder, CurrentIndex)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ async def open_stores(
             on_phase=on_phase,
             patience_s=0 if settings.qdrant.url is None else patience_s,
         )
-        try:
+        async with _closing(index):
             on_phase("reading its corpus of common mistakes")
             seeds = await asyncio.to_thread(load_seed)
             await when_it_answers(
@@ -112,8 +115,6 @@ async def open_stores(
             yield Stores(
                 store=store, embedder=opened, index=index, memory=Memory(store), seeds=seeds
             )
-        finally:
-            await index.close()
 
 
 @asynccontextmanager
@@ -131,16 +132,9 @@ async def opened_store(
     takes.
     """
     on_phase("opening its log store")
-    store = await when_it_answers(
-        lambda: _open_store(settings, beside=beside),
-        f"the log store at {where_store_is(settings)}",
-        on_phase=on_phase,
-        patience_s=0 if settings.mongo.uri is None else patience_s,
-    )
-    try:
+    opened = partial(_open_store, settings, beside=beside)
+    async with _closing(await _reached(opened, settings, on_phase, patience_s)) as store:
         yield store
-    finally:
-        await store.close()
 
 
 @asynccontextmanager
@@ -151,16 +145,14 @@ async def opened_embedder(
 ) -> AsyncIterator[CachedEmbedder]:
     """The embedder, until the block ends; the one that is being opened already, if any."""
     on_phase("loading its embedding model")
-    model = settings.embedding
+    chosen = settings.embedding
     opened = await (
-        open_embedder(model.model, cache_size=model.cache_size, threads=model.threads)
+        open_embedder(chosen.model, cache_size=chosen.cache_size, threads=chosen.threads)
         if embedder is None
         else asyncio.wrap_future(embedder)
     )
-    try:
+    async with _closing(opened):
         yield opened
-    finally:
-        await opened.close()
 
 
 @asynccontextmanager
@@ -175,16 +167,32 @@ async def opened_control(
     A running service may have them open too.
     """
     on_phase("opening its keys")
-    store = await when_it_answers(
-        lambda: _open_control(settings),
+    opened = partial(_open_control, settings)
+    async with _closing(await _reached(opened, settings, on_phase, patience_s)) as store:
+        yield store
+
+
+async def _reached(
+    opened: Callable[[], Awaitable[T]],
+    settings: Settings,
+    on_phase: OnPhase,
+    patience_s: float | None,
+) -> T:
+    """What is opened in the log's server or folder, which is waited for if it is a server."""
+    return await when_it_answers(
+        opened,
         f"the log store at {where_store_is(settings)}",
         on_phase=on_phase,
         patience_s=0 if settings.mongo.uri is None else patience_s,
     )
+
+
+@asynccontextmanager
+async def _closing(room: ClosableT) -> AsyncIterator[ClosableT]:
     try:
-        yield store
+        yield room
     finally:
-        await store.close()
+        await room.close()
 
 
 async def _open_control(settings: Settings) -> ControlStore:

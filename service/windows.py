@@ -26,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Span:
+class WindowHours:
     """Hours of a workspace since 1970, `first` and `last` among them; a step is one hour or 24."""
 
     context: Context
@@ -47,12 +47,12 @@ class Span:
         return "hour" if self.step == 1 else "day"
 
     @property
-    def before(self) -> "Span":
+    def before(self) -> "WindowHours":
         """As many hours before these; of 24h one less, which has begun."""
         hours = _DAYS[self.window] * _DAY if self.window in _DAYS else self.last + 1 - self.first
         return replace(self, first=self.first - hours, last=self.first - 1)
 
-    async def known_before(self) -> "Span | None":
+    async def known_before(self) -> "WindowHours | None":
         """The same; None where it reaches to before the first call."""
         before = self.before
         is_long = self.window not in ("24h", "7d")
@@ -149,18 +149,18 @@ class Span:
         return sums
 
 
-def span_of(context: Context, workspace: str, window: m.UsageWindow) -> Span:
+def span_of(context: Context, workspace: str, window: m.UsageWindow) -> WindowHours:
     """The hours of a window of a workspace."""
     last = hour_of(context.clock())
     if dates := m.window_dates(window):
         first, end = map(hour_of, dates)
         last = min(last, end - 1)
         step = 1 if end - first <= _MAX_HOURS else _DAY
-        return Span(context, workspace, window, min(first, last), last, step)
+        return WindowHours(context, workspace, window, min(first, last), last, step)
     if window == "24h":
-        return Span(context, workspace, window, last - _DAY, last, 1)
+        return WindowHours(context, workspace, window, last - _DAY, last, 1)
     first = last - last % _DAY - (_DAYS[window] - 1) * _DAY
-    return Span(context, workspace, window, first, last, _DAY)
+    return WindowHours(context, workspace, window, first, last, _DAY)
 
 
 def window_before(context: Context, window: m.UsageWindow) -> m.UsageWindow:

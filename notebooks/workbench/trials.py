@@ -15,7 +15,7 @@ from aftercall.models import FailedCall
 from service.demo.simulated_tools import (
     PASSING,
     PHASES,
-    Moment,
+    CallMoment,
     SimTool,
     SlipKind,
     ToolFault,
@@ -103,7 +103,7 @@ def _fault(tool: SimTool, parameters: JsonObject, name: str) -> ToolFault | None
     """How the tool refuses a call in an hour in which its server is well; None if it does not."""
     dice = Random(name)  # noqa: S311  # as above
     for _ in range(_TRIES):
-        moment = Moment(day=_DAY, load=0.0, may_write=True, dice=dice)
+        moment = CallMoment(day=_DAY, load=0.0, may_write=True, dice=dice)
         try:
             tool.call(parameters, moment)
         except ToolFault as fault:

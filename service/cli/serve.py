@@ -48,7 +48,7 @@ def _run(args: argparse.Namespace) -> int:
 
     from aftercall.process import bind, url_of
     from service.context import Context
-    from service.environment import check_serving, harmful
+    from service.environment import check_serving
     from service.lifecycle import one_line
     from service.server import loop_factory, serve
     from service.stores import where_index_is, where_store_is
@@ -58,8 +58,6 @@ def _run(args: argparse.Namespace) -> int:
     # 5 ms, appends beside a busy loop were ten times slower (bench/log_store.py).
     sys.setswitchinterval(0.0005)
     check_serving(settings)
-    for warning in harmful(settings):
-        say(f"warning: {warning}")
     listener = bind(settings.server.host, settings.server.port)
     if settings.server.allow_strangers and not settings.server.is_local:
         say(

@@ -32,7 +32,7 @@ async def agents(look: Look) -> Shown:
     usage = await statistics.usage(*look.space, look.window, MAX_AGENTS)
     busiest = sorted(usage.by_agent, key=lambda each: (-w.calls(each), each.agent))[:_CHARTED]
     rates = [(w.one_line(each.agent), w.success_rate(each)) for each in busiest]
-    name = h.Column("name", "Agent", of=lambda each: h.Link(each.agent, look.agent(each.agent)))
+    name = h.Column("name", "Agent", of=lambda each: h.Anchor(each.agent, look.agent(each.agent)))
     return look.shows(
         "Agents",
         "agents",
@@ -60,7 +60,7 @@ async def agent(look: Look) -> Shown:
     own.sort(key=lambda each: (-each.count, each.pattern_id))
     columns = [
         h.Column("signature", "Pattern",
-                 of=lambda each: h.Link(each.signature, look.pattern(each.pattern_id))),
+                 of=lambda each: h.Anchor(each.signature, look.pattern(each.pattern_id))),
         h.Column("tool", "Tool", of=lambda each: w.tool_name(each.tool)),
         h.Column("category", "Kind"),
         h.Column("count", "Failures ever", "number"),

@@ -7,9 +7,8 @@ from aftercall.models import AxisShare, Boundaries, Cohesion
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.look import Look, Shown
-from service.dashboard.tools import ToolId, place_of
+from service.dashboard.tools import open_recommendations, place_of
 from service.health import boundaries as boundary_report
-from service.recommendations import RecommendationQuery, recommendations
 
 MAX_LISTED: Final = 200
 """Clusters, co-occurrences and tools, of each at most so many."""
@@ -17,21 +16,24 @@ MAX_MAPPED: Final = 24
 """Clusters of the map, the weightiest."""
 _MAX_BESIDE: Final = 3
 _MAX_WARNED: Final = 50
-_MAX_RECOMMENDATIONS: Final = 500
 
 
 async def boundaries(look: Look) -> Shown:
     """The page."""
     report = await boundary_report(*look.space, MAX_LISTED)
     warned = [each for each in report.tools if each.cohesion.warning][:_MAX_WARNED]
-    advice = await look.rarely("advice on boundaries", lambda: _advice(look)) if warned else {}
+    advice = await open_recommendations(look) if warned else {}
     warnings = [
         (
             each,
             [
                 ("How sure", cohesion_words(each.cohesion)),
                 ("Axes", _shares(each.cohesion.axes)),
-                *(("Recommended", message) for message in advice.get(place_of(each.tool), ())),
+                *(
+                    ("Recommended", w.visible(one.message, w.MAX_SENTENCE))
+                    for one in advice.get(place_of(each.tool), ())
+                    if one.kind in ("split", "recompose")
+                ),
             ],
         )
         for each in warned
@@ -61,17 +63,6 @@ def mapped(report: Boundaries) -> list[tuple[str, str, float]]:
         names = " and ".join(beside.get(each.cluster_id, [])[:_MAX_BESIDE])
         name = f"{w.one_line(each.name)}{', with ' if names else ''}{names}"
         found.append((name, w.count(each.count), each.weight / heaviest))
-    return found
-
-
-async def _advice(look: Look) -> dict[ToolId, list[str]]:
-    asked = RecommendationQuery(limit=_MAX_RECOMMENDATIONS)
-    queue = await recommendations(*look.space, asked)
-    found: dict[ToolId, list[str]] = {}
-    for each in queue.recommendations:
-        if each.tool is not None and each.kind in ("split", "recompose"):
-            message = w.visible(each.message, w.MAX_SENTENCE)
-            found.setdefault(place_of(each.tool), []).append(message)
     return found
 
 

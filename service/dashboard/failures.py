@@ -26,7 +26,7 @@ async def failures(look: Look) -> Shown:
     most = max((each.failures for each in usage.by_category), default=1)
     by_category = [
         (
-            h.Link(each.category, look.link("/failures", category=each.category)),
+            h.Anchor(each.category, look.link("/failures", category=each.category)),
             f"{w.count(each.failures)} ({w.percent(each.failures / max(1, failed))})",
             each.failures / most,
         )
@@ -66,14 +66,14 @@ async def failures(look: Look) -> Shown:
 
 async def costly(look: Look, most: int) -> list[tuple[PatternCost, str, str]]:
     """What to fix first: how often it is met, and the id of advice to the tool's maker."""
-    advised = await look.rarely("open recommendations", lambda: open_recommendations(look))
+    advised = await open_recommendations(look)
     found = await statistics.fix_first(*look.space, look.window, most)
     return [
         (
             each,
             ", ".join(filter(None, (w.counted(each.failures, "failure"),
                                     compared(each.before)))),
-            advised.get(place_of(each.pattern.tool), [""])[0],
+            next((e.recommendation_id for e in advised.get(place_of(each.pattern.tool), ())), ""),
         )
         for each in found.patterns
     ]  # fmt: skip
@@ -82,7 +82,7 @@ async def costly(look: Look, most: int) -> list[tuple[PatternCost, str, str]]:
 def pattern_columns(look: Look) -> list[h.Column]:
     """What tables say of `PatternFailures`."""
     return [
-        h.Column("title", "Pattern", of=lambda each: h.Link(
+        h.Column("title", "Pattern", of=lambda each: h.Anchor(
             w.one_line(each.pattern.title, w.MAX_SIGNATURE),
             look.pattern(each.pattern.pattern_id))),
         h.Column("signature", "In the tool's words",

@@ -38,14 +38,14 @@ def is_local(href: str) -> bool:
 Kind = Literal["text", "number", "percent", "duration", "time"]
 
 
-class Link(NamedTuple):
+class Anchor(NamedTuple):
     """A text that leads somewhere."""
 
     text: str
     href: str
 
 
-Value: TypeAlias = str | Link
+Value: TypeAlias = str | Anchor
 
 
 class Column(NamedTuple):
@@ -67,8 +67,8 @@ class Column(NamedTuple):
             value = self.of(row)
         else:
             value = row[self.key] if isinstance(row, Mapping) else getattr(row, self.key)
-        if isinstance(value, Link):
-            return Link(w.one_line(value.text, w.MAX_SENTENCE), value.href)
+        if isinstance(value, Anchor):
+            return Anchor(w.one_line(value.text, w.MAX_SENTENCE), value.href)
         return w.one_line(value, w.MAX_SENTENCE) if isinstance(value, str) else value
 
 
@@ -152,7 +152,7 @@ def plain_table(
 
 
 def _cell(kind: Kind, value: object) -> Cell:
-    if isinstance(value, Link):
+    if isinstance(value, Anchor):
         return (value.text, value.href) if is_local(value.href) else value.text
     words = _words(kind, value)
     if isinstance(value, datetime):
@@ -177,7 +177,7 @@ def _words(kind: Kind, value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    return value.text if isinstance(value, Link) else value
+    return value.text if isinstance(value, Anchor) else value
 
 
 def _csv_cell(value: object) -> str | int | float:

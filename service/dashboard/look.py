@@ -151,14 +151,14 @@ class Look:
     def whole_tool_column(self) -> h.Column:
         """The tool of a row, by server and name, with its page."""
         return h.Column(
-            "tool", "Tool", of=lambda each: h.Link(w.tool_name(each.tool), self.tool(each.tool))
+            "tool", "Tool", of=lambda each: h.Anchor(w.tool_name(each.tool), self.tool(each.tool))
         )
 
     def tool_columns(self) -> list[h.Column]:
         """The same as two columns."""
         return [
             h.Column(
-                "tool", "Tool", of=lambda each: h.Link(each.tool.tool_name, self.tool(each.tool))
+                "tool", "Tool", of=lambda each: h.Anchor(each.tool.tool_name, self.tool(each.tool))
             ),
             h.Column("server", "Server", of=lambda each: each.tool.server_name or ""),
         ]

@@ -169,7 +169,7 @@ def session_name(session: str) -> str:
 
 def _session_columns(look: Look) -> list[h.Column]:
     return [
-        h.Column("session", "Session", of=lambda calls: h.Link(
+        h.Column("session", "Session", of=lambda calls: h.Anchor(
             session_name(calls[0].session), look.link(f"/sessions/{calls[0].session}"))),
         h.Column("agent", "Agent", of=lambda calls: calls[0].call.agent),
         h.Column("calls", "Calls found", "number", of=len),
@@ -187,9 +187,9 @@ def _call_columns(look: Look) -> list[h.Column]:
         look.whole_tool_column(),
         h.Column("outcome", "Outcome", of=lambda each: each.call.outcome),
         h.Column("said", "What it said", of=lambda each: error_line(each.call)),
-        h.Column("agent", "Agent", of=lambda each: h.Link(
+        h.Column("agent", "Agent", of=lambda each: h.Anchor(
             each.call.agent, look.agent(each.call.agent))),
-        h.Column("session", "Session", of=lambda each: h.Link(
+        h.Column("session", "Session", of=lambda each: h.Anchor(
             session_name(each.session), look.link(f"/sessions/{each.session}"))),
     ]  # fmt: skip
 

@@ -10,7 +10,7 @@ from aftercall.models import (
     RepairTimes,
     ShadowCounts,
 )
-from retrieval.confidence import ENOUGH_OUTCOMES, Scaling, log_odds, logistic
+from retrieval.confidence import ENOUGH_OUTCOMES
 from service import statistics
 from service.dashboard import html as h
 from service.dashboard import words as w
@@ -19,7 +19,6 @@ from service.dashboard.look import Look, Shown
 
 FEW: Final = 30
 """Outcomes of one bin below which its share says little: its standard error is near 0.1."""
-_SHOWN_CONFIDENCES: Final = (0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 async def suggestions(look: Look) -> Shown:
@@ -46,10 +45,8 @@ async def suggestions(look: Look) -> Shown:
         actions=[h.Column("action", "Best suggestion"), _ANSWERS],
         kinds=[h.Column("category", "Kind of error"), _ANSWERS],
         tenths=_TENTHS,
-        scales=_SCALES,
         shadow_columns=_SHADOW,
         shadow_rows=shadow_rows(reflection.shadow) if reflection.shadow else [],
-        scaled=[{"shipped": each, "own": rescaled(scaling, each)} for each in _SHOWN_CONFIDENCES],
     )
 
 
@@ -73,11 +70,6 @@ def shadow_rows(shadow: ShadowCounts) -> list[dict[str, object]]:
     alone = shadow.repaired_after - w.calls(shadow.same) - w.calls(shadow.other)
     left = "repaired after it failed, and the agent left it"
     return [*rows, {"what": left, "calls": max(0, alone), "worked": None, "failed": None}]
-
-
-def rescaled(scaling: Scaling, shipped: float) -> float:
-    """What the workspace's own calibration makes of a shipped confidence."""
-    return round(logistic(scaling.shift + scaling.slope * log_odds(shipped)), 4)
 
 
 def bin_name(each: ConfidenceBin) -> str:
@@ -160,8 +152,4 @@ _TENTHS: Final = (
     h.Column("mean_confidence", "Mean", "percent", "mean confidence"),
     h.Column("succeeded", "Succeeded", "percent"),
     h.Column("gap", "Difference", "percent", "above 0: more succeeded than was promised", gap),
-)
-_SCALES: Final = (
-    h.Column("shipped", "Shipped confidence", "percent"),
-    h.Column("own", "In this workspace", "percent"),
 )

@@ -217,7 +217,7 @@ def _unknown(look: Look, name: str, nearest: Sequence[str]) -> Shown:
     shown = w.one_line(name, w.MAX_SENTENCE)
     several = any(each.endswith(f"/{name}") for each in nearest)
     names = [
-        h.Link(w.one_line(each, w.MAX_SENTENCE), look.link(f"/tools/{each}")) for each in nearest
+        h.Anchor(w.one_line(each, w.MAX_SENTENCE), look.link(f"/tools/{each}")) for each in nearest
     ]
     page = look.shows("No such tool", "no_tool", name=repr(shown), several=several, names=names)
     return replace(page, status=404)
@@ -229,7 +229,7 @@ def _fitness_columns(look: Look) -> list[h.Column]:
 
     return [
         h.Column("namespace", "Namespace", of=lambda row: row[0]),
-        h.Column("tool_id", "Tool", of=lambda row: h.Link(
+        h.Column("tool_id", "Tool", of=lambda row: h.Anchor(
             row[1].tool.tool_id, look.link(f"/tools/{row[1].tool.tool_id}"))),
         h.Column("version", "Version", of=lambda row: row[1].tool.version or UNNAMED),
         h.Column("source", "Source", of=lambda row: row[1].source),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from aftercall.models import CallCounts, ToolName, ToolStatistics
+from aftercall.models import CallCounts, Recommendation, ToolName, ToolStatistics
 from mongo.contents import StoredTool
 from service import statistics
 from service.dashboard import html as h
@@ -23,8 +23,7 @@ async def tools(look: Look) -> Shown:
     found = await statistics.tools(*look.space, look.window, MAX_TOOLS)
     earlier = await statistics.called(*look.space, look.before, MAX_TOOLS)
     registered = await look.context.memory.tools(look.workspace)
-    # Each reading weighs all the evidence anew.
-    open_ones = await look.rarely("open recommendations", lambda: open_recommendations(look))
+    open_ones = await open_recommendations(look)
     made = sum(map(w.calls, found.tools)) + w.calls(found.other_tools)
     return look.shows(
         "Tools",
@@ -71,19 +70,22 @@ def with_never_called(
     return [*called, *(ToolStatistics(tool=each) for each in never)]
 
 
-async def open_recommendations(look: Look) -> dict[ToolId, list[str]]:
-    """The ids of those that are open by tool, the greatest priority first."""
-    asked = RecommendationQuery(state="open", limit=_MAX_RECOMMENDATIONS)
-    found = await recommendations(*look.space, asked)
-    by_tool: dict[ToolId, list[str]] = {}
-    for each in found.recommendations:
-        if each.tool is not None:
-            by_tool.setdefault(place_of(each.tool), []).append(each.recommendation_id)
-    return by_tool
+async def open_recommendations(look: Look) -> dict[ToolId, list[Recommendation]]:
+    """Those that are open by tool, the greatest priority first; each reading weighs all."""
+
+    async def read() -> dict[ToolId, list[Recommendation]]:
+        asked = RecommendationQuery(state="open", limit=_MAX_RECOMMENDATIONS)
+        found: dict[ToolId, list[Recommendation]] = {}
+        for each in (await recommendations(*look.space, asked)).recommendations:
+            if each.tool is not None:
+                found.setdefault(place_of(each.tool), []).append(each)
+        return found
+
+    return await look.rarely("open recommendations", read)
 
 
 def _columns(
-    look: Look, open_ones: Mapping[ToolId, Sequence[str]], earlier: Mapping[ToolId, CallCounts]
+    look: Look, open_ones: Mapping[ToolId, Sequence[object]], earlier: Mapping[ToolId, CallCounts]
 ) -> list[h.Column]:
     columns = [
         *look.tool_columns(),

@@ -9,7 +9,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from aftercall.explain import explain
-from aftercall.json_values import JsonValue
+from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import (
     Evidence,
     FailedCall,
@@ -30,7 +30,7 @@ from service.errors import InvalidProblemError, ProblemError, safe_message
 from service.patterns import PatternsQuery, listed
 
 logger = logging.getLogger(__name__)
-_EMPTY: Final = {"toolName": "", "parameters": {}, "error": ""}
+_EMPTY: Final[JsonObject] = {"toolName": "", "parameters": {}, "error": ""}
 """What a reader fills in who has no call to paste."""
 SURE: Final = 0.80
 """Above it a gateway retries by itself, where that is safe (`sdk/aftercall`, 4-rules.md)."""
@@ -130,7 +130,7 @@ async def _filled_in(look: Look) -> str:
     return w.as_json(_EMPTY)
 
 
-async def _examples(look: Look) -> list[h.Link]:
+async def _examples(look: Look) -> list[h.Anchor]:
     """Links that fill in the latest stored failure of the most frequent patterns."""
     patterns = (await _patterns(look, None))[: 2 * _MAX_EXAMPLES]  # some have expired altogether
     ids = [each for pattern in patterns for each in pattern.examples]
@@ -142,7 +142,7 @@ async def _examples(look: Look) -> list[h.Link]:
         latest = next((each for each in reversed(pattern.examples) if each in stored), None)
         if latest is not None:
             label = w.one_line(f"{w.tool_name(pattern.tool)}: {pattern.signature}", 60)
-            links.append(h.Link(label, look.link("/try", example=latest)))
+            links.append(h.Anchor(label, look.link("/try", example=latest)))
     return links[:_MAX_EXAMPLES]
 
 
@@ -210,7 +210,7 @@ def evidence_pairs(
     """What a suggestion rests on. An execution leads to the pattern that it is an example of."""
     sources = ", ".join(_SOURCES[each] for each in evidence.sources)
     shown: list[tuple[str, h.Value]] = [
-        ("Execution", h.Link(each, look.pattern(by_example[each].pattern_id)))
+        ("Execution", h.Anchor(each, look.pattern(by_example[each].pattern_id)))
         if each in by_example
         else ("Execution", each)
         for each in evidence.execution_ids

@@ -29,9 +29,9 @@ from service.demo.simulated_tools import (
     HOPELESS,
     PASSING,
     PHASES,
+    CallMoment,
     DemoTable,
     FaultKind,
-    Moment,
     SimTool,
     SlipKind,
     ToolFault,
@@ -317,7 +317,7 @@ class _Player:
     ) -> SimCall:  # fmt: skip
         tool = next((tool for tool in self._tools if tool.place == place), task.tool)
         self.at = min(self.at, self._now)  # a wait may have ended later
-        moment = Moment(self._plan.day, self._plan.load, self._agent.may_write, self._dice)
+        moment = CallMoment(self._plan.day, self._plan.load, self._agent.may_write, self._dice)
         fault, result = None, None
         try:
             result = tool.call(sends, moment)

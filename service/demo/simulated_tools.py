@@ -67,7 +67,7 @@ class DemoTable(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class CallMoment:
     """When a tool is called: on which day of the story, how busy its server is (0 to 1).
 
     And whether its caller has the rights that some tools ask for, and what decides the rest.
@@ -207,7 +207,7 @@ class HiddenRule(DemoTable):
     unless: dict[str, str] = {}
     chance: float = 1.0
 
-    def applies(self, call: JsonObject, moment: Moment) -> bool:
+    def applies(self, call: JsonObject, moment: CallMoment) -> bool:
         """Whether the call is refused."""
         return (
             _found(self.when, call)
@@ -279,7 +279,7 @@ class SimTool(DemoTable):
         kind = dice.choices(self.wishes, [each.share for each in self.wishes])[0]
         return kind.filled(_Words(dice))
 
-    def call(self, parameters: JsonObject, moment: Moment) -> JsonValue:
+    def call(self, parameters: JsonObject, moment: CallMoment) -> JsonValue:
         """Call it as it is on that day."""
         self._serve(moment)
         self.check(parameters)
@@ -290,7 +290,7 @@ class SimTool(DemoTable):
         counts = {k: moment.dice.randrange(v) for k, v in self.result.items() if type(v) is int}
         return _filled(self.result, call) | counts
 
-    def _serve(self, moment: Moment) -> None:
+    def _serve(self, moment: CallMoment) -> None:
         """Break down, if this is such a call; more in busy hours."""
         now, drawn = self._weather(moment.day), moment.dice.random() / (0.5 + moment.load)
         wait = 1 + moment.dice.randrange(5)
@@ -343,7 +343,7 @@ class SimTool(DemoTable):
         """Whether two calls ask for the same, defaults filled in."""
         return same_json(self._complete(left), self._complete(right))
 
-    def duration_ms(self, moment: Moment, fault: FaultKind | None) -> float:
+    def duration_ms(self, moment: CallMoment, fault: FaultKind | None) -> float:
         """How long the call took: lognormal around the day's median, longer in busy hours."""
         if fault == "timeout":
             return round(5_000 + moment.dice.random() * 200, 1)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, TypeVar
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from pydantic import Field
 
 from aftercall import models as m
@@ -10,7 +10,6 @@ from aftercall.models.tools import EXPLORE, Scenario
 from service import tools
 from service.bodies import JsonRoute
 from service.context import Context
-from service.middleware import count
 from service.routes.parameters import Namespace, Reading, Recording, Suggesting, ToolId
 
 router = APIRouter(tags=["choosing a tool"], route_class=JsonRoute)
@@ -38,12 +37,11 @@ class _FailuresQuery(m.WireModel):
 
 
 @router.post("/tools/find", summary="Tools for a scenario, best first")
-async def find_tools(question: m.FindRequest, request: Request, space: Suggesting) -> m.FoundTools:
+async def find_tools(question: m.FindRequest, space: Suggesting) -> m.FoundTools:
     """Of all namespaces; empty when no tool fits. With tags, tools that have at least one."""
     context, workspace = space
     principal = context.caller.principal
     found = await context.chooser.find(workspace, question, principal=principal)
-    count(request, candidates=len(found.candidates))
     return found.model_copy(update={"candidates": _for(context, found.candidates)})
 
 

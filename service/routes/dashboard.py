@@ -8,7 +8,7 @@ import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
@@ -58,6 +58,7 @@ from service.tools import InvalidChangeError
 from service.version import VERSION
 
 logger = logging.getLogger(__name__)
+Answer = Callable[[Request], Awaitable[Response]]
 
 
 class Page(NamedTuple):
@@ -120,10 +121,7 @@ class Dashboard:
 
     async def get(self, page: Page, request: Request) -> Response:
         """A page, one of its tables as a file, or the news that nothing has changed."""
-        access = access_of(request.scope)
-        if access is None and self._lifecycle.context is not None:
-            return RedirectResponse(_SIGN_IN, 303, HEADERS)
-        key = access, page.path, request.url.path, request.url.query
+        key = access_of(request.scope), page.path, request.url.path, request.url.query
         look, shown = await self._shared.get(key, lambda: self._made(page, request), _LIVE_S)
         table = look.tables.get(request.query_params.get("table", "")) if look else None
         if table is not None:
@@ -132,8 +130,6 @@ class Dashboard:
 
     async def post(self, request: Request) -> Response:
         """*Try it*, asked."""
-        if access_of(request.scope) is None and self._lifecycle.context is not None:
-            return RedirectResponse(_SIGN_IN, 303, HEADERS)
         typed = await _typed(request)
         [page] = (each for each in PAGES if each.show is try_it)
         asking = page._replace(show=lambda look: try_it(look, typed.get("call", "")))
@@ -142,8 +138,6 @@ class Dashboard:
 
     async def review(self, request: Request) -> Response:
         """Say what is done about a pattern or a recommendation, and go back to where that was."""
-        if access_of(request.scope) is None and self._lifecycle.context is not None:
-            return RedirectResponse(_SIGN_IN, 303, HEADERS)
         typed = await _typed(request)
 
         async def change(look: Look) -> Shown:
@@ -168,6 +162,16 @@ class Dashboard:
         self._shared.forget()
         is_here = h.is_local(back) and back.startswith(f"{PREFIX}/")
         return RedirectResponse(back if is_here else f"{PREFIX}/", 303, HEADERS)
+
+    def signed_in(self, answer: Answer) -> Answer:
+        """The same for who has signed in; for others the way to do so."""
+
+        async def answered(request: Request) -> Response:
+            if access_of(request.scope) is None and self._lifecycle.context is not None:
+                return RedirectResponse(_SIGN_IN, 303, HEADERS)
+            return await answer(request)
+
+        return answered
 
     async def sign_in(self, request: Request) -> Response:
         """A session for a key; the page to ask for one, and again for one that does not hold."""
@@ -257,15 +261,13 @@ def install_dashboard(app: FastAPI, settings: Settings, lifecycle: Lifecycle) ->
     router = APIRouter(prefix=PREFIX, include_in_schema=False)
 
     def add(page: Page) -> None:
-        async def get(request: Request) -> Response:
-            return await inside.get(page, request)
-
+        get = inside.signed_in(partial(inside.get, page))
         for path in (page.path, "") if page.path == "/" else (page.path,):
             router.add_api_route(path, get, methods=["GET"])
 
     router.add_api_route("/static/{name}", _static, methods=["GET"])
-    router.add_api_route("/try", inside.post, methods=["POST"])
-    router.add_api_route("/review", inside.review, methods=["POST"])
+    router.add_api_route("/try", inside.signed_in(inside.post), methods=["POST"])
+    router.add_api_route("/review", inside.signed_in(inside.review), methods=["POST"])
     router.add_api_route("/sign-in", inside.sign_in, methods=["GET", "POST"])
     router.add_api_route("/sign-out", inside.sign_out, methods=["POST"])
     for each in (*PAGES, Page("/{rest:path}", _no_page)):

@@ -35,7 +35,6 @@ from service.errors import (
     media_type,
     safe_message,
 )
-from service.middleware import count
 from service.routes.parameters import ExecutionId, Reading, Recording
 
 router = APIRouter(tags=["recording"])
@@ -44,7 +43,7 @@ router = APIRouter(tags=["recording"])
 @router.post(
     "/executions", summary="Record one execution, or a list of at most 1,000", status_code=202
 )
-async def record(records: RecordsBody, request: Request, space: Recording) -> RecordReceipt:
+async def record(records: RecordsBody, space: Recording) -> RecordReceipt:
     """Answers when the executions are durable. `executionId` makes sending them again harmless.
 
     In a list, one bad record never rejects its neighbours: it is named in `rejected`. A single
@@ -52,16 +51,8 @@ async def record(records: RecordsBody, request: Request, space: Recording) -> Re
     """
     intake, principal = space.context.intake, space.context.caller.principal
     if isinstance(records, Execution):
-        receipt = await intake.accept_one(space.workspace, records, principal=principal)
-    else:
-        receipt = await intake.accept(space.workspace, records, principal=principal)
-    count(
-        request,
-        accepted=receipt.accepted,
-        duplicates=receipt.duplicates,
-        rejected=len(receipt.rejected),
-    )
-    return receipt
+        return await intake.accept_one(space.workspace, records, principal=principal)
+    return await intake.accept(space.workspace, records, principal=principal)
 
 
 @router.get("/executions/{executionId}", summary="One execution, as it is stored")
@@ -89,8 +80,6 @@ _MAX_REASON = 300
 
 @dataclass(slots=True)
 class _Outcome:
-    accepted: int = 0
-    duplicates: int = 0
     rejected: int = 0
     reasons: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -135,12 +124,6 @@ async def export_traces(request: Request, space: Recording) -> Response:
     async with request.app.state.trace_turns if is_large else nullcontext():
         located = await aside(begin, packed, when=is_large)
         outcome = await _record(located, *space, is_large=is_large)
-    count(
-        request,
-        accepted=outcome.accepted,
-        duplicates=outcome.duplicates,
-        rejected=outcome.rejected,
-    )
     encode = success_protobuf if encoding == PROTOBUF else success_json
     return Response(encode(outcome.rejected, outcome.message()), media_type=encoding)
 
@@ -175,8 +158,6 @@ async def _store(
             outcome.notes.append(each.read.message)
     principal = context.caller.principal
     receipt = await context.intake.accept(workspace, executions, principal=principal)
-    outcome.accepted += receipt.accepted
-    outcome.duplicates += receipt.duplicates
     if not receipt.rejected:
         return
     refused = [executions[rejection.index].execution_id for rejection in receipt.rejected]
@@ -185,9 +166,7 @@ async def _store(
     for rejection in receipt.rejected:
         given = executions[rejection.index]
         first = known.get(given.execution_id)
-        if first is not None and is_same_span(first, given):
-            outcome.duplicates += 1
-        else:
+        if first is None or not is_same_span(first, given):
             outcome.reject(where(places[rejection.index]), rejection.message)
 
 

@@ -1,6 +1,6 @@
 """Suggestions for failed calls, what became of them, and executions that are like a call."""
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from aftercall.models import (
     CheckRequest,
@@ -15,14 +15,13 @@ from retrieval.check import check
 from retrieval.similar import find_similar
 from service.bodies import JsonRoute
 from service.feedback import record_outcome
-from service.middleware import count
 from service.routes.parameters import Suggesting, SuggestionId
 
 router = APIRouter(tags=["suggesting"], route_class=JsonRoute)
 
 
 @router.post("/suggest", summary="What to do about a failed call")
-async def suggest(question: SuggestRequest, request: Request, space: Suggesting) -> SuggestResponse:
+async def suggest(question: SuggestRequest, space: Suggesting) -> SuggestResponse:
     """Suggestions come best first; `confidence` is the probability of doing what the caller meant.
 
     An empty list is an honest "I don't know", with its reason.
@@ -31,19 +30,18 @@ async def suggest(question: SuggestRequest, request: Request, space: Suggesting)
     principal = context.caller.principal
     response = await context.suggester.suggest(workspace, question, principal=principal)
     context.metrics.answered(response)
-    count(request, suggestions=len(response.suggestions))
     return response
 
 
 @router.post("/check", summary="What there is to say of a call before it is made")
-async def check_call(question: CheckRequest, request: Request, space: Suggesting) -> CheckResponse:
+async def check_call(question: CheckRequest, space: Suggesting) -> CheckResponse:
     """Nothing is embedded, stored or learned.
 
     `repair` is said of proven lossless changes alone; `block` of a call that failed like this again
     and again in its session.
     """
     context, workspace = space
-    response = await check(
+    return await check(
         workspace,
         question,
         memory=context.memory,
@@ -52,8 +50,6 @@ async def check_call(question: CheckRequest, request: Request, space: Suggesting
         principal=context.caller.principal,
         loop=context.settings.limits.loop,
     )
-    count(request, changes=len(response.changes))
-    return response
 
 
 @router.post(
@@ -71,13 +67,13 @@ async def report_outcome(
 
 
 @router.post("/similar", summary="Executions of a tool that are like this call")
-async def similar(question: SimilarRequest, request: Request, space: Suggesting) -> SimilarResponse:
+async def similar(question: SimilarRequest, space: Suggesting) -> SimilarResponse:
     """Nearest first; `similarity` is a cosine. Secrets are masked.
 
     A key without `read` sees only calls of the `agent` that it names, as it recorded them itself.
     """
     caller = space.context.caller
-    found = await find_similar(
+    return await find_similar(
         space.workspace,
         question,
         log=space.context.store.events,
@@ -87,5 +83,3 @@ async def similar(question: SimilarRequest, request: Request, space: Suggesting)
         redactor=space.context.redactor,
         only_of=None if caller.may_read else caller.principal,
     )
-    count(request, found=len(found.executions))
-    return found

@@ -12,7 +12,7 @@ from aftercall.models import (
     ToolUsage,
     WindowTotals,
 )
-from service.dashboard.overview import DayChange, changes, is_sure
+from service.alerts import DayChange, changes, is_sure
 from tests.dashboard.made import NOW, met
 
 Pair = tuple[int, int]

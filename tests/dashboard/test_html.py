@@ -31,7 +31,7 @@ class _Reader(HTMLParser):
 def test_text_is_never_markup(text: str) -> None:
     """In an element, in an attribute, and in the data of an element of our own script."""
     table = html.plain_table("x", [html.Column("a", "A")], [{"a": text}])
-    read = _Reader(html.ui().facts([(text, html.Link(text, "/"))]) + table)
+    read = _Reader(html.ui().facts([(text, html.Anchor(text, "/"))]) + table)
     assert [name for name, _ in read.elements] == ["dl", "dt", "dd", "a", "data-table"]
     assert read.text.replace("\n", "") == 2 * html.w.visible(text)
 
@@ -51,7 +51,7 @@ def test_text_is_never_markup(text: str) -> None:
 )
 def test_only_paths_of_the_service_are_links(href: str, local: bool) -> None:
     """Any other address is left out, and its text stays."""
-    column = html.Column("a", "A", of=lambda _: html.Link("x", href))
+    column = html.Column("a", "A", of=lambda _: html.Anchor("x", href))
     [(_, attributes)] = _Reader(html.plain_table("x", [column], [{}])).elements
     assert json.loads(attributes["data"] or "")["rows"] == [[["x", href] if local else "x"]]
 

@@ -9,14 +9,12 @@ from aftercall.models import (
     ReflectionStatistics,
     RepairTimes,
 )
-from retrieval.confidence import Scaling
 from service.dashboard.suggestions import (
     bin_name,
     effect_words,
     gap,
     points,
     repair_words,
-    rescaled,
     trust_words,
 )
 from tests.dashboard.made import NOW
@@ -54,12 +52,6 @@ def test_the_sentence_names_the_bin_that_is_farthest_off() -> None:
     assert "Of 69 outcomes" in told
     assert "3.1 percentage points on average" in told
     assert "90 to 100 %: 10.0 percentage points less than promised" in told
-
-
-def test_an_own_calibration_is_shown_beside_the_shipped_one() -> None:
-    """Identity leaves a confidence as it is; a shift above 0 raises it."""
-    assert rescaled(Scaling(), 0.7) == pytest.approx(0.7, abs=1e-4)
-    assert rescaled(Scaling(shift=1.0), 0.7) > 0.7
 
 
 def test_no_repair_is_no_time_of_nought() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from service.dashboard.html import Column, DataTable, Link, Row
+from service.dashboard.html import Anchor, Column, DataTable, Row
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -28,8 +28,8 @@ def cells(content: bytes) -> list[list[str]]:
     [
         (Column("a", "A"), "plain", "plain"),
         (Column("a", "A"), "a\u202eb\nc", "a\\u202eb c"),
-        (Column("a", "A"), Link("t", "/tools/t"), ["t", "/tools/t"]),
-        (Column("a", "A"), Link("t", "https://evil.example"), "t"),
+        (Column("a", "A"), Anchor("t", "/tools/t"), ["t", "/tools/t"]),
+        (Column("a", "A"), Anchor("t", "https://evil.example"), "t"),
         (Column("a", "A", "number"), 1_200, ["1,200", None, 1_200]),
         (Column("a", "A", "number"), 0.5, ["0.50", None, 0.5]),
         (Column("a", "A", "percent"), 0.5, ["50.0 %", None, 0.5]),
@@ -61,7 +61,7 @@ def test_what_looks_like_a_formula_is_text(text: str) -> None:
 
 def test_a_file_holds_the_values_of_the_table() -> None:
     """Quotes, breaks and empty cells survive; JSON has plain values by the keys of columns."""
-    rows = [{"name": Link('a "b", c', "/x"), "calls": None}, {"name": "\ud800", "calls": 2}]
+    rows = [{"name": Anchor('a "b", c', "/x"), "calls": None}, {"name": "\ud800", "calls": 2}]
     content = table(rows).csv()
     assert content.startswith(b"\xef\xbb\xbf")
     assert cells(content)[1:] == [['a "b", c', ""], ["\\ud800", "2"]]

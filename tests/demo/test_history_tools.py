@@ -9,7 +9,7 @@ import pytest
 
 from service.demo.simulated_tools import (
     PASSING,
-    Moment,
+    CallMoment,
     SimTool,
     Slip,
     ToolFault,
@@ -30,8 +30,8 @@ SLIPS = [
 ]
 
 
-def moment(dice: Random, day: int = 0) -> Moment:
-    return Moment(day, 0.5, may_write=True, dice=dice)
+def moment(dice: Random, day: int = 0) -> CallMoment:
+    return CallMoment(day, 0.5, may_write=True, dice=dice)
 
 
 def is_valid(tool: SimTool, parameters: object) -> bool:

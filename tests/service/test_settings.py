@@ -7,12 +7,11 @@ import pytest
 from aftercall.errors import ConfigurationError
 from aftercall.files import default_data_folder
 from service.environment import (
-    harmful,
     list_settings,
     read_settings,
     unknown_variables,
 )
-from tests.service.running_service import ROOT, finished, hashing_settings
+from tests.service.running_service import ROOT, finished
 
 
 @pytest.fixture(autouse=True)
@@ -183,14 +182,3 @@ def test_a_service_that_nobody_could_learn_for_is_refused(
     assert (status, out) == (1, "")
     assert err.startswith("aftercall: AFTERCALL_INDEXING_HERE is false")
     assert not (tmp_path / "data").exists()
-
-
-def test_a_retention_that_ends_before_the_night_is_told(tmp_path: Path) -> None:
-    """Two intervals of the nightly run are enough, and without either there is nothing to say."""
-    chosen = hashing_settings(tmp_path)
-    assert list(harmful(chosen)) == []
-    [told] = harmful(chosen.with_values(retention={"days": 1}))
-    assert "AFTERCALL_RETENTION_DAYS" in told
-    assert list(harmful(chosen.with_values(retention={"days": 2}))) == []
-    assert list(harmful(chosen.with_values(retention={"days": 0}))) == []
-    assert list(harmful(chosen.with_values(retention={"days": 1}, nightly={"every_h": 0}))) == []
