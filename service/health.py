@@ -14,12 +14,10 @@ from retrieval.fitness.registry import (
     Registry,
     ToolCandidate,
     UnknownToolError,
-    meant,
     named,
     nearest_names,
     offered,
     plain_candidate,
-    possible_tools,
     recorded_name,
 )
 from retrieval.fitness.score import quality_of, trials_of
@@ -30,6 +28,7 @@ from retrieval.health.signals import stated_methods
 from retrieval.log import troubled_tools
 from service.context import Context
 from service.recommendations import recommendations_about
+from service.tools import tools_called
 
 MAX_TOOLS = 500
 """Tools that are looked at for boundaries, the latest troubled first, as for recommendations."""
@@ -37,8 +36,11 @@ MAX_TOOLS = 500
 
 async def tool_health(context: Context, workspace: str, name: str) -> ToolHealth:
     """The health of the tool of that id, or whose calls are recorded under that name."""
-    tool, registered = await _tool_of(context, workspace, name)
-    return await _health(context, tool, registered)
+    tools = await tools_called(context, workspace, name)
+    if len(tools) > 1:
+        raise UnknownToolError(name, sorted(map(recorded_name, tools)))
+    registered = (await context.memory.registry(workspace)).by_id.get(name)
+    return await _health(context, tools[0], registered or await context.memory.tool(tools[0]))
 
 
 async def health_of(context: Context, tool: ToolKey) -> ToolHealth:
@@ -73,25 +75,6 @@ async def _health(context: Context, tool: ToolKey, registered: StoredTool | None
     found = await recommendations_about(context, tool.workspace, [tool])
     ids = [each.recommendation_id for each in found if each.state == "open"]
     return report.model_copy(update={"recommendation_ids": ids})
-
-
-async def _tool_of(
-    context: Context, workspace: str, name: str
-) -> tuple[ToolKey, StoredTool | None]:
-    registry = await context.memory.registry(workspace)
-    registered = registry.by_id.get(name)
-    if registered is not None:
-        return registered.tool_key, registered
-    found = list(await context.memory.health(list(possible_tools(workspace, name))))
-    recorded: list[ToolKey] = []
-    if not found:
-        recorded = await context.memory.called(workspace, MAX_KNOWN)
-        found = meant(name, recorded)
-    if not found:
-        raise UnknownToolError(name, nearest_names(name, registry.by_id, recorded))
-    if len(found) > 1:
-        raise UnknownToolError(name, sorted(recorded_name(each) for each in found))
-    return found[0], await context.memory.tool(found[0])
 
 
 async def boundaries(context: Context, workspace: str, limit: int) -> Boundaries:

@@ -9,7 +9,6 @@ document each. A log of MCP and a session of Claude Code is one story: its lines
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -206,7 +205,6 @@ class ImportReport:
     duplicates: int = 0
     rejected: int = 0
     _tools: dict[str, list[int]] = field(default_factory=dict)
-    _reasons: Counter[str] = field(default_factory=Counter)
     _noted: set[str] = field(default_factory=set)
 
     @property
@@ -227,7 +225,7 @@ class ImportReport:
             yield f"and {len(ranked) - _SHOWN_TOOLS:,} more tools"
 
     def reject(self, where: str, message: str) -> None:
-        """Tell of one that could not be taken; beyond the first few by its kind, at the end."""
+        """Tell of one that could not be taken; beyond the first few only of how many there are."""
         self.rejected += 1
         place, reason = _shown(where), _shown(message)
         if self.file is not None:
@@ -235,8 +233,6 @@ class ImportReport:
             self.file.write(json.dumps(line, ensure_ascii=False) + "\n")
         if self.rejected <= _IN_FULL:
             self.say(f"{place}: {reason}")
-            return
-        self._reasons[_kind(reason)] += 1
 
     def note(self, message: str) -> None:
         """Tell a remark once, whatever its figures."""
@@ -246,14 +242,8 @@ class ImportReport:
 
     def finish(self) -> None:
         """Tell how many there were beyond those that were told in full, and what was counted."""
-        more = self._reasons.total()
-        if more:
-            self.say(f"and {more:,} more:")
-        for kind, count in self._reasons.most_common(_IN_FULL):
-            self.say(f"  {count:,} x {kind}")
-            more -= count
-        if more:
-            self.say(f"  {more:,} for other reasons")
+        if (more := self.rejected - _IN_FULL) > 0:
+            self.say(f"and {more:,} more; --report writes all of them to a file")
         for line in self.by_tool():
             self.say(line)
 

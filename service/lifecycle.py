@@ -97,6 +97,20 @@ async def unused(folder: Path, linger_s: float) -> None:
         await asyncio.sleep(min(1.0, linger_s / 4))
 
 
+async def ended(process: asyncio.subprocess.Process, patience_s: float) -> None:
+    """End a child, if it has not ended; killed after so many seconds."""
+    if process.returncode is not None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        await asyncio.wait_for(asyncio.shield(process.wait()), patience_s)
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
 Step = Callable[[], Awaitable[float]]
 """Does what is to be done now, and returns the seconds until it is to be called again."""
 _JITTER = 0.05

@@ -29,13 +29,14 @@ WITHIN_S = 1.0
 """What the stores have at a scrape. Prometheus gives up after 10 s, and then has nothing."""
 WORKSPACES = 8
 """Whose oldest execution is asked for at a scrape, of those with work."""
+_ANSWERS_S = 2.0
 _LOOKS = 3
 _BETWEEN_LOOKS_S = 0.2
 """What disagrees this many times in a row, while nothing moved, disagrees for good."""
 _CURE = "run `aftercall rebuild`, which makes the vectors anew from the log"
 
 
-async def log_store_answers(context: Context, within_s: float = 2.0) -> bool:
+async def log_store_answers(context: Context) -> bool:
     """Whether the log store answers; a slower one serves nobody.
 
     Supervisors and load balancers ask often, several at a time: that it answered holds for a
@@ -43,7 +44,7 @@ async def log_store_answers(context: Context, within_s: float = 2.0) -> bool:
     """
 
     async def asked() -> object:
-        async with asyncio.timeout(within_s):
+        async with asyncio.timeout(_ANSWERS_S):
             return await context.store.metadata.get("generation")
 
     try:

@@ -5,11 +5,10 @@ start it in turn: each looks when the last one was, and only one can run at a ti
 """
 
 import asyncio
-import contextlib
 import logging
 import os
 import sys
-from asyncio.subprocess import DEVNULL, Process
+from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -28,7 +27,7 @@ from mongo.protocol import Store
 from retrieval.memory import Memory
 from service.archive import refuse_half_imported
 from service.environment import PREFIX, environment_of
-from service.lifecycle import COMMAND_PATIENCE_S, beside
+from service.lifecycle import COMMAND_PATIENCE_S, beside, ended
 from service.logs import log_event
 from service.settings import Settings
 from service.stores import opened_embedder, opened_store
@@ -94,20 +93,7 @@ async def run_process(settings: Settings, *command: str) -> int:
     try:
         return await process.wait()
     finally:
-        await _stopped(process)
-
-
-async def _stopped(process: Process) -> None:
-    if process.returncode is not None:
-        return
-    with contextlib.suppress(ProcessLookupError):
-        process.terminate()
-    try:
-        await asyncio.wait_for(asyncio.shield(process.wait()), _STOP_S)
-    except TimeoutError:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+        await ended(process, _STOP_S)
 
 
 async def _due_in_s(store: Store, every: timedelta) -> float:

@@ -33,17 +33,10 @@ GRACE_S = 10.0
 they were asked before is answered."""
 
 
-async def rebuild(
-    settings: Settings,
-    say: Callable[[str], None],
-    *,
-    grace_s: float = GRACE_S,
-) -> Rebuilt:
+async def rebuild(settings: Settings, say: Callable[[str], None]) -> Rebuilt:
     """Learn everything anew beside what answers, then switch; returns what was made.
 
     Killed at any point, what was known holds, and it can be run again.
-
-    What was current on a server is removed `grace_s` seconds after the switch.
     """
     async with (
         opened_beside(settings, say) as store,
@@ -87,8 +80,8 @@ async def rebuild(
                 "from its former vectors and learns nothing"
             )
         if is_remote(settings):
-            say(f"removing what was current before in {grace_s:.0f} s")
-            await asyncio.sleep(grace_s)
+            say(f"removing what was current before in {GRACE_S:.0f} s")
+            await asyncio.sleep(GRACE_S)
         if is_same_model or isinstance(place, EdgePlace):
             await remove_former(place, next_index_name(done.generation))
         else:

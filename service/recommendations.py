@@ -21,12 +21,9 @@ from mongo.contents import StoredRecommendation, review_command
 from mongo.records import ToolKey, decoded
 from retrieval.fitness.promotions import pair_of, status_of
 from retrieval.fitness.registry import (
-    MAX_KNOWN,
     Registry,
     UnknownNameError,
     UnknownToolError,
-    meant,
-    nearest_names,
     possible_tools,
 )
 from retrieval.log import troubled_tools
@@ -40,7 +37,7 @@ from retrieval.recommendations.queue import (
     reviews_of,
 )
 from service.context import Context
-from service.tools import InvalidChangeError
+from service.tools import InvalidChangeError, tools_called
 
 MAX_TOOLS = 500
 """Tools that are looked at, the latest troubled first: 20 MB, for a row is 40 kB at most. One of
@@ -199,17 +196,16 @@ async def _reviews(
 async def _about(
     context: Context, workspace: str, name: str, found: Iterable[Recommendation]
 ) -> list[Recommendation]:
-    registry = await context.memory.registry(workspace)
-    registered = registry.by_id.get(name)
-    tools = [registered.tool_key] if registered else list(possible_tools(workspace, name))
+    unknown: UnknownToolError | None = None
+    try:
+        tools = await tools_called(context, workspace, name)
+    except UnknownToolError as error:  # perhaps a namespace, or one that is not called any more
+        unknown, tools = error, list(possible_tools(workspace, name))
     about = [each for each in found if _is_about(each, name, tools)]
-    if about or registry.in_namespace(name) or await context.memory.health(tools):
-        return about
-    recorded = await context.memory.called(workspace, MAX_KNOWN)
-    tools = meant(name, recorded)  # on whatever server
-    if not tools:
-        raise UnknownToolError(name, nearest_names(name, registry.by_id, recorded))
-    return [each for each in found if _is_about(each, name, tools)]
+    registry = await context.memory.registry(workspace)
+    if unknown and not about and not registry.in_namespace(name):
+        raise unknown
+    return about
 
 
 async def _stored(context: Context, workspace: str) -> list[StoredRecommendation]:

@@ -301,7 +301,6 @@ def traced(settings: Settings) -> Iterator[Callable[[ASGIApp], ASGIApp]]:
     with exporting(
         service,
         url=url,
-        sampled_share=settings.tracing.sampled_share,
         close_within_s=settings.server.shutdown_s,
     ) as provider:
         tracer = provider.get_tracer("aftercall-service", VERSION)

@@ -317,9 +317,8 @@ class TracingSettings(Section):
 
     url: BaseUrl | None = None
     """Where the service sends spans of its own work, by OTLP over HTTP, such as
-    `http://collector:4318/v1/traces`; none unless set."""
-    sampled_share: float = Field(1.0, ge=0.0, le=1.0)
-    """Share of the traces begun here that are sent; a caller's choice is followed."""
+    `http://collector:4318/v1/traces`; none unless set. OpenTelemetry's own variables count too,
+    such as `OTEL_TRACES_SAMPLER`."""
 
 
 class AlertSettings(Section):

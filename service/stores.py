@@ -76,15 +76,10 @@ async def open_stores(
     settings: Settings,
     on_phase: OnPhase = lambda _: None,
     embedder: Future[CachedEmbedder] | None = None,
-    *,
-    patience_s: float | None = None,
 ) -> AsyncIterator[Stores]:
-    """Open everything in order; close it in reverse, failures included.
-
-    A server is waited for `patience_s` seconds; None: as long as it takes.
-    """
+    """Open everything in order; close it in reverse, failures included. Servers are waited for."""
     async with (
-        opened_store(settings, on_phase, patience_s=patience_s) as store,
+        opened_store(settings, on_phase) as store,
         opened_embedder(settings, on_phase, embedder) as opened,
     ):
         on_phase("opening its vectors")
@@ -99,7 +94,7 @@ async def open_stores(
             lambda: _open_current(settings, store, opened),
             f"the vector index at {where_index_is(settings)}",
             on_phase=on_phase,
-            patience_s=0 if settings.qdrant.url is None else patience_s,
+            patience_s=0 if settings.qdrant.url is None else None,
         )
         async with _closing(index):
             on_phase("reading its corpus of common mistakes")
@@ -109,7 +104,7 @@ async def open_stores(
                 f"the log store at {where_store_is(settings)} and the vector index at "
                 f"{where_index_is(settings)}",
                 on_phase=on_phase,
-                patience_s=patience_s if is_remote(settings) else 0,
+                patience_s=None if is_remote(settings) else 0,
             )
             await _clean_up(settings, store, index.opened)
             yield Stores(

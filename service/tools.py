@@ -28,15 +28,20 @@ from mongo.contents import (
     tool_command,
     tool_of,
 )
+from mongo.records import ToolKey
 from retrieval.fitness.history import statistics_with_marks
 from retrieval.fitness.registry import (
+    MAX_KNOWN,
     Registry,
     ToolCandidate,
     UnknownToolError,
     find_cycle,
+    meant,
+    nearest_names,
     offered,
     original_of,
     plain_candidate,
+    possible_tools,
 )
 from retrieval.fitness.score import quality_of, trials_of
 from retrieval.fitness.statistics import NO_VERSION
@@ -134,6 +139,25 @@ async def get_tool(
         raise UnknownToolError(tool_id, registry.nearest_tool_ids(tool_id))
     shown = offered(registry, stored).tool if use_evolved else stored.tool
     return context.redactor.tool(shown)
+
+
+async def tools_called(context: Context, workspace: str, name: str) -> list[ToolKey]:
+    """The tools of a registered id; else those whose calls are recorded under the name.
+
+    Several where servers have tools of one name.
+
+    Raises:
+        UnknownToolError: there is none; it has the nearest names.
+    """
+    registry = await context.memory.registry(workspace)
+    if name in registry.by_id:
+        return [registry.by_id[name].tool_key]
+    if found := await context.memory.health(list(possible_tools(workspace, name))):
+        return list(found)
+    recorded = await context.memory.called(workspace, MAX_KNOWN)
+    if named := meant(name, recorded):
+        return named
+    raise UnknownToolError(name, nearest_names(name, registry.by_id, recorded))
 
 
 async def delete_tool(context: Context, workspace: str, tool_id: str) -> None:

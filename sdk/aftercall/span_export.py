@@ -14,7 +14,6 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
 from aftercall.errors import ConfigurationError
 
@@ -28,7 +27,6 @@ def exporting(
     service: Mapping[str, str],
     *,
     url: str | None,
-    sampled_share: float | None,
     close_within_s: float,
 ) -> Iterator[TracerProvider]:
     """A tracer provider whose spans are sent until the block ends; never the global one.
@@ -39,20 +37,17 @@ def exporting(
         service: `service.name`, `service.version`; OpenTelemetry's own variables
             (`OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`) say more, and win.
         url: where spans go, with its path; None leaves all of it to OpenTelemetry's variables.
-            Headers, certificates and the sizes of batches are read from those in either case.
-        sampled_share: of the traces begun here, 0 to 1; a caller's choice is followed. None as
-            OpenTelemetry's variables say.
+            Headers, certificates, the sizes of batches and the share of traces that is sent are
+            read from those in either case.
         close_within_s: seconds in which the last spans have to be delivered.
 
     Raises:
         ConfigurationError: one of those variables has a value that cannot be.
     """
     compression = None if url is None else Compression.Gzip
-    sampler = None if sampled_share is None else ParentBased(TraceIdRatioBased(sampled_share))
     try:
         exporter = _ToldOnce(OTLPSpanExporter(endpoint=url, compression=compression))
         provider = TracerProvider(
-            sampler=sampler,
             resource=Resource.create(dict(service)).merge(OTELResourceDetector().detect()),
             shutdown_on_exit=False,  # it would wait half a minute for a collector that hangs
         )

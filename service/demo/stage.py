@@ -17,6 +17,7 @@ from pathlib import Path
 from aftercall import AsyncClient
 from aftercall.errors import AftercallError
 from service.environment import PREFIX, QUORUM_VARIABLE
+from service.lifecycle import ended
 
 _READY_S = 120.0
 """A start takes about two seconds."""
@@ -169,13 +170,7 @@ async def _started(
     try:
         yield process
     finally:
-        if process.returncode is None:
-            process.terminate()
-            try:
-                await asyncio.wait_for(process.wait(), _STOP_S)
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+        await ended(process, _STOP_S)
 
 
 async def _until_up(

@@ -35,7 +35,7 @@ def main(broken: str, command: Sequence[str]) -> int:
 
     vars(stores)["open_index"] = open_index
     vars(learning)["run_process"] = process
-    (rebuild.rebuild.__kwdefaults__ or {})["grace_s"] = 1.0
+    rebuild.GRACE_S = 1.0
     if "AFTERCALL_MONGO_URI" not in os.environ:
         vars(stores)["_open_store"] = lambda settings, beside: open_sqlite_store(  # noqa: ARG005
             settings.data.dir, beside=True

@@ -299,9 +299,7 @@ except ImportError as error:
 def test_spans_are_sent_by_the_real_exporter() -> None:
     """OTLP over HTTP, packed; all that was traced has arrived when the block ends."""
     with Collector() as collector:
-        with exporting(
-            {"service.name": "mine"}, url=collector.url, sampled_share=1.0, close_within_s=10
-        ) as provider:
+        with exporting({"service.name": "mine"}, url=collector.url, close_within_s=10) as provider:
             call_with_reflection_sync(
                 PickyTool(BAD).run, tool_name="rag_query", parameters=BAD, agent="a",
                 client=SyncScripted(), recorder=Records(), observers=[TracingObserver(provider)],
@@ -359,9 +357,7 @@ def test_a_collector_that_hangs_does_not_hold_up_the_end(
     release = threading.Event()
     hanging = _Scripted(release=release)
     monkeypatch.setattr(sending, "OTLPSpanExporter", lambda **_: hanging)
-    with exporting(
-        {"service.name": "mine"}, url="http://x/", sampled_share=1.0, close_within_s=0.05
-    ) as provider:
+    with exporting({"service.name": "mine"}, url="http://x/", close_within_s=0.05) as provider:
         provider.get_tracer("t").start_span("s").end()
     assert hanging.has_begun.is_set()
     assert "not delivered in time" in caplog.text

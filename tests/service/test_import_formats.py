@@ -225,8 +225,7 @@ def test_a_dry_run_counts_by_tool_and_outcome(tmp_path: Path) -> None:
     told = err.splitlines()
     assert told[0] == "aftercall: reading - as transcripts"
     assert told[2].startswith("aftercall: line 2, messages[0].tool_calls[0]: ")
-    assert "aftercall: and 11 more:" in told
-    assert sum("10 x the call's arguments are no JSON object" in line for line in told) == 1
+    assert "aftercall: and 11 more; --report writes all of them to a file" in told
     assert "aftercall: search: 1 succeeded, 1 failed" in told
     written = [json.loads(line) for line in report.read_text().splitlines()]
     assert len(written) == 31
@@ -368,10 +367,7 @@ def test_what_is_told_is_bounded() -> None:
     told = list(report.by_tool())
     assert said[-51:] == told
     del said[-51:]
-    assert len(said) < 50
-    assert said[20] == "and 2,980 more:"
-    counted = [line.split()[0].replace(",", "") for line in said[21:]]
-    assert sum(map(int, counted)) == 2980
+    assert said[20:] == ["and 2,980 more; --report writes all of them to a file"]
     assert told[0] == "t0: 1 succeeded, 0 failed"
     assert told[50:] == ["and 2,950 more tools"]
 

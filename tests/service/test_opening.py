@@ -1,11 +1,10 @@
 """Opening stores that may be away, and telling whether they agree."""
 
-import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import pytest
 
@@ -15,9 +14,8 @@ from retrieval.index.protocol import (
     VectorIndexUnavailableError,
 )
 from retrieval.log import StoreCounts, counts
-from service.context import Context
-from service.lifecycle import Shared, when_it_answers
-from service.metrics_page import agreement, disagreement, log_store_answers
+from service.lifecycle import when_it_answers
+from service.metrics_page import disagreement
 from service.settings import Settings
 from service.stores import index_place, is_remote, where_index_is, where_store_is
 from tests.service.running_service import hashing_settings
@@ -181,119 +179,3 @@ async def test_what_is_learned_between_two_looks_is_not_counted_below_zero() -> 
         knowledge=SimpleNamespace(cursors=cursors, count=count),
     )
     assert (await counts(cast("Store", store))).pending == 1
-
-
-@pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[StoreCounts]:
-    """What the log store counts, one after the other; the last holds on."""
-    left: list[StoreCounts] = []
-
-    async def counts(_: object) -> StoreCounts:
-        return left.pop(0) if len(left) > 1 else left[0]
-
-    monkeypatch.setattr("service.metrics_page.counts", counts)
-    monkeypatch.setattr("service.metrics_page._BETWEEN_LOOKS_S", 0)
-    return left
-
-
-class CountingIndex:
-    def __init__(self, vectors: int | Exception) -> None:
-        self.vectors = vectors
-        self.asked = 0
-
-    async def count(self) -> int:
-        self.asked += 1
-        if isinstance(self.vectors, Exception):
-            raise self.vectors
-        return self.vectors
-
-
-def context_of(**fields: object) -> Context:
-    known = {"shared": Shared(), "store": None, "seed_patterns": 0, **fields}
-    return cast("Context", SimpleNamespace(**known))
-
-
-async def test_vectors_that_are_missing_for_good_are_told(told: list[StoreCounts]) -> None:
-    """With their number and the cure."""
-    told.append(StoreCounts(9, 0, 9))
-    found = await agreement(context_of(index=CountingIndex(4)))
-    assert (found.vectors, found.consistent) == (4, False)
-    assert found.problem is not None
-    assert found.problem.startswith("5 documents")
-
-
-async def test_what_moves_meanwhile_is_no_disagreement(told: list[StoreCounts]) -> None:
-    """Two counts are never of one moment."""
-    told += [StoreCounts(9, 0, 9), StoreCounts(9, 0, 9), StoreCounts(9, 1, 9)]
-    found = await agreement(context_of(index=CountingIndex(8)))
-    assert found.consistent
-
-
-async def test_an_index_that_is_away_says_nothing_of_agreement(told: list[StoreCounts]) -> None:
-    """It is a problem of its own, and the status page is there all the same."""
-    told.append(StoreCounts(9, 0, 9))
-    index = CountingIndex(VectorIndexUnavailableError("away"))
-    found = await agreement(context_of(index=index))
-    assert (found.vectors, found.consistent) == (None, True)
-    assert found.problem is not None
-
-
-async def test_vectors_are_not_counted_for_every_request(told: list[StoreCounts]) -> None:
-    """Some seconds old will do, as long as the log store counts the same."""
-    told += [StoreCounts(9, 0, 9)]
-    index = CountingIndex(9)
-    context = context_of(index=index)
-    for _ in range(3):
-        await agreement(context)
-    assert index.asked == 1
-    told[:] = [StoreCounts(10, 0, 9)]
-    await agreement(context)
-    assert index.asked == 2
-
-
-# Whether the log store answers
-
-
-class AnsweringStore:
-    def __init__(self) -> None:
-        self.error: Exception | None = None
-        self.hangs = False
-        self.asked = 0
-
-    @property
-    def metadata(self) -> Self:
-        return self
-
-    async def get(self, _: str) -> str:
-        self.asked += 1
-        if self.hangs:
-            await asyncio.Event().wait()
-        if self.error:
-            raise self.error
-        return "1"
-
-
-async def test_a_store_that_comes_back_is_noticed() -> None:
-    """By itself, as soon as it is asked again."""
-    store = AnsweringStore()
-    store.error = StoreUnavailableError("away")
-    context = context_of(store=store)
-    assert not await log_store_answers(context)
-    store.error = None
-    assert await log_store_answers(context)
-
-
-async def test_a_store_that_hangs_does_not_answer() -> None:
-    """Whoever asks is told within the bound."""
-    store = AnsweringStore()
-    store.hangs = True
-    assert not await log_store_answers(context_of(store=store), within_s=0.01)
-
-
-async def test_many_who_ask_at_once_are_one_question() -> None:
-    """A page of probes is no load."""
-    store = AnsweringStore()
-    context = context_of(store=store)
-    answers = await asyncio.gather(*(log_store_answers(context) for _ in range(20)))
-    assert answers == [True] * 20
-    assert store.asked == 1

@@ -212,9 +212,7 @@ async def test_an_error_of_ours_is_one(app: Traced, monkeypatch: pytest.MonkeyPa
 
 @contextmanager
 def _sending(collector: Collector) -> Iterator[TracingObserver]:
-    with exporting(
-        {"service.name": "agent"}, url=collector.url, sampled_share=1.0, close_within_s=10
-    ) as provider:
+    with exporting({"service.name": "agent"}, url=collector.url, close_within_s=10) as provider:
         yield TracingObserver(provider)
 
 
@@ -250,12 +248,15 @@ async def test_one_trace_from_the_agents_call_to_the_services_stages(tmp_path: P
     assert not any(b"who-is-ill" in body for body in collector.bodies)
 
 
-async def test_only_a_share_is_sent_and_a_callers_choice_is_followed(tmp_path: Path) -> None:
+async def test_only_a_share_is_sent_and_a_callers_choice_is_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With a share of 0 nothing is sent but what a caller samples."""
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0")
     unsampled = {"traceparent": CALLER["traceparent"][:-2] + "00"}
     with Collector() as collector:
-        sending = {"url": collector.url, "sampled_share": 0.0}
-        settings = hashing_settings(tmp_path, tracing=sending)
+        settings = hashing_settings(tmp_path, tracing={"url": collector.url})
         with traced(settings) as with_spans:
             app = with_spans(create_app(settings, Lifecycle()))  # its services are not open: 503
             transport = httpx2.ASGITransport(app=app)

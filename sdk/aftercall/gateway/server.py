@@ -315,7 +315,7 @@ def _observed(environ: Mapping[str, str]) -> Iterator[list[CallObserver]]:
         yield []
         return
     service = {"service.name": "aftercall-gateway", "service.version": version("aftercall")}
-    with exporting(service, url=None, sampled_share=None, close_within_s=_LAST_SPANS_S) as provider:
+    with exporting(service, url=None, close_within_s=_LAST_SPANS_S) as provider:
         yield [TracingObserver(provider)]
 
 
