@@ -75,7 +75,7 @@ def _question(**fields: Any) -> dict[str, Any]:
 
 
 async def test_a_request_has_a_span_by_the_stable_conventions(app: Traced) -> None:
-    """Named by the route's template, below the caller's span, with what was counted for it."""
+    """Named by the route's template, below the caller's span."""
     answered = await app.client.post("/suggest", json=_question(), headers=CALLER)
 
     assert answered.status_code == 200
@@ -91,7 +91,6 @@ async def test_a_request_has_a_span_by_the_stable_conventions(app: Traced) -> No
         "url.scheme": "http",
         "server.address": "127.0.0.1",
         "server.port": 8799,
-        "aftercall.suggestions": len(answered.json()["suggestions"]),
     }
     assert span.status.status_code is StatusCode.UNSET
 

@@ -14,7 +14,6 @@ from ingest.intake import Intake
 from retrieval.log import counts
 from service.context import open_context
 from service.environment import environment_of
-from service.server import work_once
 from service.settings import Settings
 from service.stores import opened_store
 from tests.mongo.mongo_server import SharedMongo
@@ -91,16 +90,6 @@ def test_it_needs_an_index_that_processes_share(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-async def test_once_works_off_what_is_queued_and_ends(servers: Settings) -> None:
-    """Vectors too; a second time there is nothing to do."""
-    await record(servers)
-    worked = await work_once(servers)
-    assert (worked.records, worked.pending) == (CALLS, 0)
-    again = await work_once(servers)
-    assert (again.records, again.pending) == (0, 0)
-
-
-@pytest.mark.real
 async def test_it_learns_until_it_is_told_to_stop(servers: Settings) -> None:
     """It says when it is ready; a signal ends it in order, and what it learned is there."""
     await record(servers)
@@ -113,7 +102,7 @@ async def test_it_learns_until_it_is_told_to_stop(servers: Settings) -> None:
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
-    assert (await work_once(servers)).records == 0
+    assert await pending(servers) == 0
 
 
 async def test_a_service_that_leaves_learning_to_workers_records_only(tmp_path: Path) -> None:
