@@ -141,7 +141,7 @@ async def _facts(
     now = context.clock()
     found = []
     for some in _some_at_a_time(list(wanted)):
-        for record in await tool_records(context, {key: wanted[key] for key in some}):
+        for record in await _records(context, {key: wanted[key] for key in some}):
             sources: tuple[object | None, ...] = (
                 record.tool, record.knowledge, record.health, clusters, registry,
             )  # fmt: skip
@@ -179,10 +179,9 @@ def _unchanged(
     return facts if all(same) else None
 
 
-async def tool_records(
+async def _records(
     context: Context, wanted: Mapping[ToolKey, StoredTool | None]
 ) -> list[ToolRecord]:
-    """All that is known of tools, each as it is registered or None."""
     keys, memory = list(wanted), context.memory
     health = await memory.health(keys)
     knowledge = await asyncio.gather(*(memory.knowledge(key) for key in keys))

@@ -19,7 +19,6 @@ from retrieval.values import number
 from service.context import Context
 from service.dashboard import html as h
 from service.dashboard import words as w
-from service.known_tools import tool_records
 
 MAX_PARAMETERS: Final = 40
 """Rows of a profile; required parameters come first, then the most used."""
@@ -60,8 +59,15 @@ def columns_of(rows: Sequence[h.Row]) -> list[h.Column]:
 
 async def record_of(context: Context, tool: ToolKey) -> ToolRecord:
     """All that is known of a tool."""
-    [record] = await tool_records(context, {tool: await context.memory.tool(tool)})
-    return record
+    memory = context.memory
+    stored = await memory.tool(tool)
+    return ToolRecord(
+        tool,
+        stored.tool if stored is not None else None,
+        await memory.knowledge(tool),
+        (await memory.health([tool])).get(tool),
+        (await memory.statistics([tool])).get(tool),
+    )
 
 
 def parameters_of(record: ToolRecord, redactor: Redactor) -> ToolParameters | None:
