@@ -32,13 +32,13 @@ from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models import ConfidenceBin, ConfidenceStatistics
 from aftercall.redaction import is_redacted
 from retrieval.edits import Add, FromContext, Replace
+from retrieval.likeness import nearest
 from retrieval.parameters import MAX_SCHEMA, leaves_like, resolve, value_at
 from retrieval.proposals.case import Case, Option, Trials
 from retrieval.proposals.compose import Proposal, propose
 from retrieval.proposals.doubts import left_of_confidence
 from retrieval.reading.faults import Fault
 from retrieval.texts import format_of
-from retrieval.values import nearest
 
 _MAX_PARAMETERS = 100_000
 """Characters of parameters that are held against a schema."""

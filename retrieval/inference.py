@@ -16,11 +16,12 @@ from aftercall.redaction import is_redacted
 from retrieval import WORDS
 from retrieval import edits as ed
 from retrieval.edit_effects import apply_edits
+from retrieval.likeness import differ_in_digits, words_of
 from retrieval.parameters import EVERY, MAX_ELEMENTS, Path, value_at
 from retrieval.reading.faults import Fault, FaultKind
 from retrieval.reading.reader import ErrorReading
 from retrieval.texts import MAX_TEXT, Style, stated_in
-from retrieval.values import CastError, cast, differ_in_digits, type_of, words_of
+from retrieval.values import CastError, cast, type_of
 
 _FORM_FAULTS: frozenset[FaultKind] = frozenset(
     {"not_allowed", "bad_format", "out_of_range", "wrong_type"}

@@ -14,8 +14,9 @@ from typing import Literal, TypeGuard, TypeVar, get_args
 
 from aftercall.json_values import JsonValue
 from aftercall.redaction import REDACTED, is_redacted
+from retrieval.likeness import words_of
 from retrieval.parameters import JsonType
-from retrieval.values import type_of, words_of
+from retrieval.values import type_of
 
 TextFormat = Literal[
     "empty",

@@ -27,7 +27,7 @@ from bench.quality.split import split
 from bench.quality.trial import Trial
 from embeddings.protocol import Embedder
 from retrieval import answer, confidence, inference
-from retrieval import values as words
+from retrieval import likeness as words
 from retrieval.advice import advise, waits
 from retrieval.knowledge import repairs, rules
 from retrieval.proposals import compose, context, doubts, experience, shape, values

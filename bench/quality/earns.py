@@ -46,9 +46,10 @@ from embeddings.protocol import Embedder
 ROOMS = (
     "retrieval.advice", "retrieval.proposals", "retrieval.reading", "retrieval.answer",
     "retrieval.confidence", "retrieval.edit_effects", "retrieval.edits", "retrieval.forms",
-    "retrieval.parameters", "retrieval.similar", "retrieval.suggest", "retrieval.texts",
-    "retrieval.values", "retrieval.knowledge.repairs", "retrieval.knowledge.rules",
-    "retrieval.knowledge.runs", "retrieval.knowledge.links", "retrieval.knowledge.documents",
+    "retrieval.likeness", "retrieval.parameters", "retrieval.similar", "retrieval.suggest",
+    "retrieval.texts", "retrieval.values", "retrieval.knowledge.repairs",
+    "retrieval.knowledge.rules", "retrieval.knowledge.runs", "retrieval.knowledge.links",
+    "retrieval.knowledge.documents",
 )  # fmt: skip
 SURE = 0.80
 MOST = 60

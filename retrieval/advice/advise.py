@@ -30,6 +30,7 @@ from retrieval.edits import edit_key
 from retrieval.knowledge.documents import SeedEntry
 from retrieval.knowledge.repairs import MIN_SESSIONS, FirstCall
 from retrieval.knowledge.runs import TRANSIENT
+from retrieval.likeness import words_of
 from retrieval.parameters import MAX_CHARS, MAX_VALUES
 from retrieval.principals import principal_of
 from retrieval.proposals.case import (
@@ -44,7 +45,7 @@ from retrieval.proposals.case import (
 from retrieval.reading.category import Refusal, is_unknown_tool, refusal_of
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import READ_LIMIT, ErrorReading, ends_early
-from retrieval.values import catalogue, is_about_zones, words_of
+from retrieval.values import catalogue, is_about_zones
 
 # A call that has to come first, before the same call works.
 

@@ -20,11 +20,11 @@ from retrieval.boundaries.clusters import normalised_axes
 from retrieval.confidence import MIN_CONFIDENCE, Verifier, lower_bound
 from retrieval.health.record import Referred
 from retrieval.knowledge.profile import COMMON_SESSIONS
+from retrieval.likeness import nearest, words_of
 from retrieval.parameters import leaves_like, view_of_schema
 from retrieval.proposals.case import Advice, CallContext, Candidate, Case, NoAdvice, Trials, quoted
 from retrieval.proposals.compose import Proposal
 from retrieval.reading.reader import ErrorReading
-from retrieval.values import nearest, words_of
 
 _WORD = re.compile(r"[\"'`]?[\w][\w.:/-]{0,255}[\"'`]?")
 _NAMING = re.compile(

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
+from retrieval.likeness import words_of
 from retrieval.parameters import leaves_like, place_of
-from retrieval.values import words_of
 
 MAX_CALLS = 30
 """Earlier calls of a session that are looked at."""

@@ -34,6 +34,7 @@ from retrieval.edits import (
     Unwrap,
 )
 from retrieval.forms import moment_of, same_moment
+from retrieval.likeness import name_similarity, nearest, synonym_of, words_of
 from retrieval.parameters import leaves_like, value_at
 from retrieval.proposals.case import Case
 from retrieval.proposals.compose import Proposal, is_said_twice
@@ -42,15 +43,11 @@ from retrieval.values import (
     cast,
     catalogue,
     is_about_zones,
-    name_similarity,
-    nearest,
     same_value,
     says_nothing,
     says_only,
-    synonym_of,
     type_of,
     unmarked,
-    words_of,
 )
 
 _SHOWN_BY_NAME = 0.7

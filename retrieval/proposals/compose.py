@@ -23,6 +23,7 @@ from retrieval.edits import (
     Replace,
     touches,
 )
+from retrieval.likeness import name_similarity, words_of
 from retrieval.parameters import Path, element_view, object_view, value_at
 from retrieval.proposals.case import Case, Option, Trials, prior, value_sources_of
 from retrieval.proposals.context import context_options
@@ -45,7 +46,7 @@ from retrieval.proposals.values import (
 )
 from retrieval.reading.faults import Fault
 from retrieval.texts import format_of
-from retrieval.values import CastError, cast, fits, name_similarity, words_of
+from retrieval.values import CastError, cast, fits
 
 # Pseudo-trials by how alike the names are. A stated rename is as good as said; likeness of names
 # with a fitting type is rarely wrong; the only free value for the only missing name often is.

@@ -12,13 +12,14 @@ from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
 from retrieval.edits import Add, Replace
+from retrieval.likeness import nearest, words_of
 from retrieval.parameters import JsonType
 from retrieval.proposals.case import Case, Option, prior
 from retrieval.proposals.faults import misses
 from retrieval.proposals.values import MOST, one, put
 from retrieval.reading.faults import Fault
 from retrieval.texts import Stated, format_of, stated_in, written_in
-from retrieval.values import CastError, cast, fits, is_placeholder, nearest, words_of
+from retrieval.values import CastError, cast, fits, is_placeholder
 
 _MAX_GRADE = 5
 _UNCERTAIN = (1, 4)

@@ -13,23 +13,14 @@ from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
 from retrieval.edits import Add, Cast, Edit, Flatten, FromContext, Nest, Remove, Rename, Replace
+from retrieval.likeness import differ_in_digits, is_portion, named_in, refers, words_of
 from retrieval.parameters import Path, leaves_like, unknown_inside, value_at
 from retrieval.proposals.case import Case, Option
 from retrieval.proposals.compose import Proposal
 from retrieval.proposals.faults import FREE_TEXT
 from retrieval.proposals.values import IDS
 from retrieval.texts import format_of, written_in
-from retrieval.values import (
-    differ_in_digits,
-    fits,
-    is_marked,
-    is_placeholder,
-    is_portion,
-    named_in,
-    refers,
-    says_nothing,
-    words_of,
-)
+from retrieval.values import fits, is_marked, is_placeholder, says_nothing
 
 _CHOICES = frozenset(WORDS["of_choices"])
 _PARTS = frozenset(WORDS["parts"])

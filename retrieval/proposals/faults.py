@@ -13,6 +13,7 @@ from aftercall.redaction import is_redacted
 from retrieval import WORDS
 from retrieval.forms import meets, told_forms
 from retrieval.knowledge.profile import ParameterProfile, ToolProfile
+from retrieval.likeness import words_of
 from retrieval.parameters import (
     ParameterView,
     Path,
@@ -24,7 +25,7 @@ from retrieval.parameters import (
 )
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading, only_refuses
-from retrieval.values import fits, is_marked, plainer, words_of
+from retrieval.values import fits, is_marked, plainer
 
 
 def inner_faults(schema: JsonObject, parameters: JsonObject) -> list[Fault]:

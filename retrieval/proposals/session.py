@@ -8,10 +8,11 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
 from retrieval.edits import Add, Replace
+from retrieval.likeness import nearest, words_of
 from retrieval.parameters import JsonType, place_of
 from retrieval.proposals.case import Case, Option, Trials, prior
 from retrieval.reading.faults import Fault
-from retrieval.values import CastError, cast, fits, nearest, words_of
+from retrieval.values import CastError, cast, fits
 
 _MOST = 3
 _SAYS_A_KIND = 4

@@ -28,12 +28,13 @@ from retrieval.edits import (
     Replace,
     Unwrap,
 )
+from retrieval.likeness import name_similarity, words_of
 from retrieval.notations import MAX_KEYS, MAX_TEXT, cells_in, object_in, pair_of, plain_value
 from retrieval.parameters import ToolView, object_view
 from retrieval.proposals.case import Case, Option, Trials, prior
 from retrieval.proposals.faults import inner_faults, objects_in, shown_by
 from retrieval.reading.faults import Fault
-from retrieval.values import CastError, cast, fits, name_similarity, says_nothing, words_of
+from retrieval.values import CastError, cast, fits, says_nothing
 
 _UNPACKED = prior("shape.unpacked", 30, 1)  # {"params": {"a": 1}} -> {"a": 1}
 _BARED = prior("shape.bared", 24, 1)  # {"body[a]": 1} -> {"a": 1}

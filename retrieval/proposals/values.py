@@ -24,6 +24,15 @@ from retrieval.edits import (
 )
 from retrieval.forms import in_form, same_moment, told_forms
 from retrieval.knowledge.profile import ParameterProfile
+from retrieval.likeness import (
+    Nearness,
+    is_portion,
+    may_be_several,
+    named_in,
+    nearest,
+    synonym_of,
+    words_of,
+)
 from retrieval.parameters import (
     JsonType,
     ParameterView,
@@ -38,24 +47,17 @@ from retrieval.proposals.session import session_texts
 from retrieval.reading.faults import Fault
 from retrieval.values import (
     CastError,
-    Nearness,
     cast,
     catalogue,
     fits,
     is_about_zones,
     is_placeholder,
-    is_portion,
-    may_be_several,
-    named_in,
-    nearest,
     number,
     number_in,
     plainer,
     says_nothing,
-    synonym_of,
     type_of,
     unmarked,
-    words_of,
 )
 
 

@@ -23,6 +23,7 @@ from itertools import islice
 
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models import ErrorCategory, ExecutionError
+from retrieval.likeness import words_of
 from retrieval.parameters import Path, leaves_like
 from retrieval.reading.category import CODES, UNREAD, categorise, code_within
 from retrieval.reading.faults import (
@@ -34,7 +35,7 @@ from retrieval.reading.faults import (
     read_structured,
     read_text,
 )
-from retrieval.values import type_of, words_of
+from retrieval.values import type_of
 
 MAX_LENGTH = 400
 """Characters of a signature; what follows tells like errors apart no further."""

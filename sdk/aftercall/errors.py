@@ -6,6 +6,7 @@ AftercallError
 ├── ToolFailedError           (executors) a tool failed, or was rejected before it ran
 │   ├── ToolRefusedError          this machine did not run it
 │   └── ContractViolationError    (contracts) it returned, but not what its deliverable asks for
+├── QuestionTooLongError      more than fits into the address of a request; nothing was sent
 ├── ServiceUnreachableError   no answer: refused, reset, timed out
 │   └── ServiceTimeoutError       connected, but no answer in time; it may have been done
 ├── ProtocolError             an answer that is not of the contract
@@ -28,6 +29,10 @@ class AftercallError(Exception):
 
 class ConfigurationError(AftercallError):
     """A setting or a configuration file is wrong; the message names it and the cure."""
+
+
+class QuestionTooLongError(AftercallError, ValueError):
+    """More than fits into the address of a request; the message says how much does."""
 
 
 class ServiceUnreachableError(AftercallError):

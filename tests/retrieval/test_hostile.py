@@ -7,9 +7,9 @@ import pytest
 
 from retrieval.confidence import Verifier
 from retrieval.knowledge.documents import shape_of
+from retrieval.likeness import nearest
 from retrieval.parameters import MAX_SCHEMA, view_of_schema
 from retrieval.proposals.compose import Proposal
-from retrieval.values import nearest
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
 MISSING = "'zone' is a required property"

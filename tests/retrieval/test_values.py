@@ -5,16 +5,9 @@ import pytest
 from aftercall.json_values import JsonValue
 from retrieval import read_table
 from retrieval.forms import rewrite
+from retrieval.likeness import name_similarity, nearest, refers, synonym_of
 from retrieval.parameters import JsonType
-from retrieval.values import (
-    CastError,
-    cast,
-    name_similarity,
-    nearest,
-    number_in,
-    refers,
-    synonym_of,
-)
+from retrieval.values import CastError, cast, number_in
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from aftercall.errors import (
     ApiError,
     ConfigurationError,
     ProtocolError,
+    QuestionTooLongError,
     ServiceTimeoutError,
     ServiceUnreachableError,
     error_for_status,
@@ -91,7 +92,7 @@ def query(fields: Mapping[str, QueryValue]) -> str:
     }
     text = urlencode(given, doseq=True, quote_via=quote)
     if len(text) > MAX_QUERY_CHARS:
-        raise ValueError(
+        raise QuestionTooLongError(
             f"the question has {len(text):,} characters as it is sent; at most "
             f"{MAX_QUERY_CHARS:,} fit, so say it in fewer words"
         )
