@@ -8,8 +8,10 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import datetime, tzinfo
 from pathlib import Path
-from typing import Any
+from time import time
+from typing import Any, Self
 from uuid import uuid4
 
 import httpx2
@@ -23,6 +25,7 @@ from aftercall.recording.spool import Spool
 from mongo.records import Commit, Event
 from retrieval.log import counts
 from retrieval.principals import agent_mark
+from service import context
 from service.archive import ArchiveReader
 from service.cli import forget as cli
 from service.forget import Forgotten, forget, state_of
@@ -43,6 +46,7 @@ from tests.service.running_service import (
 from workbench.in_process import in_process
 
 KEY = "k9"
+_LOADED = time()
 _FAILED = {
     "serverName": "srv", "parameters": {"query": "q1", "topK": 50}, "agent": "new",
     "error": {"type": "ValidationError", "message": "Invalid parameter: topK must be <= 10"},
@@ -116,6 +120,15 @@ async def answers(folder: Path) -> dict[str, Any]:
     return found
 
 
+class StoppedClock(datetime):
+    """One moment for two services that are asked one after the other."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        """The moment at which this module was loaded."""
+        return cls.fromtimestamp(_LOADED, tz)
+
+
 @pytest.mark.parametrize(
     ("whose", "is_theirs"),
     [
@@ -146,6 +159,7 @@ async def test_all_answers_are_those_of_a_log_that_never_had_it(
     assert sum(gone.values()) == len(events) - len(left)
     await learn(tmp_path / "b", left)
     await asyncio.to_thread(asyncio.run, rebuild(settings(tmp_path / "b"), lambda _: None))
+    monkeypatch.setattr(context, "datetime", StoppedClock)  # what fades does so by the time of day
     after, never = await answers(tmp_path / "a"), await answers(tmp_path / "b")
     assert {ask: each for ask, each in after.items() if each != never[ask]} == {}
     assert [status for status, _ in after.values()].count(200) >= 14
