@@ -481,7 +481,9 @@ def _said_by_field(issue: JsonObject, *, with_texts: bool) -> dict[str, str]:
     said = {}
     for field, texts in list(issue.items())[:_MAX_ISSUES]:
         words = texts[0] if isinstance(texts, list) and texts else texts if with_texts else None
-        if not isinstance(words, str) or field in _TEXTS or not path_of(f"'{field}'"):
+        if not isinstance(words, str) or " " not in words:
+            return {}  # a word alone may be a value that is echoed
+        if field in _TEXTS or not path_of(f"'{field}'"):
             return {}
         said[field] = words
     return said

@@ -59,6 +59,7 @@ def test_a_zod_issue_list_inside_the_text_is_read() -> None:
          [("missing", ("city",)), ("wrong_type", ("days",))]),
         ('{"errors": {"name": "is required"}}', [("missing", ("name",))]),
         ('{"name": "x", "texts": ["This field is required."]}', []),
+        ('400: {"town": ["Paris"]}', []),
     ],
 )  # fmt: skip
 def test_what_frameworks_say_of_each_field_is_read(
