@@ -15,7 +15,7 @@ COPY mongo mongo
 COPY retrieval retrieval
 COPY ingest ingest
 COPY service service
-# Without the extras of other models: neither torch nor onnx.
+# Without the extras of other models: no torch.
 RUN pip --python /opt/aftercall install -c constraints.txt ./sdk '.[servers]'
 
 

@@ -35,7 +35,7 @@ test: $(STAMP) ## format check, lint, types, import layers and tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n auto --dist loadfile -m "not prove"
+	$(BIN)/pytest -n auto --dist loadfile
 
 prove: $(STAMP) ## the long proofs: deaths, histories, mutants, fuzzing, npm servers, soak
 	$(BIN)/python -m tests.proof.crash_points --minutes 20 --state .prove/crash_points.json

@@ -27,6 +27,8 @@ from service.settings import DataSettings, EmbeddingSettings, Settings
 ROOT = Path(__file__).parents[1]
 ROOMS = ("service", "ingest", "retrieval", "embeddings", "mongo", "sdk/aftercall")
 PAGE = ROOT / "docs" / "path.md"
+KEPT = "## Where the time goes"
+"""The section of the page that is written by hand, and stays."""
 SCHEMA = {
     "type": "object",
     "properties": {"source_timezone": {"type": "string"}, "time": {"type": "string"}},
@@ -170,7 +172,8 @@ def main() -> None:
     text = page(asyncio.run(traced()))
     print(text)
     if options.write:
-        PAGE.write_text(text, encoding="utf-8")
+        _, _, kept = PAGE.read_text(encoding="utf-8").partition(KEPT)
+        PAGE.write_text(f"{text.rstrip()}\n\n{KEPT}{kept}" if kept else text, encoding="utf-8")
 
 
 if __name__ == "__main__":

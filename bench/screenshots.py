@@ -14,7 +14,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -45,20 +44,19 @@ SETTLED_MS = 200
 @contextmanager
 def full_service() -> Iterator[str]:
     """The address of a service that holds the made-up history."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "aftercall.cli", "demo", "--history", "--keep", folder]
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            try:
-                for line in process.stdout:
-                    if "/dashboard" in line:
-                        start = line.index("http://")
-                        yield line[start:].split("/dashboard")[0]
-                        break
-                else:
-                    raise RuntimeError("the demo's service did not come up")
-            finally:
-                process.terminate()
+    command = [sys.executable, "-m", "aftercall.cli", "demo", "--history"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                if "/dashboard" in line:
+                    start = line.index("http://")
+                    yield line[start:].split("/dashboard")[0]
+                    break
+            else:
+                raise RuntimeError("the demo's service did not come up")
+        finally:
+            process.terminate()
 
 
 def pages(url: str) -> dict[str, str]:

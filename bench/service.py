@@ -13,6 +13,7 @@ a copy of the same vectors.
 import argparse
 import http.client
 import json
+import math
 import os
 import platform
 import shutil
@@ -74,10 +75,11 @@ class Service:
         finally:
             connection.close()
         pending, vectors = (
-            float(page.split(f"\naftercall_pending_{name} ")[1].split("\n")[0])
+            page.partition(f"\naftercall_pending_{name} ")[2].partition("\n")[0]
             for name in ("indexing", "vectors")
         )
-        return pending - vectors
+        # Neither is there where the store was too busy to answer in time.
+        return float(pending) - float(vectors) if pending and vectors else math.inf
 
     def rss_mib(self) -> float:
         """Resident memory of the process and its children, in MiB."""

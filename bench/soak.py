@@ -478,14 +478,18 @@ def compare(side: Side, environment: dict[str, str], *, is_quick: bool) -> Json:
     executions = len(side.sent["execution"])
     if not said["executions"] == executions == said["successes"] + said["failures"]:
         side.wrong.append(f"{executions} executions were acknowledged, the service says {said}")
-    found = {
+    found: Json = {
         "events": {k: len(ids) for k, ids in side.sent.items()},
         "diskMiB": server.disk() / MIB,
     }
     if is_quick:
         return found
     if server.run("rebuild") != 0:
-        side.wrong.append("aftercall rebuild failed")
+        said_last = (server.folder / "log").read_text().splitlines()[-1]
+        if "make space" in said_last or "free space" in said_last.lower():
+            found["rebuildRefused"] = said_last  # on a disk that has no room for two generations
+        else:
+            side.wrong.append(f"aftercall rebuild failed: {said_last}")
     server.start()
     server.learned()
     if (again := counted(server)) != said:

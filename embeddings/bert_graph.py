@@ -1,16 +1,26 @@
-"""A BERT of a sentence-transformers folder as an ONNX graph, from its weights alone: no torch.
+"""A BERT as an ONNX graph that ONNX Runtime keeps as small as its weights: written here, no torch.
 
 The graph maps `input_ids` and `attention_mask`, int64 of shape (texts, tokens), to
 `last_hidden_state`, float32 of shape (texts, tokens, dimension). Source of the layers: Devlin et
 al., "BERT" (2019), as `transformers` computes them: absolute positions, GELU by the error function,
-normalisation after each sum. Needs the extra `model` (`onnx`, `safetensors`).
+normalisation after each sum.
+
+The weights come from a folder of sentence-transformers, or from the package of the bundled model.
+Its own graph unpacks all weights to 32 bits before the first text; this one leaves them at eight,
+multiplies by blocks (`MatMulNBits`), and unpacks of the words only those of the text.
+
+An ONNX file is a protobuf message of few kinds of fields, which is written and read at the end.
 """
 
 import json
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from aftercall.explain import how_to_install
 from embeddings.protocol import EmbeddingError
@@ -19,20 +29,44 @@ OPSET = 20
 """The first with Gelu."""
 IR_VERSION = 10
 WEIGHTS_FILE = "model.safetensors"
+BLOCK = 32
+"""Inputs of a sum in eight bits that share a scale; twice as many cost twice the precision."""
+_INTEGERS = 4
+"""`accuracy_level`: what is multiplied is rounded to eight bits, a scale a block. With floats
+(level 1) the cosine is 1.0000 instead of 0.9998, and one short text takes twice as long."""
+_PARTS = (
+    "attention.self.query", "attention.self.key", "attention.self.value",
+    "attention.output.dense", "intermediate.dense", "output.dense",
+)  # fmt: skip
+"""A layer's matrices in the order in which they are needed."""
+_PREFIX = "inner."
+"""Of the names in the package's graph."""
+_MINILM = {"hidden_size": 384, "num_attention_heads": 12, "num_hidden_layers": 6}
 
 
-def bert_graph(folder: Path) -> bytes:
-    """The serialised graph; about as large as the weights, made in under a second for 90 MB.
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Weights in eight bits: `codes`, int8 of shape (rows, columns), times `scale`, (rows, 1)."""
+
+    codes: NDArray[np.int8]
+    scale: NDArray[np.float32]
+
+
+Weights = Mapping[str, "NDArray[Any] | Packed"]
+"""By the names that `transformers` gives them; matrices of shape (out, in)."""
+
+
+def folder_graph(folder: Path) -> bytes:
+    """The graph of a BERT in a folder of sentence-transformers, about as large as its weights.
 
     Raises:
         EmbeddingError: when the folder holds no BERT, or the extra `model` is not installed.
     """
     try:
-        import onnx  # noqa: F401, PLC0415 - of an extra
-        from safetensors.numpy import load_file  # noqa: PLC0415 - as above
+        from safetensors.numpy import load_file  # noqa: PLC0415 - of an extra
     except ImportError as error:
         raise EmbeddingError(
-            f"a graph of {folder} is made with onnx and safetensors: "
+            f"the weights in {folder} are read with safetensors: "
             + how_to_install("model", of_service=True)
         ) from error
     config = read_json(folder / "config.json")
@@ -40,9 +74,30 @@ def bert_graph(folder: Path) -> bytes:
     if kind != ("bert", "gelu") or config.get("position_embedding_type") not in {None, "absolute"}:
         raise EmbeddingError(f"{folder} is no plain BERT ({kind}); use it as 'st:{folder}'")
     try:
-        return _graph(config, load_file(folder / WEIGHTS_FILE))
+        return _bert(config, load_file(folder / WEIGHTS_FILE))
     except (KeyError, OSError, ValueError) as error:
         raise EmbeddingError(f"the weights in {folder} are not those of a BERT: {error}") from error
+
+
+def packed_graph(file: Path) -> bytes:
+    """The graph of the bundled model, from the packed weights in the file of its package."""
+    found = dict(_initializers(memoryview(np.memmap(file, np.uint8, "r").data)))
+    packed = {
+        name.removesuffix("_q"): Packed(codes, found[name.removesuffix("_q") + "_scale"])
+        for name, codes in found.items()
+        if name.endswith("_q")
+    }
+    # Matrices have lost their names, not their order; they are of shape (in, out).
+    matrices = (each for name, each in packed.items() if name.startswith("val_"))
+    weights: dict[str, NDArray[Any] | Packed] = {
+        f"encoder.layer.{layer}.{part}.weight": Packed(each.codes.T, each.scale.reshape(-1, 1))
+        for layer in range(_MINILM["num_hidden_layers"])
+        for part, each in zip(_PARTS, matrices, strict=False)
+    }
+    plain: dict[str, NDArray[Any] | Packed] = {**found, **packed}
+    for name, value in plain.items():
+        weights.setdefault(name.removeprefix(_PREFIX), value)
+    return _bert(_MINILM, weights)
 
 
 def read_json(path: Path) -> Any:
@@ -53,78 +108,184 @@ def read_json(path: Path) -> Any:
         raise EmbeddingError(f"no sentence-transformers model: {path}: {error}") from error
 
 
-def _graph(config: dict[str, Any], weights: dict[str, Any]) -> bytes:
-    import onnx  # noqa: PLC0415 - of an extra
-    from onnx import TensorProto, helper, numpy_helper  # noqa: PLC0415 - as above
-
+def _bert(config: Mapping[str, Any], weights: Weights) -> bytes:
     width, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
-    nodes: list[Any] = []
-    constants: list[Any] = []
+    graph = _Graph()
+    add = graph.add
 
-    def constant(value: Any) -> str:
-        array = np.ascontiguousarray(value)
-        if array.dtype.kind == "f":
-            array = array.astype(np.float32)
-        constants.append(numpy_helper.from_array(array, f"constant_{len(constants)}"))
-        return f"constant_{len(constants) - 1}"
+    def plain(name: str) -> NDArray[Any]:
+        found = weights[name]
+        return found.codes * found.scale if isinstance(found, Packed) else found
 
-    def add(kind: str, *inputs: Any, name: str = "", **attributes: Any) -> str:
-        """A node; of its inputs those that are no names are constants."""
-        output = name or f"node_{len(nodes)}"
-        names = [each if isinstance(each, str) else constant(each) for each in inputs]
-        nodes.append(helper.make_node(kind, names, [output], **attributes))
-        return output
+    def words(name: str) -> str:
+        found = weights[name]
+        if not isinstance(found, Packed):
+            return add("Gather", found, "input_ids")
+        codes = add("Cast", add("Gather", found.codes, "input_ids"), to=_TYPES["float32"])
+        return add("Mul", codes, add("Gather", found.scale, "input_ids"))
 
     def dense(name: str, given: str) -> str:
-        product = add("MatMul", given, weights[f"{name}.weight"].T)
-        return add("Add", product, weights[f"{name}.bias"])
+        found, bias = weights[f"{name}.weight"], plain(f"{name}.bias")
+        if not isinstance(found, Packed):
+            return add("Add", add("MatMul", given, found.T), bias)
+        rows, columns = found.codes.shape
+        blocks = (rows, columns // BLOCK, BLOCK)
+        codes = (found.codes.view(np.uint8) ^ 128).reshape(blocks)  # by 128 more, from 0 on
+        scales = np.broadcast_to(found.scale, blocks[:2])
+        product = add("MatMulNBits", given, codes, scales, domain="com.microsoft", K=columns,
+                      N=rows, bits=8, block_size=BLOCK, accuracy_level=_INTEGERS)  # fmt: skip
+        return add("Add", product, bias)
 
     def norm(name: str, *added: Any) -> str:
-        scale, shift = weights[f"{name}.weight"], weights[f"{name}.bias"]
-        epsilon = float(config["layer_norm_eps"])
+        scale, shift = plain(f"{name}.weight"), plain(f"{name}.bias")
+        epsilon = float(config.get("layer_norm_eps", 1e-12))
         return add("LayerNormalization", add("Add", *added), scale, shift, epsilon=epsilon)
 
     def by_head(given: str) -> str:
-        parts = add("Reshape", given, [0, 0, heads, width // heads])
+        parts = add("Reshape", given, np.array([0, 0, heads, width // heads]))
         return add("Transpose", parts, perm=[0, 2, 1, 3])
 
     def layer(name: str, hidden: str, bias: str) -> str:
-        query, key, value = (
-            by_head(dense(f"{name}.attention.self.{part}", hidden))
-            for part in ("query", "key", "value")
-        )
+        query, key, value = (by_head(dense(f"{name}.{part}", hidden)) for part in _PARTS[:3])
         nearness = add("MatMul", query, add("Transpose", key, perm=[0, 1, 3, 2]))
-        scores = add("Mul", nearness, (width // heads) ** -0.5)
+        scores = add("Mul", nearness, np.array((width // heads) ** -0.5))
         shares = add("Softmax", add("Add", scores, bias), axis=-1)
         mixed = add("Transpose", add("MatMul", shares, value), perm=[0, 2, 1, 3])
-        joined = dense(f"{name}.attention.output.dense", add("Reshape", mixed, [0, 0, width]))
+        joined = dense(f"{name}.{_PARTS[3]}", add("Reshape", mixed, np.array([0, 0, width])))
         attended = norm(f"{name}.attention.output.LayerNorm", joined, hidden)
-        inner = add("Gelu", dense(f"{name}.intermediate.dense", attended))
-        return norm(f"{name}.output.LayerNorm", dense(f"{name}.output.dense", inner), attended)
+        inner = add("Gelu", dense(f"{name}.{_PARTS[4]}", attended))
+        return norm(f"{name}.output.LayerNorm", dense(f"{name}.{_PARTS[5]}", inner), attended)
 
-    words, places, kinds = (
-        weights[f"embeddings.{each}_embeddings.weight"]
-        for each in ("word", "position", "token_type")
-    )
-    length = add("Slice", add("Shape", "input_ids"), [1], [2])
-    placed = add("Add", add("Gather", words, "input_ids"), add("Slice", places, [0], length))
-    hidden = norm("embeddings.LayerNorm", placed, kinds[0])
+    length = add("Slice", add("Shape", "input_ids"), np.array([1]), np.array([2]))
+    places = add("Slice", plain("embeddings.position_embeddings.weight"), np.array([0]), length)
+    placed = add("Add", words("embeddings.word_embeddings.weight"), places)
+    kind = plain("embeddings.token_type_embeddings.weight")[0]
+    hidden = norm("embeddings.LayerNorm", placed, kind)
     # 0 for tokens, a large negative number for padding, of shape (texts, 1, 1, tokens).
-    mask = add("Unsqueeze", add("Cast", "attention_mask", to=TensorProto.FLOAT), [1, 2])
-    bias = add("Mul", add("Sub", 1.0, mask), -1e9)
+    mask = add("Cast", "attention_mask", to=_TYPES["float32"])
+    masked = add("Sub", np.array(1.0), add("Unsqueeze", mask, np.array([1, 2])))
+    bias = add("Mul", masked, np.array(-1e9))
     for number in range(int(config["num_hidden_layers"])):
         hidden = layer(f"encoder.layer.{number}", hidden, bias)
     add("Identity", hidden, name="last_hidden_state")
-    tokens = ["texts", "tokens"]
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes,
-        "bert",
-        [info(name, TensorProto.INT64, tokens) for name in ("input_ids", "attention_mask")],
-        [info("last_hidden_state", TensorProto.FLOAT, [*tokens, width])],
-        constants,
-    )
-    opsets = [helper.make_opsetid("", OPSET)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
-    onnx.checker.check_model(model)
-    return bytes(model.SerializeToString())
+    return graph.model(width)
+
+
+# ONNX in protobuf: https://onnx.ai/onnx/repo-docs/IR.html, and the numbers of fields in onnx.proto3
+
+_TYPES = {"float32": 1, "uint8": 2, "int8": 3, "int64": 7}
+"""Of tensors' elements (`TensorProto.DataType`)."""
+
+
+class _Graph:
+    """Nodes and constants, in the order in which they are added."""
+
+    def __init__(self) -> None:
+        self._nodes: list[bytes] = []
+        self._constants: list[bytes] = []
+
+    def add(
+        self, kind: str, *inputs: Any, name: str = "", domain: str = "", **attributes: Any
+    ) -> str:
+        """A node, and the name of its output; inputs are names, or arrays as constants."""
+        output = name or f"node_{len(self._nodes)}"
+        names = [each if isinstance(each, str) else self._constant(each) for each in inputs]
+        node = [_field(1, each) for each in names]
+        node += [_field(2, output), _field(4, kind), _field(7, domain)]
+        node += [_field(5, _attribute(*each)) for each in attributes.items()]
+        self._nodes.append(b"".join(node))
+        return output
+
+    def model(self, width: int) -> bytes:
+        """The file's content, of a graph whose output is of shape (texts, tokens, width)."""
+        tokens = ["texts", "tokens"]
+        graph = [_field(1, each) for each in self._nodes]
+        graph += [_field(2, "bert"), *(_field(5, each) for each in self._constants)]
+        graph += [_field(11, _value(name, "int64", tokens)) for name in _GIVEN]
+        graph += [_field(12, _value("last_hidden_state", "float32", [*tokens, width]))]
+        opsets = ((OPSET, ""), (1, "com.microsoft"))
+        needs = b"".join(_field(8, _field(1, name) + _field(2, each)) for each, name in opsets)
+        return b"".join((_field(1, IR_VERSION), needs, _field(7, b"".join(graph))))
+
+    def _constant(self, array: NDArray[Any]) -> str:
+        if array.dtype.kind == "f":
+            array = array.astype(np.float32)
+        name = f"constant_{len(self._constants)}"
+        dims = [_field(1, each) for each in array.shape]
+        of = [_field(2, _TYPES[array.dtype.name]), _field(8, name), _field(9, array.tobytes())]
+        self._constants.append(b"".join(dims + of))
+        return name
+
+
+_GIVEN = ("input_ids", "attention_mask")
+
+
+def _value(name: str, kind: str, shape: Sequence[str | int]) -> bytes:
+    sizes = [_field(2 if isinstance(each, str) else 1, each) for each in shape]
+    dims = b"".join(_field(1, each) for each in sizes)
+    return _field(1, name) + _field(2, _field(1, _field(1, _TYPES[kind]) + _field(2, dims)))
+
+
+def _attribute(name: str, value: float | list[int]) -> bytes:
+    number, kind = {float: (2, 1), int: (3, 2), list: (8, 7)}[type(value)]
+    values = value if isinstance(value, list) else [value]
+    return _field(1, name) + b"".join(_field(number, each) for each in values) + _field(20, kind)
+
+
+def _field(number: int, value: float | str | bytes) -> bytes:
+    """A field of a message: a number, a text, or what a message of its own comes to."""
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(value % 2**64)
+    if isinstance(value, float):
+        return _varint(number << 3 | 5) + struct.pack("<f", value)
+    content = value.encode() if isinstance(value, str) else value
+    return b"".join((_varint(number << 3 | 2), _varint(len(content)), content))
+
+
+def _varint(number: int) -> bytes:
+    """Seven bits a byte, the lowest first; all but the last have the eighth."""
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*found, number])
+
+
+def _initializers(file: memoryview) -> Iterator[tuple[str, NDArray[Any]]]:
+    """The constants of the graph in a file."""
+    kinds = {number: name for name, number in _TYPES.items()}
+    graph = next(each for number, each in _fields(file) if number == 7)
+    for number, tensor in _fields(graph):
+        if number != 5:
+            continue
+        fields = list(_fields(tensor))
+        of = dict(fields)
+        shape = [each for number, each in fields if number == 1]
+        if of[2] in kinds and 9 in of:
+            array = np.frombuffer(of[9], kinds[of[2]]).reshape(shape)
+            yield bytes(of[8]).decode(), array
+
+
+def _fields(message: memoryview) -> Iterator[tuple[int, Any]]:
+    """The fields of a message that are numbers or bytes, which are all that a graph has."""
+    place = 0
+
+    def varint() -> int:
+        nonlocal place
+        number = shift = 0
+        while True:
+            byte = message[place]
+            place += 1
+            number |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return number
+
+    while place < len(message):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+            continue
+        length = {1: 8, 5: 4}.get(key & 7) or varint()
+        place += length
+        yield key >> 3, message[place - length : place]

@@ -11,7 +11,7 @@ import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
-from embeddings.bert_graph import WEIGHTS_FILE, bert_graph, read_json
+from embeddings.bert_graph import WEIGHTS_FILE, folder_graph, packed_graph, read_json
 from embeddings.protocol import EmbeddingError
 
 BUNDLED_NAME = "all-MiniLM-L6-v2"
@@ -31,7 +31,7 @@ class OnnxFiles:
 
     name: str
     fingerprint: str
-    graph: Path | bytes
+    graph: bytes
     tokenizer: Path
     max_length: int
     """Tokens the model reads of a text, the two special ones included."""
@@ -59,7 +59,7 @@ def bundled_model(graph: Path | None = None, tokenizer: Path = BUNDLED_TOKENIZER
         tokenizer: its `tokenizer.json`.
     """
     for path, expected in (
-        (graph := graph or _bundled_graph(), BUNDLED_GRAPH_SHA256),
+        (graph := graph or bundled_graph(), BUNDLED_GRAPH_SHA256),
         (tokenizer, TOKENIZER_SHA256),
     ):
         if (found := sha256(path)) != expected:
@@ -70,13 +70,14 @@ def bundled_model(graph: Path | None = None, tokenizer: Path = BUNDLED_TOKENIZER
     return OnnxFiles(
         name=BUNDLED_NAME,
         fingerprint=fingerprint(f"{BUNDLED_NAME}-int8", BUNDLED_GRAPH_SHA256),
-        graph=graph,
+        graph=packed_graph(graph),
         tokenizer=tokenizer,
         max_length=BUNDLED_MAX_LENGTH,
     )
 
 
-def _bundled_graph() -> Path:
+def bundled_graph() -> Path:
+    """The file of the package, whose graph needs four times as much memory as its weights."""
     spec = importlib.util.find_spec(BUNDLED_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise EmbeddingError(
@@ -108,7 +109,7 @@ def local_model(folder: Path) -> OnnxFiles:
     return OnnxFiles(
         name=name,
         fingerprint=fingerprint(name, sha256(folder / WEIGHTS_FILE)),
-        graph=bert_graph(folder),
+        graph=folder_graph(folder),
         tokenizer=folder / "tokenizer.json",
         max_length=max_length,
     )

@@ -35,9 +35,7 @@ class AftercallPlugin:
 
     async def tool_post_invoke(self, payload: Any, context: Any) -> Any:
         """The result as a mapping of MCP's; the advice becomes one more block of it."""
-        ended = await self.hooks.post(
-            payload.result, key=context.state.get("aftercall", ""), name=payload.name
-        )
+        ended = await self.hooks.post(payload.result, key=context.state.get("aftercall", ""))
         if ended is None or not ended.advice:
             return payload.result
         advice = {"type": "text", "text": ended.advice}

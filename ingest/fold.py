@@ -34,7 +34,7 @@ from ingest.learner import (
     tool_document,
     tool_document_row_id,
 )
-from ingest.mining import Repair, mine, passed
+from ingest.mining import mine, passed
 from ingest.workspace import WorkspaceCache
 from mongo.contents import (
     Called,
@@ -55,6 +55,7 @@ from mongo.contents import (
 from mongo.protocol import EventLog, Knowledge
 from mongo.records import Counter, Event, EventKind, Removal, Row, ToolKey, decoded
 from retrieval.edits import edit_key, edits_of_key
+from retrieval.health.signals import weakness_of
 from retrieval.knowledge.documents import document_id, shape_of
 from retrieval.knowledge.links import MAX_CALLS
 from retrieval.knowledge.rules import UNNAMED_AGENT, ToolKnowledge, workspace_wide
@@ -223,8 +224,9 @@ def _learn_execution(
         else:
             document = success_document(stored.workspace, execution)
         cache.put_document(document, stored.position, tool)
-    trials.learn_trial(cache, stored, reading)
-    learned.named_axes |= trials.learn_health(cache, stored, reading)
+    weakness = weakness_of(execution) if reading is None else None
+    trials.learn_trial(cache, stored, reading, weakness)
+    learned.named_axes |= trials.learn_health(cache, stored, reading, weakness)
     learned.counters.update(counts_of_execution(cache, stored, reading))
     _learn_links(cache, stored, knowledge)
     _learn_repairs(cache, batch, stored, schema_hash)
@@ -283,18 +285,18 @@ def _learn_repairs(
         cache.put(KNOWLEDGE, tool_row(workspace_wide(tool.workspace)))
         if repair.edits is not None:
             learn_recoveries(repair, knowledge, everywhere)
-            _put_mended(cache, tool, repair, stored.position)
+            mended = MendedFailure(
+                failed_id=repair.failed.execution_id,
+                mended_id=repair.mended.execution_id,
+                failed_at=repair.failed.timestamp,
+                mended_at=repair.mended.timestamp,
+                signature=repair.reading.signature,
+                edit_key=edit_key(repair.edits),
+            )
+            _put_mended(cache, tool, mended, stored.position)
 
 
-def _put_mended(cache: WorkspaceCache, tool: ToolKey, repair: Repair, position: int) -> None:
-    mended = MendedFailure(
-        failed_id=repair.failed.execution_id,
-        mended_id=repair.mended.execution_id,
-        failed_at=repair.failed.timestamp,
-        mended_at=repair.mended.timestamp,
-        signature=repair.reading.signature,
-        edit_key=edit_key(repair.edits or []),
-    )
+def _put_mended(cache: WorkspaceCache, tool: ToolKey, mended: MendedFailure, position: int) -> None:
     key = f"{mended.failed_id}\x1f{mended.mended_id}"
     cache.put(REPAIR, key, mended, tool=tool, rank=position)
 
@@ -358,8 +360,7 @@ def _count_followed(
             edit_key=issued.edit_key,
             followed_suggestion=True,
         )
-        key = f"{mended.failed_id}\x1f{mended.mended_id}"
-        cache.put(REPAIR, key, mended, tool=issued.tool, rank=position)
+        _put_mended(cache, issued.tool, mended, position)
 
 
 def _failed_by(batch: Batch, stored: StoredExecution) -> Execution | None:
@@ -544,8 +545,9 @@ def _wanted_by_execution(
     batch: Batch, stored: StoredExecution
 ) -> Iterator[tuple[RowKind[Any], str]]:
     execution, tool = stored.execution, stored.tool_key
+    row = tool_row(tool)
     for kind in (KNOWLEDGE, HEALTH, REGISTERED, SIGNATURES, VERSIONS):
-        yield kind, tool_row(tool)
+        yield kind, row
     yield CALL, execution.execution_id
     document = _document_of(stored, batch.readings.get(execution.execution_id))
     batch.documents[stored.position] = document

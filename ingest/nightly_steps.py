@@ -20,7 +20,7 @@ from ingest.indexer import BATCH, learn_batch
 from ingest.nightly import DAYS_LEFT, NightlyJob, Step, is_rebuilding
 from ingest.workspace import WorkspaceCache
 from mongo.contents import BETWEEN
-from mongo.records import Removal, Row, ToolKey, decoded, encoded
+from mongo.records import Cursor, Removal, Row, ToolKey, decoded, encoded
 from retrieval.confidence import ENOUGH_OUTCOMES, Scaling
 from retrieval.index.protocol import Kind
 from retrieval.knowledge.documents import Document
@@ -239,9 +239,8 @@ async def expire(job: NightlyJob) -> dict[str, int]:
     done[DAYS_LEFT] = ceil((wanted - edge) / _AT_ONCE)
     base, through = await job.store.open_generation(0), dict[str, int]()
     for workspace, cursor in (await job.knowledge.cursors()).items():
-        known = (await base.cursors()).get(workspace)
-        position, cache = known.position if known else 0, WorkspaceCache(workspace)
-        cache.serial = known.serial if known else 0
+        known = (await base.cursors()).get(workspace, Cursor())
+        position, cache = known.position, WorkspaceCache(workspace, known.serial)
         while True:
             job.check()
             events = await job.store.events.after(workspace, position, BATCH)

@@ -69,7 +69,7 @@ from retrieval.health.record import (
     remember_user,
     short,
 )
-from retrieval.health.signals import is_earlier, method_of, weakness_of
+from retrieval.health.signals import is_earlier, method_of
 from retrieval.knowledge.documents import MAX_EXECUTION_IDS, Document, document_id
 from retrieval.knowledge.rules import remember
 from retrieval.memory import AXES, CALL, DOCUMENT, HEALTH, STATISTICS, TROUBLE, USED, tool_row
@@ -91,15 +91,18 @@ class Counted(NamedTuple):
 
 
 def learn_trial(
-    cache: WorkspaceCache, stored: StoredExecution, reading: ErrorReading | None
+    cache: WorkspaceCache,
+    stored: StoredExecution,
+    reading: ErrorReading | None,
+    weakness: str | None,
 ) -> None:
-    """Count an execution, in place; `reading` is of its error."""
+    """Count an execution, in place; `reading` is of its error, `weakness` says why it is weak."""
     execution, tool, at = stored.execution, stored.tool_key, stored.execution.timestamp
     known = cache.made(STATISTICS, tool_row(tool))
     version = execution.tool_version or NO_VERSION
     is_referral = reading is not None and reading.category == "wrong_tool_boundary"
     kind: TrialKind = "referral" if is_referral else execution.outcome
-    if reading is None and weakness_of(execution) is not None:
+    if weakness is not None:
         kind = "weak"
     bare = not (execution.context or "").strip()
     trial = trial_of(at, execution.execution_id, kind, stored.principal, bare=bare)
@@ -345,20 +348,21 @@ _REFERRALS: dict[ErrorCategory, ReferralKind] = {
 
 
 def learn_health(
-    cache: WorkspaceCache, stored: StoredExecution, reading: ErrorReading | None
+    cache: WorkspaceCache,
+    stored: StoredExecution,
+    reading: ErrorReading | None,
+    weakness: str | None,
 ) -> bool:
-    """Count an execution, in place; whether it named boundary axes. `reading` is of its error."""
+    """Count an execution, in place, as `learn_trial`; whether it named boundary axes."""
     execution, at = stored.execution, stored.execution.timestamp
     known = cache.made(HEALTH, tool_row(stored.tool_key))
     remember_user(known, stored.principal)
     if reading is None:
-        why = weakness_of(execution)
         _count_call(known, execution, None)
-        if why is not None:
+        if weakness is not None:
             known.weak.add(at)
-            remember_event(
-                known.recent_weak, Weak(at=at, execution_id=execution.execution_id, why=short(why))
-            )
+            weak = Weak(at=at, execution_id=execution.execution_id, why=short(weakness))
+            remember_event(known.recent_weak, weak)
             _in_trouble(known, at)
         named = False
     else:

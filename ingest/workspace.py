@@ -16,9 +16,11 @@ from retrieval.knowledge.documents import Document
 from retrieval.knowledge.links import SessionCall, extract, session_call
 from retrieval.memory import (
     AXES,
+    CALL,
     DOCUMENT,
     HEALTH,
     KNOWLEDGE,
+    REPAIR,
     STATISTICS,
     TROUBLE,
     USED,
@@ -29,9 +31,10 @@ from retrieval.memory import (
 T = TypeVar("T")
 _KEPT: Mapping[str, int] = {
     KNOWLEDGE.name: 1_000, STATISTICS.name: 1_000, HEALTH.name: 250, DOCUMENT.name: 3_000,
-    AXES.name: 1,
+    AXES.name: 1, CALL.name: 100, REPAIR.name: 0,
 }  # fmt: skip
-"""Rows that stay decoded between batches: health takes up to 200 kB a tool, a scenario 5 KiB."""
+"""Rows that stay decoded between batches: health takes up to 200 kB a tool, a scenario 5 KiB. A
+repair is only written, and of a call little is said later."""
 _KEPT_OTHERS = 2_000
 _MAX_SESSIONS, _MAX_CALLS = 500, 4_000
 SESSION_CALLS = 200

@@ -255,6 +255,7 @@ def features_of(
     )
 
 
+_EVEN = 0.5
 _FOUND = frozenset(("session", "context", "profile", "similar", "repairs"))
 
 
@@ -265,7 +266,12 @@ def bound(proposal: Proposal) -> float:
     the low end of what the record of where it comes from says.
     """
     found = (option for option in proposal.options if _FOUND.issuperset(option.sources))
-    return min((lower_bound(each.evidence, _Z) for each in found if _puts_anew(each)), default=1.0)
+    return min((_low_end(each.evidence) for each in found if _puts_anew(each)), default=1.0)
+
+
+def _low_end(trials: Trials) -> float:
+    """The low end of a record; of one that makes nothing likely its mean, which promises little."""
+    return max(lower_bound(trials, _Z), min(trials.mean, _EVEN))
 
 
 def _puts_anew(option: Option) -> bool:

@@ -71,7 +71,7 @@ def _small_repair(
     edits: list[ed.Edit], failed: JsonObject, reading: ErrorReading
 ) -> list[ed.Edit] | None:
     """Where the error names no place: what it calls for, or else a small change in form."""
-    stated: list[ed.Edit] = [e for e in edits if isinstance(e, ed.FromError | ed.Balance)]
+    stated: list[ed.Edit] = [e for e in edits if isinstance(e, ed.FromError)]
     if stated:
         others = [edit for edit in edits if edit not in stated]
         return None if any(isinstance(edit, ed.Replace | ed.Add) for edit in others) else stated
@@ -83,7 +83,7 @@ def _small_repair(
 
 
 def _is_called_for(edit: ed.Edit, reading: ErrorReading) -> bool:
-    if isinstance(edit, ed.FromError | ed.Balance):
+    if isinstance(edit, ed.FromError):
         return True
     return any(_is_about(edit, fault) for fault in reading.faults if fault.path)
 
@@ -119,11 +119,10 @@ _MAX_EDITS = 20
 """A repair of more edits is another call."""
 _MAX_DEPTH = 8
 _Candidate: TypeAlias = (
-    ed.Balance | ed.FromError | ed.Clamp | ed.Cast | ed.Unwrap | ed.Respell | ed.FromContext
+    ed.FromError | ed.Clamp | ed.Cast | ed.Unwrap | ed.Respell | ed.FromContext
 )  # fmt: skip
 # Candidates that are the same for every change; tried where they could explain it.
-_BALANCE, _FROM_ERROR = ed.Balance(name=""), ed.FromError(name="")
-_CLAMP, _UNWRAP = ed.Clamp(name=""), ed.Unwrap(name="")
+_FROM_ERROR, _CLAMP, _UNWRAP = ed.FromError(name=""), ed.Clamp(name=""), ed.Unwrap(name="")
 _RESPELLS = tuple(ed.Respell(name="", style=style) for style in get_args(Style))
 
 
@@ -242,24 +241,22 @@ class _Search:
 
     def _explained(self, before: JsonValue, after: JsonValue, path: Path) -> ed.Edit | None:
         site = ed.Site(path, self.failed, self.value_sources)
-        for edit in self._changes(before, after, path):
+        for edit in self._changes(before, after):
             try:
                 made = edit.change(before, site)
             except ed.EditDoesNotApplyError:
                 continue
             if same_json(made, after):
                 there: ed.Edit = edit.at(path)
-                return _at_the_end(there, self.failed) if isinstance(there, ed.Balance) else there
+                return there
         return None
 
-    def _changes(self, before: JsonValue, after: JsonValue, path: Path) -> Iterator[_Candidate]:
+    def _changes(self, before: JsonValue, after: JsonValue) -> Iterator[_Candidate]:
         """What could explain a change of a value, the most general first; made for no place yet."""
         if after is None:
             return
         plain = not isinstance(after, dict | list)
         number = isinstance(after, int | float)
-        if number and any(isinstance(step, int) for step in path):
-            yield _BALANCE  # of one element it is the same as the next, of several not
         if plain:
             yield _FROM_ERROR
         if number:
@@ -324,17 +321,6 @@ def _moved_levels(before: JsonObject, after: JsonObject) -> Iterator[ed.Nest | e
 
 def _same(one: JsonObject, other: JsonObject, name: str) -> bool:
     return name in one and name in other and same_json(one[name], other[name])
-
-
-def _at_the_end(edit: ed.Balance, call: JsonObject) -> ed.Balance:
-    """The last element as such: another call may have more of them."""
-    for position in range(len(edit.path) - 1, 0, -1):
-        step, container = edit.path[position], value_at(call, edit.path[:position])
-        if isinstance(step, int):
-            last = isinstance(container, list) and step == len(container) - 1
-            parts = (*edit.path[:position], -1, *edit.path[position + 1 :])
-            return edit.at(parts) if last else edit
-    return edit
 
 
 def _moved_to(value: JsonValue, new: list[str], after: JsonObject) -> str | None:

@@ -61,9 +61,10 @@ _MAX_KNOWN = 2_000
 _DIGITS = re.compile(r"\d+")
 
 
-Nearness = Literal["same", "last", "slip", "slips", "start"]
+Nearness = Literal["same", "last", "slip", "slips", "start", "cut"]
 """How a text is near a value: equal up to case and separators; the last part of a path-like value,
-or its name without the ending; one letter wrong, or two; the start of the other."""
+or its name without the ending; one letter wrong, or two; the start of the other; with more behind
+it."""
 
 
 def nearest(text: str, known: Sequence[str]) -> tuple[str, Nearness] | None:
@@ -85,14 +86,17 @@ def nearest(text: str, known: Sequence[str]) -> tuple[str, Nearness] | None:
     if not ranked:
         return None
     how, value = ranked[0]
-    if how == "start" and may_be_several(text) and not may_be_several(value):
+    if how == "cut" and may_be_several(text) and not may_be_several(value):
         return None  # the first of several is not what they mean
+    begun = [other for other in known[:_MAX_KNOWN] if _flat(other).startswith(flat)]
+    if begun and value not in begun and flat.startswith(_flat(value)):
+        return None  # a letter too many, or the start of another one
     if len(ranked) > 1 and _RANKS[ranked[1][0]] == _RANKS[how] and ranked[1][1] != value:
         return None
     return None if are_opposites(text, value) else (value, how)
 
 
-_RANKS: dict[Nearness, int] = {"same": 0, "last": 1, "slip": 1, "slips": 2, "start": 3}
+_RANKS: dict[Nearness, int] = {"same": 0, "last": 1, "slip": 1, "slips": 2, "start": 3, "cut": 4}
 
 
 def _means(groups: dict[str, frozenset[int]], text: str, value: str) -> bool:
@@ -125,9 +129,11 @@ def synonym_of(text: str, known: Sequence[str]) -> tuple[str, bool] | None:
 
 def named_in(text: str, known: Sequence[str]) -> str | None:
     """The only known value whose words a short text holds beside others: `open` of `State.OPEN`."""
-    words = words_of(text[:_MAX_NAME])
+    words, flat = words_of(text[:_MAX_NAME]), _flat(text)
     if not DENYING.isdisjoint(words) or len(text.split()) > _MAX_LABEL:
         return None
+    if any(_flat(value).startswith(flat) for value in known[:_MAX_KNOWN]):
+        return None  # it is the start of another one
     found = {
         value: places
         for value in known[:_MAX_KNOWN]
@@ -165,8 +171,9 @@ def _nearness(flat: str, value: str) -> Nearness | None:
     )  # weekly and biweekly, active and reactive: no slip adds a syllable in front
     if distance <= allowed and not is_other_word:
         return "slip" if distance == 1 else "slips"
-    starts = len(flat) >= 3 and (other.startswith(flat) or flat.startswith(other))
-    return "start" if starts else None
+    if len(flat) >= 3 and other.startswith(flat):
+        return "start"
+    return "cut" if len(flat) >= 3 and flat.startswith(other) else None
 
 
 def words_of(name: str) -> tuple[str, ...]:
@@ -191,17 +198,30 @@ _ASPECTS = frozenset(WORDS["aspects"])
 _HARMLESS = frozenset(WORDS["harmless"])
 # An id and what it is the id of share a name, and only the value tells which of them is there.
 _IDS = frozenset(("id", "ids", "uuid", "key"))
+_NUMBERS = _IDS | {"number", "no", "ref", "reference", "code"}
 _ID_OR_THING = 0.6
 _COULD_BE_MEANT = 0.5
 _SAME_START = 0.8
 """Likeness below which no name is taken for the other."""
+_ALIKE = 0.65
+"""Likeness below which two words are other words."""
+_RELATIONS = frozenset(WORDS["compares"])
 _UNLIKE = frozenset(map(frozenset, WORDS["unlike"]))
+
+
+def relates_otherwise(name: str, other: str) -> bool:
+    """Whether a name says another relation than to be equal: `price_lt` and `except_id`."""
+    words = words_of(name[:_MAX_NAME])
+    return len(words) > 1 and not _RELATIONS.isdisjoint({*words} - {*words_of(other[:_MAX_NAME])})
 
 
 def _mean_different_things(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
     only_a, only_b = set(a) - set(b), set(b) - set(a)
     if len(only_a) == 1 and len(only_b) == 1 and frozenset(only_a | only_b) in _UNLIKE:
         return True
+    if not _IDS.isdisjoint({*a} & {*b}) and only_a and only_b:
+        # The id of another thing, unless the two things are one.
+        return not any(_word_similarity(x, y) > 0 for x in only_a for y in only_b)
     aspects_a, aspects_b = only_a & _ASPECTS, only_b & _ASPECTS
     if aspects_a and aspects_b:
         # `tz_source` against `target_tz`; an abbreviation (`min`, `minimum`) is the same aspect.
@@ -230,10 +250,16 @@ def name_similarity(left: str, right: str) -> float:
         return 0.95
     if _share(_SAME_NAMES, "".join(a), "".join(b)):
         return _SYNONYM
-    if _mean_different_things(a, b):
+    if _mean_different_things(a, b) or relates_otherwise(left, right):
         return 0.0
+    if len(a) == 1 and len(b) > 1 and a[0] == "".join(word[0] for word in b):
+        return _SYNONYM
     shared = _matched(a, b)
     spelling = JaroWinkler.similarity("".join(a), "".join(b))
+    mine, its = "".join(w for w in a if w not in b), "".join(w for w in b if w not in a)
+    is_id = not _NUMBERS.isdisjoint((mine, its))
+    if mine and its and not is_id and JaroWinkler.similarity(mine, its) < _ALIKE:
+        spelling *= _SAME_START  # `donor_name` and `donor_email` are alike in what they share
     if not shared and a[0][0] != b[0][0]:
         spelling *= _SAME_START  # a slip is seldom in the first letter: `reason` is no `season`
     containment = shared / min(len(a), len(b))
@@ -270,7 +296,8 @@ def _word_similarity(a: str, b: str) -> float:
     letters = iter(long)  # `tz` of `timezone`
     if len(short) >= 2 and short[0] == long[0] and all(char in letters for char in short):
         return 0.8
-    return 0.75 if len(short) >= 4 and DamerauLevenshtein.distance(a, b) == 1 else 0.0
+    is_slip = len(short) >= 4 and a[0] == b[0] and DamerauLevenshtein.distance(a, b) == 1
+    return 0.75 if is_slip else 0.0
 
 
 _PORTION = frozenset(WORDS["portions"])
@@ -279,3 +306,29 @@ _PORTION = frozenset(WORDS["portions"])
 def is_portion(name: str) -> bool:
     """Whether a parameter says how much is wanted at a time, such as `limit` or `topK`."""
     return not _PORTION.isdisjoint(words_of(name))
+
+
+_SOMEWHAT, _CLEARLY = 0.45, 0.2
+"""Likeness of the likest name, and what it is ahead of the next one."""
+_MAX_NAMES = 100
+
+
+def best_matches(names: Sequence[str], others: Sequence[str]) -> dict[str, str]:
+    """Names that are more alike to one another than either is to any third; of a few of each."""
+    found: dict[str, str] = {}
+    if max(len(names), len(others)) > _MAX_NAMES:
+        return found
+    for name in names:
+        likest = _likest(name, others)
+        if likest is not None and _likest(likest, names) == name:
+            found[name] = likest
+    return found
+
+
+def _likest(name: str, others: Sequence[str]) -> str | None:
+    """The name that is clearly the most like this one; None where none is."""
+    ranked = sorted(((name_similarity(name, other), other) for other in others), reverse=True)
+    if not ranked or ranked[0][0] < _SOMEWHAT:
+        return None
+    second = ranked[1][0] if len(ranked) > 1 else 0.0
+    return ranked[0][1] if ranked[0][0] - second >= _CLEARLY else None

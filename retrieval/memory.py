@@ -165,11 +165,14 @@ V = TypeVar("V")
 
 _MAX_HEALTH = 10_000_000
 """Bytes of the rows whose health is kept. Decoded they take about five times as much; a row has
-some 2 kB, and 40 kB of a tool of which as much is remembered as there is room for."""
+some 2 kB, and 100 kB of a tool of which as much is remembered as there is room for."""
 
 _MAX_KNOWLEDGE = 16_000_000
 """The same of what is known of tools: decoded some four times as much; 70 kB a tool of 500 calls.
 """
+
+_MAX_TOOLS, _MAX_DOCUMENTS = 2_000, 20_000
+"""Rows kept of the kinds that are small."""
 
 _MAX_WORKSPACES = 20
 """Whose lists of tools are kept: they may be long, and are needed now and then only."""
@@ -192,18 +195,16 @@ class Memory:
         store: Store,
         *,
         knowledge: Knowledge | None = None,
-        max_tools: int = 2_000,
-        max_documents: int = 20_000,
     ) -> None:
         self._store = store
         self._own = knowledge
         self._rows: dict[str, _Cache[Any]] = {
             KNOWLEDGE.name: _Cache(_MAX_KNOWLEDGE, by_size=True),
-            STATISTICS.name: _Cache(max_tools),
+            STATISTICS.name: _Cache(_MAX_TOOLS),
             HEALTH.name: _Cache(_MAX_HEALTH, by_size=True),
-            DOCUMENT.name: _Cache(max_documents),
+            DOCUMENT.name: _Cache(_MAX_DOCUMENTS),
             AXIS_CLUSTERS: _Cache(_MAX_WORKSPACES),
-            CALIBRATION: _Cache(max_tools),
+            CALIBRATION: _Cache(_MAX_TOOLS),
         }
         self._tools: _Cache[list[StoredTool]] = _Cache(_MAX_WORKSPACES)
         self._registries: _Cache[Registry] = _Cache(_MAX_WORKSPACES)

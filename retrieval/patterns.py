@@ -214,7 +214,7 @@ async def _vectors(
     rivals = [group.pattern for group in groups if _kin_of(group.pattern) in open_kin]
     lacking = [each for each in rivals if each.vector(found.embedder) is None]
     texts = list(wanted | dict.fromkeys(each.leader for each in lacking))
-    made = (await embedder.embed(texts, "document")).astype(np.float32, copy=False)
+    made = await embedder.embed(texts, "document")
     found.update(zip(texts, made, strict=True))
     for each in lacking:
         each.set_vector(found[each.leader], found.embedder)
@@ -331,12 +331,7 @@ def merged(group: Grouped, lesson_of: LessonOf) -> ConsolidatedPattern:
 
 
 def _distinct(values: Iterable[str], limit: int) -> list[str]:
-    found: dict[str, None] = {}
-    for value in values:
-        found[value] = None
-        if len(found) == limit:
-            break
-    return list(found)
+    return list(dict.fromkeys(values))[:limit]
 
 
 def _latest_last(failure: Failure) -> tuple[float, str]:

@@ -2,8 +2,6 @@
 
 from typing import cast
 
-import numpy as np
-
 from aftercall.json_values import JsonObject, bounded_json
 from aftercall.models import SimilarExecution, SimilarRequest, SimilarResponse
 from aftercall.redaction import Redactor
@@ -43,7 +41,7 @@ async def find_similar(
     parameters = redactor.parameters(request.tool_name, cast("JsonObject", looked_at))
     context = None if request.context is None else redactor.text(request.context[:MAX_MESSAGE])
     text = call_text(request.tool_name, parameters, context)
-    vector = (await embedder.embed([text], "query"))[0].astype(np.float32, copy=False)
+    [vector] = await embedder.embed([text], "query")
     succeeded = request.outcome == "success" and request.signature is None
     kind: Kind = "success" if succeeded else "reflection"
     tool = request.server_name, request.tool_name

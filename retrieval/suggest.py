@@ -14,8 +14,6 @@ from functools import cache
 from itertools import islice
 from uuid import uuid4
 
-import numpy as np
-
 from aftercall.background import aside
 from aftercall.change_classes import QUORUM, reads_only
 from aftercall.json_patch import same_json
@@ -386,11 +384,7 @@ class Suggester:
         try:
             with stage("suggest.embed"):
                 [found] = await self._embedder.embed([text], "query")
-            query = IndexQuery(
-                workspaces=(tool.workspace,), kind="success",
-                vector=found.astype(np.float32, copy=False),
-                terms="", limit=NEAR_SUCCESSES,
-            )  # fmt: skip
+            query = IndexQuery((tool.workspace,), "success", found, terms="", limit=NEAR_SUCCESSES)
             with stage("suggest.search") as noted:
                 [hits] = await self._index.search([query])
                 noted.note(hits=len(hits))

@@ -18,13 +18,10 @@ _SMALL = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
           "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
           "nineteen")  # fmt: skip
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_NUMBER_WORDS = (
-    dict(zip(_SMALL, range(20), strict=True))
-    | {f"{ten}{each}": 20 + 10 * place + unit
-       for place, ten in enumerate(_TENS)
-       for unit, each in enumerate(["", *(f"-{small}" for small in _SMALL[1:10])])}
-    | {"a dozen": 12, "hundred": 100, "a hundred": 100, "one hundred": 100, "a thousand": 1000}
-)  # fmt: skip
+_UNITS = dict(zip(_SMALL, range(20), strict=True)) | {
+    ten: 10 * place for place, ten in enumerate(_TENS, start=2)
+}
+_SCALES = {"dozen": 12, "hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9}
 _TRUE = frozenset({"true", "yes", "on", "1", "y", "t", "enabled"})
 _FALSE = frozenset({"false", "no", "off", "0", "n", "f", "disabled"})
 _NOTHING = frozenset({"", "null", "none", "nil", "undefined", "nan", "n/a"})
@@ -101,6 +98,9 @@ def _scales(unit: str) -> bool:
     return (len(unit) <= 2 or known) and unit.removesuffix("s") not in _CURRENCIES
 
 
+_SAYS_A_VALUE = frozenset(WORDS["of_values"])
+
+
 class CastError(ValueError):
     """The value does not say what it would be in the other type."""
 
@@ -115,6 +115,10 @@ def cast(value: JsonValue, to: JsonType, item_types: Sequence[JsonType] = ()) ->
         return value
     if isinstance(value, list) and len(value) == 1 and to != "array":
         return cast(value[0], to)
+    if isinstance(value, dict) and len(value) == 1 and to not in ("array", "object"):
+        [(key, held)] = value.items()
+        if key.lower() in _SAYS_A_VALUE and not isinstance(held, dict | list):
+            return cast(held, to)
     if to in ("integer", "number"):
         return _to_number(value, to)
     if to == "boolean":
@@ -151,8 +155,8 @@ def number_in(
         CastError: when there is none or another one, or it could be read in two ways.
     """
     text = without_remark(unmarked(text[: 2 * _MAX_NUMBER])).lower()
-    if (words := re.sub(r"(?<=[a-z]y) ", "-", text)) in _NUMBER_WORDS:
-        return _NUMBER_WORDS[words]
+    if (said := _in_words(text)) is not None:
+        return said
     text = _COUNTED.sub(r"\1\2", text)
     found = _ONE_NUMBER.fullmatch(text) if len(text) <= _MAX_NUMBER else None
     if not found:
@@ -176,22 +180,56 @@ def number_in(
     return number
 
 
+def _in_words(text: str) -> int | None:
+    """A whole number written out: `one thousand two hundred and five`, `a dozen`."""
+    words = [word for word in re.split(r"[\s-]+", text) if word != "and"]
+    if words[:1] == ["a"] and len(words) > 1:
+        words[0] = "one"
+    if words and words[0] in _SCALES:
+        words.insert(0, "one")
+    total = part = 0
+    for word in words:
+        scale = _SCALES.get(word, 0)
+        if word in _UNITS:
+            free = 100 if part % 100 == 0 else 10 if part % 10 == 0 and part % 100 > 10 else 0
+            if _UNITS[word] >= free:
+                return None  # `five five` are two numbers
+            part += _UNITS[word]
+        elif word == "hundred" and 0 < part < 10:
+            part *= scale
+        elif scale and word != "hundred" and part and total % (1_000 * scale) == 0:
+            total, part = total + scale * part, 0
+        else:
+            return None
+    return total + part if words else None
+
+
 def without_remark(text: str) -> str:
     """A value without the remark behind it; one that holds a unit, or denies, is no remark."""
     value = text.split(maxsplit=1)[0] if text.strip() else text
     found = _REMARK.fullmatch(text[len(value) :])
+    if found and found[1] and words_of(found[1]) == words_of(value):
+        return found[1]  # a label, and behind it the value that it is for
     words = {word.removesuffix("s") for word in words_of(found[1] or found[2])} if found else set()
     return value if words and words.isdisjoint(DENYING | _MEASURES) else text
 
 
 _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}|&#?\w{2,8};")
 _LINKED = re.compile(r"\[([^\[\]\n]+)\]\([^()\s]*\)|<a\s[^<>]*>([^<>\n]+)</a>")
+_LITERAL = re.compile(r"(?:=|[@$]|[a-zA-Z]{1,2})([\"'])(.*)\1")
+"""A text as a program or a sheet writes it: `u"Rome"`, `b'Rome'`, `@"Rome"`, `="Rome"`."""
 _MAIL = re.compile(r"(?:mailto:|[^<>@]*<)([^<>@\s]+@[^<>@\s]+)>?")
 
 
 def plainer(text: str) -> str:
     """A value without what an address, a mention or a page adds to it, nor a remark behind it."""
-    bare = without_remark(unmarked(text)) if is_marked(text) else without_remark(text)
+    has_marks = is_marked(text) or (has_odd_signs(text) and not is_placeholder(text))
+    is_odd = len(text) <= _LONGEST_MARKED and has_marks
+    bare = without_remark(unmarked(text) if is_odd else text)
+    if literal := _LITERAL.fullmatch(bare):
+        bare = literal[2]
+    if bare[:1] == "'" and "'" not in bare[1:] and len(words_of(bare[:_LONGEST_MARKED])[0]) > 1:
+        bare = bare[1:]  # a cell of a sheet that holds text
     if linked := _LINKED.fullmatch(bare):
         return linked[1] or linked[2]
     if _ESCAPED.search(bare):
@@ -210,7 +248,7 @@ def says_only(text: str, value: JsonValue) -> bool:
         return bare in (_TRUE if value else _FALSE)
     if type_of(value) not in ("integer", "number"):
         return False
-    says = bare in _NUMBER_WORDS or bare.replace(" ", "-") in _NUMBER_WORDS
+    says = _in_words(bare) is not None
     if _ONLY_A_NUMBER.fullmatch(bare):
         digits = bare.lstrip("+-")  # 1.000 is one, or a thousand; 01234 is the code of a place
         says = not _UNCLEAR.fullmatch(digits) and not re.match(r"0\d", digits)
@@ -258,8 +296,45 @@ def is_marked(text: str) -> bool:
     return in_marks and len(text) <= _LONGEST_MARKED and "\n" not in bare
 
 
+_ENDS_PLAINLY = re.compile(r"\.\.|[A-Z]:|[\w#@/.~+$*-](?:.*[\w/)%+=*-])?", re.DOTALL)
+_AS_NUMBER = re.compile(r"&#\d{2,5};|=[0-9A-F]{2}(?=\w)|\\u[0-9a-fA-F]{4}|\\[a-z]{4,}\{")
+_ODD_INSIDE = re.compile(
+    r"[{}^`|<>\"]|&#?\w{2,8};|=[0-9A-F]{2}|U\+[0-9A-F]{4}|\\[ux]|['\"]\(|\(['\"]|\[\[|\]\]"
+)
+
+
+_COUNT = re.compile(r"\d{1,3}(?: [a-z]{3,20})?")
+
+
+def may_count(value: JsonValue) -> bool:
+    """Whether a value may say how many there are: a small number, alone or with what it counts."""
+    return not isinstance(value, bool | float) and _COUNT.fullmatch(str(value)) is not None
+
+
+def is_escaped(text: str) -> bool:
+    """Whether a text is a program's literal, or has characters written as their numbers."""
+    return _LITERAL.fullmatch(text) is not None or _AS_NUMBER.search(text) is not None
+
+
+_SYMBOL = re.compile(r"[\u2600-\u27bf\U0001f300-\U0001faff]")
+_ENCODED = re.compile(r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])(?=\D*\d)[A-Za-z0-9+/_-]{20,}={0,2}")
+
+
+def is_encoded(text: str) -> bool:
+    """Whether a text may be that of bytes, as base64 writes them."""
+    return _ENCODED.fullmatch(text.rpartition(",")[2]) is not None
+
+
+def has_odd_signs(text: str) -> bool:
+    """Whether a plain value holds signs of a notation, or one word begins or ends with one."""
+    is_one = " " not in text
+    is_odd = "\n" in text or _ODD_INSIDE.search(text) or _SYMBOL.search(text)
+    return bool(is_odd) or (is_one and not _ENDS_PLAINLY.fullmatch(text))
+
+
 _PLACEHOLDER = re.compile(
-    r"<[^<>]{1,80}>|\$?\{\{?[^{}]{0,80}\}?\}|\[[a-z]{1,30}(?:[ _-][a-z]{1,30}){0,4}\]|\.{3}|x{3,}"
+    r"<[^<>!]{1,80}>|\$?\{\{?[^{},:]{0,80}\}?\}|\[[a-z]{1,30}(?:[ _-][a-z]{1,30}){0,4}\]"
+    r"|\.{3}|x{3,}"
     r"|(?:your|insert|enter)[_ -].{1,60}|.{1,60}[_ -]here"
     r"|todo|tbd|placeholder|undefined|null|none|nan|string",
     re.IGNORECASE,
@@ -278,7 +353,7 @@ def unmarked(text: str) -> str:
     bare, before = visible(text), ""
     while bare != before:
         before = bare
-        bare = bare if _CUT.search(bare) else bare.rstrip(".,;!").strip()
+        bare = bare if _CUT.search(bare) else bare.rstrip(".,;!?:").strip()
         inner = bare[1:-1].strip("*") if bare.startswith("**") else bare[1:-1]
         if len(bare) > 2 and _PAIRS.get(bare[0]) == bare[-1] and bare[-1] not in inner:
             bare = inner.strip()
@@ -307,6 +382,7 @@ def _to_string(value: JsonValue) -> str:
 _BETWEEN = ("\n", ";", "|")
 _LINE = re.compile(r"(?:[-*\u2022]|\d{1,3}[.)])\s+(\S.*)")
 """An item of a list that a text writes in lines."""
+_LAST_OF_SEVERAL = re.compile(r",?\s(?:and|&|und|y|et)\s(\S+)\Z")
 _BRACKETS = frozenset("()[]{}<>\"'`")
 
 
@@ -315,12 +391,15 @@ def _to_array(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
         text = value.strip()
         if text.startswith("(") and (held := _in_python(text)) is not None:
             return held
+        if text.startswith("{") and text.endswith("}") and ":" not in text:
+            text = text[1:-1]  # as a database writes a list
         if text.startswith("["):
             held = _in_python(text)
             return _from_json_text(text, list) if held is None else held
         lines = [_LINE.fullmatch(line.strip()) for line in text[:_MAX_JSON_TEXT].splitlines()]
         if len(lines) > 1 and len(found := list(filter(None, lines))) == len(lines):
             return [_item(line[1], item_types) for line in found]
+        text = _LAST_OF_SEVERAL.sub(r", \1", text)
         mark = next((each for each in _BETWEEN if each in text), ",")
         parts = [part.strip() for part in text[:_MAX_JSON_TEXT].split(mark)]
         if (

@@ -7,12 +7,12 @@ line by line, in our own form. Spans, observations and transcripts come as JSON 
 document each. A log of MCP and a session of Claude Code is one story: its lines belong together.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import BinaryIO, NamedTuple, TextIO
+from functools import partial
+from typing import BinaryIO, NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
@@ -28,6 +28,7 @@ from ingest.formats.mcp_messages import McpLog, Message, messages_in, messages_i
 from ingest.formats.observations import ObservationReader
 from ingest.formats.otlp.reading import is_same_span, read_json
 from ingest.formats.otlp.spans import OtlpError
+from ingest.formats.otlp.spans import where as place_of_span
 from ingest.formats.transcripts import ClaudeCodeSessions, read_transcript
 from ingest.intake import InvalidExecutionError, check_time
 from service.bodies import parse_json
@@ -42,62 +43,77 @@ _TOO_LARGE = (
     f"is one JSON value of more than {MAX_DOCUMENT:,} bytes: make lines of its elements, such as "
     "by `jq -c '.[]'`"
 )
-_TOO_NESTED = "is nested too deep"
 _BATCH_CALLS = 500
 _BATCH_BYTES = 4 * 1024 * 1024
 _BUFFER = 1024 * 1024
 _ANY_NUMBER = 2**63
 _BOM = b"\xef\xbb\xbf"
 _LIKE_JSON = re.compile(rb'[{\[]\s*["{\[]')
-_IN_FULL = 20
-_SHOWN_TOOLS = 50
+_NOTES = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """How a file is read; `is_recognised` is whether its beginning named the format."""
+class Chosen(NamedTuple):
+    """How a file is read."""
 
     format: Format
     shape: Shape
-    is_recognised: bool = True
 
 
 def choose(beginning: bytes, wanted: Format | None) -> Chosen:
     """The format that is wanted, or else shows; executions where none does."""
     look = look_at(beginning)
-    known = wanted or look.format
-    return Chosen(known or "executions", look.shape, is_recognised=known is not None)
+    return Chosen(wanted or look.format or "executions", look.shape)
+
+
+Piece: TypeAlias = tuple[str, bytes | None]
+"""A line or a document with its place; None for one that is too long."""
+Reader: TypeAlias = Callable[[str, bytes | None], Iterator[Placed]]
 
 
 def read(stream: BinaryIO, chosen: Chosen, given: Given) -> Iterator[Placed]:
     """What a file says, in its order."""
-    if chosen.format == "executions":
-        yield from (_execution(*piece) for piece in _lines(stream, MAX_ENCODED))
-        return
-    if chosen.shape == "lines":
-        pieces = _lines(stream, MAX_DOCUMENT)
+    longest = MAX_ENCODED if chosen.format == "executions" else MAX_DOCUMENT
+    if chosen.shape == "lines" or chosen.format == "executions":
+        pieces = _lines(stream, longest)
     else:
-        raw = stream.read(MAX_DOCUMENT + 1)
-        pieces = iter([("the document", raw if len(raw) <= MAX_DOCUMENT else None)])
-    if chosen.format == "mcp":
-        yield from _log(pieces, McpLog(given))
-        return
-    if chosen.format == "claude-code":
-        yield from _sessions(pieces, ClaudeCodeSessions(given))
-        return
+        raw = stream.read(longest + 1)
+        pieces = iter([("the document", raw if len(raw) <= longest else None)])
+    reader, finish = _reader_of(chosen.format, given)
+    for where, raw_piece in pieces:
+        try:
+            yield from reader(where, raw_piece)
+        except (_BadPieceError, OtlpError) as error:
+            yield unreadable(where, str(error))
+        except RecursionError:
+            yield unreadable(where, "is nested too deep")
+    yield from finish()
+
+
+def _reader_of(kind: Format, given: Given) -> tuple[Reader, Callable[[], Iterable[Placed]]]:
+    """What reads pieces of a format, and what is left at the end."""
+    if kind == "executions":
+        return _execution, tuple
+    if kind == "mcp":
+        log = McpLog(given)
+        return partial(_logged, log), log.finish
+    if kind == "claude-code":
+        sessions = ClaudeCodeSessions(given)
+        return lambda where, raw: sessions.feed(_value_of(raw, _TOO_LARGE), where), sessions.finish
     observations = ObservationReader(given)
-    readers: dict[str, Callable[[object], Iterator[Placed]]] = {
+    readers: dict[Format, Callable[[object], Iterator[Placed]]] = {
         "otlp": _spans,
         "transcripts": lambda value: read_transcript(value, given),
     }
-    for piece in pieces:
-        yield from _each(*piece, readers.get(chosen.format, observations.read))
+    return partial(_each, readers.get(kind, observations.read)), partial(_others, observations)
+
+
+def _others(observations: ObservationReader) -> Iterator[Placed]:
     if observations.others:
         counted = ", ".join(f"{n:,} {kind}" for kind, n in observations.others.most_common(10))
         yield Placed("", Noted(f"passed over, as they are no calls of tools: {counted}"))
 
 
-def _lines(stream: BinaryIO, longest: int) -> Iterator[tuple[str, bytes | None]]:
+def _lines(stream: BinaryIO, longest: int) -> Iterator[Piece]:
     """The lines that are not blank, with their places; None for one longer than `longest` bytes."""
     number = 0
     while raw := stream.readline(longest + 1):
@@ -125,86 +141,54 @@ class _BadPieceError(ValueError):
     """A piece that is no JSON; the message says what is wrong."""
 
 
-def _execution(where: str, raw: bytes | None) -> Placed:
+def _execution(where: str, raw: bytes | None) -> Iterator[Placed]:
+    value = _value_of(raw, _TOO_LONG)
+    if not isinstance(value, dict):
+        raise _BadPieceError("must be a JSON object")
     try:
-        value = _value_of(raw, _TOO_LONG)
-        if not isinstance(value, dict):
-            return unreadable(where, "must be a JSON object")
-        return Placed(where, Execution.model_validate(value))
-    except _BadPieceError as error:
-        return unreadable(where, str(error))
+        yield Placed(where, Execution.model_validate(value))
     except ValidationError as error:
-        return unreadable(where, explain(error, Execution))
+        yield unreadable(where, explain(error, Execution))
 
 
 def _each(
-    where: str, raw: bytes | None, reader: Callable[[object], Iterator[Placed]]
+    reader: Callable[[object], Iterator[Placed]], where: str, raw: bytes | None
 ) -> Iterator[Placed]:
     """What a reader makes of a piece's value; its places become places in the piece."""
-    try:
-        for inside, found in reader(_value_of(raw, _TOO_LARGE)):
-            place = f"{where}, {inside}" if inside else where
-            if isinstance(found, Unreadable):
-                yield unreadable(place, found.message)
-            else:
-                yield Placed(place, found)
-    except (_BadPieceError, OtlpError) as error:
-        yield unreadable(where, str(error))
-    except RecursionError:
-        yield unreadable(where, _TOO_NESTED)
-
-
-def _sessions(
-    pieces: Iterator[tuple[str, bytes | None]], sessions: ClaudeCodeSessions
-) -> Iterator[Placed]:
-    for where, raw in pieces:
-        try:
-            yield from sessions.feed(_value_of(raw, _TOO_LARGE), where)
-        except _BadPieceError as error:
-            yield unreadable(where, str(error))
-        except RecursionError:
-            yield unreadable(where, _TOO_NESTED)
-    yield from sessions.finish()
+    for inside, found in reader(_value_of(raw, _TOO_LARGE)):
+        place = f"{where}, {inside}" if inside else where
+        if isinstance(found, Unreadable):
+            yield unreadable(place, found.message)
+        else:
+            yield Placed(place, found)
 
 
 def _spans(value: object) -> Iterator[Placed]:
-    for found in read_json(value):
-        yield Placed(found.where if isinstance(found, Unreadable) else "", found)
+    for each in read_json(value):
+        yield Placed(place_of_span(each.place), each.read)
 
 
-def _log(pieces: Iterator[tuple[str, bytes | None]], log: McpLog) -> Iterator[Placed]:
-    for where, raw in pieces:
-        try:
-            for message in _messages(where, raw):
-                yield from log.feed(message) if isinstance(message, Message) else [message]
-        except _BadPieceError as error:
-            yield unreadable(where, str(error))
-        except RecursionError:
-            yield unreadable(where, _TOO_NESTED)
-    yield from log.finish()
-
-
-def _messages(where: str, raw: bytes | None) -> Iterator[Message | Placed]:
+def _logged(log: McpLog, where: str, raw: bytes | None) -> Iterator[Placed]:
     text = None if raw is None else raw.removeprefix(_BOM).strip()
     # A log's own notes may begin with a bracket too: only what looks like JSON has to be it.
     if text is not None and not _LIKE_JSON.match(text):
-        return messages_in_line(text.decode("utf-8", "replace"), where)
-    return messages_in(_value_of(text, _TOO_LARGE), where)
+        messages = messages_in_line(text.decode("utf-8", "replace"), where)
+    else:
+        messages = messages_in(_value_of(text, _TOO_LARGE), where)
+    for message in messages:
+        yield from log.feed(message) if isinstance(message, Message) else [message]
 
 
 @dataclass(slots=True)
 class ImportReport:
-    """Counts what became of the calls, and tells of those that could not be taken.
-
-    `file` gets each of them as a line `{"where": ..., "reason": ...}`.
-    """
+    """Counts what became of the calls, and tells of those that could not be taken."""
 
     say: Callable[[str], None]
-    file: TextIO | None = None
     accepted: int = 0
     duplicates: int = 0
     rejected: int = 0
-    _tools: dict[str, list[int]] = field(default_factory=dict)
+    failures: int = 0
+    """Of calls that were only checked: those that failed."""
     _noted: set[str] = field(default_factory=set)
 
     @property
@@ -212,40 +196,16 @@ class ImportReport:
         """Calls, or pieces that were none, that were looked at."""
         return self.accepted + self.duplicates + self.rejected
 
-    def count(self, execution: Execution) -> None:
-        """Count a call by its tool and outcome."""
-        self._tools.setdefault(execution.tool_name, [0, 0])[execution.outcome == "failure"] += 1
-
-    def by_tool(self) -> Iterator[str]:
-        """A line per tool, those with most calls first."""
-        ranked = sorted(self._tools.items(), key=lambda item: (-sum(item[1]), item[0]))
-        for tool, (succeeded, failed) in ranked[:_SHOWN_TOOLS]:
-            yield _shown(f"{tool}: {succeeded:,} succeeded, {failed:,} failed")
-        if len(ranked) > _SHOWN_TOOLS:
-            yield f"and {len(ranked) - _SHOWN_TOOLS:,} more tools"
-
     def reject(self, where: str, message: str) -> None:
-        """Tell of one that could not be taken; beyond the first few only of how many there are."""
+        """Tell of one that could not be taken."""
         self.rejected += 1
-        place, reason = _shown(where), _shown(message)
-        if self.file is not None:
-            line = {"where": place, "reason": reason}
-            self.file.write(json.dumps(line, ensure_ascii=False) + "\n")
-        if self.rejected <= _IN_FULL:
-            self.say(f"{place}: {reason}")
+        self.say(f"{_shown(where)}: {_shown(message)}")
 
     def note(self, message: str) -> None:
         """Tell a remark once, whatever its figures."""
-        if (kind := _kind(message)) not in self._noted and len(self._noted) < _IN_FULL:
+        if (kind := _kind(message)) not in self._noted and len(self._noted) < _NOTES:
             self._noted.add(kind)
             self.say(f"note: {_shown(message)}")
-
-    def finish(self) -> None:
-        """Tell how many there were beyond those that were told in full, and what was counted."""
-        if (more := self.rejected - _IN_FULL) > 0:
-            self.say(f"and {more:,} more; --report writes all of them to a file")
-        for line in self.by_tool():
-            self.say(line)
 
 
 def _shown(text: str) -> str:
@@ -302,7 +262,7 @@ def send(
             except InvalidExecutionError as error:
                 report.reject(each.where, str(error))
                 continue
-            report.count(each.read)
+            report.failures += each.read.outcome == "failure"
         size = sum(len(one.encoded) for one in batch) + len(each.encoded)
         if batch and (len(batch) == _BATCH_CALLS or size > _BATCH_BYTES):
             flush()

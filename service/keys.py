@@ -5,8 +5,6 @@ stored safely: there is no dictionary to try. Keys are held in memory and read a
 that a request costs one hash and no question to the store.
 """
 
-import asyncio
-import contextlib
 import hashlib
 import hmac
 import logging
@@ -31,10 +29,9 @@ from aftercall.models import (
     KnownKey,
     Scope,
 )
-from mongo.errors import StoreError
 from mongo.protocol import ControlStore
 from mongo.records import OWNER, AuditEntry, AuditHead, StoredKey
-from service.logs import log_event
+from service.lifecycle import beside
 from service.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -235,27 +232,15 @@ async def open_keyring(settings: Settings, store: ControlStore) -> AsyncIterator
             "AFTERCALL_KEYS_BOOTSTRAP), or let anybody read and write by "
             "AFTERCALL_SERVER_ALLOW_STRANGERS=1"
         )
-    task = asyncio.create_task(_keep_fresh(keyring), name="aftercall-keys")
-    try:
+
+    async def step() -> float:
+        # Those that are known hold on: a store that is away must not lock everybody out.
+        await keyring.refresh()
+        await keyring.note_uses()
+        return REFRESH_S
+
+    async with beside(step, "reading the keys anew", REFRESH_S, REFRESH_S):
         yield keyring
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-
-async def _keep_fresh(keyring: Keyring) -> None:
-    said = ""
-    while True:
-        await asyncio.sleep(REFRESH_S)
-        try:
-            await keyring.refresh()
-            await keyring.note_uses()
-            said = ""
-        except StoreError as error:
-            # Those that are known hold on: a store that is away must not lock everybody out.
-            if said != (said := type(error).__name__):
-                log_event(logger, "keys could not be read anew", level="warning", error=error)
 
 
 def bootstrap_key(settings: Settings) -> StoredKey | None:

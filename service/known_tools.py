@@ -14,15 +14,12 @@ from mongo.records import ToolKey
 from retrieval.fitness.registry import (
     Registry,
     UnknownNamespaceError,
-    UnknownToolError,
-    nearest_names,
-    possible_tools,
-    recorded_name,
 )
 from retrieval.known_tools.common import ToolRecord
 from retrieval.known_tools.facts import ToolFacts, facts_of, use_of
 from retrieval.known_tools.pages import markdown_page, prompt_block
 from service.context import Context
+from service.tools import tools_called
 
 MAX_RECORDED = 500
 """Tools without registration in an answer, the latest used; more fill no prompt."""
@@ -92,30 +89,11 @@ async def _named(
         found.extend(members)
     found.extend(registry.by_id[name] for name in names if name in registry.by_id)
     wanted = _by_key(found)
-    others = [name for name in names if name not in registry.by_id]
-    if others:
-        by_key = _by_key(_latest_put(registry.by_id.values()))
-        for key in await _keys_of(context, workspace, registry, others):
-            wanted.setdefault(key, by_key.get(key))
-    return wanted
-
-
-async def _keys_of(
-    context: Context, workspace: str, registry: Registry, names: Sequence[str]
-) -> list[ToolKey]:
-    """Recorded tools of these names; several where servers have tools of one name."""
-    recorded = await context.memory.called(workspace, MAX_RECORDED)
-    # One that was used longer ago than the latest some hundreds is found by its exact name.
-    possible = dict.fromkeys(key for name in names for key in possible_tools(workspace, name))
-    known = await context.memory.health(list(possible)[:MAX_RECORDED])
-    every = list(dict.fromkeys([*recorded, *known]))
-    found: list[ToolKey] = []
     for name in names:
-        meant = [key for key in every if name in (key.tool_name, recorded_name(key))]
-        if not meant:
-            raise UnknownToolError(name, nearest_names(name, registry.by_id, every))
-        found.extend(meant)
-    return found
+        if name not in registry.by_id:
+            for key in await tools_called(context, workspace, name):
+                wanted.setdefault(key, registry.named(key))
+    return wanted
 
 
 async def _by_use(context: Context, tools: Sequence[ToolKey]) -> list[ToolKey]:

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 
 from ingest.axes import AxisClusterer
@@ -17,7 +17,7 @@ from mongo.errors import StoreError
 from mongo.protocol import Store
 from retrieval.index.protocol import EdgePlace, IndexModelMismatchError, VectorIndexError
 from service.forget import learned_without
-from service.lifecycle import beside
+from service.lifecycle import beside, give_back_memory
 from service.logs import log_event
 from service.nightly import run_process
 from service.settings import Settings
@@ -25,6 +25,8 @@ from service.stores import Stores, current_index_name, index_place, open_named, 
 
 EVERY_S = 0.5
 """What is learned elsewhere is to be usable here within a second."""
+_GIVE_BACK_S = 3.0
+"""How often what batches have freed is given back."""
 _SETTLE_S = 2.0
 """After a new axis, and between two rounds: those that come with it are clustered with it, and a
 tool that names new ones all the time costs one round in so many seconds."""
@@ -72,13 +74,12 @@ class Learning:
         self._named: set[str] = set()
         self._woken = asyncio.Event()
         self._idle_s = 0.0
-        self._is_failing = False
         self._other_model: str | None = None
         self.indexer = Indexer(
             store=stores.store,
             memory=stores.memory,
             index=stores.index,
-            embedder=stores.embedder.embedder,  # whose texts will not come again
+            embedder=stores.embedder,
             on_axes=self._axes_named,
             lease_s=settings.indexing.lease_s,
             is_shared=settings.mongo.uri is not None,
@@ -86,7 +87,7 @@ class Learning:
         self.clusterer = AxisClusterer(
             knowledge=lambda: stores.store.knowledge,
             memory=stores.memory,
-            embedder=stores.embedder.embedder,
+            embedder=stores.embedder,
         )
 
     @property
@@ -100,28 +101,10 @@ class Learning:
         return self._other_model is None
 
     async def follow(self) -> float:
-        """Notice what other processes did; what goes wrong is logged the first time.
-
-        Returns:
-            Seconds until it is to be called again, as `cluster`.
-        """
-        try:
-            if await self._stores.store.refresh():
-                await self._switch()
-            await self._stores.memory.follow()
-        except (StoreError, VectorIndexError) as error:
-            if not self._is_failing:
-                log_event(
-                    logger,
-                    "what other processes do is not seen at the moment",
-                    level="warning",
-                    error=error,
-                )
-            self._is_failing = True
-        else:
-            if self._is_failing:
-                log_event(logger, "what other processes do is seen again")
-            self._is_failing = False
+        """Notice what other processes did; returns the seconds until the next look."""
+        if await self._stores.store.refresh():
+            await self._switch()
+        await self._stores.memory.follow()
         return EVERY_S
 
     async def _switch(self) -> None:
@@ -156,7 +139,7 @@ class Learning:
     async def cluster(self) -> float:
         """Cluster axes soon after new ones were named, at the start and now and then.
 
-        All axes are clustered anew by the nightly job.
+        All axes are clustered anew by the nightly job. Returns the seconds until the next look.
         """
         try:
             idle_s, self._idle_s = self._idle_s, 0.0  # after a failure, all are looked at
@@ -175,15 +158,23 @@ class Learning:
         return _REST * (time.monotonic() - started)
 
 
+async def _give_back() -> float:
+    await asyncio.to_thread(give_back_memory)
+    return _GIVE_BACK_S
+
+
 @asynccontextmanager
 async def open_learning(settings: Settings, stores: Stores) -> AsyncIterator[Learning]:
     """Open what learns, and follow what other processes do; close it in reverse."""
     learning = Learning(settings, stores)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(learning.indexer.close)
-        await learning.follow()
+        with suppress(StoreError, VectorIndexError):  # it is tried again
+            await learning.follow()
         for step, name, wait_s in (
-            (learning.follow, "following", EVERY_S), (learning.cluster, "clustering", _SETTLE_S),
-        ):  # fmt: skip
-            await stack.enter_async_context(beside(step, name, wait_s, retry_s=wait_s))
+            (learning.follow, "following other processes", EVERY_S),
+            (learning.cluster, "clustering", _SETTLE_S),
+            (_give_back, "giving back memory", _GIVE_BACK_S),
+        ):
+            await stack.enter_async_context(beside(step, name, wait_s, retry_s=EVERY_S))
         yield learning

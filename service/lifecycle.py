@@ -118,13 +118,18 @@ _JITTER = 0.05
 
 
 async def again_and_again(step: Step, name: str, wait_s: float, retry_s: float) -> None:
-    """Take steps for ever, the first after a wait; one that fails is logged, and taken again."""
+    """Take steps for ever, the first after a wait; one that fails is taken again.
+
+    It is logged where the step before it did not fail like that.
+    """
+    said = ""
     while True:
         await asyncio.sleep(wait_s * random.uniform(1, 1 + _JITTER))  # noqa: S311  # no secret
         try:
-            wait_s = await step()
+            wait_s, said = await step(), ""
         except Exception as error:  # noqa: BLE001  # whatever it is, the next time may do better
-            log_event(logger, f"{name} failed", level="warning", error=error)
+            if said != (said := type(error).__name__):
+                log_event(logger, f"{name} failed", level="warning", error=error)
             wait_s = retry_s
 
 
@@ -235,12 +240,19 @@ def settle_memory() -> None:
 
     A look of the collector at all that is loaded takes 200 ms. What is read from the store are many
     small objects without cycles: at Python's own threshold the collector took two thirds of the
-    time of reading them (`bench/known_tools.py`). Loading the model leaves 20 MiB of freed memory
-    that glibc keeps; other libraries of C have no such call.
+    time of reading them (`bench/known_tools.py`).
     """
     gc.freeze()
     gc.enable()
     gc.set_threshold(_YOUNG_OBJECTS)
+    give_back_memory()
+
+
+def give_back_memory() -> None:
+    """Give back what is free between what stays: glibc keeps it, 50 MiB while a history is learned.
+
+    Takes milliseconds, without the interpreter lock. Other libraries of C have no such call.
+    """
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 

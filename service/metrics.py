@@ -1,8 +1,7 @@
 """What an open service counts: requests, tool calls, answers, repairs, errors of its stores."""
 
 import platform
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Literal, get_args
 
@@ -12,31 +11,27 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from aftercall.metrics import ToolCallMetrics
 from aftercall.models import Execution, Outcome, OutcomeReport, RecordReceipt, SuggestResponse
 from aftercall.models.calls import Action, ErrorCategory
-from mongo.errors import StoreError
-from retrieval.index.protocol import VectorIndexError
+from mongo.errors import (
+    StoreDamagedError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreUnavailableError,
+)
+from retrieval.index.protocol import VectorIndexUnavailableError
 from service.version import VERSION
 
 Store = Literal["log", "vectors"]
-_ERRORS: Mapping[Store, type[Exception]] = {"log": StoreError, "vectors": VectorIndexError}
-_NAME_OF_ERROR = re.compile(r"(?:Store|Vector|Index)*([A-Za-z]+)Error")
-
-
-def kind_of(error: type[Exception]) -> str:
-    """What went wrong with a store, in words for a label: `StoreReadOnlyError` is `read_only`.
-
-    `other` for one without a kind of its own.
-    """
-    name = _NAME_OF_ERROR.fullmatch(error.__name__)
-    has_kind = name and error.__base__ is not Exception and issubclass(error, (*_ERRORS.values(),))
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name[1]).lower() if name and has_kind else "other"
-
-
-def _kinds(error: type[Exception]) -> Iterator[str]:
-    yield kind_of(error)
-    for each in error.__subclasses__():
-        yield from _kinds(each)
-
-
+_KINDS: Mapping[Store, Mapping[type[Exception], str]] = {
+    "log": {
+        StoreFullError: "full",
+        StoreReadOnlyError: "read_only",
+        StoreUnavailableError: "unavailable",
+        StoreDamagedError: "damaged",
+        Exception: "other",
+    },
+    "vectors": {VectorIndexUnavailableError: "unavailable", Exception: "other"},
+}
+"""What went wrong with a store, in words for a label: the first that fits."""
 _SUGGEST_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _REPORTED = 10_000
 """Outcomes of suggestions that are known to be reported, the latest; they take some 3 MiB."""
@@ -88,8 +83,8 @@ class ServiceMetrics:
             ["store", "kind"],
             registry=registry,
         )
-        for store, error in _ERRORS.items():
-            for kind in _kinds(error):
+        for store, kinds in _KINDS.items():
+            for kind in kinds.values():
                 self._store_errors.labels(store, kind)
         self._counters: dict[str, Counter] = {}
         for name, (told, labels) in _COUNTERS.items():
@@ -140,7 +135,8 @@ class ServiceMetrics:
 
     def failed(self, store: Store, error: Exception) -> None:
         """Count what a store could not do."""
-        self._store_errors.labels(store, kind_of(type(error))).inc()
+        kind = next(kind for each, kind in _KINDS[store].items() if isinstance(error, each))
+        self._store_errors.labels(store, kind).inc()
 
     def _count(self, name: str, *labels: str) -> None:
         self._counters[name].labels(*labels).inc()

@@ -61,7 +61,7 @@ async def rebuild(settings: Settings, say: Callable[[str], None]) -> Rebuilt:
 
         done = await rebuild_knowledge(
             store=store,
-            embedder=embedder.embedder,
+            embedder=embedder,
             open_index=open_index,
             facts=lambda generation: {
                 INDEX_FACT: next_index_name(generation),

@@ -209,7 +209,7 @@ def _without_feature(at: int) -> Callable[..., tuple[float, ...]]:
     return features_of
 
 
-_KINDS = ("Balance", "FromError", "Clamp", "Cast", "Unwrap", "Respell", "FromContext")
+_KINDS = ("FromError", "Clamp", "Cast", "Unwrap", "Respell", "FromContext")
 
 
 def _edits() -> Iterator[Part]:

@@ -21,7 +21,7 @@ from aftercall.models import Call, CheckRequest, CheckResponse
 from aftercall.redaction import Redactor
 from aftercall.reflection.retry_rules import apply_changes
 from bench.quality.brain import WORKSPACE, Brain, open_brain
-from bench.quality.kinds import FAMILIES, KEPT, WILD, trials, worlds
+from bench.quality.kinds import FAMILIES, KEPT, UNFITTED, trials, worlds
 from bench.quality.sessions import history
 from bench.quality.split import split
 from bench.quality.trial import Json
@@ -69,7 +69,7 @@ async def measure(embedder: Embedder, folder: Path) -> None:
     for world in worlds():
         older, test = split(world.dataset.sessions())
         calls = [call for session in test for call in session.calls]
-        families = [family for family in FAMILIES if family not in (*KEPT, *WILD)]
+        families = [family for family in FAMILIES if family not in (*KEPT, *UNFITTED)]
         asked = list(islice(trials(world, test, families), _MOST_WRONG))
         for with_schema in (True, False):
             way = f"{world.name}, {'with' if with_schema else 'without'} schema"

@@ -351,7 +351,7 @@ async def of_world(
     whole = world.name in ("BFCL", "GitHub")
     families = [
         each for each in kinds.FAMILIES
-        if each not in (*kinds.KEPT, *kinds.WILD) and (whole or each in kinds.EVERYWHERE)
+        if each not in (*kinds.KEPT, *kinds.UNFITTED) and (whole or each in kinds.EVERYWHERE)
     ]  # fmt: skip
     asked = kinds.trials(world, test, families)[at::stride]
     for with_schema in (True, False):

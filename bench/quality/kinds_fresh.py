@@ -70,14 +70,15 @@ def said_twice(draw: Draw) -> Iterator[Json]:
                 yield {**draw.sent, other: draw.sent[name]}
 
 
-def _all_named(draw: Draw, *forms: str) -> Iterator[Json]:
+def all_named(draw: Draw, *forms: str) -> Iterator[Json]:
+    """All names in one of these forms."""
     for form in draw.shuffled(forms):
         yield {form.format(name): value for name, value in draw.sent.items()}
 
 
 def paths_for_names(draw: Draw) -> Iterator[Json]:
     """Paths to the parameters, as JSONPath, as a pointer, as code."""
-    return _all_named(draw, "$.{}", "/{}", 'args["{}"]', "body[{}]", "input:{}", "#/{}")
+    return all_named(draw, "$.{}", "/{}", 'args["{}"]', "body[{}]", "input:{}", "#/{}")
 
 
 def signature_names(draw: Draw) -> Iterator[Json]:
@@ -89,7 +90,7 @@ def signature_names(draw: Draw) -> Iterator[Json]:
 
 def invisible_in_names(draw: Draw) -> Iterator[Json]:
     """Marks in names that nobody sees."""
-    return _all_named(draw, "{}\u200b", "\ufeff{}", "{}\u00a0", "\u2060{}")
+    return all_named(draw, "{}\u200b", "\ufeff{}", "{}\u00a0", "\u2060{}")
 
 
 def value_as_flag(draw: Draw) -> Iterator[Json]:
@@ -115,7 +116,8 @@ _WANTED = ("{} must be a date in the form YYYY-MM-DD", "Invalid format for {}: e
            "time data for '{}' does not match format '%Y-%m-%d'")  # fmt: skip
 
 
-def _dates(draw: Draw, form: Callable[[date], Sequence[Any]]) -> Iterator[Made]:
+def each_day(draw: Draw, form: Callable[[date], Sequence[Any]]) -> Iterator[Made]:
+    """A day in another form than the one that the server asks for."""
     for name in draw.shuffled(draw.sent):
         text = draw.sent[name]
         day = day_of(text) if isinstance(text, str) and len(text) == 10 else None
@@ -130,7 +132,7 @@ def epochs(draw: Draw) -> Iterator[Made]:
         seconds = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
         return [str(seconds), str(1000 * seconds)]
 
-    return _dates(draw, forms)
+    return each_day(draw, forms)
 
 
 def days_in_full(draw: Draw) -> Iterator[Made]:
@@ -140,7 +142,7 @@ def days_in_full(draw: Draw) -> Iterator[Made]:
         return [f"{day:%A, %d %B %Y}", f"{day}T00:00:00.000Z", f"{day} 00:00", f"{day:%Y-W%V-%u}",
                 f"{day:%a, %d %b %Y} 00:00:00 GMT", f"{day:%b} {day.day} {day.year}"]  # fmt: skip
 
-    return _dates(draw, forms)
+    return each_day(draw, forms)
 
 
 def python_text(draw: Draw) -> Iterator[Json]:
@@ -445,7 +447,7 @@ def tables(draw: Draw) -> Iterator[Json]:
 
 def relative_dates(draw: Draw) -> Iterator[Made]:
     """A day by how far it is from a day that nobody names."""
-    return _dates(draw, lambda _: ("tomorrow", "next Friday", "in two weeks", "end of month"))
+    return each_day(draw, lambda _: ("tomorrow", "next Friday", "in two weeks", "end of month"))
 
 
 def other_operators(draw: Draw) -> Iterator[Json]:

@@ -9,8 +9,8 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -22,13 +22,7 @@ from bench.quality.trial import Json
 from bench.quality.voices_wild import VOICES, Voice
 
 
-def half_of(items: Mapping[str, T], *, kept: bool) -> dict[str, T]:
-    """Every other one by the order of their names' hashes: the half that is kept, or the other."""
-    dealt = sorted(items, key=lambda name: hashlib.sha256(f"wild/{name}".encode()).digest())
-    return {name: items[name] for name in dealt[kept::2]}
-
-
-def _formed(*forms: str) -> Sent:
+def formed(*forms: str) -> Sent:
     """Makes one value a text of these forms; `name` and `noun` say what it is."""
 
     def texts(name: str, value: Any) -> list[str]:
@@ -48,7 +42,8 @@ def _moved(draw: Draw, name: str, new: str, value: Any) -> Iterator[Json]:
 # Names
 
 
-def _renamed(draw: Draw, forms: Callable[[str], Sequence[str]]) -> Iterator[Json]:
+def renamed(draw: Draw, forms: Callable[[str], Sequence[str]]) -> Iterator[Json]:
+    """One name in one of its forms."""
     for name in draw.shuffled(draw.sent):
         for new in draw.shuffled(forms(name)):
             if new != name and (sent := draw.renamed({name: new})):
@@ -63,7 +58,7 @@ def slips(draw: Draw) -> Iterator[Json]:
         return [name[:at] + name[at + 1] + name[at] + name[at + 2:], name[:at] + name[at + 1:],
                 name[:at] + name[at] + name[at:]] if len(name) > 3 else []  # fmt: skip
 
-    return _renamed(draw, forms)
+    return renamed(draw, forms)
 
 
 def turned_round(draw: Draw) -> Iterator[Json]:
@@ -74,7 +69,7 @@ def turned_round(draw: Draw) -> Iterator[Json]:
         turned = [[*rest, first], [*rest, "of", first], [*rest, "for", first]]
         return [joined_as(name, each) for each in turned] if rest else []
 
-    return _renamed(draw, forms)
+    return renamed(draw, forms)
 
 
 def negated(draw: Draw) -> Iterator[Json]:
@@ -158,7 +153,7 @@ def escaped(draw: Draw) -> Iterator[Json]:
 def doubled(draw: Draw) -> Iterator[Json]:
     """What a stream says twice when its pieces are joined: a value or a name."""
     yield from with_text(draw, lambda _, v: [2 * v] if 2 < len(v) < 40 else ())
-    yield from _renamed(draw, lambda name: [2 * name])
+    yield from renamed(draw, lambda name: [2 * name])
 
 
 def letters(draw: Draw) -> Iterator[Json]:
@@ -288,8 +283,93 @@ _PRINTED = ("[object Object]", "<{} object at 0x7f3a2c1d90>", "Promise {{ <pendi
 _ASKED = ("Which {} should I use?", "Please provide the {}.", "I don't know the {}")
 
 
-def _instead(forms: Sequence[str]) -> Maker:
+def instead(forms: Sequence[str]) -> Maker:
+    """Makes a value that nobody stated one of these texts."""
     return partial(fresh.unknown, texts=lambda name, _: [form.format(name) for form in forms])
+
+
+IS_KEY = frozenset(("id", "ids", "sha", "owner", "repo", "path", "file", "branch", "user", "org",
+                     "username", "author", "name", "email", "code", "date"))  # fmt: skip
+
+
+def _looked_up(make: Sent, chosen: Sequence[Voice]) -> Maker:
+    def made(draw: Draw) -> Iterator[Made]:
+        for one in fresh.refused(make, chosen)(draw):
+            name = next((each for each in one.sent if one.sent[each] != draw.sent.get(each)), "")
+            is_key = name in draw.sent and IS_KEY & {word.lower() for word in words_of(name)}
+            if one.error is None and is_key and not fresh.speaks_for_itself(draw):
+                said = f"{name} not found: {one.sent[name]}"
+                one = replace(one, error={"type": "ToolError", "message": said})  # noqa: PLW2901
+            yield one
+
+    return made
+
+
+def one_of_each(groups: Sequence[Sequence[Sent]]) -> Sent:
+    """One mistake of each group in one call, each done to what the one before made."""
+
+    def made(draw: Draw) -> Iterator[Json]:
+        for _ in range(4):
+            now = draw
+            for group in groups:
+                found = (sent for make in draw.shuffled(group) for sent in make(now))
+                sent = next((each for each in found if each != now.sent), None)
+                if sent is None:
+                    break
+                now = replace(now, call=replace(now.call, parameters=sent))
+            else:
+                yield now.sent
+
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Kinds and voices that are dealt in two halves: one is developed on, the other is kept."""
+
+    name: str
+    voices: Mapping[str, Voice]
+    kinds: Mapping[str, Sent]
+    """What a server refuses by its schema, in one of the voices."""
+    looked_up: Mapping[str, Sent]
+    """Those of texts, which a server that takes any text looks up in vain."""
+    with_errors: Mapping[str, Maker]
+    """Those that bring their own errors."""
+    beyond: Mapping[str, Maker]
+    """Those that hold no right repair, with their own errors."""
+    beyond_by_schema: Mapping[str, Sent] = field(default_factory=dict)
+    """The same, refused by the schema in one of the voices."""
+    together: Mapping[str, Sequence[Iterable[str]]] = field(default_factory=dict)
+    """Groups of kinds: one of each group is done to one call, one after the other."""
+
+    def half_of(self, items: Mapping[str, T], *, kept: bool) -> dict[str, T]:
+        """Every other one by the order of their names' hashes."""
+        dealt = sorted(
+            items, key=lambda one: hashlib.sha256(f"{self.name}/{one}".encode()).digest()
+        )
+        return {one: items[one] for one in dealt[kept::2]}
+
+    def _chosen(self, *, kept: bool) -> tuple[Voice, ...]:
+        return tuple(self.half_of(self.voices, kept=kept).values())
+
+    def families(self, *, kept: bool) -> dict[str, Maker]:
+        """The kinds of a half that can be repaired."""
+        chosen, kinds = self._chosen(kept=kept), self.half_of(self.kinds, kept=kept)
+        more = self.half_of(self.looked_up, kept=kept)
+        mine = {**kinds, **more}
+        several = {
+            name: one_of_each([[mine[one] for one in group if one in mine] for group in groups])
+            for name, groups in self.together.items()
+        }
+        found = {name: fresh.refused(make, chosen) for name, make in {**kinds, **several}.items()}
+        found |= {name: _looked_up(make, chosen) for name, make in more.items()}
+        return found | self.half_of(self.with_errors, kept=kept)
+
+    def beyond_repair(self, *, kept: bool) -> dict[str, Maker]:
+        """Those that cannot."""
+        chosen, kinds = self._chosen(kept=kept), self.half_of(self.beyond_by_schema, kept=kept)
+        found = {name: fresh.refused(make, chosen) for name, make in kinds.items()}
+        return found | self.half_of(self.beyond, kept=kept)
 
 
 KINDS: Mapping[str, Sent] = {
@@ -301,49 +381,20 @@ KINDS: Mapping[str, Sent] = {
 }  # fmt: skip
 LOOKED_UP: Mapping[str, Sent] = {
     "escaped marks": escaped, "doubled by a stream": doubled, "same as before": as_before,
-    "end of a stream": _formed("{}</parameter>", '{}"}}', "{}<|im_end|>", "{}\n</invoke>", "{}</s>",
+    "end of a stream": formed("{}</parameter>", '{}"}}', "{}<|im_end|>", "{}\n</invoke>", "{}</s>",
                                "{}<|eot_id|>"),
-    "value in its tag": _formed("<{name}>{}</{name}>", "<value>{}</value>", "<![CDATA[{}]]>"),
-    "another system's name": _formed("gid://acme/{noun}/{}", "urn:acme:{noun}:{}",
+    "value in its tag": formed("<{name}>{}</{name}>", "<value>{}</value>", "<![CDATA[{}]]>"),
+    "another system's name": formed("gid://acme/{noun}/{}", "urn:acme:{noun}:{}",
                                      "arn:aws:acme:eu-west-1:0417:{noun}/{}"),
-    "terminal's colours": _formed("\x1b[32m{}\x1b[0m", "\x1b[1m{}\x1b[22m", "[36m{}[0m"),
-    "row of a list": _formed("- {}", "1. {}", "[x] {}", "> {}", "| {} |"),
-    "in a phrase": _formed("the {noun} {}", "{noun} named '{}'", "the one called {}"),
+    "terminal's colours": formed("\x1b[32m{}\x1b[0m", "\x1b[1m{}\x1b[22m", "[36m{}[0m"),
+    "row of a list": formed("- {}", "1. {}", "[x] {}", "> {}", "| {} |"),
+    "in a phrase": formed("the {noun} {}", "{noun} named '{}'", "the one called {}"),
 }  # fmt: skip
-"""Those of texts, which a server that takes any text looks up in vain."""
 WITH_ERRORS: Mapping[str, Maker] = {"text as lines": lines, "item twice": item_twice}
 BEYOND: Mapping[str, Maker] = {
-    "list goes on": goes_on, "rounded number": rounded, "printed object": _instead(_PRINTED),
-    "question": _instead(_ASKED),
+    "list goes on": goes_on, "rounded number": rounded, "printed object": instead(_PRINTED),
+    "question": instead(_ASKED),
     "masked": partial(fresh.unknown, texts=lambda _, v: (f"****{str(v)[-2:]}", "[REDACTED]")),
     "wildcard": partial(fresh.unknown, texts=lambda _, v: (f"{str(v)[:2]}*", "*", "%")),
 }  # fmt: skip
-
-_IS_KEY = frozenset(("id", "ids", "sha", "owner", "repo", "path", "file", "branch", "user", "org",
-                     "username", "author", "name", "email", "code", "date"))  # fmt: skip
-
-
-def _looked_up(make: Sent, chosen: Sequence[Voice]) -> Maker:
-    def made(draw: Draw) -> Iterator[Made]:
-        for one in fresh.refused(make, chosen)(draw):
-            name = next((each for each in one.sent if one.sent[each] != draw.sent.get(each)), "")
-            is_key = name in draw.sent and _IS_KEY & {word.lower() for word in words_of(name)}
-            if one.error is None and is_key and not fresh.speaks_for_itself(draw):
-                said = f"{name} not found: {one.sent[name]}"
-                one = replace(one, error={"type": "ToolError", "message": said})  # noqa: PLW2901
-            yield one
-
-    return made
-
-
-def families(*, kept: bool) -> dict[str, Maker]:
-    """The kinds of a half that can be repaired."""
-    chosen = tuple(half_of(VOICES, kept=kept).values())
-    found = {name: fresh.refused(make, chosen) for name, make in half_of(KINDS, kept=kept).items()}
-    more = {name: _looked_up(make, chosen) for name, make in half_of(LOOKED_UP, kept=kept).items()}
-    return found | more | half_of(WITH_ERRORS, kept=kept)
-
-
-def beyond_repair(*, kept: bool) -> dict[str, Maker]:
-    """Those that cannot."""
-    return half_of(BEYOND, kept=kept)
+WILD = Batch("wild", VOICES, KINDS, LOOKED_UP, WITH_ERRORS, BEYOND)

@@ -72,6 +72,51 @@ LISTED: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """By listed value in lower case."""
 
+CHINESE = {
+    "name": "名称", "file": "文件", "title": "标题", "owner": "所有者", "repo": "仓库",
+    "number": "编号", "user": "用户", "id": "标识", "message": "消息", "content": "内容",
+    "date": "日期", "city": "城市", "location": "地点", "order": "订单", "path": "路径",
+    "branch": "分支", "query": "查询", "type": "类型", "language": "语言", "country": "国家",
+    "year": "年份", "amount": "金额", "address": "地址", "folder": "文件夹", "priority": "优先级",
+    "description": "描述", "password": "密码", "issue": "议题", "pattern": "模式",
+    "destination": "目的地", "source": "来源", "item": "商品", "reason": "原因", "payment": "支付",
+    "method": "方式", "zip": "邮编", "value": "数值", "page": "页码", "state": "状态",
+    "distance": "距离", "text": "文本", "email": "邮箱", "body": "正文", "labels": "标签",
+}  # fmt: skip
+"""By word of a name; joined, they are the name."""
+RUSSIAN = {
+    "name": "имя", "file": "файл", "title": "заголовок", "owner": "владелец", "query": "запрос",
+    "message": "сообщение", "content": "содержимое", "date": "дата", "city": "город",
+    "path": "путь", "type": "тип", "language": "язык", "country": "страна", "year": "год",
+    "amount": "сумма", "address": "адрес", "folder": "папка", "priority": "приоритет",
+    "description": "описание", "password": "пароль", "pattern": "шаблон",
+    "destination": "назначение", "reason": "причина", "page": "страница", "state": "состояние",
+    "distance": "расстояние", "branch": "ветка", "location": "место", "labels": "метки",
+    "expression": "выражение", "duration": "длительность",
+}  # fmt: skip
+"""By whole name."""
+
+LISTED_ABROAD: dict[str, tuple[str, ...]] = {
+    "open": ("offen", "abierto", "ouvert"), "closed": ("geschlossen", "cerrado", "fermé"),
+    "asc": ("aufsteigend", "ascendente"), "desc": ("absteigend", "descendente"),
+    "low": ("niedrig", "bajo"), "medium": ("mittel", "medio"), "high": ("hoch", "alto"),
+    "all": ("alle", "todos", "tous"), "start": ("starten", "iniciar"), "stop": ("parar",),
+    "add": ("hinzufügen", "añadir"), "remove": ("entfernen", "quitar"),
+    "create": ("erstellen", "crear"), "update": ("aktualisieren", "actualizar"),
+    "delete": ("löschen", "eliminar"), "created": ("erstellt", "creado"),
+    "updated": ("aktualisiert", "actualizado"), "user": ("Benutzer", "usuario"),
+    "completed": ("abgeschlossen", "completado"), "merge": ("zusammenführen", "fusionar"),
+    "engage": ("anziehen", "accionar"), "release": ("lösen", "soltar"),
+    "comments": ("Kommentare", "comentarios"), "driver": ("Fahrer", "conductor"),
+    "passenger": ("Beifahrer", "pasajero"), "male": ("männlich",), "female": ("weiblich",),
+    "critical": ("kritisch", "crítico"), "issue": ("problema",),
+    "no longer needed": ("nicht mehr benötigt", "ya no se necesita"),
+    "ordered by mistake": ("versehentlich bestellt", "pedido por error"), "inactive": ("inaktiv",),
+    "complete": ("vollständig",), "on_track": ("im Plan",), "at_risk": ("gefährdet",),
+    "org": ("organización",),
+}  # fmt: skip
+"""By listed value in lower case: in German, Spanish, French."""
+
 _SMALL = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
     "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bench.quality.kinds_words import words_of
 from bench.quality.voices import Voice, json_kind, rules
 from bench.quality.voices_agents import kinds
 
@@ -37,19 +38,39 @@ _TELL_ALL = {"pointers": ", ", "tree": "\n", "log": "\n"}
 """The others stop at the first."""
 
 
-def _voice(name: str) -> Voice:
-    around, missing, unknown, wrong = _SAYS[name]
+def worded(
+    says: Sequence[str], between: str | None = None, types: Mapping[str, str] | None = None
+) -> Voice:
+    """A voice of texts: what is around; what is missing, unknown, otherwise wrong, of no list.
 
-    def voice(_: str, errors: Sequence[Any]) -> str:
-        told = [
-            {"required": missing, "additionalProperties": unknown}.get(rule, wrong).format(
-                of, kinds(each.validator_value), json.dumps(each.instance)[:60],
-                json_kind(each.instance))
-            for rule, of, each in rules(errors)
-        ]  # fmt: skip
-        return around.format(_TELL_ALL.get(name, "").join(told if name in _TELL_ALL else told[:1]))
+    In them `{0}` is the parameter, `{1}` the type that is due (as `types` calls it) or the list,
+    `{2}` the value, `{3}` its type; `{tool}`, `{Tool}`, `{label}` (the name in words), `{Name}`,
+    `{known}` and `{place}` (in the schema, from 1). Only the first fault is told where nothing is
+    between; what is of no list is otherwise wrong where there is no text for it.
+    """
+    around, missing, unknown, wrong, *unlisted = says
+    forms = {"required": missing, "additionalProperties": unknown, "enum": (*unlisted, wrong)[0]}
+
+    def voice(tool: str, errors: Sequence[Any]) -> str:
+        told = []
+        for rule, of, each in rules(errors):
+            words, wanted = words_of(of) or [of], kinds(each.validator_value)
+            if rule == "enum" and unlisted:
+                wanted = ", ".join(map(str, each.validator_value))
+            known = list(each.schema.get("properties", {}))
+            told.append(forms.get(rule, wrong).format(
+                of, (types or {}).get(wanted, wanted), json.dumps(each.instance)[:60],
+                json_kind(each.instance), tool=tool, label=" ".join(words).lower(),
+                Tool="".join(word[:1].upper() + word[1:] for word in words_of(tool)),
+                Name="".join(word[:1].upper() + word[1:] for word in words),
+                known=", ".join(known), place=known.index(of) + 1 if of in known else 1,
+            ))  # fmt: skip
+        whole = told[:1] if between is None else [each for each in told if each]
+        return around.format((between or "").join(whole), tool=tool)
 
     return voice
 
 
-VOICES: Mapping[str, Voice] = {name: _voice(name) for name in _SAYS}
+VOICES: Mapping[str, Voice] = {
+    name: worded(says, _TELL_ALL.get(name)) for name, says in _SAYS.items()
+}

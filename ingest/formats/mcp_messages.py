@@ -7,11 +7,11 @@ says of itself is kept: the server's name (`initialize`), the client's, the tool
 - Calls without an answer are told of and not recorded: at the end, when their id is used again,
   when the session begins anew, and when they are cancelled.
 - Notifications, progress and other requests are passed over.
-- The id of an execution is made of the call, its answer, and its session, which is the one that the
-  log names or else made of how it begins. So a log that has grown gives the same ids. Two sessions
-  without times that say exactly the same count once.
+- The id of an execution is made of the call, its answer, and its session, which is made of how it
+  begins. So a log that has grown gives the same ids. Two sessions without times that say exactly
+  the same count once.
 
-Messages come out of what inspectors, taps and clients wrap around them; lines of a log that hold no
+Messages come out of what inspectors and clients wrap around them; lines of a log that hold no
 message are passed over.
 
 | who writes it | form |
@@ -19,7 +19,6 @@ message are passed over.
 | a tap on stdio | `{"jsonrpc": "2.0", ...}` a line |
 | MCP Inspector 2, its history | `[{"timestamp", "origin", "message", "response", ...}]` |
 | MCP Inspector 1, its history | `[{"request": "{...}", "response": "{...}"}]`, text or values |
-| proxies | an object with the message under `message`, `payload`, ..., and its time |
 | desktop clients | `2025-09-30T13:45:53Z [server] [info] Message from client: {...} { ... }` |
 """
 
@@ -48,7 +47,6 @@ from ingest.formats.calls import (
     ToolAnswer,
     digest,
     failure_in_rpc,
-    first_moment,
     first_name,
     mcp_answer,
     moment,
@@ -59,15 +57,6 @@ from ingest.formats.calls import (
 )
 
 Origin = Literal["client", "server"]
-_INSIDE = (
-    "message", "payload", "data", "body", "raw", "msg", "rpc", "frame", "content",
-    "jsonrpc_message",
-)  # fmt: skip
-_TIMES = ("timestamp", "time", "ts", "@timestamp", "date", "created_at", "datetime")
-_SERVERS = ("server", "serverName", "server_name", "serverId", "server_id")
-_SESSIONS = (
-    "sessionId", "session_id", "session", "mcp-session-id", "connectionId", "connection_id",
-)  # fmt: skip
 _SAID = re.compile(r"Message from (client|server): ?")
 _BRACKETS = re.compile(r"\[([^\[\]]{1,256})\]")
 _LEVELS = frozenset({"debug", "info", "notice", "warn", "warning", "error", "trace"})
@@ -99,7 +88,6 @@ class Message:
     body: dict[str, Any]
     origin: Origin | None = None
     server: str | None = None
-    session: str | None = None
     at: datetime | None = None
     took_ms: float | None = None
     answer: dict[str, Any] | None = None
@@ -116,7 +104,6 @@ class _Open:
 @dataclass(slots=True)
 class _Channel:
     label: str | None
-    named_session: str | None
     server: str | None = None
     client: str | None = None
     beginning: str = ""
@@ -132,13 +119,12 @@ class McpLog:
     """Takes the messages of a log in their order."""
 
     given: Given
-    _channels: dict[tuple[str | None, str | None], _Channel] = field(default_factory=dict)
+    _channels: dict[str | None, _Channel] = field(default_factory=dict)
     _seen: Counter[str] = field(default_factory=Counter)
 
     def feed(self, message: Message) -> Iterator[Placed]:
         """What the log tells with this message."""
-        key = (message.server, message.session)
-        channel = self._channels.setdefault(key, _Channel(*key))
+        channel = self._channels.setdefault(message.server, _Channel(message.server))
         if isinstance(message.body.get("method"), str):
             yield from self._request(channel, message)
         else:
@@ -227,37 +213,19 @@ class McpLog:
         if read is None:
             yield unreadable(message.where, _NO_OUTCOME)
             return
-        yield self._execution(channel, opened, (tool, arguments), read, took_ms)
-
-    def _execution(
-        self,
-        channel: _Channel,
-        opened: _Open,
-        call: tuple[str, JsonObject],
-        read: ToolAnswer,
-        took_ms: float | None,
-    ) -> Placed:
-        message, (tool, arguments) = opened.message, call
-        meta = _object(_object(message.body.get("params")).get("_meta"))
+        meta = _object(params.get("_meta"))
         sequence, channel.calls = channel.calls, channel.calls + 1
         time, rpc_id = _text_of(message.at), _text_of(message.body.get("id"))
         if channel.session is None:
-            first: list[JsonValue] = [
-                channel.label,
-                channel.beginning,
-                rpc_id,
-                tool,
-                arguments,
-                time,
-            ]
-            channel.session = channel.named_session or f"mcp-{digest(first)[:32]}"
+            first: list[JsonValue] = [channel.label, channel.beginning, rpc_id, tool, time]
+            channel.session = f"mcp-{digest([*first, arguments])[:32]}"
         session = name_of(meta.get("aftercall/session")) or channel.session
         fields = read.fields()
         said = read.error.model_dump(mode="json") if read.error else [read.result, read.status]
         content = digest([session, rpc_id, tool, arguments, time, fields["outcome"], said])
         context = meta.get("aftercall/context")
         self._seen[content] += 1  # the same call may be made twice, without ids
-        return placed_execution(
+        yield placed_execution(
             message.where,
             execution_id=stable_id(content, self._seen[content]),
             timestamp=message.at or self.given.at + timedelta(milliseconds=sequence),
@@ -348,12 +316,9 @@ def is_pair(value: object) -> bool:
 
 
 def inside(value: dict[str, Any]) -> dict[str, Any] | None:
-    """The message that an object wraps, as a value or as JSON text."""
-    for key in _INSIDE:
-        held = _unpacked(value.get(key))
-        if isinstance(held, dict) and is_message(held):
-            return held
-    return None
+    """The message that an object wraps, as Inspector 2 does."""
+    held = value.get("message")
+    return held if isinstance(held, dict) and is_message(held) else None
 
 
 def _message_in(value: object, where: str) -> Iterator[Message | Placed]:
@@ -366,14 +331,11 @@ def _message_in(value: object, where: str) -> Iterator[Message | Placed]:
     elif is_message(value):
         yield Message(where, value)
     elif is_pair(value):
-        request = _unpacked(value["request"])
-        assert isinstance(request, dict)  # noqa: S101  # is_pair has just shown it
+        request = _object(_unpacked(value["request"]))
         yield _around(value, where, request, answer=_answer_in(value.get("response")))
     elif (body := inside(value)) is not None:
-        response = _unpacked(value.get("response"))
-        told = isinstance(response, dict) and isinstance(body.get("method"), str)
-        answer = _answer_in(response) if told else None
-        yield _around(value, where, body, answer=answer)
+        response = value.get("response") if isinstance(body.get("method"), str) else None
+        yield _around(value, where, body, answer=_answer_in(response))
     elif _LOOKS_LIKE_ONE & value.keys():
         yield unreadable(where, "is no JSON-RPC message, and wraps none in a form known here")
 
@@ -385,16 +347,14 @@ def _around(
     *,
     answer: dict[str, Any] | None,
 ) -> Message:
-    took: object = value.get("duration", value.get("durationMs", value.get("duration_ms")))
-    told = isinstance(took, int | float) and not isinstance(took, bool) and 0 <= took < 1e12
+    took = value.get("duration")
+    is_time = isinstance(took, int | float) and not isinstance(took, bool) and 0 <= took < 1e12
     return Message(
         where,
         body,
         origin=said if (said := value.get("origin")) in ("client", "server") else None,
-        server=first_name(value, *_SERVERS),
-        session=first_name(value, *_SESSIONS),
-        at=first_moment(value, *_TIMES),
-        took_ms=float(took) if told and isinstance(took, int | float) else None,
+        at=moment(value.get("timestamp")),
+        took_ms=took if is_time else None,
         answer=answer,
     )
 
@@ -421,22 +381,19 @@ def _answer_in(response: object) -> dict[str, Any] | None:
 
 
 def _read(answer: dict[str, Any]) -> ToolAnswer | None:
-    error = answer.get("error")
+    error, result = answer.get("error"), _object(answer.get("result"))
     if error is not None:
         return failure_in_rpc(error)
-    result = answer.get("result")
-    if not _is_call_result(result):
-        return None
-    assert isinstance(result, dict)  # noqa: S101  # _is_call_result has just shown it
-    return mcp_answer(result)
+    return mcp_answer(result) if _is_call_result(result) else None
 
 
 def _is_call_result(result: object) -> bool:
     """Whether it is the result of a call: it has content; a question or a task has none."""
-    return isinstance(result, dict) and (
-        isinstance(result.get("content"), list)
-        or result.get("structuredContent") is not None
-        or result.get("isError") is True
+    held = _object(result)
+    return (
+        isinstance(held.get("content"), list)
+        or held.get("structuredContent") is not None
+        or held.get("isError") is True
     )
 
 

@@ -4,15 +4,12 @@
 |---|---|
 | `{"messages": [...], "tools": [...]}` | one conversation, also a line for fine-tuning |
 | `{"object": "response", "output": [...]}`, with `input` or without | one |
-| `{"object": "list", "data": [...]}` of messages or items | one |
-| `{"choices": [{"message": ...}]}` | one; its calls have no results yet |
-| `{"request": ..., "response": ...}`, `body`, or a batch's `params` | what is logged in it |
 | `[message or item, ...]` | one |
 | `[conversation, ...]` | each |
 | a line of a session of Claude Code (`~/.claude/projects/*/*.jsonl`) | one message of its session |
 
-Messages of OpenAI have `tool_calls` (or the older `function_call`) and results of their own, items
-of its Responses API are calls and results, messages of Anthropic hold both as blocks of content.
+Messages of OpenAI have `tool_calls` and results of their own, items of its Responses API are calls
+and results, messages of Anthropic hold both as blocks of content.
 
 - A call without a result, a result without its call, and a call whose arguments are no JSON object
   are told of and not recorded: the last never reached a tool.
@@ -75,11 +72,10 @@ _NAMES = ("conversation_id", "session_id", "thread_id", "chat_id", "custom_id")
 _SESSIONS = (*_NAMES, "trace_id", "id")
 """The last two are often of one request only, of the many that a conversation takes."""
 _TIMES = ("created_at", "timestamp", "created", "time", "date")
-_LISTS = ("messages", "input", "output", "data")
-_LOGGED = ("request", "body", "params")
+_LISTS = ("messages", "input", "output")
 _NO_CONVERSATION = (
-    "is no conversation: a list of messages or items, or an object with `messages`, `input`, "
-    "`output` or `data`"
+    "is no conversation: a list of messages or items, or an object with `messages`, `input` or "
+    "`output`"
 )
 _ONE_MESSAGE = (
     "is one message and no conversation; where every line is a message, make a list of them "
@@ -104,8 +100,8 @@ _SAME_ID = (
 _NO_NAME = "the call names no tool"
 _NO_ARGUMENTS = "the call's arguments are no JSON object, so it was never a call"
 _BLOCKS = ("tool_use", "server_tool_use", "mcp_tool_use")
-_ITEMS = {"function_call": "arguments", "custom_tool_call": "input"}
-_RESULTS = ("function_call_output", "custom_tool_call_output")
+_CALL, _RESULT = "function_call", "function_call_output"
+"""Items of OpenAI's Responses API."""
 
 
 class _Turn(NamedTuple):
@@ -146,17 +142,14 @@ class _Conversation:
         """What a turn tells: the calls whose results it holds, and what could not be read."""
         value, where = turn.value, turn.where
         kind, role, content = value.get("type"), value.get("role"), value.get("content")
-        if isinstance(kind, str) and kind in _ITEMS:
-            yield from self._call(turn, where, _key(value.get("call_id")), value, _ITEMS[kind])
+        if kind == _CALL:
+            yield from self._call(turn, where, _key(value.get("call_id")), value)
             return
         self.together.clear()
-        if isinstance(kind, str) and kind in _RESULTS:
+        if kind == _RESULT:
             yield from self._result(where, _key(value.get("call_id")), value.get("output"), value)
-        elif kind == "mcp_call":
-            yield from self._mcp_call(turn)
-        elif role in ("tool", "function"):
-            key = _key(value.get("tool_call_id")) if role == "tool" else _legacy(value.get("name"))
-            yield from self._result(where, key, content, value)
+        elif role == "tool":
+            yield from self._result(where, _key(value.get("tool_call_id")), content, value)
         else:
             if role == "user" and (said := text_of(content)):
                 self.context = bounded_text(said, MAX_CONTEXT_CHARS)
@@ -177,7 +170,7 @@ class _Conversation:
             if kind in _BLOCKS:
                 server = name_of(block.get("server_name"))
                 key = _key(block.get("id"))
-                yield from self._call(turn, where, key, block, "input", server, unique=True)
+                yield from self._call(turn, where, key, block, server, unique=True)
             elif isinstance(kind, str) and kind.endswith("tool_result"):
                 content = block.get("content")
                 if isinstance(content, dict) and str(content.get("type")).endswith("_error"):
@@ -193,34 +186,9 @@ class _Conversation:
             if not isinstance(told, dict):
                 yield unreadable(where, "is no call: it must be an object")
                 continue
-            custom = told.get("custom")
-            inner = custom if isinstance(custom, dict) else told.get("function")
+            inner = told.get("function")
             inner = inner if isinstance(inner, dict) else told
-            member = "input" if isinstance(custom, dict) else "arguments"
-            yield from self._call(turn, where, _key(told.get("id")), inner, member)
-        older = turn.value.get("function_call")
-        if isinstance(older, dict):
-            where = f"{turn.where}.function_call"
-            yield from self._call(turn, where, _legacy(older.get("name")), older, "arguments")
-
-    def _mcp_call(self, turn: _Turn) -> Iterator[Placed]:
-        """Call and result in one item, made by OpenAI's servers; it has a flag for failures."""
-        value, key = turn.value, _key(turn.value.get("id"))
-        server = name_of(value.get("server_label"))
-        yield from self._call(turn, turn.where, key, value, "arguments", server)
-        call = self.waiting.pop(key, None)
-        if call is None:
-            return
-        error, output = value.get("error"), value.get("output")
-        if error:
-            yield self._execution(call, key, failure_in_object(error))
-        elif value.get("status") == "failed":
-            said = text_of(output) or "the call failed, and nothing says why"
-            yield self._execution(call, key, failure_in_text(said))
-        elif output is None:
-            yield unreadable(turn.where, _NO_RESULT)
-        else:
-            yield self._execution(call, key, self._answer(output, failed=False))
+            yield from self._call(turn, where, _key(told.get("id")), inner)
 
     def _call(
         self,
@@ -228,7 +196,6 @@ class _Conversation:
         where: str,
         key: str,
         told: dict[str, Any],
-        member: str,
         server: str | None = None,
         *,
         unique: bool = False,
@@ -238,8 +205,8 @@ class _Conversation:
         self.together.add(key)
         if (unanswered := self.waiting.pop(key, None)) is not None:
             yield unreadable(unanswered.where, _SAME_ID if is_ambiguous else _NO_RESULT)
-        name, free = told.get("name"), member == "input" and not unique
-        parameters = _parameters(told.get(member), free=free)
+        name = told.get("name")
+        parameters = _parameters(told.get("input" if unique else "arguments"))
         if is_ambiguous or isinstance(parameters, str) or not (isinstance(name, str) and name):
             why = parameters if isinstance(parameters, str) else _NO_NAME
             yield unreadable(where, _SAME_ID if is_ambiguous else why)
@@ -259,13 +226,13 @@ class _Conversation:
         call = self.waiting.pop(key, None)
         if call is not None:
             flags = (told.get("status") == "error", told.get("is_error"), told.get("isError"))
-            yield self._execution(call, key, self._answer(content, failed=True in flags))
+            prefixes = self.given.error_prefixes
+            answer = transcript_answer(
+                make_json_value(content), failed=True in flags, prefixes=prefixes
+            )
+            yield self._execution(call, key, answer)
         elif key not in self.refused:
             yield unreadable(where, _NO_CALL)
-
-    def _answer(self, content: object, *, failed: bool) -> ToolAnswer:
-        told = make_json_value(content)
-        return transcript_answer(told, failed=failed, prefixes=self.given.error_prefixes)
 
     def _execution(self, call: _Call, key: str, answer: ToolAnswer) -> Placed:
         said = answer.error.model_dump(mode="json") if answer.error else answer.result
@@ -324,11 +291,8 @@ def is_session_line(value: dict[str, Any]) -> bool:
 
 
 def is_transcript(value: dict[str, Any]) -> bool:
-    """Whether a value is a conversation, a logged request, or a turn of one."""
-    if is_turn(value) or any(isinstance(value.get(key), list) for key in (*_LISTS, "choices")):
-        return True
-    logged = (value.get(key) for key in _LOGGED)
-    return any(isinstance(each, dict) and is_transcript(each) for each in logged)
+    """Whether a value is a conversation, or a turn of one."""
+    return is_turn(value) or any(isinstance(value.get(key), list) for key in _LISTS)
 
 
 def is_turn(value: object) -> bool:
@@ -336,7 +300,7 @@ def is_turn(value: object) -> bool:
     return isinstance(value, dict) and (
         (isinstance(value.get("role"), str) and not isinstance(value.get("messages"), list))
         or (isinstance(value.get("type"), str) and not value.keys() & _LISTS)
-        or ("call_id" in value and "output" in value)
+        or value.get("type") == _RESULT
     )
 
 
@@ -352,26 +316,12 @@ def read_transcript(value: object, given: Given, where: str = "") -> Iterator[Pl
     if not isinstance(value, dict):
         yield unreadable(where or "the value", _NO_CONVERSATION)
         return
-    whole = _unwrapped(value)
-    turns = list(_turns_of(whole, where))
-    if turns or any(isinstance(whole.get(key), list) for key in (*_LISTS, "choices")):
-        yield from _read(whole, turns, given)
+    turns = list(_turns_of(value, where))
+    if turns or any(isinstance(value.get(key), list) for key in _LISTS):
+        yield from _read(value, turns, given)
     else:
-        told = _ONE_MESSAGE if is_turn(whole) else _NO_CONVERSATION
+        told = _ONE_MESSAGE if is_turn(value) else _NO_CONVERSATION
         yield unreadable(where or "the value", told)
-
-
-def _unwrapped(value: dict[str, Any]) -> dict[str, Any]:
-    """A logged request with its answer as the last turn, and with what is said around it."""
-    inner = next((value[key] for key in _LOGGED if isinstance(value.get(key), dict)), None)
-    if inner is None:
-        return value
-    inner = _unwrapped(inner)
-    around = {key: each for key, each in value.items() if key not in (*_LOGGED, "response")}
-    answer, turns = value.get("response"), inner.get("messages")
-    if isinstance(answer, dict) and isinstance(turns, list):
-        inner = {**inner, "messages": [*turns, answer]}
-    return {**around, **inner}
 
 
 def _turns_of(value: dict[str, Any], where: str) -> Iterator[_Turn | Placed]:
@@ -381,20 +331,10 @@ def _turns_of(value: dict[str, Any], where: str) -> Iterator[_Turn | Placed]:
             yield from _turns(held, place)
         elif key == "input" and isinstance(held, str):
             yield _Turn(place, {"role": "user", "content": held})
-    choices = value.get("choices")
-    for number, choice in enumerate(choices if isinstance(choices, list) else ()):
-        message = choice.get("message") if isinstance(choice, dict) else None
-        if isinstance(message, dict):
-            place = f"choices[{number}].message"
-            yield _Turn(f"{where}.{place}" if where else place, message)
 
 
 def _turns(values: list[Any], where: str) -> Iterator[_Turn | Placed]:
-    kinds = [each.get("type") for each in values if isinstance(each, dict)]
-    first = next((kind for kind in kinds if kind in (*_ITEMS, *_RESULTS)), None)
-    numbered = list(enumerate(values))
-    # The API lists items with the newest first.
-    for number, value in reversed(numbered) if first in _RESULTS else numbered:
+    for number, value in enumerate(values):
         place = f"{where}[{number}]"
         if isinstance(value, dict):
             yield _Turn(place, value)
@@ -413,7 +353,7 @@ def _read(value: dict[str, Any], turns: Sequence[_Turn | Placed], given: Given) 
         agent=first_name(value, "agent", "agent_name", "model") or "unknown",
         name=begun,
         at=first_moment(value, *_TIMES),
-        schemas=dict(_schemas(value.get("tools"), value.get("functions"))),
+        schemas=dict(_schemas(value.get("tools"))),
     )
     for turn in turns:
         if isinstance(turn, _Turn):
@@ -433,25 +373,24 @@ def _has_result(turn: dict[str, Any]) -> bool:
     content = turn.get("content")
     blocks = content if isinstance(content, list) else []
     kinds = [turn.get("type"), *(each.get("type") for each in blocks if isinstance(each, dict))]
-    return turn.get("role") in ("tool", "function") or any(
-        isinstance(kind, str) and (kind in _RESULTS or kind.endswith("tool_result"))
+    return turn.get("role") == "tool" or any(
+        isinstance(kind, str) and (kind == _RESULT or kind.endswith("tool_result"))
         for kind in kinds
     )
 
 
-def _schemas(*lists: object) -> Iterator[tuple[str, JsonObject]]:
-    """Input schemas by tool, of `tools` in all APIs' forms and of the older `functions`."""
-    for tools in lists:
-        for tool in tools if isinstance(tools, list) else ():
-            if not isinstance(tool, dict):
-                continue
-            told = tool["function"] if isinstance(tool.get("function"), dict) else tool
-            name, schema = told.get("name"), told.get("parameters", told.get("input_schema"))
-            if isinstance(name, str) and isinstance(schema, dict):
-                try:
-                    yield split_name(name)[1], check_json_object(schema)
-                except InvalidJsonValueError:
-                    continue  # what cannot be stored is no schema; the calls are read without it
+def _schemas(tools: object) -> Iterator[tuple[str, JsonObject]]:
+    """Input schemas by tool, of `tools` in both APIs' forms."""
+    for tool in tools if isinstance(tools, list) else ():
+        if not isinstance(tool, dict):
+            continue
+        told = tool["function"] if isinstance(tool.get("function"), dict) else tool
+        name, schema = told.get("name"), told.get("parameters", told.get("input_schema"))
+        if isinstance(name, str) and isinstance(schema, dict):
+            try:
+                yield split_name(name)[1], check_json_object(schema)
+            except InvalidJsonValueError:
+                continue  # what cannot be stored is no schema; the calls are read without it
 
 
 def transcript_answer(content: object, *, failed: bool, prefixes: Sequence[str]) -> ToolAnswer:
@@ -515,10 +454,8 @@ def _is_an_error(held: Mapping[str, Any]) -> bool:
     )
 
 
-def _parameters(told: object, *, free: bool) -> JsonObject | str:
+def _parameters(told: object) -> JsonObject | str:
     """The arguments of a call, as an object or its JSON text; else why they are none."""
-    if free:  # a custom tool takes one text, whatever it is
-        return check_json_object({"input": told}) if isinstance(told, str) else {}
     if told is None or (isinstance(told, str) and not told.strip()):
         return {}  # what models write for a tool without parameters
     try:
@@ -532,7 +469,3 @@ def _parameters(told: object, *, free: bool) -> JsonObject | str:
 
 def _key(call_id: object) -> str:
     return f"id {call_id}" if isinstance(call_id, str | int) else "no id"
-
-
-def _legacy(name: object) -> str:
-    return f"name {name}" if isinstance(name, str) else "no name"

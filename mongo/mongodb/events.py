@@ -279,7 +279,7 @@ class MongoEvents:
                 },
             )
             if done.matched_count:
-                await apply_pending(self._db, {**row, "commands": serial, "pending": pending})
+                await apply_pending(self._db, {"_id": workspace, "pending": pending})
                 for name in schemas:
                     self._known_schemas.pop((workspace, name), None)
                 return len(found)

@@ -221,8 +221,9 @@ MAX_READERS = 4
 _BUSY_TIMEOUT_S = 30.0
 """How long to wait for another process that writes: a nightly run for milliseconds; a foreign
 program (a backup, a database browser) as long as it likes."""
-_WRITER_CACHE_KIB = 8 * 1024
-_READER_CACHE_KIB = 2 * 1024
+_WRITER_CACHE_KIB = 2 * 1024
+_READER_CACHE_KIB = 1 * 1024
+"""Of a connection. The system keeps the pages of the files too: 8 MiB made no commit faster."""
 _CHECKPOINT_PAGES = 4096
 """Pages of 4 KiB in the write-ahead log before it is folded into the file: 16 MiB. Ids are random,
 so the same index pages come again and again, and a longer log writes each of them less often."""

@@ -464,19 +464,14 @@ def loop_note(call_context: CallContext) -> str | None:
 
 
 def _near_sentence(case: Case, call_context: CallContext) -> str | None:
-    for fault in case.faults:
-        name = fault.parameter
-        if name is None and len(case.parameters) == 1:
-            name = next(iter(case.parameters))
-        if fault.kind in _OF_VALUES and name in case.parameters:
-            near = _near_values(case, fault, str(name), call_context)
-            if near:
-                return f"near {quoted(name)} there are {', '.join(quoted(each) for each in near)}"
-    if case.reading.category == "not_found" and not case.faults and len(case.parameters) == 1:
-        [name] = case.parameters
-        near = _near_values(case, None, name, call_context)
-        if near:
-            return f"near {quoted(name)} there are {', '.join(quoted(each) for each in near)}"
+    faults: list[Fault | None] = [each for each in case.faults if each.kind in _OF_VALUES]
+    if case.reading.category == "not_found" and not case.faults:
+        faults = [None]
+    only = next(iter(case.parameters)) if len(case.parameters) == 1 else None
+    for fault in faults:
+        name = (fault.parameter if fault else None) or only
+        if name in case.parameters and (near := _near_values(case, fault, name, call_context)):
+            return f"near {quoted(name)} there are {', '.join(map(quoted, near))}"
     return None
 
 
@@ -488,17 +483,16 @@ def _near_values(
     if isinstance(value, dict | list | bool) or value is None or is_redacted(value):
         return []
     text = str(value).lower()[:_MAX_TEXT]
-    scored = [
-        (JaroWinkler.similarity(text, str(each).lower()[:_MAX_TEXT]), str(each), each)
+    known: dict[str, JsonValue] = {
+        str(each): each
         for each in islice(_known(case, fault, name), _MAX_KNOWN)
         if isinstance(each, str | int | float) and not isinstance(each, bool)
         and not same_json(each, value) and not is_redacted(each)
-    ]  # fmt: skip
-    best: dict[str, tuple[float, JsonValue]] = {
-        shown: (score, each) for score, shown, each in scored if score >= _MIN_LIKENESS
-    }
-    ranked = sorted(best.values(), key=lambda pair: (-pair[0], str(pair[1])))
-    return [each for _, each in ranked if call_context.may_show(name, each)][:_MOST_NEAR]
+    }  # fmt: skip
+    likeness = {each: JaroWinkler.similarity(text, each.lower()[:_MAX_TEXT]) for each in known}
+    near = [each for each in known if likeness[each] >= _MIN_LIKENESS]
+    ranked = [known[each] for each in sorted(near, key=lambda each: (-likeness[each], each))]
+    return [each for each in ranked if call_context.may_show(name, each)][:_MOST_NEAR]
 
 
 def _known(case: Case, fault: Fault | None, name: str) -> Iterator[JsonValue]:

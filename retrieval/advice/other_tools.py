@@ -95,7 +95,7 @@ def near_name_advice(case: Case, call_context: CallContext) -> Advice | NoAdvice
     tool = here[name].tool
     return Advice(
         "switch_tool",
-        _HALF_WRITTEN if how == "start" else _MISSPELT,
+        _HALF_WRITTEN if how in ("start", "cut") else _MISSPELT,
         f"There is no tool {quoted(call_context.tool_name)}; the nearest registered one is called "
         f"{quoted(name)}.",
         tool=name,

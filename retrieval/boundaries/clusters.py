@@ -16,13 +16,15 @@ that is made in three steps from the cosine, each measured in `docs/figures/boun
    neighbours (CSLS, Conneau et al. 2018), so that a general word is near nothing in particular.
 """
 
+import re
 import unicodedata
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, lru_cache
 from itertools import chain, count
+from textwrap import shorten
 
 import numpy as np
 from numpy.typing import NDArray
@@ -260,16 +262,10 @@ _MAX_READ = 4 * MAX_AXIS_CHARS
 """Characters read of one axis: a referral's own are shorter, and a dumped file names nothing."""
 _MAX_LISTED = 50 * MAX_AXES
 """Axes looked at for the first `MAX_AXES` different ones."""
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z](?!s(?![a-z]))[a-z])")
+"""Before each word that begins with a capital: `topK`, `HTMLParsing`, not `URLs`."""
 _FILLER = frozenset({"an", "the", "of", "for", "and", "or", "any", "some", "capability", "etc"})
 """Words that tell no two axes apart. `a` is none: `A/B testing`, `vitamin A`."""
-_SPELLED_APART = {
-    ("e", "mail"): "email", ("wi", "fi"): "wifi", ("git", "hub"): "github",
-    ("git", "lab"): "gitlab", ("java", "script"): "javascript", ("type", "script"): "typescript",
-    ("you", "tube"): "youtube", ("pay", "pal"): "paypal", ("o", "auth"): "oauth",
-    ("graph", "ql"): "graphql", ("mongo", "db"): "mongodb", ("postgre", "sql"): "postgresql",
-    ("web", "hook"): "webhook", ("data", "base"): "database", ("time", "zone"): "timezone",
-}  # fmt: skip
-"""Words that humps or hyphens take apart in one spelling and that are written as one in another."""
 _IRREGULAR = {
     "analyses": "analysis", "axes": "axis", "children": "child", "indices": "index",
     "matrices": "matrix", "men": "man", "people": "person", "statuses": "status",
@@ -318,51 +314,23 @@ def normalise_axis(text: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def _normalised(text: str) -> str:
-    apart = "".join(_humps_apart(_without_marks(text)))
-    words = [singular(word[:MAX_AXIS_CHARS]) for word in _words(_folded(apart))]
+    apart = _HUMP.sub(" ", _without_marks(text))
+    words = [singular(word[:MAX_AXIS_CHARS]) for word in _words(_without_marks(apart.casefold()))]
     telling = [word for word in words if word not in _FILLER]
-    return " ".join(_within_bound(_joined(telling or words)))
+    return shorten(" ".join(telling or words), MAX_AXIS_CHARS, placeholder="")
 
 
 def _without_marks(text: str) -> str:
-    """Without what only says how to draw a character, as it stands before it is composed anew."""
-    kept = (char for char in text if not _is_drawing(char))
+    """Without what only says how to draw a character, as it stands before it is composed anew.
+
+    These are joiners, directions, soft hyphens; and what picks a picture for an emoji.
+    """
+    kept = (
+        char
+        for char in text
+        if unicodedata.category(char) != "Cf" and not "\ufe00" <= char <= "\ufe0f"
+    )
     return unicodedata.normalize("NFKC", "".join(kept))
-
-
-def _is_drawing(char: str) -> bool:
-    """Joiners, directions, soft hyphens; and what picks a picture for an emoji."""
-    return unicodedata.category(char) == "Cf" or "\ufe00" <= char <= "\ufe0f"
-
-
-def _folded(text: str) -> str:
-    return _without_marks(text.casefold())
-
-
-def _humps_apart(text: str) -> Iterator[str]:
-    """The characters, with a space before each hump: `topK`, `HTMLParsing`, not `URLs`."""
-    for place, char in enumerate(text):
-        if place and _is_upper(char):
-            before, after = text[place - 1], text[place + 1 : place + 2]
-            ends_acronym = _is_upper(before) or before.isdigit()
-            starts_word = _is_lower(after) and not _is_plural_s(text, place + 1)
-            if _is_lower(before) or (ends_acronym and starts_word):
-                yield " "
-        yield char
-
-
-def _is_upper(char: str) -> bool:
-    """Whether folding makes it another letter, so that there is none in folded text."""
-    return char.lower() != char and char.casefold() != char
-
-
-def _is_lower(char: str) -> bool:
-    return char.islower() and not _is_upper(char)
-
-
-def _is_plural_s(text: str, place: int) -> bool:
-    """Whether the letter is the s of an acronym's plural: `URLs`, `PDFsOfMine`."""
-    return text[place] == "s" and not _is_lower(text[place + 1 : place + 2])
 
 
 def _words(text: str) -> list[str]:
@@ -395,23 +363,3 @@ def _without_plural(word: str) -> str:
     if word.endswith(("ches", "shes", "sses", "xes", "zzes")):
         return word[:-2]
     return word[:-1]
-
-
-def _joined(words: list[str]) -> list[str]:
-    joined: list[str] = []
-    for word in words:
-        whole = _SPELLED_APART.get((joined[-1], word)) if joined else None
-        if whole:
-            joined[-1] = whole
-        else:
-            joined.append(word)
-    return joined
-
-
-def _within_bound(words: list[str]) -> Iterator[str]:
-    length = -1
-    for word in words:
-        length += 1 + len(word)
-        if length > MAX_AXIS_CHARS:
-            return
-        yield word

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-import numpy as np
-
 from aftercall.models import (
     Evolution,
     EvolutionList,
@@ -120,7 +118,7 @@ class ToolHistory:
     ) -> list[Hit]:
         [vector] = await self.embedder.embed([self.redactor.text(scenario)], "query")
         query = IndexQuery(
-            workspaces=(workspace,), kind=kind, vector=vector.astype(np.float32, copy=False),
+            workspaces=(workspace,), kind=kind, vector=vector,
             terms="", limit=limit, document_ids=document_ids,
         )  # fmt: skip
         [hits] = await self.index.search([query])

@@ -176,7 +176,6 @@ class ToolChooser:
             return FoundTools(candidates=[], threshold=THRESHOLD, mode=request.mode)
         texts = scenario_parts(scenario)
         vectors = await self.embedder.embed(texts, "query")
-        vectors = vectors.astype(np.float32, copy=False)
         count = min(MAX_JUDGED, 2 * request.limit + 10)
         answers = await self.index.search(
             tool_queries(workspace, vectors, texts, limit=count, document_ids=ids)
@@ -218,7 +217,7 @@ class ToolChooser:
         # Which tools are nearest by cosine: BM25 over all tools takes as long as all the rest, so
         # it is left to the candidates and to what is near.
         nearest = IndexQuery(
-            (question.workspace,), "tool", vector.astype(np.float32, copy=False), terms="",
+            (question.workspace,), "tool", vector, terms="",
             limit=min(MAX_JUDGED, len(candidates)) + MAX_NEAR,
         )  # fmt: skip
         own = list(candidates)

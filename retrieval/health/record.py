@@ -2,7 +2,7 @@
 
 All events are in tallies. The latest are kept one by one besides, as far as questions about them
 look back: each list keeps its latest by time and id, so that it ends the same in any order of
-arrival. The latest few keep their words; of the others there stays what questions count by.
+arrival.
 """
 
 from bisect import bisect_right
@@ -34,14 +34,10 @@ MAX_METHOD_SESSIONS = 2
 MAX_BOOK_AXES = 2_000
 """Distinct axes remembered of a workspace; of more, the least heavy make room."""
 MAX_BOOK_PAIRS = 4_000
-MAX_WORDED = 16
-"""Latest events of a list that keep their words: as many as anybody reads."""
 MAX_WORDS = 300
 """Characters kept of what a tool or a user said."""
 MAX_REFERRED = 40_000
 """Characters of a tool's referrals. What a hostile tool says may be longer than there is room."""
-_FADED_EVIDENCE = 40
-"""Characters that stay of the evidence of older referrals: that there was any still counts."""
 _SHED = 4
 """Of referrals that are too long together the oldest quarter goes, until they fit."""
 _MAX_PAIRED = 8
@@ -74,11 +70,11 @@ class Tally:
         self.count += 1
 
     @classmethod
-    def of(cls, events: "Iterable[_Event]") -> "Tally":
-        """Of some events."""
+    def of(cls, moments: Iterable[datetime]) -> "Tally":
+        """Of events of these moments."""
         tally = cls()
-        for each in events:
-            tally.add(each.at)
+        for at in moments:
+            tally.add(at)
         return tally
 
     def weight_at(self, now: datetime) -> float:
@@ -102,9 +98,6 @@ class _Event(BaseModel):
     def order(self) -> tuple[datetime, str]:
         return self.at, self.execution_id
 
-    def fade(self) -> None:
-        """Forget the words, in place."""
-
 
 class Referred(_Event):
     """One referral."""
@@ -119,11 +112,6 @@ class Referred(_Event):
     split: list[str] = Field(default_factory=list)
     evidence: str | None = None
     message: str = ""
-
-    def fade(self) -> None:
-        """What cohesion counts by stays: axes, and that there was evidence."""
-        self.shape, self.split, self.message = None, [], ""
-        self.evidence = self.evidence and self.evidence[:_FADED_EVIDENCE]
 
 
 class Weak(_Event):
@@ -147,20 +135,12 @@ class Corrected(_Event):
         """A call may be corrected several times."""
         return self.at, self.correction_id
 
-    def fade(self) -> None:
-        """The axes stay."""
-        self.text = ""
-
 
 class OwnFailure(_Event):
     """One failure of the implementation."""
 
     category: ErrorCategory
     message: str
-
-    def fade(self) -> None:
-        """The category stays."""
-        self.message = ""
 
 
 class Marked(_Event):
@@ -170,10 +150,6 @@ class Marked(_Event):
     message: str
     by: str = ""
     """The mark of its principal (`retrieval.principals.key_mark`)."""
-
-    def fade(self) -> None:
-        """The severity stays."""
-        self.message = ""
 
 
 class MethodTallies(BaseModel):
@@ -236,12 +212,15 @@ class KnownHealth(BaseModel):
             )
         ]
         low = [each for each in referrals if each.kind == "low_utility"]
+        categories = dict(self.categories)
+        if low:
+            categories["low_utility"] = Tally.of(each.at for each in low)
         told: dict[str, object] = {
             "referrals": sorted(referrals, key=Referred.order),
             "recent_corrections": corrections,
             "marks": fairly_heard(self.marks, lambda each: each.by, least=most),
-            "categories": self.categories | ({"low_utility": Tally.of(low)} if low else {}),
-            "corrections": Tally.of(corrections),
+            "categories": categories,
+            "corrections": Tally.of(each.at for each in corrections),
         }
         return self.model_copy(update=told)
 
@@ -283,12 +262,8 @@ def remember_event(events: list[EventT], new: EventT) -> None:
 
 
 def _insert(events: list[EventT], new: EventT, limit: int) -> None:
-    """Put an event into its place; those that are no longer among the latest few fade."""
     events.insert(bisect_right(events, new.order(), key=_Event.order), new)
     del events[:-limit]
-    faded = events[-MAX_WORDED - 1 : -MAX_WORDED]
-    for each in [*faded, *([new] if faded and new.order() < faded[0].order() else [])]:
-        each.fade()
 
 
 def method_to_update(known: KnownHealth, method: str) -> MethodTallies:

@@ -107,12 +107,12 @@ class EdgeIndex:
             check_vector(point.vector, self._record.dimension)
         ids = [point.document_id for point in points]
         if ids:
-            await self._run(self._updates, lambda: self._apply(ids, lambda s: s.upsert(points)))
+            await self._run(self._updates, lambda: self._apply(ids, points))
 
     async def delete(self, document_ids: Sequence[str]) -> None:
         if document_ids:
             ids = list(document_ids)
-            await self._run(self._updates, lambda: self._apply(ids, lambda s: s.delete(ids)))
+            await self._run(self._updates, lambda: self._apply(ids))
 
     async def search(self, queries: Sequence[IndexQuery]) -> list[list[Hit]]:
         """See `VectorIndex.search`. One pass over the index for all of them."""
@@ -147,13 +147,16 @@ class EdgeIndex:
     def _count(self) -> int:
         return self._shard.count()  # the shard of the moment it runs, not of the call
 
-    def _apply(self, document_ids: list[str], change: Callable[[Shard], None]) -> None:
-        """In the update thread: change the shard and note what a compaction must bring over."""
+    def _apply(self, document_ids: list[str], points: Sequence[IndexPoint] = ()) -> None:
+        """In the update thread: put points, or delete; note what a compaction must bring over."""
         self._folder.require_space()
         if (changed := self._changed) is not None:
             changed.update(document_ids)
-        change(self._shard)
-        self._new_points += len(document_ids)
+        if points:
+            self._shard.upsert(points)
+        else:
+            self._shard.delete(document_ids)
+        self._new_points += len(points)
         if not self._compacts and is_worthwhile(
             new_points=self._new_points, compacted_points=self._record.compacted_points
         ):
@@ -247,7 +250,7 @@ class CompactingProcess:
 
 
 def _create(folder: IndexFolder, *, dimension: int, fingerprint: str) -> tuple[FolderRecord, Shard]:
-    folder.require_space()
+    folder.require_space(64 << 20)  # a new shard takes so much: else a rebuild learns in vain
     folder.remove_leftovers(None)
     path = folder.new_shard()
     shard = Shard.create(path, dimension=dimension)

@@ -37,8 +37,7 @@ from aftercall.files import replace_file, sync_folder
 from retrieval.index import protocol as p
 
 KEYWORDS = (p.WORKSPACE, p.KIND, p.TOOL, p.SERVER)
-"""Payload fields with an index. A version is only asked for along with its tool, which leaves at
-most some dozens of documents to look at, so it needs none."""
+"""Payload fields with an index: those that questions filter by."""
 WRITE_AHEAD_LOG = "wal"
 CHUNK = 32
 """Points an operation: 0.7 ms with the GIL held."""
@@ -306,7 +305,7 @@ class IndexFolder:
         if free < needed:
             raise p.VectorIndexError(
                 f"only {free >> 20} MiB are free on the disk of {self.path}, {needed >> 20} are "
-                "needed to add vectors: make space, and it goes on where it stopped"
+                "needed to add vectors: make space; a service goes on then, a rebuild is run again"
             )
 
     def close(self) -> None:

@@ -208,9 +208,6 @@ class CurrentIndex:
             await index.close()
             raise _closed_error()
         former = self._use
-        if former.index is index:
-            former.opened = opened
-            return
         self._use = _Use(index, opened)
         leaving = asyncio.create_task(_close_when_idle(former))
         self._leaving.add(leaving)

@@ -25,7 +25,7 @@ DENSE, TERMS = "dense", "terms"
 """The names of a document's vectors."""
 WORKSPACE, KIND, TOOL, SERVER = "workspace", "kind", "tool_name", "server_name"
 VERSION = "version"
-OF_A_HIT = [WORKSPACE, TOOL, SERVER, VERSION]
+OF_A_HIT = [TOOL, SERVER, VERSION]
 """Fields of the payload that a hit repeats."""
 T = TypeVar("T")
 
@@ -109,8 +109,6 @@ class IndexQuery:
     tools: tuple[tuple[str, str], ...] | None = None
     """Only documents of these servers and names, '' for no server; None for any. Of two servers the
     tools of the other's names may be found too."""
-    versions: tuple[str, ...] | None = None
-    """Only documents of these versions; None for any."""
     document_ids: tuple[str, ...] | None = None
     """Only these documents: how near are they? None for any. Ids that are none find nothing."""
     least_similarity: float | None = None
@@ -120,7 +118,7 @@ class IndexQuery:
     @property
     def finds_nothing(self) -> bool:
         """Whether no document can be an answer, so that none need be asked for."""
-        empty = () in (self.versions, self.document_ids, self.tools)
+        empty = () in (self.document_ids, self.tools)
         return self.limit <= 0 or not self.workspaces or empty
 
     @property
@@ -135,7 +133,6 @@ class IndexQuery:
             KIND: (self.kind,),
             TOOL: None if self.tool_name is None else (self.tool_name,),
             SERVER: None if self.server_name is None else (self.server_name,),
-            VERSION: self.versions,
         }
         if self.tools is not None:
             given[SERVER] = tuple({server for server, _ in self.tools})
@@ -159,7 +156,6 @@ class Hit:
     """
 
     document_id: str
-    workspace: str
     score: float
     similarity: float
     tool_name: str | None = None
@@ -272,7 +268,6 @@ def to_hits(query: IndexQuery, nearest: Sequence[Any], by_terms: Sequence[Any] =
     hits = [
         Hit(
             document_id=str(row.id),
-            workspace=row.payload[WORKSPACE],
             score=terms.get(row.id, 0.0),
             # The lengths of vectors in half precision are off by 1e-4.
             similarity=min(1.0, max(-1.0, row.score)),

@@ -228,9 +228,9 @@ def collection_config(place: p.QdrantPlace, *, dimension: int, fingerprint: str)
 def payload_indexes() -> dict[str, models.KeywordIndexParams]:
     """Fields by which questions are filtered. The vectors of one workspace lie side by side.
 
-    What leaves some dozens of documents, a server's name or a version, needs no links of its own.
+    What leaves some dozens of documents, a server's name, needs no links of its own.
     """
-    links = {p.WORKSPACE: True, p.KIND: True, p.TOOL: True, p.SERVER: False, p.VERSION: False}
+    links = {p.WORKSPACE: True, p.KIND: True, p.TOOL: True, p.SERVER: False}
     return {
         field: models.KeywordIndexParams(
             type=models.KeywordIndexType.KEYWORD,

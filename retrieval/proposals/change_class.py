@@ -37,7 +37,8 @@ from retrieval.forms import moment_of, same_moment
 from retrieval.likeness import name_similarity, nearest, synonym_of, words_of
 from retrieval.parameters import leaves_like, value_at
 from retrieval.proposals.case import Case
-from retrieval.proposals.compose import Proposal, is_said_twice
+from retrieval.proposals.compose import Proposal
+from retrieval.proposals.names import is_said_twice
 from retrieval.values import (
     CastError,
     cast,
@@ -244,7 +245,7 @@ def _of_value(case: Case, name: str, before: JsonValue, after: JsonValue) -> Cha
     if any(same_json(after, each) for each in listed):
         texts = [str(each) for each in listed]
         near = nearest(bare, texts)
-        if near is not None and near[0] == after and near[1] != "start":
+        if near is not None and near[0] == after and near[1] not in ("start", "cut"):
             return "lossless"
         if synonym_of(bare, texts) == (after, True):
             return "lossless"

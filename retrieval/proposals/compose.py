@@ -8,23 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from aftercall.change_classes import qualifiers_of
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonObject, JsonValue
-from aftercall.models import EvidenceSource
-from retrieval import WORDS
+from aftercall.json_values import JsonObject
 from retrieval.edit_effects import apply_edits, changed_names, effect_key
 from retrieval.edits import (
-    Cast,
-    Edit,
     EditDoesNotApplyError,
-    Remove,
-    Rename,
     Replace,
     touches,
 )
-from retrieval.likeness import name_similarity, words_of
-from retrieval.parameters import Path, element_view, object_view, value_at
+from retrieval.likeness import words_of
+from retrieval.parameters import Path, element_view, leaves_like, object_view, value_at
 from retrieval.proposals.case import Case, Option, Trials, prior, value_sources_of
 from retrieval.proposals.context import context_options
 from retrieval.proposals.experience import (
@@ -34,8 +27,10 @@ from retrieval.proposals.experience import (
     rule_options,
     seed_options,
 )
+from retrieval.proposals.faults import FREE_TEXT
+from retrieval.proposals.names import renamed_options, unexpected_options
 from retrieval.proposals.session import session_options
-from retrieval.proposals.shape import Reshaped, best_matches, holds_parameters, reshaped
+from retrieval.proposals.shape import Reshaped, reshaped
 from retrieval.proposals.values import (
     out_of_range_options,
     refused_value_options,
@@ -46,302 +41,7 @@ from retrieval.proposals.values import (
 )
 from retrieval.reading.faults import Fault
 from retrieval.texts import format_of
-from retrieval.values import CastError, cast, fits
-
-# Pseudo-trials by how alike the names are. A stated rename is as good as said; likeness of names
-# with a fitting type is rarely wrong; the only free value for the only missing name often is.
-_SAID = prior("rename.said", 40, 1)
-_LIKE = [
-    (0.9, prior("rename.like", 30, 1)),
-    (0.7, prior("rename.near", 20, 1)),
-    (0.5, prior("rename.far", 7, 1.5)),
-]
-_UNSURE_SOURCE = Trials(2, 2)
-"""A judgement: in the damaged calls of a benchmark the like name is never a good one."""
-_ONLY_CANDIDATE = prior("rename.only", 4, 2.5)
-_ONLY_LEFT = prior("rename.only.left", 1, 4)
-"""The same, where neither name nor value show that it is meant: often it is one too many."""
-_LIKEST = prior("rename.likest", 10, 1.5)
-"""More like the missing name than any other, and that more like it than any other."""
-_LISTED = prior("rename.listed", 9, 2)
-"""Of the parameters that the call does not have, only this one lists its value."""
-_OTHER_MEANING = Trials(0.5, 12)
-"""What limits or negates is likely something else, and a flag is no text: a judgement."""
-_UNLIKE = Trials(1, 4)
-"""A text of a form that no success had there is the value of something else: a judgement."""
-_BETWEEN = Trials(2, 4)
-"""The name is as like another parameter that is not there: `ids` of `order_id` and `item_ids`."""
-_REMOVE = {
-    "surplus": prior("remove.surplus", 16, 1),  # the call has all that the tool has
-    "alone": prior("remove.alone", 14, 2),  # the tool has nothing that the value could be meant for
-    "possible": prior("remove.possible", 6, 2),  # a parameter that is not there could take it
-    "like": prior("remove.like", 1, 6),  # ... and has a like name
-}
-_SAID_TWICE = prior("remove.said", 30, 1)
-"""What stands under a like name as well: nothing is lost with it."""
-_AS_FLAG = prior("rename.flag", 12, 1.5)
-"""`{"open": true}` where only `state` lists `open`."""
-_REMOVE_BLIND = Trials(1, 2)
-"""Nothing is known of the tool: the name may be one that it has under another name. Nor is an
-object or a list one thing too many."""
-_REMOVE_GUARD = Trials(1, 5)
-"""Left out of a write, it may be what narrowed it: a judgement, whatever a benchmark says."""
-_GUARDS = frozenset(WORDS["guards"])
-_NEGATING = frozenset(WORDS["negating"])
-_NEUTRAL = frozenset(WORDS["neutral"])
-_ANY_TEXT = frozenset(("word", "words", "identifier", "empty"))
-"""Forms of texts that do not show what they are."""
-_UNSEEN_IS_UNKNOWN = 5
-"""From so many successes on, a parameter in none of them is taken as one the tool lacks."""
-_NEARLY = 0.1
-_MAX_FREE = 10
-"""Unknown names of a call beyond which none of them is the only candidate for anything."""
-_MAX_NAMES = 100
-"""Parameters compared by name, on either side; real tools have a few dozen."""
-
-
-def renamed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """What supplies a missing parameter from the call: a parameter that the tool does not have."""
-    name = fault.parameter
-    if name is None or len(fault.path) > 1 or name in case.parameters:
-        return
-    covers = frozenset({index})
-    source = _source(case, fault)
-    free = _free_parameters(case)
-    for free_name in free:
-        if holds_parameters(case, case.parameters[free_name]):
-            continue
-        if case.parameters[free_name] is True and _listing(case, free_name) == name:
-            yield _as_flag(case, free_name, name, source)
-            continue
-        edits = _rename(case, free_name, name)
-        if edits is None:
-            continue
-        trials = _rename_trials(case, free_name, name, free)
-        if trials:
-            also = {
-                position
-                for position, other in enumerate(case.faults)
-                if other.kind == "unexpected" and other.parameter == free_name
-            }
-            yield Option(
-                edits,
-                f"the tool has no `{free_name}`; its required `{name}` is missing and the like one",
-                trials,
-                (source, "parameters"),
-                covers=covers | also,
-            )
-
-
-def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """Ways to deal with a parameter the tool does not have: its right name, or leave it out."""
-    name = fault.parameter
-    if name is None or len(fault.path) > 1 or name not in case.parameters:
-        return
-    if holds_parameters(case, case.parameters[name]):
-        return  # a call in a call is no single value
-    source = _source(case, fault)
-    covers = frozenset({index})
-    if fault.suggested and fault.suggested not in case.parameters and _may_have(case, fault):
-        edits = _rename(case, name, fault.suggested) or (Rename(name=name, to=fault.suggested),)
-        reason = f"the error says that `{name}` should be `{fault.suggested}`"
-        yield Option(edits, reason, _SAID, ("error",), covers=covers)
-    for target in islice(case.view.parameters if case.view else (), _MAX_NAMES):
-        if target in case.parameters or target == fault.suggested:
-            continue
-        likeness = _like_trials(name_similarity(name, target))
-        renamed = _rename(case, name, target) if likeness else None
-        if likeness and renamed:
-            reason = f"the tool has no `{name}`; `{target}` is the like one"
-            trials = _BETWEEN if _is_between(case, name, target) else likeness
-            yield Option(renamed, reason, trials, (source, "parameters"), covers=covers)
-    if case.parameters[name] is True and (listed := _listing(case, name)):
-        yield _as_flag(case, name, listed, source)
-    if listed := _listing(case, case.parameters[name]):
-        reason = f"the tool has no `{name}`; of the others only `{listed}` lists such a value"
-        yield Option((Rename(name=name, to=listed),), reason, _LISTED, (source,), covers=covers)
-    edit = Remove(name=name)
-    yield Option(
-        (edit,), f"the tool has no `{name}`", _remove_trials(case, name), (source,), covers=covers
-    )
-
-
-def _as_flag(case: Case, name: str, target: str, source: EvidenceSource) -> Option:
-    """A listed value that was sent as a flag, in its place."""
-    edits = (Rename(name=name, to=target), Replace(name=target, before=True, value=name))
-    covers = frozenset(
-        at for at, fault in enumerate(case.faults) if fault.parameter in (name, target)
-    )
-    return Option(edits, f"only `{target}` lists `{name}`", _AS_FLAG, (source,), covers=covers)
-
-
-def _listing(case: Case, value: JsonValue) -> str | None:
-    """The only absent parameter whose closed list has such a text."""
-    found = [
-        name
-        for name in _absent(case)
-        if isinstance(value, str) and (view := case.parameter(name)) and value in view.allowed
-    ]
-    return found[0] if len(found) == 1 else None
-
-
-def _may_have(case: Case, fault: Fault) -> bool:
-    """Whether the tool has the name that the error suggests, as far as its schema says."""
-    view = case.view
-    return view is None or view.source != "schema" or fault.suggested in view.parameters
-
-
-def _remove_trials(case: Case, name: str) -> Trials:
-    value = case.parameters[name]
-    if value in (None, "", [], {}, False):
-        says_yes = value is False and not _NEGATING.isdisjoint(words_of(name))
-        return _REMOVE_GUARD if says_yes else _REMOVE["alone"]
-    if is_said_twice(case, name) and not any(
-        name_similarity(name, target) >= _LIKE[0][0] for target in _absent(case)
-    ):
-        return _SAID_TWICE
-    if case.view is None or isinstance(value, dict | list):
-        return _REMOVE_BLIND
-    absent = _absent(case)
-    if any(_like_trials(name_similarity(name, target)) for target in absent):
-        return _REMOVE["like"]
-    if _listing(case, value) or (value is True and _listing(case, name)):
-        return _REMOVE["like"]
-    if case.writes and not _GUARDS.isdisjoint(words_of(name)):
-        return _REMOVE_GUARD
-    if not absent:
-        return _REMOVE["surplus"]
-    own = set(words_of(name))
-    possible = any(
-        _could_take(case, value, target) or not own.isdisjoint(words_of(target))
-        for target in absent
-    )
-    return _REMOVE["possible" if possible else "alone"]
-
-
-def is_said_twice(case: Case, name: str) -> bool:
-    """Whether a like name that the tool has stands in the call with the same value."""
-    value = case.parameters.get(name)
-    return value not in (None, True, False) and any(
-        other != name
-        and case.parameter(other) is not None
-        and same_json(value, held)
-        and _like_trials(name_similarity(name, other)) is not None
-        for other, held in islice(case.parameters.items(), _MAX_NAMES)
-    )
-
-
-def _absent(case: Case) -> list[str]:
-    """Parameters that the tool has and the call does not."""
-    known = islice(case.view.parameters if case.view else (), _MAX_NAMES)
-    return [target for target in known if target not in case.parameters]
-
-
-def _could_be_meant(case: Case, value: JsonValue, target: str) -> bool:
-    """Whether the tool's successes have texts of this form there; unknown of a parameter is no."""
-    seen = case.seen(target)
-    formats = seen.formats if seen else {}
-    return isinstance(value, str) and formats.get(format_of(value), 0) > 0
-
-
-def _could_take(case: Case, value: JsonValue, target: str) -> bool:
-    """Whether a parameter takes such a value: one of its type, or a text of its form."""
-    view = case.parameter(target)
-    if isinstance(value, str):
-        return _could_be_meant(case, value, target)
-    return view is not None and bool(view.types) and fits(value, view.types)
-
-
-def _free_parameters(case: Case) -> list[str]:
-    """Parameters of the call that the tool does not have, as far as is said or known."""
-    said = [
-        fault.parameter
-        for fault in case.faults
-        if fault.kind == "unexpected" and fault.parameter in case.parameters and fault.parameter
-    ]
-    unknown = case.view.unknown(case.parameters) if case.view else []
-    if not said and not unknown and case.view is None:
-        missing = {fault.parameter for fault in case.faults if fault.kind == "missing"}
-        unknown = [name for name in case.parameters if name not in missing]
-    return list(dict.fromkeys([*said, *unknown]))[:_MAX_NAMES]
-
-
-def _rename(case: Case, source: str, target: str) -> tuple[Edit, ...] | None:
-    value = case.parameters[source]
-    view = case.parameter(target)
-    if view is None or fits(value, view.types):
-        return (Rename(name=source, to=target),)
-    for kind in view.types:
-        try:
-            cast(value, kind, view.item_types)
-        except CastError:
-            continue
-        return (Rename(name=source, to=target), Cast(name=target, to=kind))
-    return None
-
-
-def _rename_trials(case: Case, source: str, target: str, free: list[str]) -> Trials | None:
-    like = _like_trials(name_similarity(source, target))
-    if not _is_known_to_be_unknown(case, source):
-        # The source may be a good parameter that happens to look like the missing one.
-        return _UNSURE_SOURCE if like else None
-    if like or len(free) > _MAX_FREE:
-        return _BETWEEN if like and _is_between(case, source, target) else like
-    missing = [f.parameter for f in case.faults if f.kind == "missing" and f.parameter]
-    # What has its like on the other side is spoken for; of the rest there must be one each.
-    alone = [name for name in free if not _has_like(name, missing)]
-    left = [name for name in missing if not _has_like(name, free)]
-    if alone != [source] or left != [target] or not case.view:
-        return _LIKEST if best_matches(free, missing).get(source) == target else None
-    value, seen, view = case.parameters[source], case.seen(target), case.parameter(target)
-    if any(_like_trials(name_similarity(source, name)) for name in _absent(case)):
-        return None  # another parameter that the call does not have is the like one
-    if qualifiers_of(source) or (isinstance(value, bool) and view and not fits(value, view.types)):
-        return _OTHER_MEANING
-    meant = _could_be_meant(case, value, target)
-    if isinstance(value, str) and seen and seen.formats and not meant:
-        return _UNLIKE
-    words = set(words_of(source))
-    shown = words & _NEUTRAL or (view and words & view.described_by)
-    telling = meant and format_of(str(value)) not in _ANY_TEXT
-    return _ONLY_CANDIDATE if shown or telling else _ONLY_LEFT
-
-
-def _is_between(case: Case, source: str, target: str) -> bool:
-    """Whether another parameter, that fits the value as well, has nearly as like a name."""
-    value, view = case.parameters[source], case.parameter(target)
-    likeness = name_similarity(source, target)
-    fit = view is None or fits(value, view.types)
-    return likeness < _LIKE[0][0] and any(
-        name_similarity(source, other) >= likeness - _NEARLY
-        for other in _absent(case)
-        if other != target
-        and ((known := case.parameter(other)) is None or not fit or fits(value, known.types))
-    )
-
-
-def _has_like(name: str, others: list[str]) -> bool:
-    return any(_like_trials(name_similarity(name, other)) for other in others)
-
-
-def _is_known_to_be_unknown(case: Case, name: str) -> bool:
-    """Whether the error, the schema or enough successes say that the tool has no such parameter."""
-    said = any(fault.kind == "unexpected" and fault.parameter == name for fault in case.faults)
-    if said or case.view is None:
-        return said
-    enough = case.profile is not None and case.profile.successes >= _UNSEEN_IS_UNKNOWN
-    return case.view.source == "schema" or enough
-
-
-def _like_trials(similarity: float) -> Trials | None:
-    return next((trials for least, trials in _LIKE if similarity >= least), None)
-
-
-def _source(case: Case, fault: Fault) -> EvidenceSource:
-    if not fault.from_schema:
-        return "error"
-    return "schema" if case.view and case.view.source == "schema" else "profile"
-
+from retrieval.values import fits, has_odd_signs, is_marked, is_placeholder, plainer
 
 Options = Callable[[Case, int, Fault], Iterator[Option]]
 """A source of options of top-level faults, such as `renamed_options`."""
@@ -470,13 +170,54 @@ def _proposals(sent: Case, case: Case, shape: Reshaped | None = None) -> Iterato
             parameters = apply_edits(case.parameters, edits, value_sources)
         except EditDoesNotApplyError:
             continue
+        tidying = tuple(_tidying(case, parameters))
+        for option in tidying:
+            parameters = apply_edits(parameters, option.edits)
         names = changed_names(sent.parameters, parameters)
         if names:
             key = effect_key(parameters, names)
             yield Proposal(
-                parameters, (*first, *options), frozenset(names), key,
+                parameters, (*first, *options, *tidying), frozenset(names), key,
                 reshaped=None if shape is None else case,
             )  # fmt: skip
+
+
+_TIDIED = prior("format.tidied", 20, 1)
+
+
+def _tidying(case: Case, parameters: JsonObject) -> Iterator[Option]:
+    """What takes off the marks around values that no fault is about.
+
+    A server says the first fault only, and one that hides behind it would be the next one. Texts in
+    which marks may be meant stay, and so does what the tool's successes had, or an option put in.
+    """
+    sent = {value for _, value in leaves_like(case.parameters, ()) if isinstance(value, str)}
+    edits = [
+        Replace(name="", before=value, value=better).at(path)
+        for path, value in leaves_like(parameters, ())
+        if isinstance(value, str) and value in sent
+        and (better := _tidier(case, path, value)) is not None
+    ]  # fmt: skip
+    if edits:
+        reason = "the same as the tool writes it, without marks around it"
+        yield Option(tuple(edits), reason, _TIDIED, ("parameters",))
+
+
+def _tidier(case: Case, path: Path, value: str) -> str | None:
+    """A text without the marks around it, or as the list of the parameter's values spells it."""
+    name = str(path[0])
+    view, seen = case.parameter(name), case.seen(name)
+    names = {word for step in path if isinstance(step, str) for word in words_of(step)}
+    if view is None or view.states(value) or not FREE_TEXT.isdisjoint(names):
+        return None
+    words, known = words_of(value), view.stated_values
+    spelt = [str(each) for each in known if words and words_of(str(each)) == words]
+    if len(spelt) == 1 and len(known) > 1:
+        return spelt[0]
+    usual = seen is not None and seen.formats.get(format_of(value), 0) > 0
+    bare = plainer(value)
+    is_odd = is_marked(value) or has_odd_signs(value)
+    return bare if is_odd and bare != value and not (usual or is_placeholder(bare)) else None
 
 
 _HEALING = 2.0
@@ -597,6 +338,10 @@ def _of_parameter(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         known = [*refused_value_options(case, index, fault)]
         if fault.parameter is not None:
             known += unwrapped_options(case, index, fault.parameter)
+            if (view := case.parameter(fault.parameter)) and not fits(
+                case.parameters.get(fault.parameter), view.types
+            ):
+                known += wrong_type_options(case, index, fault)
         yield from known
         yield from session_options(case, index, fault, alone=not known)
     yield from context_options(case, index, fault)

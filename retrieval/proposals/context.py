@@ -69,7 +69,7 @@ def _restated(case: Case, index: int, name: str, sent: JsonValue) -> Iterator[Op
     if written is None:
         known = [stated.text for stated in stated_in(case.context) if stated.form != "number"]
         near = nearest(sent, [text for text in dict.fromkeys(known) if text != sent])
-        if near and near[1] != "start":
+        if near and near[1] not in ("start", "cut"):
             written = near[0]
             trials = prior("context.same" if near[1] == "same" else "context.slip", 12, 2)
     if written not in (None, sent):
@@ -141,6 +141,8 @@ def _grade(case: Case, name: str, stated: Stated, *, taken: bool) -> int:
     beside = _next_to(own, around) or bool(
         view and any(word in around for word in view.described_by)
     )
+    unit = {word.rstrip("s") for word in stated.after[:1]} if stated.form == "number" else set()
+    of_unit = _next_to(own, unit) or bool(view and not unit.isdisjoint(view.described_by))
     if taken or (formats and not in_form and not beside):
         return -1
     marked = stated.form not in ("word", "name", "number")
@@ -151,7 +153,20 @@ def _grade(case: Case, name: str, stated: Stated, *, taken: bool) -> int:
     ):
         return -1
     refused = seen is not None and seen.is_refused(stated.text)
-    return max(0, in_form + beside + marked + (stated.form == "quoted") - refused)
+    grade = in_form + beside + of_unit + marked + (stated.form == "quoted")
+    return max(0, grade - refused - 2 * _is_done(case, name, stated.text))
+
+
+def _is_done(case: Case, name: str, value: str) -> bool:
+    """Whether the session made this very call before, with success: then it is another one now."""
+    asked = {**case.parameters, name: value}
+    return any(
+        call.tool_name == case.tool
+        and all(
+            str(each) in map(str, call.values.get(f"@{key}", ())) for key, each in asked.items()
+        )
+        for call in case.session()
+    )
 
 
 def _next_to(own: set[str], around: Iterable[str]) -> bool:

@@ -8,31 +8,73 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
+from aftercall.change_classes import BOUNDS, qualifiers_of
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
-from retrieval.edits import Add, Cast, Edit, Flatten, FromContext, Nest, Remove, Rename, Replace
-from retrieval.likeness import differ_in_digits, is_portion, named_in, refers, words_of
-from retrieval.parameters import Path, leaves_like, unknown_inside, value_at
+from retrieval.edits import (
+    Add,
+    Cast,
+    Edit,
+    Flatten,
+    FromContext,
+    Nest,
+    Remove,
+    Rename,
+    Replace,
+    Unwrap,
+)
+from retrieval.knowledge.profile import ParameterProfile
+from retrieval.likeness import (
+    differ_in_digits,
+    is_portion,
+    named_in,
+    refers,
+    relates_otherwise,
+    words_of,
+)
+from retrieval.parameters import Path, leaves_like, place_of, unknown_inside, value_at
 from retrieval.proposals.case import Case, Option
 from retrieval.proposals.compose import Proposal
 from retrieval.proposals.faults import FREE_TEXT
+from retrieval.proposals.names import is_said_twice
 from retrieval.proposals.values import IDS
 from retrieval.texts import format_of, written_in
-from retrieval.values import fits, is_marked, is_placeholder, says_nothing
+from retrieval.values import (
+    fits,
+    has_odd_signs,
+    is_encoded,
+    is_escaped,
+    is_marked,
+    is_placeholder,
+    may_count,
+    says_nothing,
+)
 
 _CHOICES = frozenset(WORDS["of_choices"])
 _PARTS = frozenset(WORDS["parts"])
+_NEUTRAL = frozenset(WORDS["neutral"])
+_DENIES = frozenset("!^~")
+_ASKS = frozenset(("query", "q", "search", "title", "subject"))
+_REMARKS = frozenset(WORDS["remarks"])
+_SETTINGS = frozenset(("encoding", "recursive", "mode", "force", "include", "validate"))
+_A_WORD, _A_YEAR = 12, 4
+"""Characters of a word and digits of a year: what has more is of the caller's own."""
+_CODE = frozenset(WORDS["never_of_context"])
 _STRANGE = 0.5
 """What is left of a confidence for each thing in the repaired call that cannot be meant so."""
-_UNCONFIRMED = 0.8
+_ODD = 0.25
+"""What is left for each value in a form that was not meant: on calls made for it a quarter, of all
+worlds, was right all the same."""
+_UNCONFIRMED = 0.6
 """What is left for each part of a call without a schema that nothing shows to be right."""
 _OTHER_AMOUNT = 0.75
 """What is left where a write gets another amount than its caller's: of real ones few were meant."""
 _SAID = frozenset(("context", "schema", "error"))
 _FOUND = frozenset(("session", "profile", "similar"))
 _MAX_NUMBERS = 1_000
+_MAX_KNOWN = 50
 _MAX_TEXT = 2_000
 _MAX_UNCONFIRMED = 3
 _COMMAND = re.compile(r"(?:^|\s)--?[A-Za-z{<\"':@$(]|^\w+=\S")
@@ -47,13 +89,17 @@ _LISTS_ALL = re.compile(r"validation errors? for|\[\{")
 def left_of_confidence(case: Case, proposal: Proposal) -> float:
     """The share of a proposal's confidence, in (0, 1], that the doubts about its call leave."""
     edits = [(edit, option) for option in proposal.options for edit in option.edits]
-    strange = _left_open(case, proposal) + sum(_odd_values(case, proposal.parameters))
+    odd = sum(_odd_values(case, proposal.parameters))
+    strange = _left_open(case, proposal)
     strange += _is_another_call(case, proposal, edits) + _says_twice(case, proposal.parameters)
     strange += any(_says_otherwise(case, edit) for edit, _ in edits)
     strange += _loses_in_shape(case, proposal) + _loses_in_name(case, proposal)
+    strange += 2 * any(isinstance(edit, Rename) and relates_otherwise(edit.name, edit.to)
+                       for edit, _ in edits)  # fmt: skip
+    strange += any(_counts(case, edit) for edit, _ in edits)
     strange += any(_stands_for(edit) for edit, option in edits if _SAID.isdisjoint(option.sources))
     strange += any(_is_another(edit) for edit, option in edits if _FOUND.issuperset(option.sources))
-    share = _STRANGE**strange * _UNCONFIRMED ** _unconfirmed(case, proposal)
+    share = _STRANGE**strange * _ODD**odd * _UNCONFIRMED ** _unconfirmed(case, proposal)
     if case.writes and _changes_amount(case, proposal):
         share *= _OTHER_AMOUNT
     return share
@@ -113,17 +159,35 @@ def _loses(case: Case, edit: Edit) -> bool:
     """Whether what an edit takes away says something, though no value does.
 
     A name that is no name (`city=Rome`) says more than which one is meant, the name of a part
-    (`extension`) that its value belongs to another one, and the exponent of an id that it is cut.
+    (`extension`) that its value belongs to another one, a neutral one (`value`) that it is what the
+    call is about, and the exponent of an id that it is cut.
     """
     sent = value_at(case.parameters, edit.path)
     if isinstance(edit, Rename):
         is_empty = edit.name in case.parameters and not edit.inside and says_nothing(sent)
         return is_empty or not _IS_NAME.fullmatch(edit.name)
     if isinstance(edit, Remove):
-        is_part = not says_nothing(sent) and not _PARTS.isdisjoint(words_of(edit.name)[-1:])
-        return is_part or not _IS_NAME.fullmatch(str(edit.path[-1]))
+        last = words_of(edit.name)[-1:]
+        is_part = not (_PARTS | _NEUTRAL).isdisjoint(last) and not says_nothing(sent)
+        if is_part or (not edit.inside and _wishes(case, edit.name, sent)):
+            return True
+        return not _IS_NAME.fullmatch(str(edit.path[-1]))
     is_id = not IDS.isdisjoint(words_of(edit.name))
     return isinstance(edit, Cast) and is_id and _EXPONENT.search(str(sent)) is not None
+
+
+def _wishes(case: Case, name: str, value: JsonValue) -> bool:
+    """Whether a parameter that the tool lacks says something of its own: when, whose, or if only.
+
+    A flag, a number or a short word sets how a tool answers; models add such by habit.
+    """
+    words = words_of(name)
+    is_remark = not _REMARKS.isdisjoint(words) or value is False or says_nothing(value)
+    if is_remark or is_said_twice(case, name):
+        return False
+    text = value if isinstance(value, str) else ""
+    specific = " " in text or len(text) > _A_WORD or sum(map(str.isdigit, text)) > _A_YEAR
+    return specific or bool(qualifiers_of(name) - BOUNDS - _SETTINGS)
 
 
 def _loses_in_shape(case: Case, proposal: Proposal) -> bool:
@@ -144,18 +208,21 @@ def _loses_in_shape(case: Case, proposal: Proposal) -> bool:
 
 
 def _lacks(case: Case) -> bool:
-    """Whether the tool has a parameter for a text that the call does not have."""
-    return case.view is not None and any(
-        "string" in known.types and name not in case.parameters
-        for name, known in case.view.parameters.items()
-    )
+    """Whether the tool may have a parameter that the call does not have."""
+    return case.view is None or any(name not in case.parameters for name in case.view.parameters)
 
 
 def _says_twice(case: Case, parameters: JsonObject) -> bool:
-    """Whether a new text is that of another parameter too: from Rome to Rome is no journey."""
+    """Whether a text is that of two parameters, one of them new: from Rome to Rome is no journey.
+
+    So is a call that said the same of several things before names were changed or left out.
+    """
     before = [value for value in case.parameters.values() if isinstance(value, str)]
     after = [value for value in parameters.values() if isinstance(value, str) and value]
-    return any(after.count(value) > max(1, before.count(value)) for value in after)
+    renamed = case.parameters.keys() != parameters.keys()
+    return any(after.count(value) > max(1, before.count(value)) for value in after) or (
+        renamed and any(before.count(value) > 1 and " " in value for value in before)
+    )
 
 
 def _stands_for(edit: Edit) -> bool:
@@ -164,10 +231,22 @@ def _stands_for(edit: Edit) -> bool:
     return isinstance(before, str) and refers(before, edit.name)
 
 
+def _counts(case: Case, edit: Edit) -> bool:
+    """Whether a small number is put into a list: it may say how many, or be the only one."""
+    to_list = (isinstance(edit, Cast) and edit.to == "array") or (
+        isinstance(edit, Replace) and isinstance(edit.value, list)
+    )
+    return to_list and may_count(value_at(case.parameters, edit.path))
+
+
 def _is_another(edit: Edit) -> bool:
-    """Whether one thing's number gives way to another's: `10116/#W37` is not the order `#W98`."""
+    """Whether one thing gives way to another: `10116/#W37` is not `#W98`, `!main` not `main`."""
     before, after = (edit.before, edit.value) if isinstance(edit, Replace) else (None, None)
-    if not (isinstance(before, str) and isinstance(after, str)) or after in before:
+    if not (isinstance(before, str) and isinstance(after, str)):
+        return False
+    if before[:1] in _DENIES and after[:1] != before[:1]:
+        return True
+    if after in before:
         return False
     numbered = all(any(map(str.isdigit, text)) for text in (before, after))
     return numbered and differ_in_digits(before, after)
@@ -198,8 +277,13 @@ def _unconfirmed(case: Case, proposal: Proposal) -> int:
         left = inside if schema.get("additionalProperties") else outside + inside
         return empty + min(_MAX_UNCONFIRMED, left)
     if about.view is None and not names_change:
+        repaired = any(option.repairs for option in proposal.options)
         tells = any(fault.kind != "invalid" for fault in told.faults)
-        return int(not tells and not any(option.repairs for option in proposal.options))
+        casts = (
+            any(isinstance(edit, Cast | Unwrap) for edit in edits) and len(proposal.parameters) > 1
+        )
+        return int((casts or not tells) and not repaired)
+    of_shape = about.view is None and proposal.reshaped is not None  # nobody saw its values there
     said = {fault.parameter for fault in told.faults if fault.kind == "missing"}
     said |= {fault.suggested for fault in told.faults}
     unknown = (
@@ -208,7 +292,7 @@ def _unconfirmed(case: Case, proposal: Proposal) -> int:
         if name not in said and not is_redacted(value)
         and not ((seen := about.seen(name)) and seen.successes and fits(value, tuple(seen.types)))
     )  # fmt: skip
-    return len(list(islice(unknown, _MAX_UNCONFIRMED)))
+    return of_shape + len(list(islice(unknown, _MAX_UNCONFIRMED)))
 
 
 def _empty_left(case: Case, parameters: JsonObject) -> bool:
@@ -241,18 +325,32 @@ def _odd_values(case: Case, parameters: JsonObject) -> Iterator[bool]:
         form = format_of(value)
         is_usual = seen is not None and seen.formats.get(form, 0) > 0
         is_new = not same_json(value_at(case.parameters, path), value)
-        is_free = not FREE_TEXT.isdisjoint(words_of(name))
+        names = {word for step in path if isinstance(step, str) for word in words_of(step)}
+        is_free = not FREE_TEXT.isdisjoint(names)
         is_json = form == "json-text" and not (view and "json" in view.described_by)
         yield bool(
             is_placeholder(value)
             or (is_new and (refers(value, name) or _is_place(case, path, value)))
             or (is_marked(value) and not is_new)
+            or (value.isupper() and words[: len(words_of(name))] == words_of(name) != words)
             or ((is_json or (not is_free and _is_structure(value))) and not is_usual)
+            or (not is_free and _is_noted(names, seen, value))
+            or (is_free and is_escaped(value))
+            or (is_new and (is_encoded(value) or ("\n" in value and not _ASKS.isdisjoint(names))))
             or (is_new and (value == case.tool or (not is_free and _COMMAND.search(value))))
             or (is_new and not is_free and _names_parameters(case, value))
             or (len(listed) > 1 and words != () and words in map(words_of, listed))
             or (len(listed) > 1 and named_in(value, listed) is not None)
+            or _is_spelt_otherwise(case, path, value)
         )
+
+
+def _is_spelt_otherwise(case: Case, path: Path, value: str) -> bool:
+    """Whether an item of a list is one that the tool's successes had in another spelling."""
+    if case.profile is None or not isinstance(path[-1], int):
+        return False
+    known = [str(each.value) for each in case.profile.common_values(place_of(path))]
+    return value not in known and words_of(value) in map(words_of, known)
 
 
 def _is_place(case: Case, path: Path, value: str) -> bool:
@@ -269,6 +367,14 @@ def _names_parameters(case: Case, text: str) -> bool:
     known = case.view.parameters if case.view is not None else {}
     named = known.keys() & set(_NAME.findall(text))
     return len(named) > 1 or any(len(words_of(each)) > 1 for each in named)
+
+
+def _is_noted(names: set[str], seen: ParameterProfile | None, value: str) -> bool:
+    """Whether signs in a value are those of a notation, and no name or success says they may be."""
+    if not _CODE.isdisjoint(names) or not has_odd_signs(value):
+        return False
+    known = islice(seen.values if seen else (), _MAX_KNOWN)
+    return not any(has_odd_signs(text[1:-1]) for text in known if text[:1] == '"')
 
 
 def _is_structure(text: str) -> bool:

@@ -81,7 +81,7 @@ def _nearly_sent_before(case: Case, name: str, sent: JsonValue) -> tuple[str, st
         if isinstance(each, str) and each != sent
     }
     near = nearest(sent, list(known))
-    return None if near is None or near[1] == "start" else (near[0], known[near[0]])
+    return None if near is None or near[1] in ("start", "cut") else (near[0], known[near[0]])
 
 
 _MAX_TEXTS = 2_000

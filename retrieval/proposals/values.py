@@ -52,6 +52,7 @@ from retrieval.values import (
     fits,
     is_about_zones,
     is_placeholder,
+    may_count,
     number,
     number_in,
     plainer,
@@ -145,7 +146,7 @@ def _is_said_elsewhere(case: Case, name: str, value: JsonValue) -> bool:
 
 # ------------------------------------------------------------------ refused values
 _LEVELS: dict[Nearness, str] = {
-    "same": "same", "last": "slip", "slip": "slip", "slips": "near", "start": "part"
+    "same": "same", "last": "slip", "slip": "slip", "slips": "near", "start": "part", "cut": "part"
 }  # fmt: skip
 """Names of priors by nearness: equal up to case, misspelt, twice so, a part of it."""
 _JUDGED = {"same": (30, 1), "slip": (16, 1), "near": (8, 1.5), "part": (4, 3)}
@@ -157,6 +158,8 @@ _NEAR_REASONS: dict[EvidenceSource, str] = {
 _SYNONYM = prior("snap.synonym", 16, 1)
 _LIKE = prior("snap.synonym.like", 7, 2)
 _NAMED = prior("snap.named", 12, 1.5)  # "State.OPEN" -> "open"
+_NAMED_BESIDE = Trials(3, 3)
+"""A judgement: `created:asc` says more than `created`."""
 _SHORT = 6
 _LONG = 10
 """Characters from which on one such letter is a slip of the pen: Austin is no misspelt Boston."""
@@ -241,6 +244,8 @@ def left_out_options(case: Case, index: int, name: str) -> Iterator[Option]:
     stands_in = is_word and (is_placeholder(str(value)) or value in ("optional", "default"))
     if view is None or view.required or not (stands_in or says_nothing(value)):
         return
+    if stands_in and case.schema is None:
+        return  # that few calls had it does not show that it may be left out
     alike = [
         each
         for each, other in case.parameters.items()
@@ -315,7 +320,9 @@ def _of_the_same_meaning(
         yield one(index, edit, reason, _SYNONYM if found[1] else _LIKE, source)
     elif not is_listed and (named := named_in(value, list(texts))):
         edit = Replace(name=name, before=value, value=texts[named])
-        yield one(index, edit, "the only listed value that the text names", _NAMED, source)
+        about = {*words_of(name), *words_of(case.tool), *words_of(named)}
+        trials = _NAMED if about.issuperset(words_of(str(value))) else _NAMED_BESIDE
+        yield one(index, edit, "the only listed value that the text names", trials, source)
 
 
 def _near_trials(case: Case, source: EvidenceSource, nearness: Nearness, length: int) -> Trials:
@@ -343,8 +350,12 @@ _WORDS = prior("cast.words", 22, 1)  # "five" -> 5, "1,000" -> 1000
 _UNITS = prior("cast.unit", 12, 1.5)  # "10 commits" -> 10, "$12.50" -> 12.5, "~150" -> 150
 _SPLIT = prior("cast.split", 8, 2.5)  # "a, b" -> ["a", "b"]
 _AS_JSON = prior("cast.json", 8, 1.5)  # {"a": 1} -> '{"a": 1}'
+_BY_AND = Trials(6, 3)
+"""A judgement: two words with `and` between them are mostly two things, and sometimes a name."""
 _ONE_OF_SEVERAL = Trials(1, 4)
 """A text in a list of its own that may be several: `a and b`; or a title with a comma in it."""
+_A_COUNT = Trials(3, 2)
+"""A judgement: a small number in the place of a list may say how many, or be the only one."""
 _DROP_NULL = prior("remove.null", 14, 1.5)  # null for an optional parameter: leave it out
 
 
@@ -415,10 +426,14 @@ def _is_plain_cast(value: JsonValue, kind: JsonType, corrected: JsonValue) -> bo
 
 def _cast_trials(value: JsonValue, corrected: JsonValue, kind: JsonType) -> Trials:
     if kind == "array" and isinstance(corrected, list) and len(corrected) > 1:
-        return _SPLIT if isinstance(value, str) and not value.strip().startswith("[") else _EXACT
+        if isinstance(value, str) and not value.strip().startswith("["):
+            return _SPLIT if len(corrected) > 2 or " " not in value.strip() else _BY_AND
+        return _EXACT
     is_one = kind == "array" and isinstance(value, str) and corrected == [value]
     if is_one and may_be_several(str(value)[:_MAX_KNOWN]):
         return _ONE_OF_SEVERAL
+    if kind == "array" and may_count(value):
+        return _A_COUNT
     if isinstance(value, dict) and kind == "string":
         return _AS_JSON
     if kind in ("integer", "number") and isinstance(value, str):
@@ -435,6 +450,7 @@ _STATED_BOUND = prior("clamp.stated", 24, 2)  # the error names the parameter an
 _MATCHED_BOUND = prior("clamp.matched", 14, 2)  # it names a bound, and one value lies beyond it
 _SEEN_BOUND = prior("clamp.seen", 4, 3)
 _RAISED = prior("clamp.raised", 2, 3)  # 0 -> 1: too small was often meant as "none" or "all"
+_UNSIGNED = prior("clamp.unsigned", 5, 3)  # -30 -> 30, where nothing may be negative
 _INTENT_BOUND = Trials(1, 8)
 """Of an amount that a write is about: to transfer 100 instead of 500 is another transfer."""
 
@@ -451,6 +467,10 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
     view, seen, value = case.parameter(target), case.seen(target), case.parameters[target]
     low = fault.minimum if fault.minimum is not None else view.minimum if view else None
     high = fault.maximum if fault.maximum is not None else view.maximum if view else None
+    sent = value if isinstance(value, int | float) and not isinstance(value, bool) else 0
+    if sent < 0 and low is not None and low <= -sent <= (-sent if high is None else high):
+        unsigned = Replace(name=target, before=value, value=-sent)
+        yield one(index, unsigned, "the same without its sign", _UNSIGNED, "parameters")
     if low is not None or high is not None:
         is_whole = isinstance(value, int) and not (view and "number" in view.types)
         if fault.exclusive and not is_whole:

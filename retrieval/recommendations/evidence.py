@@ -229,14 +229,6 @@ def latest_first(events: Sequence[EventT]) -> list[EventT]:
     return sorted(events, key=lambda each: each.at)[::-1]
 
 
-def tally_of(moments: Iterable[datetime]) -> Tally:
-    """The tally of events of these moments."""
-    tally = Tally()
-    for at in moments:
-        tally.add(at)
-    return tally
-
-
 def times(count: int, thing: str) -> str:
     """`1 thing`, `2 things`."""
     if count == 1:

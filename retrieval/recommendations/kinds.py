@@ -53,7 +53,6 @@ from retrieval.recommendations.evidence import (
     id_of_namespace_matter,
     latest_first,
     recommendation,
-    tally_of,
     times,
 )
 
@@ -121,7 +120,7 @@ def repair_of(subject: Subject, rules: RecommendationRules) -> Recommendation | 
         marks = [each.at for each in subject.known.marks if each.severity == severity]
         if marks:
             points = PENALTIES[severity] / PENALTIES["high"]
-            parts.append(Part(f"{severity} mark", tally_of(marks), points))
+            parts.append(Part(f"{severity} mark", Tally.of(marks), points))
     count = sum(part.tally.count for part in parts)
     if count < rules.min_failures:
         return None
@@ -198,7 +197,7 @@ def tighten_of(subject: Subject, rules: RecommendationRules) -> Recommendation |
     known, now = subject.known, subject.now
     corrections = _corrections(subject)
     points = rules.cohesion.correction_weight
-    corrected = Part("user correction", tally_of(each.at for each in corrections), points)
+    corrected = Part("user correction", Tally.of(each.at for each in corrections), points)
     low_utility = known.categories.get("low_utility", Tally())
     referred = Part("low-utility answer", low_utility)
     weak = Part("weak success", known.weak, WEAK_WEIGHT)
@@ -281,7 +280,7 @@ def split_of(
         _split_message(subject, axes, splits, others),
         parts=[
             Part("boundary failure", subject.known.categories.get("wrong_tool_boundary", Tally())),
-            Part("user correction", tally_of(each.at for each in corrections), points),
+            Part("user correction", Tally.of(each.at for each in corrections), points),
         ],
         confidence=subject.cohesion.confidence,
         events=[(each.at, each.execution_id) for each in said],

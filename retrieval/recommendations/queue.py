@@ -24,7 +24,6 @@ from retrieval.recommendations.evidence import (
     Subject,
     id_of_tool_matter,
     rules_of_return,
-    tally_of,
 )
 from retrieval.recommendations.kinds import (
     ToolNames,
@@ -95,12 +94,12 @@ def health_since(known: KnownHealth, moment: datetime, *, calls_then: int) -> Kn
     calls = known.successes.count + known.failures.count - calls_then
     return KnownHealth(
         successes=_all_at(max(len(weak), calls - len(failed)), known.successes.at),
-        failures=tally_of(at for _, at in failed),
+        failures=Tally.of(at for _, at in failed),
         categories=_by_category(failed),
         referrals=referrals,
-        weak=tally_of(each.at for each in weak),
+        weak=Tally.of(each.at for each in weak),
         recent_weak=weak,
-        corrections=tally_of(each.at for each in corrections),
+        corrections=Tally.of(each.at for each in corrections),
         recent_corrections=corrections,
         own_failures=own,
         marks=[each for each in known.marks if each.at > moment],
@@ -111,7 +110,7 @@ def _by_category(
     failed: Iterable[tuple[ErrorCategory, datetime]],
 ) -> dict[ErrorCategory, Tally]:
     return {
-        category: tally_of(at for _, at in each)
+        category: Tally.of(at for _, at in each)
         for category, each in groupby(sorted(failed), key=lambda one: one[0])
     }
 

@@ -59,11 +59,12 @@ _DESTROYING: Final = _words_in(
 """What is not undone by calling again: it is gone, out, paid, or anything at all was run."""
 _QUALIFYING: Final = _words_in(
     """
-    above after allow append backup before below besides but check condition confirm confirmed deny
-    diff draft dry encoding etag except exclude expected filter force glob ignore include invert
-    keep limit match max min mode negate never newer no not older omit only other overwrite patch
-    permanent preserve preview protect recursive remaining rest retain safe scope simulate since
-    skip unchanged unless until validate what when where without
+    above after allow append approval backup before behalf below besides but check condition confirm
+    confirmed deny diff draft dry encoding environment etag except exclude expected filter force
+    glob ignore impersonate include invert keep limit match max min mode negate never newer no not
+    older omit only other overwrite patch permanent preserve preview protect recursive remaining
+    rest retain revert rollback safe sandbox schedule scheduled scope simulate since skip unchanged
+    undo unless until validate what when where without
     """
 )
 _SPELT: Final = {

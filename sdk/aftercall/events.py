@@ -1,7 +1,7 @@
 """Events of tool calls (seed 001): planned and result, and the sinks that take them.
 
 `ToolCalls` numbers the calls of one request and emits their events; `EventObserver` does it for
-`call_with_reflection`. Sinks: `LoggingSink`, `JsonLinesSink`, `CallbackSink`, and `RecorderSink`,
+`call_with_reflection`. Sinks are `LoggingSink`, `JsonLinesSink`, `CallbackSink`, and a `Recorder`,
 which takes whole calls.
 
 No event holds an argument: a call is known by the hash of the first 200 characters of their
@@ -10,54 +10,44 @@ guessed. Equal calls have equal hashes; calls that differ only in a secret have 
 """
 
 import hashlib
+import inspect
+import json
 import logging
 import math
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal, Protocol, TypeAlias, TypeGuard, runtime_checkable
 from uuid import uuid4
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from aftercall.errors import ConfigurationError
-from aftercall.event_sinks import (
-    MAX_MESSAGE_CHARS,
-    CallbackSink,
-    CallSink,
-    EventSink,
-    FinishedCall,
-    JsonLinesSink,
-    LoggingSink,
-    RecorderSink,
-    Sink,
-    ToolCallEvent,
-    ToolCallPlanned,
-    ToolCallResult,
-)
+from aftercall.files import append_line
 from aftercall.json_values import (
     MAX_NAME_CHARS,
     JsonObject,
     JsonValue,
+    bounded_json,
     bounded_name,
     bounded_text,
     canonical_json,
     clean_text,
     make_json_value,
 )
-from aftercall.models.calls import ExecutionError, FailedCall
+from aftercall.models.calls import Execution, ExecutionError, FailedCall, execution_of
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
+from aftercall.reflection.reflected_call import ExecutionSink
 from aftercall.reflection.results import PlannedAttempt
 
-__all__ = [
-    "CANCELLED", "PAYLOAD_PARSE_ERROR", "PAYLOAD_TOO_LARGE", "CallSink", "CallbackSink",
-    "EventObserver", "EventSink", "FinishedCall", "JsonLinesSink", "LoggingSink", "PlannedCall",
-    "RecorderSink", "Sink", "ToolCallEvent", "ToolCallPlanned", "ToolCallResult", "ToolCalls",
-    "args_preview_hash",
-]  # fmt: skip
-
 _LOGGER = logging.getLogger("aftercall")
+MAX_MESSAGE_CHARS = 500
+"""Longest message of a result: enough to recognise an error, too little to carry a document."""
 PREVIEW_CHARS = 200
 """Characters of the canonical JSON that the hash is made of (seed 001)."""
 PAYLOAD_TOO_LARGE = "tool_payload_too_large"
@@ -73,6 +63,141 @@ MAX_REQUESTS = 1_000
 """Known to an observer at a time, some 2 KB each."""
 _COMPLAIN_AGAIN_S = 60.0
 _next_complaint: dict[str, float] = {}  # by class of sinks, which are few; time.monotonic()
+
+
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
+Status: TypeAlias = Literal["ok", "error"]
+
+
+class _Event(BaseModel):
+    # snake_case, as the seed names them; these are not part of the service's wire.
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    request_id: Name = Field(description="The request (or session) of the model.")
+    tool: Name = Field(description="Name of the tool; `unknown` where none was said.")
+    seq: int = Field(ge=0, description="Order of the call within its request, from 0.")
+
+
+class ToolCallPlanned(_Event):
+    """A call is about to be made."""
+
+    event: Literal["ToolCallPlanned"] = "ToolCallPlanned"
+    args_preview_hash: str = Field(pattern="^[0-9a-f]{64}$")
+    args_schema_version: Name | None = None
+
+
+class ToolCallResult(_Event):
+    """A call has ended. It follows the planned event of the same request and `seq`."""
+
+    event: Literal["ToolCallResult"] = "ToolCallResult"
+    status: Status
+    latency_ms: float | None = Field(
+        default=None, ge=0, description="Milliseconds; null for an error that was never run."
+    )
+    error_type: Name | None = None
+    message: str | None = Field(default=None, max_length=MAX_MESSAGE_CHARS)
+
+
+ToolCallEvent: TypeAlias = ToolCallPlanned | ToolCallResult
+
+
+@runtime_checkable
+class EventSink(Protocol):
+    """Takes events in their order: planned before result, each once."""
+
+    def emit(self, event: ToolCallEvent) -> None:
+        """Take an event over, at once. What it raises is logged by its type, and harms nothing."""
+
+
+Sink: TypeAlias = EventSink | ExecutionSink
+"""Takes events, or as a recorder does, the executions of calls that were made to their end.
+
+Calls that were never made (an unreadable payload) are no executions, for they would teach something
+wrong of the tool, nor are calls that were given up: nobody knows how they ended.
+"""
+
+
+class CallbackSink:
+    """Calls a function with every event.
+
+    It runs in the thread of the tool call, which waits for it: hand over what takes time. What it
+    returns is ignored.
+
+    Raises:
+        ConfigurationError: it is a coroutine function, which nobody would await.
+    """
+
+    def __init__(self, function: Callable[[ToolCallEvent], object]) -> None:
+        if inspect.iscoroutinefunction(function):
+            raise ConfigurationError(
+                "an event callback must be a plain function, nobody awaits it; pass one that puts "
+                "the event into a queue, such as queue.put_nowait"
+            )
+        self._function = function
+
+    def emit(self, event: ToolCallEvent) -> None:
+        """Call it."""
+        self._function(event)
+
+
+class LoggingSink:
+    """Writes one record per event.
+
+    The line is the event as JSON in ASCII, without the tool's message, so that no text of a tool
+    begins another line; the record's `tool_call` is a dict of all the event's fields.
+
+    Args:
+        logger: takes the records; `aftercall.events` when None.
+        level: of all of them.
+    """
+
+    def __init__(self, logger: logging.Logger | None = None, level: int = logging.INFO) -> None:
+        self._logger = logger or logging.getLogger("aftercall.events")
+        self._level = level
+
+    def emit(self, event: ToolCallEvent) -> None:
+        """Log it."""
+        if self._logger.isEnabledFor(self._level):
+            # Not `extra=fields`: a record has a `message` of its own.
+            fields = {"tool_call": event.model_dump(mode="json")}
+            shown = event.model_dump(mode="json", exclude={"message"}, exclude_none=True)
+            self._logger.log(self._level, "%s", json.dumps(shown), extra=fields)
+
+
+class JsonLinesSink:
+    """Appends one line per event, so that `ToolCallPlanned.model_validate_json(line)` reads it.
+
+    Threads, processes and children of a fork may share the file, and there is nothing to close: it
+    is opened for each line, so that it may be moved away (`logrotate`). A reader skips what is no
+    JSON, which a killed process may leave. Where the disk is full or the folder gone, events are
+    lost, and the log says so once a minute.
+
+    Args:
+        path: the file; made when missing, readable by its owner only, like its folder.
+
+    Raises:
+        ConfigurationError: the file cannot be written, or is no regular file.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        if sys.platform == "win32":
+            raise ConfigurationError("JsonLinesSink needs POSIX file locks; use LoggingSink here")
+        self._path = Path(path).resolve()  # the program may change its folder later
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            append_line(self._path, b"")
+        except OSError as error:
+            raise ConfigurationError(
+                f"the event file {self._path} cannot be written ({error.strerror or error}); "
+                "pass another path"
+            ) from error
+
+    def emit(self, event: ToolCallEvent) -> None:
+        """Append it.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        append_line(self._path, event.model_dump_json(exclude_none=True).encode() + b"\n")
 
 
 def args_preview_hash(
@@ -132,7 +257,7 @@ class ToolCalls:
         request_id: names the request; one in the form of a secret becomes its hash, an empty one
             a fresh id. As the events carry it, it is the attribute of this name.
         sinks: take the events, in this order.
-        agent, server_name: who calls whose tools, for sinks that take whole calls.
+        agent, server_name: who calls whose tools, for recorders.
         redactor: masks secrets in messages, and before hashing.
         first_seq: what `seq` counts from, for a request that goes on.
 
@@ -151,10 +276,10 @@ class ToolCalls:
         first_seq: int = 0,
     ) -> None:
         for sink in sinks:
-            if not isinstance(sink, EventSink | CallSink):
+            if not (isinstance(sink, EventSink) or _records(sink)):
                 raise ConfigurationError(
-                    f"a sink has a method emit(event) or finished(call), {type(sink).__name__} has "
-                    "neither; wrap a function in CallbackSink"
+                    f"a sink has a method emit(event) or record(execution), {type(sink).__name__} "
+                    "has neither; wrap a function in CallbackSink"
                 )
         self.redactor = redactor or DEFAULT_REDACTOR
         self.request_id = _request_name(request_id, self.redactor) or str(uuid4())
@@ -162,9 +287,9 @@ class ToolCalls:
         self.agent = bounded_name(agent) or "unknown"
         self.server_name = bounded_name(server_name)
         self._sinks = tuple(sinks)
-        self._takes_calls = any(isinstance(sink, CallSink) for sink in sinks)
+        self._are_recorded = any(map(_records, sinks))
         self._lock = threading.RLock()  # a callback may plan the next call
-        self._waiting: deque[ToolCallEvent | FinishedCall] = deque()
+        self._waiting: deque[ToolCallEvent | Execution] = deque()
         self._is_handing_over = False
 
     def planned(
@@ -176,7 +301,7 @@ class ToolCalls:
         their text.
         """
         tool, head = bounded_name(tool) or "unknown", arguments_head(arguments)
-        copy = make_json_value(arguments) if self._takes_calls else None
+        copy = make_json_value(arguments) if self._are_recorded else None
         seq = self._plan(tool, _head_hash(tool, head, self.redactor), args_schema_version)
         return PlannedCall(self, seq, tool, head, copy if isinstance(copy, dict) else None)
 
@@ -188,9 +313,10 @@ class ToolCalls:
         """
         name = bounded_name(tool) or "unknown"
         seq = self._plan(name, _preview_hash(_masked(payload, self.redactor)), None)
-        PlannedCall(self, seq, name, {}, None).refused(error_type, message)
+        # Without a latency, as nothing was asked of the tool.
+        PlannedCall(self, seq, name, {}, None).error(error_type, message, latency_ms=math.nan)
 
-    def hand_over(self, *items: ToolCallEvent | FinishedCall) -> None:
+    def hand_over(self, *items: ToolCallEvent | Execution) -> None:
         """Give items to the sinks, in this order; never raises what a sink raises.
 
         When it returns they have been given, except where a sink calls this while it takes another
@@ -228,16 +354,20 @@ class ToolCalls:
             self.hand_over(event)
             return seq
 
-    def _give(self, item: ToolCallEvent | FinishedCall) -> None:
+    def _give(self, item: ToolCallEvent | Execution) -> None:
         for sink in self._sinks:
             try:
-                if isinstance(item, FinishedCall):
-                    if isinstance(sink, CallSink):
-                        sink.finished(item)
+                if isinstance(item, Execution):
+                    if _records(sink):
+                        sink.record(item)
                 elif isinstance(sink, EventSink):
                     sink.emit(item)
             except Exception as error:  # noqa: BLE001  # any sink of anybody
                 _complain(type(sink).__name__, error)
+
+
+def _records(sink: object) -> TypeGuard[ExecutionSink]:
+    return hasattr(sink, "record")
 
 
 def _complain(sink: str, error: Exception) -> None:
@@ -257,7 +387,7 @@ def _complain(sink: str, error: Exception) -> None:
 class PlannedCall:
     """A call that was planned; `ToolCalls.planned` makes it.
 
-    The first of `ok`, `error`, `refused` and `abandon` counts; later ones are ignored.
+    The first of `ok`, `error` and `abandon` counts; later ones are ignored.
     """
 
     calls: ToolCalls
@@ -272,11 +402,11 @@ class PlannedCall:
         self._started = time.perf_counter()
 
     def ok(self, result: object = None, *, latency_ms: float | None = None) -> None:
-        """It succeeded, with a result for sinks that take whole calls; no event holds it.
+        """It succeeded, with a result for recorders; no event holds it.
 
         The latency is measured since it was planned when it is None.
         """
-        self._end(None, None, latency_ms, result)
+        self._end(None, "", latency_ms, result)
 
     def error(self, error_type: str, message: str, *, latency_ms: float | None = None) -> None:
         """It failed, with an `Error` when its type is empty.
@@ -285,27 +415,18 @@ class PlannedCall:
         """
         self._end(error_type or "Error", message, latency_ms)
 
-    def refused(self, error_type: str, message: str) -> None:
-        """It is not made after all: an error without a latency, as nothing was asked of the tool.
-
-        Sinks of whole calls are not told, for it says nothing of the tool either. The arguments are
-        those of `error`.
-        """
-        self.arguments = None
-        self._end(error_type or "Error", message, math.nan)
-
     def abandon(self) -> None:
         """The caller gave it up: an error of type `cancelled`, with the time until now.
 
-        Sinks of whole calls are not told, for what the tool did is not known.
+        It is not recorded, for what the tool did is not known.
         """
         self.arguments = None
-        self._end(CANCELLED, None, None)
+        self._end(CANCELLED, "", None)
 
     def _end(
         self,
         error_type: str | None,
-        message: str | None,
+        message: str,
         latency_ms: float | None,
         result: object = None,
     ) -> None:
@@ -322,27 +443,32 @@ class PlannedCall:
             latency_ms=max(0.0, latency_ms) if math.isfinite(latency_ms) else None,
             seq=self.seq,
             error_type=error_type and bounded_name(_masked(error_type, calls.redactor)),
-            message=message and self._shown(message),
+            message=self._shown(message) if message else None,
         )
-        arguments, self.arguments = self.arguments, None
-        if arguments is None:
-            calls.hand_over(event)
+        calls.hand_over(event)
+        if self.arguments is None:
             return
-        finished = FinishedCall(
-            request_id=calls.request_id,
-            seq=self.seq,
-            tool=self.tool,
+        error = None
+        if error_type is not None:
+            kind = bounded_name(error_type) or "Error"
+            error = ExecutionError(type=kind, message=clean_text(message))
+        execution = execution_of(
+            # Not made of request and seq: another process may have a request of the same name.
+            execution_id=str(uuid4()),
+            timestamp=self._started_at,
             agent=calls.agent,
             server_name=calls.server_name,
-            arguments=arguments,
-            started_at=self._started_at,
-            latency_ms=event.latency_ms,
-            status=event.status,
-            result=result,
-            error_type=bounded_name(error_type),
-            message=message,
+            tool_name=self.tool,
+            parameters=self.arguments,
+            outcome="success" if error_type is None else "failure",
+            duration_ms=event.latency_ms or 0.0,
+            error=error,
+            result=None if result is None else bounded_json(result),
+            session_id=calls.request_id,
+            sequence=self.seq,
         )
-        calls.hand_over(event, finished)
+        if execution is not None:
+            calls.hand_over(execution)
 
     def _shown(self, message: str) -> str:
         """What a tool said, bounded, without secrets and without masked arguments repeated."""
@@ -371,14 +497,14 @@ class EventObserver:
         redactor: as for `ToolCalls`; give it the recorder's.
 
     Raises:
-        ConfigurationError: a sink takes whole calls: `call_with_reflection` records by itself, and
+        ConfigurationError: a sink is a recorder: `call_with_reflection` records by itself, and
             would do it twice.
     """
 
     def __init__(self, sinks: Sequence[EventSink], *, redactor: Redactor | None = None) -> None:
-        if any(isinstance(sink, CallSink) for sink in sinks):
+        if any(map(_records, sinks)):
             raise ConfigurationError(
-                "call_with_reflection records every attempt by itself: leave the RecorderSink out"
+                "call_with_reflection records every attempt by itself: leave the recorder out"
             )
         self._sinks = tuple(sinks)
         self._redactor = redactor or DEFAULT_REDACTOR

@@ -119,7 +119,7 @@ def _problem(fault: Any) -> str:
     if fault["type"] == "too_long" and fault["ctx"]["field_type"] == "Value":
         # Pydantic's words for a text that another check came before: "items after validation".
         return f"must have at most {fault['ctx']['max_length']:,} characters"
-    message = str(fault["msg"])
+    message = str(fault["msg"]).partition(" or instance of ")[0]
     for noise in ("Value error, ", "Input "):
         message = message.removeprefix(noise)
     return message
@@ -143,14 +143,17 @@ def _names(location: tuple[int | str, ...]) -> Iterator[str]:
 
 
 def _model_at(location: tuple[int | str, ...], model: type[BaseModel]) -> type[BaseModel] | None:
-    """The model whose field is at `location`; None where the path leaves the models."""
+    """The model whose field is at `location`; None where the path leaves the models.
+
+    A part that is no field is a place in a list, or a key, of which the model is the same.
+    """
     current: type[BaseModel] | None = model
     for part in location:
         if current is None:
             return None
         by_alias = {field.alias or name: field for name, field in current.model_fields.items()}
         field = by_alias.get(str(part)) or current.model_fields.get(str(part))
-        current = _first_model(field.annotation) if field else None
+        current = _first_model(field.annotation) if field else current
     return current
 
 

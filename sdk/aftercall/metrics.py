@@ -4,12 +4,11 @@
 bounded: those who come first get one of their own, for good.
 """
 
-import hashlib
 from threading import Lock
 from typing import Literal
 
 from aftercall.errors import ConfigurationError
-from aftercall.event_sinks import ToolCallEvent, ToolCallResult
+from aftercall.events import ToolCallEvent, ToolCallResult
 from aftercall.explain import how_to_install
 
 try:
@@ -31,28 +30,18 @@ BOUNDS_MS = (
 
 LONGEST_MS = 86_400_000.0
 """A day. A longer call is a mistake of a clock; one of 1e300 ms would drown the sum for good."""
-_MARK = " (tool)"
-_HASH_CHARS = 8
 Status = Literal["ok", "error"]
 
 
 def tool_label(tool: str, server_name: str | None = None) -> str:
     """The label of a tool: `name`, or `server/name` where its server is known.
 
-    At most 128 characters: a longer one ends in a hash of the whole, so that two stay two. What
-    cannot be printed (line breaks, NUL, lone surrogates, marks of direction) becomes U+FFFD. A tool
-    that is really called `other` is `other (tool)`.
+    The first 128 characters. What cannot be printed (line breaks, NUL, lone surrogates, marks of
+    direction) becomes U+FFFD. A tool that is really called `other` is `other (tool)`.
     """
     label = f"{server_name}/{tool}" if server_name else tool or "unknown"
-    if len(label) > MAX_CHARS - len(_MARK):
-        digest = hashlib.sha256(label.encode("utf-8", "replace")).hexdigest()[:_HASH_CHARS]
-        label = f"{label[: MAX_CHARS - len(_MARK) - _HASH_CHARS - 1]}…{digest}"
-    if not label.isprintable():
-        label = "".join(char if char.isprintable() else "\ufffd" for char in label)
-    # Also what would then be called like it, and so on: different tools keep different labels.
-    if label.startswith(OTHER) and not label[len(OTHER) :].replace(_MARK, ""):
-        label += _MARK
-    return label
+    label = "".join(char if char.isprintable() else "\ufffd" for char in label[:MAX_CHARS])
+    return f"{label} (tool)" if label == OTHER else label
 
 
 class ToolCallMetrics:

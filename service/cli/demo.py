@@ -23,15 +23,12 @@ _EPILOG = (
 
 _PICTURED = 110
 """Columns of the picture."""
-_FOR_HISTORY = ("days", "calls", "seed", "url", "yes", "exit")
+_FOR_HISTORY = ("days", "calls", "seed", "exit")
 """Options that say nothing without --history."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
-    parser.add_argument(
-        "--keep", type=Path, metavar="DIR", help="leave the demo's data and logs in DIR"
-    )
     parser.add_argument(
         "--svg", type=Path, metavar="FILE", help="also draw the output as a picture"
     )
@@ -49,15 +46,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--seed", type=_between(0, 2**31), metavar="N", help="same seed, same history (7)"
-    )
-    group.add_argument(
-        "--url", help="send it to a running service instead; one that holds nothing yet"
-    )
-    group.add_argument(
-        "--yes",
-        action="store_true",
-        default=None,
-        help="with --url: also to a service that holds executions; they will be mixed for good",
     )
     group.add_argument(
         "--exit",
@@ -92,19 +80,15 @@ def _play(args: argparse.Namespace, console: "Console") -> int:
     if not args.history:
         from service.demo.scenario import run_demo
 
-        asyncio.run(run_demo(console, keep=args.keep))
+        asyncio.run(run_demo(console))
         if args.svg:
             console.save_svg(str(args.svg), title="aftercall demo")
         return 0
-    from service.demo.history import HistoryOptions, run_history
+    from service.demo.history import run_history
 
-    given = {
-        "seed": args.seed, "days": args.days, "calls_per_day": args.calls, "url": args.url,
-        "may_mix": args.yes, "keep": args.keep,
-    }  # fmt: skip
+    given = {"seed": args.seed, "days": args.days, "calls_per_day": args.calls}
     chosen = {name: value for name, value in given.items() if value is not None}
-    options = HistoryOptions(**chosen, serves=not args.exit)
-    return asyncio.run(run_history(console, options))
+    return asyncio.run(run_history(console, **chosen, serves=not args.exit))
 
 
 def _misused(args: argparse.Namespace) -> str | None:
@@ -113,10 +97,6 @@ def _misused(args: argparse.Namespace) -> str | None:
         return f"--{given[0]} is for a made-up history; add --history"
     if args.history and args.svg:
         return "--svg is for the demo without --history; leave out one of them"
-    if args.url is None and args.yes:
-        return "--yes is for a running service; name it with --url"
-    if args.url is not None and args.keep is not None:
-        return "--keep is for a service of the demo's own; leave out --keep or --url"
     return None
 
 

@@ -2,18 +2,17 @@
 
 import argparse
 import io
-import os
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from aftercall.cli import Command
 from aftercall.cli.status import add_service, service_url
 from service.cli.options import add_common, note, say, seldom, start
 
 if TYPE_CHECKING:
-    from service.imports import Chosen, ImportReport
+    from service.imports import ImportReport
     from service.settings import Settings
 
 _FIRST_LOOK = 4096
@@ -52,21 +51,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="only check the file; nothing is sent or stored"
     )
-    parser.add_argument(
-        "--report",
-        type=Path,
-        metavar="REPORT",
-        help="write what could not be read to this file, as JSON lines with where and reason",
-    )
     said = parser.add_argument_group("for transcripts and MCP logs")
     said.add_argument("--agent", metavar="NAME", help="who made the calls, whatever FILE says")
-    said.add_argument(
-        "--at",
-        type=_moment,
-        metavar="TIME",
-        help="when calls were made that have no time in FILE, such as 2026-02-20T14:30:00Z; "
-        "if left out, when FILE was last changed",
-    )
     said.add_argument(
         "--error-prefix",
         action="append",
@@ -91,15 +77,6 @@ def _run(args: argparse.Namespace) -> int:
         return _import_calls(args, stream)
 
 
-def _moment(text: str) -> datetime:
-    from ingest.formats.calls import moment
-
-    found = moment(text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time, such as 2026-02-20T14:30:00Z")
-    return found
-
-
 def _prefix(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("every result begins with nothing: give a text")
@@ -120,16 +97,15 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
     if chosen.format == "transcripts" and not args.error_prefix:
         say("results without a flag are successes; say how failures begin with --error-prefix")
     given = Given(
-        at=args.at or _last_changed(args.file),
+        at=_last_changed(args.file),
         agent=args.agent or None,
         error_prefixes=tuple(args.error_prefix),
     )
     progress = seldom(say)
     with ExitStack() as stack:
-        report = ImportReport(say, _opened(args.report, args.file, stack))
+        report = ImportReport(say)
         # Whatever happens, the last line says what was taken: importing again is harmless.
         stack.callback(_print, report, dry_run=args.dry_run)
-        stack.callback(_finish, report, chosen)
         client = None
         if not args.dry_run:
             client = stack.enter_context(Client(service_url(args), retries=5))
@@ -140,8 +116,13 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
             report=report,
             on_progress=lambda: progress(f"{report.calls:,} calls"),
         )
+    if args.dry_run:
+        say(f"{report.failures:,} of {report.accepted:,} calls failed")
     if not report.accepted + report.duplicates:
-        say(f"no call was read: {args.file} holds {contents(beginning)}")
+        say(
+            f"no call was read: {args.file} holds {contents(beginning)}; if that is a format that "
+            "is read, name it with --format (see --help)"
+        )
         return 1
     return 1 if report.rejected else 0
 
@@ -152,29 +133,6 @@ def _last_changed(name: str) -> datetime:
     if name == STDIO:
         return datetime.now(UTC)
     return datetime.fromtimestamp(Path(name).stat().st_mtime, UTC)
-
-
-def _opened(report: Path | None, read: str, stack: ExitStack) -> TextIO | None:
-    from aftercall.errors import AftercallError
-
-    if report is None:
-        return None
-    if report.exists() and Path(read).exists() and report.samefile(read):
-        raise AftercallError(f"{report} is what is imported: name another file for the report")
-    try:
-        descriptor = os.open(report, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    except OSError as error:
-        raise AftercallError(f"cannot write {report}: {error.strerror or error}") from error
-    return stack.enter_context(os.fdopen(descriptor, "w", encoding="utf-8"))
-
-
-def _finish(report: "ImportReport", chosen: "Chosen") -> None:
-    report.finish()
-    if report.rejected and not chosen.is_recognised and not report.accepted + report.duplicates:
-        say(
-            "nothing in the file could be read as executions: if it is something else, say so with "
-            "--format (see --help)"
-        )
 
 
 def _print(report: "ImportReport", *, dry_run: bool) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -10,24 +9,15 @@ from pydantic import ValidationError
 
 from aftercall.explain import explain
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.models import (
-    Evidence,
-    FailedCall,
-    FailurePattern,
-    Suggestion,
-    SuggestRequest,
-    SuggestResponse,
-)
+from aftercall.models import Evidence, Suggestion, SuggestRequest, SuggestResponse
 from embeddings.protocol import EmbeddingError
 from mongo.errors import StoreError
 from retrieval.index.protocol import VectorIndexError
-from retrieval.log import executions
 from service.bodies import parse_json
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.look import Look, Shown
 from service.errors import InvalidProblemError, ProblemError, safe_message
-from service.patterns import PatternsQuery, listed
 
 logger = logging.getLogger(__name__)
 _EMPTY: Final[JsonObject] = {"toolName": "", "parameters": {}, "error": ""}
@@ -44,13 +34,14 @@ _SOURCES: Final = {
     "parameters": "the call's own parameters",
     "seed": "the shipped corpus",
 }
-_MAX_PATTERNS: Final = 1_000
-_MAX_EXAMPLES: Final = 3
 _MAX_VALUE: Final = 300
 
 
 async def try_it(look: Look, typed: str | None = None) -> Shown:
-    """The page; with an answer, when the form was sent with a text in it."""
+    """The page; with an answer, when the form was sent with a text in it.
+
+    `?call=` fills in a text; it never asks.
+    """
     answer, fault = h.Html(), ""
     if typed is not None:
         try:
@@ -61,9 +52,8 @@ async def try_it(look: Look, typed: str | None = None) -> Shown:
     page = look.shows(
         "Try it",
         "try_it",
-        text=await _filled_in(look) if typed is None else typed,
+        text=look.query.get("call", w.as_json(_EMPTY)) if typed is None else typed,
         fault=fault,
-        examples=await _examples(look),
         answer=answer,
     )
     return replace(page, is_live=False)
@@ -73,34 +63,21 @@ async def _answer(look: Look, request: SuggestRequest) -> h.Html:
     try:
         context, principal = look.context, look.context.caller.principal
         response = await context.suggester.preview(look.workspace, request, principal=principal)
-        patterns = await _patterns(look, request.execution)
     except (StoreError, EmbeddingError, VectorIndexError) as error:
         logger.warning("nothing could be tried out: %s", error)
         said = "The service cannot answer at this moment; its log says why."
         return h.render("answer", said=said)
-    found, by_example = response.pattern, {e: each for each in patterns for e in each.examples}
-    alike = (each for each in patterns if found.signature in (each.signature, *each.wordings))
     return h.render(
         "answer",
         said=answer_words(response),
-        look=look,
         response=response,
-        pattern=next(alike, None),
         suggestions=[
-            (each, headline(each), confidence_words(each),
-             evidence_pairs(look, each.evidence, by_example))
+            (each, headline(each), confidence_words(each), evidence_pairs(each.evidence))
             for each in response.suggestions
         ],
         sure=SURE,
         changes=_CHANGES,
-        body=_body_of(look, request),
-    )  # fmt: skip
-
-
-async def _patterns(look: Look, call: FailedCall | None) -> Sequence[FailurePattern]:
-    named = {} if call is None else {"tool_name": call.tool_name, "server_name": call.server_name}
-    query = PatternsQuery(**named, limit=_MAX_PATTERNS)
-    return (await listed(*look.space, query)).patterns
+    )
 
 
 # The form
@@ -119,31 +96,6 @@ def request_of(text: str) -> SuggestRequest:
         return SuggestRequest.model_validate(value)
     except ValidationError as error:
         raise InvalidProblemError(explain(error, SuggestRequest)) from None
-
-
-async def _filled_in(look: Look) -> str:
-    """What a link fills in, a failed call by its id; it never asks."""
-    example = look.query.get("example", "")
-    for each in await executions(look.context.store.events, look.workspace, [example]):
-        call = look.context.redactor.call(each.execution)
-        return w.as_json(call.model_dump(mode="json", by_alias=True, exclude_defaults=True))
-    return w.as_json(_EMPTY)
-
-
-async def _examples(look: Look) -> list[h.Anchor]:
-    """Links that fill in the latest stored failure of the most frequent patterns."""
-    patterns = (await _patterns(look, None))[: 2 * _MAX_EXAMPLES]  # some have expired altogether
-    ids = [each for pattern in patterns for each in pattern.examples]
-    found = await executions(look.context.store.events, look.workspace, ids)
-    calls = [each.execution for each in found]
-    stored = {each.execution_id for each in calls if each.error and each.parameters_known}
-    links = []
-    for pattern in patterns:
-        latest = next((each for each in reversed(pattern.examples) if each in stored), None)
-        if latest is not None:
-            label = w.one_line(f"{w.tool_name(pattern.tool)}: {pattern.signature}", 60)
-            links.append(h.Anchor(label, look.link("/try", example=latest)))
-    return links[:_MAX_EXAMPLES]
 
 
 # The answer
@@ -204,27 +156,13 @@ _CHANGES: Final = (
 )  # fmt: skip
 
 
-def evidence_pairs(
-    look: Look, evidence: Evidence, by_example: Mapping[str, FailurePattern]
-) -> list[tuple[str, h.Value]]:
-    """What a suggestion rests on. An execution leads to the pattern that it is an example of."""
+def evidence_pairs(evidence: Evidence) -> list[tuple[str, str]]:
+    """What a suggestion rests on."""
     sources = ", ".join(_SOURCES[each] for each in evidence.sources)
-    shown: list[tuple[str, h.Value]] = [
-        ("Execution", h.Anchor(each, look.pattern(by_example[each].pattern_id)))
-        if each in by_example
-        else ("Execution", each)
-        for each in evidence.execution_ids
-    ]
     return [
         ("Repairs with the same edit", w.count(evidence.repairs)),
         ("Successes that agree", w.count(evidence.successes)),
         ("Failures after the same edit", w.count(evidence.failures)),
         ("Drawn from", sources or "nothing that was recorded"),
-        *shown,
+        *(("Execution", each) for each in evidence.execution_ids),
     ]
-
-
-def _body_of(look: Look, request: SuggestRequest) -> str:
-    masked = look.context.redactor.call(request.execution)
-    shown = request.model_copy(update={"execution": masked})
-    return w.as_json(shown.model_dump(mode="json", by_alias=True, exclude_defaults=True))

@@ -12,15 +12,14 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from uuid import UUID
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
 from aftercall import AsyncClient
@@ -37,7 +36,7 @@ from service.demo.simulated_agents import (
     play_session,
 )
 from service.demo.simulated_tools import PHASES, FaultKind, all_tools
-from service.demo.stage import StageError, hosted, learned, stage_folder
+from service.demo.stage import StageError, hosted, learned, saying, temporary_folder
 from service.lifecycle import done_or_stopped, stopped_by_signals
 
 _STAGES = 7
@@ -55,50 +54,33 @@ OnProgress = Callable[[int, str], None]
 
 @dataclass(frozen=True, slots=True)
 class HistoryReport:
-    """What happened in a history or in one stage of it, by the simulator's own count.
+    """What happened in a history, by the simulator's own count.
 
-    `calls` has attempts in it, `failures` what failed calls were, `endings` how tasks ended. Of
-    tasks whose first call failed, `missed` counts whether the agent asked, and whether it ended
-    well. `counts` are `corrections` and `marks`, and those of `PlayedSession`. `is_learned`: the
-    service had learned everything when it ended.
+    `calls` has attempts in it, `failures` what failed calls were, `endings` how tasks ended.
+    `counts` are `corrections` and `marks`, and those of `PlayedSession`.
     """
 
     since: datetime
     until: datetime
     calls: int
-    sessions: int
     agents: int
     failures: Counter[FaultKind]
     endings: Counter[Ending]
-    missed: Counter[tuple[bool, bool]]
     counts: Counter[str]
-    stages: Sequence["HistoryReport"] = field(default_factory=list)
-    is_learned: bool = True
-
-    @property
-    def tasks(self) -> int:
-        """What agents wanted to get done."""
-        return self.endings.total()
 
     @property
     def first_rate(self) -> float:
         """Share of tasks whose first call succeeded, 0 to 1."""
-        return self.endings["at once"] / max(1, self.tasks)
+        return self.endings["at once"] / max(1, self.endings.total())
 
     @property
     def final_rate(self) -> float:
         """Share of tasks that ended well, 0 to 1."""
-        return 1 - self.endings["not mended"] / max(1, self.tasks)
-
-    def mended(self, *, asking: bool) -> float | None:
-        """Share of missed tasks that ended well, 0 to 1, where agents ask, or do not."""
-        well, ill = self.missed[asking, True], self.missed[asking, False]
-        return well / (well + ill) if well + ill else None
+        return 1 - self.endings["not mended"] / max(1, self.endings.total())
 
 
-def _report(played: Sequence[PlayedSession], stages: Sequence[HistoryReport]) -> HistoryReport:
+def _report(played: Sequence[PlayedSession]) -> HistoryReport:
     calls = [call for session in played for call in session.calls]
-    tasks = [task for session in played for task in session.tasks]
     remarks = [remark for session in played for remark in session.remarks]
     counts = Counter("corrections" if each.severity is None else "marks" for each in remarks)
     if not calls:
@@ -107,14 +89,10 @@ def _report(played: Sequence[PlayedSession], stages: Sequence[HistoryReport]) ->
         since=min(call.execution.timestamp for call in calls),
         until=max(call.execution.timestamp for call in calls),
         calls=len(calls),
-        sessions=sum(1 for session in played if session.calls),
         agents=len({call.execution.agent for call in calls}),
         failures=Counter(call.fault for call in calls if call.fault is not None),
-        endings=Counter(task.ending for task in tasks),
-        missed=Counter((t.is_asking, t.ending != "not mended") for t in tasks if t.kind),
+        endings=Counter(task.ending for session in played for task in session.tasks),
         counts=sum((session.counts for session in played), counts),
-        stages=stages,
-        is_learned=not stages or stages[-1].is_learned,
     )
 
 
@@ -142,7 +120,6 @@ async def play_history(
     moment = now or datetime.now(UTC)
     plans = plan_sessions(seed, days, calls_per_day, moment)
     played: dict[int, PlayedSession] = {}
-    stages: list[HistoryReport] = []
 
     async def play(waiting: Sequence[SessionPlan]) -> None:
         for plan in waiting:
@@ -165,8 +142,8 @@ async def play_history(
         if any(session.calls for session in stage):
             on_progress(sum(len(each.calls) for each in played.values()), "recording and learning")
             await _record(client, seed, stage)
-            stages.append(replace(_report(stage, []), is_learned=await learned(client, _LEARNED_S)))
-    return _report([played[plan.number] for plan in plans], stages)
+            await learned(client, _LEARNED_S)
+    return _report([played[plan.number] for plan in plans])
 
 
 async def _play(
@@ -208,7 +185,7 @@ async def _record(client: AsyncClient, seed: int, played: Sequence[PlayedSession
         if receipt.rejected:
             raise AftercallError(
                 f"a call was refused: {receipt.rejected[0].message}; if a history of seed "
-                f"{seed} was played there before, choose another --seed"
+                f"{seed} was played there before, choose another seed"
             )
     for session in played:
         for remark in session.remarks:
@@ -230,107 +207,59 @@ async def _tell(client: AsyncClient, remark: Remark) -> None:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryOptions:
-    """What was asked for on the command line: a running service by its `url`, or one of its own.
+async def run_history(
+    console: Console,
+    *,
+    seed: int = 7,
+    days: int = 30,
+    calls_per_day: int = 250,
+    serves: bool = True,
+) -> int:
+    """Play a history on a service of its own, and show what came of it.
 
-    `may_mix`: that service may hold executions already. `keep`: a folder to leave the data in.
-    `serves`: its own service goes on until Ctrl-C.
+    With `serves` the service goes on until Ctrl-C. Returns the exit code: 0 unless a signal cut the
+    history short.
     """
-
-    seed: int = 7
-    days: int = 30
-    calls_per_day: int = 250
-    url: str | None = None
-    may_mix: bool = False
-    keep: Path | None = None
-    serves: bool = True
-
-
-async def run_history(console: Console, options: HistoryOptions) -> int:
-    """Play a history and show what came of it; the exit code, 0 unless a signal cut it short."""
     played = asyncio.Event()
-    with stopped_by_signals() as stopping:
-        if options.url is not None:
-            await done_or_stopped(stopping, _to_running(console, options, options.url, played))
-            if not played.is_set():
-                console.print("Stopped; what was sent so far stays in that service.")
-            return 0 if played.is_set() else stopping.status
-        with stage_folder(options.keep) as folder:
-            await done_or_stopped(stopping, _own(console, options, folder, played))
-    if options.keep is None:
-        console.print("The service is stopped, and its made-up data are removed.")
-    else:
-        console.print("The service is stopped. To see its data again:")
-        _plain(console, f"  aftercall serve --data-dir {folder / 'data'}")
+
+    async def play(folder: Path) -> None:
+        began, total = time.monotonic(), days * calls_per_day
+        next_said = 0
+        async with hosted(folder) as here:
+            with saying(console) as say:
+
+                def show(done: int, words: str) -> None:
+                    nonlocal next_said
+                    if done >= next_said:
+                        next_said = done + total // 10
+                        say(f"{words}: {done:,} calls, of about {total:,}")
+
+                async with AsyncClient(here.url, timeout_s=_PATIENCE_S) as client:
+                    report = await play_history(
+                        client, seed=seed, days=days, calls_per_day=calls_per_day, on_progress=show
+                    )
+                say("the nightly ingest")
+                is_done = await here.nightly()
+            show_report(console, report)
+            if not is_done:
+                console.print(f"The nightly ingest failed; see {folder / 'nightly.log'}")
+            console.print(f"[dim]{time.monotonic() - began:.0f} s in all[/]")
+            played.set()
+            if serves:
+                console.print("The dashboard is full. Ctrl-C ends it.")
+                line = f"  {here.url}/dashboard"  # to be copied: no markup, and not broken
+                console.print(line, markup=False, highlight=False, soft_wrap=True)
+                await here.process.wait()
+                raise StageError("the service ended by itself; play the history again")
+
+    with stopped_by_signals() as stopping, temporary_folder() as folder:
+        await done_or_stopped(stopping, play(folder))
+    console.print("The service is stopped, and its made-up data are removed.")
     return 0 if played.is_set() else stopping.status
 
 
-async def _to_running(
-    console: Console, options: HistoryOptions, url: str, played: asyncio.Event
-) -> None:
-    async with AsyncClient(url, timeout_s=_PATIENCE_S) as client:
-        held = (await client.status()).executions
-        if held and not options.may_mix:
-            raise AftercallError(
-                f"the service at {url} holds {held:,} executions, and made-up calls would mix with "
-                "them for good; leave --url away to play on a service of its own, or add --yes"
-            )
-        await _played(console, options, client)
-    console.print("Failure patterns come with that service's next nightly ingest.")
-    _plain(console, f"  {url.rstrip('/')}/dashboard")
-    played.set()
-
-
-async def _own(
-    console: Console, options: HistoryOptions, folder: Path, played: asyncio.Event
-) -> None:
-    began = time.monotonic()
-    async with AsyncExitStack() as stack:
-        with console.status("starting a service (the first time, a model is exported: 15 s) ..."):
-            here = await stack.enter_async_context(hosted(folder))
-        async with AsyncClient(here.url, timeout_s=_PATIENCE_S) as client:
-            await _played(console, options, client)
-        with console.status("running the nightly ingest ..."):
-            is_done = await here.nightly()
-        if not is_done:
-            _plain(console, f"The nightly ingest failed; see {folder / 'nightly.log'}")
-        console.print(f"[dim]{time.monotonic() - began:.0f} s in all[/]")
-        played.set()
-        if options.serves:
-            console.print("The dashboard is full. Ctrl-C ends it.")
-            _plain(console, f"  {here.url}/dashboard")
-            await here.process.wait()
-            raise StageError("the service ended by itself; play the history again")
-
-
-async def _played(console: Console, options: HistoryOptions, client: AsyncClient) -> None:
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,.0f} calls"),
-        TimeElapsedColumn(),
-    )  # fmt: skip
-    total = options.days * options.calls_per_day
-    next_line = 0  # of what is no terminal, where no bar can be drawn
-
-    def show(done: int, words: str) -> None:
-        nonlocal next_line
-        bar.update(task, description=words, completed=done, total=max(done, total))
-        if not console.is_terminal and done >= next_line:
-            next_line = done + total // 5
-            console.print(f"[dim]{words}: {done:,} calls, of about {total:,}[/]")
-            console.file.flush()
-
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("getting ready", total=None)
-        report = await play_history(
-            client, seed=options.seed, days=options.days, calls_per_day=options.calls_per_day,
-            on_progress=show,
-        )  # fmt: skip
-    show_report(console, report)
-
-
 def show_report(console: Console, report: HistoryReport) -> None:
-    """Two short tables: what happened, and how it went from stage to stage."""
+    """What happened, in a short table."""
     counts = report.counts
     table = Table(
         "what", Column(justify="right"), Column(overflow="fold"),
@@ -340,9 +269,9 @@ def show_report(console: Console, report: HistoryReport) -> None:
     most = ", ".join(f"{number:,} {kind.replace('_', ' ')}" for kind, number in kinds)
     who = f"{report.agents} agents, {len({tool.tool_id for tool in all_tools()})} tools"
     for what, count, words in (
-        ("calls", report.calls, f"{report.sessions:,} sessions, {who}"),
+        ("calls", report.calls, who),
         ("failures", report.failures.total(), most),
-        ("tasks", report.tasks,
+        ("tasks", report.endings.total(),
          f"{report.first_rate:.1%} right at once, {report.final_rate:.1%} in the end"),
         ("questions", counts["asked"], f"{counts['abstained']:,} times it knew nothing better"),
         ("followed", counts["followed"],
@@ -353,19 +282,3 @@ def show_report(console: Console, report: HistoryReport) -> None:
     ):  # fmt: skip
         table.add_row(what, f"{count:,}", words)
     console.print(table)
-    numbers = ("calls", "at once", "in the end", "mended: asking", "mended: alone")
-    columns = (Column(each, justify="right") for each in numbers)
-    table = Table("from", *columns, title="Tasks that ended well")
-    for stage in report.stages:
-        mended = (stage.mended(asking=True), stage.mended(asking=False))
-        rates = (stage.first_rate, stage.final_rate, *mended)
-        shown = ("" if rate is None else f"{rate:.1%}" for rate in rates)
-        table.add_row(f"{stage.since:%d %b}", f"{stage.calls:,}", *shown)
-    console.print(table)
-    if not report.is_learned:
-        console.print("The service is still learning; its answers get better for a while.")
-
-
-def _plain(console: Console, line: str) -> None:
-    """A line that can be copied: paths and addresses are no markup, and are not broken."""
-    console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from itertools import groupby
-from pathlib import Path
 from typing import Any, Literal
 
 from fastmcp import Client
@@ -39,7 +38,14 @@ from aftercall.json_values import JsonObject
 from aftercall.models import Factors
 from aftercall.toolbox import AsyncToolbox
 from service.demo.simulated_tools import DemoTable, read_table
-from service.demo.stage import DemoStage, StageError, learned, open_stage, stage_folder
+from service.demo.stage import (
+    DemoStage,
+    StageError,
+    learned,
+    open_stage,
+    saying,
+    temporary_folder,
+)
 
 NAMESPACE = "latest_changes"
 SCENARIO = "list the latest changes of the project"
@@ -275,21 +281,11 @@ class Played:
     scene: list[SceneCall]
 
 
-async def run_demo(console: Console, *, keep: Path | None = None) -> Played:
-    """Play all sessions and the scene after them, and show what happened.
-
-    Data and logs stay in `keep`; without it they are in a temporary folder that is removed.
-    """
+async def run_demo(console: Console) -> Played:
+    """Play all sessions and the scene after them, and show what happened."""
     started = time.monotonic()
     calls: list[PlayedCall] = []
-    with stage_folder(keep) as folder, console.status("getting ready") as status:
-
-        def say(words: str) -> None:
-            """In the line that moves, or a line of its own where none can."""
-            status.update(f"{words} ...")
-            if not console.is_terminal:
-                console.print(f"[dim]{words} ...[/]")
-
+    with temporary_folder() as folder, saying(console) as say:
         async with open_stage(folder, say) as stage:
             async with AsyncClient(stage.service_url) as client:
                 for session in _sessions(str(stage.repository)):
@@ -307,8 +303,6 @@ async def run_demo(console: Console, *, keep: Path | None = None) -> Played:
     show_summary(console, calls)
     show_scene(console, changes)
     console.print(f"[dim]{time.monotonic() - started:.0f} s in all[/]")
-    if keep:
-        console.print(f"Data and logs are in {keep}")
     console.print(_NEXT)
     return Played(calls, changes)
 

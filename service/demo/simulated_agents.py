@@ -115,15 +115,13 @@ class SimCall:
 class SimTask:
     """One thing that an agent wanted done: `means` are the parameters that would be right.
 
-    `kind` is that of the first failure; `is_asking` says whether its agent asks, and was answered
-    when it did.
+    `kind` is that of the first failure.
     """
 
     agent: str
     tool: SimTool
     wish: Wish
     means: JsonObject
-    is_asking: bool
     kind: FaultKind | None = None
     ending: Ending = "not mended"
 
@@ -240,7 +238,7 @@ class _Player:
         wish = tool.wish(self._dice)
         sends, means = self._slipped(tool, wish.parameters)
         asks = self._agent.asks_from is not None and self._plan.day >= self._agent.asks_from
-        task = SimTask(self._agent.name, tool, wish, means, asks)
+        task = SimTask(self._agent.name, tool, wish, means)
         self.played.tasks.append(task)
         first = self._call(task, sends, "at once")
         task.kind = first.fault
@@ -279,7 +277,6 @@ class _Player:
             answer = yield FailedCall.model_validate(fields)
             counts["asked"] += answer is not None
             counts["abstained"] += answer is not None and answer.abstained
-            task.is_asking = answer is not None
             error = before.error or ExecutionError(message="")
             retry = rules.next_retry(error, answer)
             if retry is None or self.at >= self._now:

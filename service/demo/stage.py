@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -13,6 +12,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from rich.console import Console
 
 from aftercall import AsyncClient
 from aftercall.errors import AftercallError
@@ -56,24 +57,28 @@ class DemoStage:
 
 
 @contextmanager
-def stage_folder(keep: Path | None) -> Iterator[Path]:
-    """The folder `keep`, made and empty; when None, a temporary one that is removed at the end."""
+def temporary_folder() -> Iterator[Path]:
+    """A folder for data and logs, which is removed at the end."""
     try:
-        if keep is not None:
-            keep.mkdir(parents=True, exist_ok=True)
-            if any(keep.iterdir()):
-                raise StageError(f"{keep} is not empty; name another folder with --keep")
-        folder = keep or Path(tempfile.mkdtemp(prefix="aftercall-demo-"))
+        folder = tempfile.TemporaryDirectory(prefix="aftercall-demo-", ignore_cleanup_errors=True)
     except OSError as error:
-        what = keep or "the folder for temporary files"
-        raise StageError(
-            f"cannot use {what}: {error.strerror or error}; name another folder with --keep"
-        ) from error
-    try:
-        yield folder
-    finally:
-        if keep is None:
-            shutil.rmtree(folder, ignore_errors=True)
+        raise StageError(f"cannot make a folder for temporary files: {error}") from error
+    with folder as name:
+        yield Path(name)
+
+
+@contextmanager
+def saying(console: Console) -> Iterator[Callable[[str], None]]:
+    """Says what is being done: in a line that moves, or a line of its own where none can."""
+    with console.status("getting ready ...") as status:
+
+        def say(words: str) -> None:
+            status.update(f"{words} ...")
+            if not console.is_terminal:
+                console.print(f"[dim]{words} ...[/]")
+                console.file.flush()
+
+        yield say
 
 
 @asynccontextmanager

@@ -14,8 +14,8 @@ from ingest.formats.calls import Unreadable
 from ingest.formats.otlp.reading import (
     Located,
     is_same_span,
-    located_json,
-    located_protobuf,
+    read_json,
+    read_protobuf,
 )
 from ingest.formats.otlp.spans import OtlpError, Place, TooManySpansError, where
 from ingest.formats.otlp.wire import success_json, success_protobuf
@@ -173,7 +173,7 @@ async def _store(
 def _begin(packed: bytes, *, encoding: str, is_packed: bool, most: int) -> Iterator[Located]:
     body = gunzip(packed, most) if is_packed else packed
     try:
-        return located_protobuf(body) if encoding == PROTOBUF else located_json(_json(body))
+        return read_protobuf(body) if encoding == PROTOBUF else read_json(_json(body))
     except TooManySpansError as error:
         raise TooLargeProblemError(str(error)) from None
     except OtlpError as error:

@@ -158,39 +158,14 @@ def shown(service: RunningService, *patterns: FailurePattern) -> list[PatternEvi
 
 
 def test_a_pattern_has_its_repairs_and_examples(service: RunningService) -> None:
-    """The latest first; what has expired is counted."""
+    """The latest first; what has expired is counted, failures of another kind are left out."""
     tool = fresh("tool")
-    first, second = repaired(tool, 1), repaired(tool, 2)
-    learned(service, *first, *second)
+    first, second, other = (repaired(tool, minute) for minute in (1, 2, 3))
+    other[0]["error"] = {"message": "Invalid parameter: topK must be a multiple of ten"}
+    learned(service, *first, *second, *other)
     failed = [each[0]["executionId"] for each in (first, second)]
     [found] = shown(service, stored(service, tool, GONE, *failed))
     assert [each.failed.execution_id for each in found.repairs] == failed[::-1]
     assert [each.execution_id for each in found.examples] == failed[::-1]
     assert (found.examples_gone, found.repairs_gone) == (1, 0)
     assert found.repairs[0].changes == ["replace /topK: 50 -> 10"]
-
-
-def test_repairs_of_another_kind_of_failure_are_left_out(service: RunningService) -> None:
-    """Though they are the same tool's."""
-    tool = fresh("tool")
-    other = repaired(tool, 1)
-    other[0]["error"] = {"message": "Invalid parameter: topK must be a multiple of ten"}
-    learned(service, *other)
-    assert shown(service, stored(service, tool)) == [PatternEvidence([], [])]
-
-
-def test_many_patterns_are_read_together(service: RunningService) -> None:
-    """A repair where there is one, else a failed call, else nothing."""
-    mended, failed, nothing = fresh("tool"), fresh("tool"), fresh("tool")
-    now = datetime.now(UTC).isoformat()
-    alone = failure(toolName=failed, serverName="s", timestamp=now)
-    learned(service, *repaired(mended, 1), alone)
-    patterns = [
-        stored(service, mended),
-        stored(service, failed, alone["executionId"]),
-        stored(service, nothing, GONE),
-    ]
-    of_mended, of_failed, of_nothing = shown(service, *patterns)
-    assert len(of_mended.repairs) == 1
-    assert [each.execution_id for each in of_failed.examples] == [alone["executionId"]]
-    assert of_nothing == PatternEvidence([], [], examples_gone=1)

@@ -196,12 +196,6 @@ async def test_turned_off_there_is_nothing(tmp_path: Path) -> None:
             assert (await house.get(path)).json()["error"]["code"] == "not_found"
 
 
-async def test_other_methods_are_refused_in_the_contracts_form(house: House) -> None:
-    answer = await house.client.post("/dashboard/tools", content=b"x")
-    assert answer.status_code == 405
-    assert answer.json()["error"]["code"] == "method_not_allowed"
-
-
 ASKED = {"call": '{"toolName": "t", "parameters": {}, "error": "too many <b>"}'}
 
 

@@ -12,11 +12,11 @@ from service.demo.stage import StageError, make_repository
 pytestmark = pytest.mark.real
 
 
-async def test_the_demo_keeps_its_promise(tmp_path: Path) -> None:
+async def test_the_demo_keeps_its_promise() -> None:
     """Mistakes of every kind are repaired as meant, the second agent profits, honesty included."""
     shown = io.StringIO()
     console = Console(file=shown, width=120)
-    done = await run_demo(console, keep=tmp_path / "stage")
+    done = await run_demo(console)
     played = done.calls
 
     by_mistake: dict[str, list[PlayedCall]] = {}

@@ -8,7 +8,7 @@ import pytest
 
 from aftercall.models import Execution
 from mongo.contents import execution_of
-from service.demo.history import HistoryReport, play_history
+from service.demo.history import play_history
 from workbench.alone import executions_alone
 from workbench.in_process import InProcessClient, in_process
 
@@ -35,9 +35,7 @@ async def test_a_history_is_recorded_learned_and_reported(client: InProcessClien
     status = await client.status()
     assert status.executions == report.calls == told[-1]
     assert status.pending_indexing == 0
-    assert report.is_learned
-    assert (report.agents, len(report.stages)) == (16, 7)
-    assert report.calls == sum(stage.calls for stage in report.stages)
+    assert report.agents == 16
     assert report.since < report.until <= NOW
 
     assert counts["asked"] > counts["followed"] > 0
@@ -112,7 +110,7 @@ async def test_a_folder_of_its_own_is_removed_and_a_given_one_stays(tmp_path: Pa
     assert not folder.exists()
 
     async with in_process(tmp_path / "kept", embedder="hashing") as client:
-        report: HistoryReport = await play_history(client, calls_per_day=2, now=NOW, ask=False)
+        report = await play_history(client, calls_per_day=2, now=NOW, ask=False)
     async with in_process(tmp_path / "kept", embedder="hashing") as client:
         assert (await client.status()).executions == report.calls
 

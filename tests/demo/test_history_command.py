@@ -14,7 +14,7 @@ import pytest
 
 from aftercall.cli import main
 from service.demo.stage import environment
-from tests.service.running_service import execution, finished, hashing_settings, running
+from tests.service.running_service import finished
 
 _PATIENCE_S = 60
 
@@ -40,19 +40,14 @@ def playing(folder: Path, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
 
 
 @pytest.mark.real
-def test_a_history_is_played_and_kept(tmp_path: Path) -> None:
-    """The report is shown, and how to see the data again."""
-    kept = tmp_path / "kept"
-    status, out, err = finished(
-        "demo", "--history", "--calls", "8", "--days", "9", "--exit", "--keep", str(kept)
-    )
+def test_a_history_is_played() -> None:
+    """Its progress and the report are shown."""
+    status, out, err = finished("demo", "--history", "--calls", "8", "--days", "9", "--exit")
     assert status == 0, err
-    for words in ("right at once", "did what was meant", "Tasks that ended well", "34 tools"):
+    for words in ("right at once", "did what was meant", "34 tools"):
         assert words in out
-    assert f"aftercall serve --data-dir {kept / 'data'}" in out
     assert out.count("calls, of about 72") > 1, "no progress where the output is no terminal"
-    assert (kept / "data").is_dir()
-    assert "patterns" in (kept / "nightly.log").read_text("utf-8")
+    assert "ingest failed" not in out
 
 
 @pytest.mark.real
@@ -85,59 +80,13 @@ def test_an_interruption_in_the_middle_is_clean(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.real
-def test_a_service_that_holds_calls_is_asked_for(tmp_path: Path) -> None:
-    """Made-up calls do not mix with real ones by mistake; who says so may mix them."""
-    with running(hashing_settings(tmp_path)) as service:
-        asked = ("demo", "--history", "--calls", "3", "--days", "7", "--url", service.url)
-        status, out, err = finished(*asked)
-        assert (status, "right at once" in out, err) == (0, True, "")
-        assert f"{service.url}/dashboard" in out
-
-        service.record(execution())
-        held = service.client.get("/status").json()["executions"]
-        status, out, err = finished(*asked)
-        assert (status, out) == (1, "")
-        assert f"holds {held:,} executions" in err
-        assert "--yes" in err
-
-        status, _, err = finished(*asked, "--days", "5", "--yes")
-        assert status == 1, "another history of the same seed has the same ids"
-        assert "choose another --seed" in err
-
-        status, _, err = finished(*asked, "--seed", "8", "--yes")
-        assert status == 0, err
-        assert service.client.get("/status").json()["executions"] > held
-
-
-@pytest.mark.real
-def test_a_service_that_is_away_is_named() -> None:
-    """One line that says where nobody answers."""
-    status, out, err = finished("demo", "--history", "--url", "http://127.0.0.1:9")
-    assert (status, out) == (1, "")
-    assert "127.0.0.1:9" in err
-    assert "Traceback" not in err
-
-
-def test_a_folder_that_holds_something_is_left_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The history goes into an empty folder, so that nothing is overwritten."""
-    (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
-    assert main(["demo", "--history", "--keep", str(tmp_path)]) == 1
-    assert "is not empty; name another folder with --keep" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "cure"),
     [
         (["--days", "3"], "add --history"),
         (["--exit"], "add --history"),
-        (["--history", "--yes"], "name it with --url"),
-        (["--history", "--url", "http://127.0.0.1:9", "--keep", "x"], "leave out --keep or --url"),
+        (["--history", "--svg", "x.svg"], "leave out one of them"),
     ],
-    ids=["days alone", "exit alone", "yes alone", "keep and url"],
 )
 def test_options_that_do_not_go_together_are_told(
     arguments: list[str], cure: str, capsys: pytest.CaptureFixture[str]

@@ -183,30 +183,22 @@ def answering(status: int) -> Iterator[int]:
         thread.join()
 
 
-def checked(test: list[str], port: int, environment: dict[str, str] | None = None) -> int:
+def checked(test: list[str], port: int) -> int:
     """The exit status of a health check, asked at another port."""
     command = [word.replace("6333", str(port)) for word in test[1:]]
-    return subprocess.run(
-        command, env={**os.environ, **(environment or {})}, check=False, capture_output=True
-    ).returncode
+    environment = {**os.environ, "AFTERCALL_SERVER_PORT": str(port)}
+    return subprocess.run(command, env=environment, check=False, capture_output=True).returncode
 
 
-def test_qdrants_health_check_tells_ready_from_not(services: dict[str, dict[str, Any]]) -> None:
-    """With nothing but what its image has: bash, head and grep."""
-    test = services["qdrant"]["healthcheck"]["test"]
+@pytest.mark.parametrize("name", ["qdrant", "service"])
+def test_a_health_check_tells_ready_from_not(
+    services: dict[str, dict[str, Any]], name: str
+) -> None:
+    """With nothing but what its image has: bash, head and grep, or Python."""
+    test = services[name]["healthcheck"]["test"]
     for status, expected in ((200, 0), (503, 1)):
         with answering(status) as port:
             assert checked(test, port) == expected
     with socket.create_server(("127.0.0.1", 0)) as listener:
         closed = listener.getsockname()[1]
     assert checked(test, closed) != 0
-
-
-def test_the_services_health_check_tells_ready_from_not(
-    services: dict[str, dict[str, Any]],
-) -> None:
-    """The image has no curl; Python asks."""
-    test = services["service"]["healthcheck"]["test"]
-    for status, expected in ((200, 0), (503, 1)):
-        with answering(status) as port:
-            assert checked(test, port, {"AFTERCALL_SERVER_PORT": str(port)}) == expected

@@ -15,7 +15,7 @@ import pytest
 from service.environment import unknown_variables
 from tests.deploy.compose_file import ROOT, example_environment, read_compose
 
-HEAVY = {"torch", "onnx", "safetensors", "sentence-transformers", "transformers", "pytest"}
+HEAVY = {"torch", "safetensors", "sentence-transformers", "transformers", "pytest"}
 """Needed for other models, or to test: none of it may be in the image that serves."""
 
 BUILD_TOOLS = {"hatchling", "setuptools", "wheel", "pip"}

@@ -19,8 +19,8 @@ import pytest
 
 from tests.deploy.compose_file import ROOT, example_environment, read_compose
 from tests.deploy.test_dockerfile import LAST, environment_of
-from tests.mongo.mongo_server import MongoServer, given_uri, missing
-from tests.service.running_service import eventually, execution, free_port
+from tests.mongo.mongo_server import MongoServer, free_port, given_uri, missing
+from tests.service.running_service import eventually, execution
 
 pytestmark = [
     pytest.mark.real,

@@ -5,14 +5,15 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from embeddings.embedders import OnnxEmbedder, open_embedder
-from embeddings.models import BUNDLED_TOKENIZER, bundled_model, local_model
+from embeddings.embedders import OnnxEmbedder, OnnxModel, open_embedder
+from embeddings.models import BUNDLED_TOKENIZER, bundled_graph, bundled_model, local_model
 from embeddings.protocol import EmbeddingError
 from tests.embeddings.tool_errors import GROUPS
 
@@ -125,6 +126,17 @@ async def test_the_packed_weights_are_the_published_ones(published, onnx_embedde
     assert cosines.min() > 0.995
 
 
+def test_the_small_graph_is_the_one_of_the_package():
+    """Sums in blocks of eight bits move a vector by a cosine of 0.0002; memory falls by 70 MiB."""
+    texts = [*TEXTS, "", "word " * 600, "日本語 \u202e é"]
+    files = replace(bundled_model(), graph=bundled_graph().read_bytes())
+    unpacked = OnnxModel(files, threads=1).encode(texts)
+    packed = OnnxModel(bundled_model(), threads=1).encode(texts)
+    cosines = np.einsum("ij,ij->i", packed, unpacked)
+    assert cosines.mean() > 0.9997
+    assert cosines.min() > 0.998  # of the empty text; of others 0.9996
+
+
 def test_serving_imports_no_torch_and_no_fitting_library():
     """A process that cannot import them opens the model and embeds."""
     found = subprocess.run(
@@ -137,9 +149,8 @@ def test_serving_imports_no_torch_and_no_fitting_library():
 @pytest.mark.parametrize("which", ["graph", "tokenizer"])
 def test_a_changed_file_is_refused(tmp_path, which):
     """Damage on the disk, or another model put in its place, is an error that names the cure."""
-    files = bundled_model()
     changed = tmp_path / "changed"
-    shutil.copy(getattr(files, which), changed)
+    shutil.copy(bundled_graph() if which == "graph" else BUNDLED_TOKENIZER, changed)
     with changed.open("r+b") as file:
         file.seek(-1, 2)
         file.write(b"#")

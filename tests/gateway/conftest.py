@@ -1,8 +1,9 @@
 """What the gateway's tests share: a service, a recorder, and gateways in front of real servers."""
 
+import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from aftercall import AsyncClient, Recorder
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.listing import LastLists
 from aftercall.gateway.server import build_gateway
-from aftercall.reflection import ReflectionPolicy
+from aftercall.reflection import CallObserver, ReflectionPolicy
 from tests.gateway.contract_service import ContractService
 
 BIN = Path(sys.executable).parent
@@ -56,6 +57,13 @@ def git_server(repository: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """A home of its own for a process, so that nothing is spooled into the real one."""
+    home = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
+    return {key: value for key, value in os.environ.items() if key in ("PATH", "PYTHONPATH")} | home
+
+
+@pytest.fixture
 async def recorder(service_url: str, tmp_path: Path) -> AsyncIterator[Recorder]:
     """A real recorder on the service."""
     with Recorder(
@@ -75,6 +83,7 @@ def open_gateway(service_url: str, recorder: Recorder, tmp_path: Path) -> OpenGa
         lists: LastLists | None = None,
         *,
         searches: bool = False,
+        observers: Sequence[CallObserver] = (),
         **client_options: Any,
     ) -> AsyncIterator[Client[Any]]:
         with (tmp_path / "upstream.log").open("a") as errlog:
@@ -87,6 +96,7 @@ def open_gateway(service_url: str, recorder: Recorder, tmp_path: Path) -> OpenGa
                     errlog=errlog,
                     lists=lists,
                     searches=searches,
+                    observers=observers,
                 )
                 async with Client(gateway, **client_options) as client:
                     yield client

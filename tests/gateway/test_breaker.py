@@ -9,6 +9,7 @@ import pytest
 
 from aftercall.gateway.connection import LOST_IN_A_ROW, LOST_OF_SERVER, Breaker, BreakerOpenError
 from tests.gateway.conftest import OpenGateway
+from tests.gateway.contract_service import ContractService
 from tests.gateway.results import texts
 
 _DYING = """
@@ -89,12 +90,14 @@ def test_what_a_tool_says_is_no_loss_and_a_server_that_loses_all_is_left_alone()
 
 @pytest.mark.real
 async def test_a_call_that_kills_its_server_is_not_sent_for_ever(
-    open_gateway: OpenGateway, tmp_path: Path
+    open_gateway: OpenGateway, service: ContractService, tmp_path: Path
 ) -> None:
-    """After three the caller hears why it is not sent; the server's other tool works."""
-    script, began = tmp_path / "dying.py", tmp_path / "began"
-    script.write_text(_DYING)
-    dying = {"command": sys.executable, "args": [str(script), str(began)]}
+    """Nobody knows whether it ran, so it is sent once; after three the caller hears why it is not.
+
+    The server's other tool works.
+    """
+    began = tmp_path / "began"
+    dying = {"command": sys.executable, "args": ["-c", _DYING, str(began)]}
     async with open_gateway({"dying": dying}) as client:
         results = [await client.call_tool_mcp("die", {}) for _ in range(5)]
         lives = await client.call_tool_mcp("live", {"text": "yes"})
@@ -102,4 +105,5 @@ async def test_a_call_that_kills_its_server_is_not_sent_for_ever(
     assert "may or may not have run" in texts(results[2])[0]
     assert "so this one was not sent" in texts(results[4])[0]
     assert len(began.read_text()) == LOST_IN_A_ROW
+    assert service.questions[0]["execution"]["error"]["type"] == "UpstreamLostError"
     assert texts(lives)[0] == "yes"

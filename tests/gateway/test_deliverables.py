@@ -203,19 +203,3 @@ async def test_the_gateway_checks_what_its_configuration_asks_for(
     assert first["error"]["type"] == "contract_violation"
     assert first["error"]["details"]["actual"] == 0
     assert len(service.questions) == 1
-
-
-@pytest.mark.real
-async def test_a_deliverable_for_a_tool_that_is_not_there_is_told_once(
-    open_gateway: OpenGateway, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A slip in the configuration must not look like a contract that is kept."""
-    async with open_gateway({"films": _server(find_movie=MOVIES)}) as client:
-        await client.list_tools()
-        await client.call_tool_mcp("find_movies", {"page": 0})
-
-    told = [r.getMessage() for r in caplog.records if "deliverable" in r.getMessage()]
-    assert told == [
-        "the configuration has a deliverable for the tool 'find_movie' of server 'films', which "
-        "lists no such tool; did you mean 'find_movies'?"
-    ]

@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -78,11 +77,10 @@ def test_the_form_of_an_error_that_the_tool_called_so_is_known_again() -> None:
 
 @pytest.mark.real
 async def test_a_text_that_reads_as_an_error_is_recorded_as_one_and_left_as_it_is(
-    open_gateway: OpenGateway, service: ContractService, recorder: Recorder, tmp_path: Path
+    open_gateway: OpenGateway, service: ContractService, recorder: Recorder
 ) -> None:
     """A sure suggestion is said, and not followed: the tool itself called it no error."""
-    script = tmp_path / "db.py"
-    script.write_text(
+    script = (
         "from mcp.server.mcpserver import MCPServer\n"
         "server = MCPServer('db')\n"
         "@server.tool()\n"
@@ -91,7 +89,7 @@ async def test_a_text_that_reads_as_an_error_is_recorded_as_one_and_left_as_it_i
         "server.run()\n"
     )
     service.suggest = lambda _: answer(suggestion({"op": "replace", "path": "/sql", "value": "x"}))
-    db = {"command": sys.executable, "args": [str(script)]}
+    db = {"command": sys.executable, "args": ["-c", script]}
     async with open_gateway({"db": db}) as client:
         found = await client.call_tool_mcp("query", {"sql": "select * from users"})
         service.suggest = lambda _: answer()

@@ -1,7 +1,6 @@
 """The gateway in front of the real `mcp-server-time` and `mcp-server-git`."""
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,6 @@ from tests.gateway.results import texts
 from tests.gateway.waiting import children, until
 
 pytestmark = pytest.mark.real
-
-_MORTAL_SERVER = """
-import os, sys
-from mcp.server.mcpserver import MCPServer
-server = MCPServer("mortal")
-@server.tool()
-def die() -> str:
-    with open(sys.argv[1], "a") as began:
-        began.write("x")
-    os._exit(1)
-server.run()
-"""
 
 NOW = "get_current_time"
 WARSAW = {"op": "replace", "path": "/timezone", "from": "Warsaw", "value": "Europe/Warsaw"}
@@ -52,18 +39,26 @@ async def test_one_servers_tools_keep_their_names_schemas_and_annotations(
 
 
 async def test_several_servers_tools_are_told_apart_by_prefix(
-    open_gateway: OpenGateway, git_server: dict[str, Any], repository: Path
+    open_gateway: OpenGateway,
+    service: ContractService,
+    git_server: dict[str, Any],
+    repository: Path,
 ) -> None:
-    """With several servers a tool is `<server>_<tool>`, and reaches its own server."""
+    """With several a tool is `<server>_<tool>`, reaches its own server, and is registered so."""
     async with open_gateway({"time": TIME_SERVER, "git": git_server}) as client:
         names = {tool.name for tool in await client.list_tools()}
         time = await client.call_tool(f"time_{NOW}", {"timezone": "UTC"})
         log = await client.call_tool("git_git_log", {"repo_path": str(repository)})
+        await until(lambda: {"time.convert_time", "git.git_log"} <= set(service.tools))
 
     assert {"time_get_current_time", "git_git_log", "git_git_status"} <= names
     assert time.structured_content is not None
     assert time.structured_content["timezone"] == "UTC"
     assert "First" in texts(log)[0]
+    registered = service.tools["time.get_current_time"]
+    assert (registered["name"], registered["serverName"]) == (NOW, "time")
+    assert registered["annotations"]["readOnlyHint"] is True
+    assert registered["inputSchema"]["required"] == ["timezone"]
 
 
 async def test_a_repaired_call_gives_the_true_result_and_tells_of_the_repair(
@@ -93,22 +88,8 @@ async def test_a_repaired_call_gives_the_true_result_and_tells_of_the_repair(
     assert repaired["suggestionId"] == offer["suggestionId"]
 
 
-async def test_tools_are_registered_with_the_service(
-    open_gateway: OpenGateway, service: ContractService, git_server: dict[str, Any]
-) -> None:
-    """Every tool of every server is told with its schema and annotations."""
-    async with open_gateway({"time": TIME_SERVER, "git": git_server}):
-        await until(lambda: {"time.convert_time", "git.git_log"} <= set(service.tools))
-
-    registered = service.tools["time.get_current_time"]
-    assert registered["name"] == NOW
-    assert registered["serverName"] == "time"
-    assert registered["annotations"]["readOnlyHint"] is True
-    assert registered["inputSchema"]["required"] == ["timezone"]
-
-
 async def test_concurrent_calls_share_one_server_process(open_gateway: OpenGateway) -> None:
-    """However many calls at once: the server is started once, and each call gets its own answer."""
+    """It is started once, answers each call with its own, and does not outlive the gateway."""
     zones = ["UTC", "Europe/Warsaw", "Asia/Tokyo", "America/New_York"] * 5
     async with open_gateway({"time": TIME_SERVER}) as client:
         results = await asyncio.gather(
@@ -122,6 +103,7 @@ async def test_concurrent_calls_share_one_server_process(open_gateway: OpenGatew
     assert [r.structured_content["timezone"] for r in results if r.structured_content] == zones
     assert len(running) == 1
     assert [p.pid for p in again] == [first]
+    assert children("mcp-server-time") == []
 
 
 async def test_a_killed_server_comes_back(open_gateway: OpenGateway) -> None:
@@ -138,32 +120,6 @@ async def test_a_killed_server_comes_back(open_gateway: OpenGateway) -> None:
     assert not met.is_error or "MCP server 'time' ended" in texts(met)[0]
     assert not after.is_error
     assert [p.pid for p in running] != [killed.pid]
-
-
-async def test_a_call_that_the_server_dies_in_is_told_that_it_may_have_run(
-    open_gateway: OpenGateway, service: ContractService, tmp_path: Path
-) -> None:
-    """Nobody knows whether it ran, so it is not simply sent again."""
-    script, began = tmp_path / "mortal.py", tmp_path / "began"
-    script.write_text(_MORTAL_SERVER)
-    mortal = {"command": sys.executable, "args": [str(script), str(began)]}
-    async with open_gateway({"mortal": mortal}) as client:
-        result = await client.call_tool_mcp("die", {})
-    times_run = len(began.read_text())
-
-    assert result.is_error
-    assert "it may or may not have run" in texts(result)[0]
-    assert times_run == 1
-    assert service.questions[0]["execution"]["error"]["type"] == "UpstreamLostError"
-
-
-async def test_no_server_process_outlives_the_gateway(open_gateway: OpenGateway) -> None:
-    """Closing the gateway ends what it started."""
-    async with open_gateway({"time": TIME_SERVER}) as client:
-        await client.list_tools()
-        assert len(children("mcp-server-time")) == 1
-
-    assert children("mcp-server-time") == []
 
 
 async def test_a_server_that_does_not_start_leaves_the_others_working(

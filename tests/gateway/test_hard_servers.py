@@ -48,14 +48,12 @@ Hard = Callable[..., AbstractAsyncContextManager[Client[Any]]]
 
 
 @pytest.fixture
-def hard(open_gateway: OpenGateway, tmp_path: Path) -> Hard:
+def hard(open_gateway: OpenGateway) -> Hard:
     """A gateway in front of the hard server."""
 
     @asynccontextmanager
     async def opened(**own: Any) -> AsyncIterator[Client[Any]]:
-        script = tmp_path / "hard.py"
-        script.write_text(_SERVER)
-        server = {"command": sys.executable, "args": [str(script)], **own}
+        server = {"command": sys.executable, "args": ["-c", _SERVER], **own}
         async with open_gateway({"hard": server}) as client:
             yield client
 

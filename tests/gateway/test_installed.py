@@ -1,7 +1,6 @@
 """Servers that `aftercall install` wrapped, started as their client starts them."""
 
 import asyncio
-import json
 import os
 import sys
 from pathlib import Path
@@ -56,8 +55,8 @@ async def test_a_wrapped_server_works_as_before(service: ContractService, tmp_pa
     with bind("127.0.0.1", 0) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         remote = {"type": "http", "url": url, "headers": {"X-Key": "of the client"}}
-        text = json.dumps({"mcpServers": {"echo": {**echo, "env": {"TOKEN": "t"}}, "far": remote}})
-        entries = json.loads(wrapped(text, [sys.executable, "-m", "aftercall.cli"]).text)
+        content = {"mcpServers": {"echo": {**echo, "env": {"TOKEN": "t"}}, "far": remote}}
+        entries, _ = wrapped(content, [sys.executable, "-m", "aftercall.cli"])
         environ = {key: os.environ[key] for key in ("PATH", "PYTHONPATH") if key in os.environ}
         environ |= {"HOME": str(tmp_path), "AFTERCALL_URL": service.url, "FROM_CLIENT": "c"}
         environ |= {"AFTERCALL_API_KEY": "ac_" + "k" * 12 + "_" + "s" * 43}

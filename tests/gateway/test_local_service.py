@@ -19,7 +19,7 @@ import pytest
 from aftercall.gateway.local_service import LocalService
 from tests.gateway.conftest import TIME_SERVER
 from tests.gateway.waiting import until, until_answered
-from tests.service.running_service import free_port
+from tests.mongo.mongo_server import free_port
 
 pytestmark = pytest.mark.real
 

@@ -86,7 +86,10 @@ class Library:
 
 
 async def test_a_repair_keeps_the_results_own_meta_and_structure() -> None:
-    """The corrected call's result is whole; only `aftercall` is added to its meta."""
+    """The corrected call's result is whole; only `aftercall` is added to its meta.
+
+    The question has the live schema and annotations, so that nobody need register the tool.
+    """
     library = Library(answer(LIMIT))
     async with Client(library.mcp) as client:
         result = await client.call_tool("search", {"query": "q", "topK": 50})
@@ -96,6 +99,11 @@ async def test_a_repair_keeps_the_results_own_meta_and_structure() -> None:
     assert result.meta["fastmcp"] == {"wrap_result": True}
     assert result.meta["aftercall"]["changes"][0]["from"] == 50
     assert [e.outcome for e in library.records.executions] == ["failure", "success"]
+    schema: Any = library.service.asked[0].input_schema
+    assert set(schema["properties"]) == {"query", "topK"}
+    (claims,) = library.service.annotations
+    assert claims is not None
+    assert claims.read_only_hint is True
 
 
 async def test_what_a_server_masks_stays_masked() -> None:
@@ -171,15 +179,3 @@ async def test_without_names_the_client_and_its_connection_stand_in(mode: str) -
     assert three.session_id == four.session_id
     # Before 2026-07-28 a connection has a session of its own; since then, only the process has.
     assert (one.session_id == three.session_id) == (mode == "auto")
-
-
-async def test_the_question_has_the_live_schema_and_annotations() -> None:
-    """So that a proposal can be checked although nobody registered the tool."""
-    library = Library()
-    await library.call("search", {"query": "q", "topK": 50})
-
-    schema: Any = library.service.asked[0].input_schema
-    assert set(schema["properties"]) == {"query", "topK"}
-    (claims,) = library.service.annotations
-    assert claims is not None
-    assert claims.read_only_hint is True

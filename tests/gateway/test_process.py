@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -33,13 +32,6 @@ def config(tmp_path: Path) -> Path:
     file = tmp_path / "servers.json"
     file.write_text(json.dumps({"mcpServers": {"time": TIME_SERVER}}))
     return file
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """A home of its own, so that nothing is spooled into the real one."""
-    home = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
-    return {key: value for key, value in os.environ.items() if key in ("PATH", "PYTHONPATH")} | home
 
 
 def command(config: Path, url: str, *more: str) -> list[str]:

@@ -42,7 +42,7 @@ server.run(show_banner=False)
 
 
 @pytest.fixture
-def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def asking(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A server of before 2026-07-28, which asks by itself."""
     made = Upstream._new_client
 
@@ -52,9 +52,7 @@ def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return client
 
     monkeypatch.setattr(Upstream, "_new_client", before)
-    script = tmp_path / "asking.py"
-    script.write_text(_ASKING)
-    return {"asking": {"command": sys.executable, "args": [str(script)]}}
+    return {"asking": {"command": sys.executable, "args": ["-c", _ASKING]}}
 
 
 async def sampled(*_: object) -> str:

@@ -1,21 +1,14 @@
 """Traces through the gateway: `_meta` in, a span of each attempt, `_meta` out (SEP-414)."""
 
 import json
-import os
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from fastmcp import Client
 
-from aftercall import AsyncClient, Recorder
-from aftercall.gateway.config import GatewayConfig
-from aftercall.gateway.server import _wants_traces, build_gateway
-from aftercall.reflection import ReflectionPolicy
+from aftercall.gateway.server import _wants_traces
 from aftercall.tracing import TracingObserver
+from tests.gateway.conftest import OpenGateway
 from tests.gateway.contract_service import ContractService
 from tests.gateway.test_process import HELLO, answers, command, request, started
 from tests.sdk.tracing_collector import Collector, Spans, id_of, parent_of, trace_of
@@ -31,31 +24,12 @@ META = {
 }
 
 
-@asynccontextmanager
-async def traced_gateway(
-    service: ContractService, recorder: Recorder, errlog: Path
-) -> AsyncIterator[tuple[Client[Any], Spans]]:
-    spans = Spans()
-    with errlog.open("a") as log:
-        async with AsyncClient(service.url, retries=0) as api:
-            gateway = build_gateway(
-                GatewayConfig.from_dict({"mcpServers": {"echo": SERVER}}),
-                client=api,
-                recorder=recorder,
-                policy=ReflectionPolicy(base_backoff_s=0),
-                errlog=log,
-                observers=[TracingObserver(spans.provider)],
-            )
-            async with Client(gateway) as client:
-                yield client, spans
-
-
 @pytest.mark.real
-async def test_context_goes_through_the_gateway(
-    service: ContractService, recorder: Recorder, tmp_path: Path
-) -> None:
+async def test_context_goes_through_the_gateway(open_gateway: OpenGateway) -> None:
     """The caller's span is the attempt's parent, and the server is sent the attempt's; once."""
-    async with traced_gateway(service, recorder, tmp_path / "log") as (client, spans):
+    spans = Spans()
+    observers = [TracingObserver(spans.provider)]
+    async with open_gateway({"echo": SERVER}, observers=observers) as client:
         result = await client.call_tool_mcp(TOOL, {}, meta=META)
 
     (span,) = spans.ended  # FastMCP's and MCP's own spans go elsewhere, as they may hold messages
@@ -77,12 +51,6 @@ def config(tmp_path: Path) -> Path:
     server = {**SERVER, "cwd": root}
     file.write_text(json.dumps({"mcpServers": {"echo": server}}))
     return file
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    home = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
-    return {key: value for key, value in os.environ.items() if key == "PATH"} | home
 
 
 @pytest.mark.real

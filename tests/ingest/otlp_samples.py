@@ -7,7 +7,21 @@ from typing import Any
 from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from ingest.formats.calls import Read
+from ingest.formats.otlp.reading import read_json, read_protobuf
+
 Json = dict[str, Any]
+
+
+def of_json(value: object) -> list[Read]:
+    """What a request says."""
+    return [each.read for each in read_json(value)]
+
+
+def of_protobuf(body: bytes) -> list[Read]:
+    """The same, of a message in protobuf."""
+    return [each.read for each in read_protobuf(body)]
+
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 START_NS = 1_771_597_800_000_000_000
@@ -40,11 +54,6 @@ def any_value(value: object) -> Json:
 def attributes(values: Json) -> list[Json]:
     """Attributes, or the members of an object."""
     return [{"key": key, "value": any_value(value)} for key, value in values.items()]
-
-
-def event(name: str, **values: Any) -> Json:
-    """A span event."""
-    return {"name": name, "attributes": attributes(values)}
 
 
 def exception(kind: str, message: str, stack: str = "Traceback ...") -> Json:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.formats.detection import LOOK_BYTES, Detection, Format, look_at
-from tests.ingest.transcripts import HELLO, answered, call, called, result, texts, user
+from tests.ingest.transcripts import HELLO, answered, call, called, user
 
 EXECUTION = {"executionId": "x", "toolName": "t", "parameters": {"messages": [{"role": "user"}]}}
 SPANS = {"resourceSpans": [{"resource": {}, "scopeSpans": [{"spans": []}]}]}
@@ -36,12 +36,10 @@ VALUES: list[tuple[Any, str]] = [
     ([CHAT, CHAT], "transcripts"),
     (RESPONSE, "transcripts"),
     ([{"type": "function_call", "call_id": "c"}], "transcripts"),
-    ({"object": "list", "data": [{"type": "message"}]}, "transcripts"),
     (HELLO[0], "mcp"),
     (list(HELLO), "mcp"),
     (PAIRS, "mcp"),
     ([ENTRY], "mcp"),
-    ({"ts": 1, "payload": result(1, texts("x"))}, "mcp"),
     ({"a": 1}, None),
     ([], None),
     (7, None),

@@ -2,10 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -140,19 +138,6 @@ def test_the_log_of_a_desktop_client_is_read() -> None:
     assert [where for where, _ in rest] == ["line 6", "line 7"]
 
 
-@pytest.mark.parametrize("key", ["message", "payload", "raw"])
-@pytest.mark.parametrize("made", [lambda value: value, json.dumps])
-def test_what_proxies_wrap_is_unwrapped(key: str, made: Callable[[object], object]) -> None:
-    """Under whichever usual key, as a value or as JSON text."""
-    executions, rest = of_log(
-        {"ts": 1771597800.0, "server": "w", key: made(call(1, "t", {}))},
-        {"note": "nothing"},
-        {"ts": 1771597801.0, "server": "w", key: made(result(1, texts("x")))},
-    )
-    assert [(e.result, e.duration_ms, e.server_name) for e in executions] == [("x", 1000.0, "w")]
-    assert not rest
-
-
 def test_ids_of_the_server_are_its_own() -> None:
     """A request for sampling with the id of an open call takes nothing of the call."""
     executions, rest = of_log(
@@ -211,18 +196,19 @@ def test_a_session_begins_with_initialize() -> None:
 
 
 def test_several_servers_in_one_log_are_kept_apart() -> None:
-    """By the name, or the session, that the log gives with each message."""
+    """By the name that the log gives with each message."""
+
+    def line(server: str, side: str, message: object) -> str:
+        return f"[{server}] [info] Message from {side}: {json.dumps(message)}"
+
     executions, rest = of_log(
-        {"server": "a", "session_id": "s1", "message": call(1, "t", {})},
-        {"server": "b", "session_id": "s2", "message": call(1, "t", {})},
-        {"server": "b", "session_id": "s2", "message": result(1, texts("b"))},
-        {"server": "a", "session_id": "s1", "message": result(1, texts("a"))},
+        line("a", "client", call(1, "t", {})),
+        line("b", "client", call(1, "t", {})),
+        line("b", "server", result(1, texts("b"))),
+        line("a", "server", result(1, texts("a"))),
     )
     assert not rest
-    assert [(e.server_name, e.session_id, e.result) for e in executions] == [
-        ("b", "s2", "b"),
-        ("a", "s1", "a"),
-    ]
+    assert [(e.server_name, e.result) for e in executions] == [("b", "b"), ("a", "a")]
 
 
 def test_a_request_may_name_its_caller() -> None:

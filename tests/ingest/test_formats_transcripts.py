@@ -49,20 +49,8 @@ def test_calls_and_results_are_matched_by_id() -> None:
     assert first.outcome == "success"
 
 
-def test_the_older_form_is_matched_by_name() -> None:
-    """`function_call` and `role: function`."""
-    executions, rest = of_transcript(
-        [
-            {"role": "assistant", "function_call": {"name": "t", "arguments": '{"a": 1}'}},
-            {"role": "function", "name": "t", "content": "done"},
-        ]
-    )
-    assert not rest
-    assert (only(executions).parameters, only(executions).result) == ({"a": 1}, "done")
-
-
 def test_items_of_the_responses_api_are_matched_by_call_id() -> None:
-    """In a response with its input, and in a list with the newest first."""
+    """In a response with its input."""
     items = [
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Go"}]},
         {"type": "function_call", "call_id": "c", "name": "t", "arguments": '{"a": 1}'},
@@ -72,27 +60,6 @@ def test_items_of_the_responses_api_are_matched_by_call_id() -> None:
     in_one = only(of_transcript(whole | {"input": items[:2], "output": items[2:]})[0])
     assert (in_one.tool_name, in_one.parameters, in_one.context) == ("t", {"a": 1}, "Go")
     assert (in_one.timestamp, in_one.agent, in_one.session_id) == (AT, "gpt-5", "resp_1")
-    executions, rest = of_transcript({"object": "list", "data": items[::-1]})
-    assert (only(executions).result, rest) == ("done", [])
-
-
-def test_a_call_that_openai_made_on_an_mcp_server_says_itself_whether_it_failed() -> None:
-    """`mcp_call` items hold the server, the result, and the error."""
-    item = {"type": "mcp_call", "id": "m1", "name": "t", "server_label": "s", "arguments": "{}"}
-    good, bad = item | {"output": "Error: as text"}, item | {"id": "m2", "error": {"message": "no"}}
-    executions, rest = of_transcript([good, bad, item | {"id": "m3"}])
-    assert [(e.server_name, e.outcome) for e in executions] == [("s", "success"), ("s", "failure")]
-    assert executions[1].error is not None
-    assert executions[1].error.message == "no"
-    assert [where for where, _ in rest] == ["[2]"]
-
-
-def test_a_custom_tool_takes_a_text() -> None:
-    """It has no arguments; its text is kept under the name that the API gives it."""
-    told = {"role": "assistant", "tool_calls": [{"id": "c", "type": "custom"}]}
-    told["tool_calls"][0]["custom"] = {"name": "sql", "input": "select 1"}  # type: ignore[index]
-    executions, _ = of_transcript([told, answered("c", "1")])
-    assert only(executions).parameters == {"input": "select 1"}
 
 
 @pytest.mark.parametrize(
@@ -284,11 +251,11 @@ _KEYS = st.sampled_from(
     re.findall(
         r"\w+",
         "role content tool_calls function name arguments id type call_id output messages input "
-        "tools parameters error isError created_at custom function_call tool_call_id status",
+        "tools parameters error isError created_at tool_call_id status",
     )
 )
 _WORDS = st.sampled_from(
-    ["assistant", "tool", "user", "function", "function_call", "function_call_output", "mcp_call"]
+    ["assistant", "tool", "user", "function", "function_call", "function_call_output"]
 )
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | _WORDS,

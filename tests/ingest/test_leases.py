@@ -173,23 +173,6 @@ async def test_a_beat_without_an_answer_does_not_hold_up_the_next(
     assert not store.rows["thing"].held
 
 
-async def test_beats_go_on_while_a_thread_is_busy() -> None:
-    """Learning is a thread that never waits for anything; the lease outlives it."""
-    store = Leases()
-    one = LeaseKeeper(store, "thing", ttl=1.5, holder=f"{ELSEWHERE}1")
-    assert await one.try_take()
-
-    def learn() -> None:
-        until = time.monotonic() + 2.5
-        while time.monotonic() < until:
-            sum(range(1_000))
-
-    await asyncio.to_thread(learn)
-    assert one.is_held
-    assert store.rows["thing"].beat >= 3
-    await one.close()
-
-
 async def test_closing_frees_it_also_when_the_store_is_away() -> None:
     """Others of this host need not wait for who is no more."""
     store, clock = Leases(), Clock()
@@ -294,20 +277,3 @@ async def test_who_was_paused_is_stopped_by_the_token(moves: list[tuple[int, flo
         believers = [each.lease for each in keepers if each.lease is not None]
         assert sum(store.writes(lease) for lease in believers) <= 1
     await stop(*keepers)
-
-
-@given(st.floats(0.0, 0.99), st.integers(1, 5))
-async def test_a_dead_holder_is_followed_within_the_ttl_of_the_first_look(
-    share: float, looks: int
-) -> None:
-    """However often it is looked."""
-    store, clock = Leases(), Clock()
-    one, other = keeper(store, clock, 1), keeper(store, clock, 2)
-    await one.try_take()
-    await stop(one)
-    clock.now += share * TTL
-    for _ in range(looks):
-        assert not await other.try_take()
-    clock.now += TTL
-    assert await other.try_take()
-    await stop(other)

@@ -120,3 +120,16 @@ async def test_a_process_that_slept_through_its_lease_harms_nothing(where: str) 
             await until_learned(store)
             await asyncio.to_thread(sleeper.end)
         assert await differences(store) == []
+
+
+async def test_events_that_were_forgotten_last_are_not_waited_for(where: str) -> None:
+    """Nothing is pending behind them, and what comes next is learned."""
+    async with recorded(where, 20) as store:
+        [*_, last] = await store.events.after(WORKSPACE, 0, 100)
+        await store.events.forget(WORKSPACE, [last.position])
+        for later in ([], list(history(7, 5, 1.0))):
+            await store.events.append(WORKSPACE, later)
+            with child(where, 600) as learner:
+                await until_learned(store)
+                await asyncio.to_thread(learner.end)
+        assert await differences(store) == []

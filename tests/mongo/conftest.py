@@ -17,9 +17,13 @@ _MONGO = SharedMongo()
 
 
 async def mongo_options(folder: Path) -> MongoOptions:
-    """How the MongoDB store of a folder is opened: a database of its own."""
+    """How the MongoDB store of a folder is opened: a database of its own.
+
+    The test server is slow, and on a busy machine it is no sign that it is away.
+    """
     uri = await asyncio.to_thread(_MONGO.uri)
-    return MongoOptions(uri, _MONGO.database(folder), pool_size=16)
+    name = _MONGO.database(folder)
+    return MongoOptions(uri, name, pool_size=16, connect_timeout_s=60, timeout_s=60)
 
 
 async def open_mongo(folder: Path) -> MongoStore:

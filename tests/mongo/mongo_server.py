@@ -5,12 +5,14 @@ can be stopped, frozen and killed; a given server is left running, and its datab
 """
 
 import os
+import secrets
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from tempfile import mkdtemp
@@ -117,7 +119,7 @@ class MongoServer:
     def start(cls, folder: Path) -> Self:
         """Start one on a free port, and wait until it answers."""
         folder.mkdir(parents=True, exist_ok=True)
-        server = cls(folder, _free_port())
+        server = cls(folder, free_port())
         server.run()
         return server
 
@@ -201,8 +203,13 @@ class MongoServer:
             return
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_port() -> int:
+    """A port of loopback for who has to be told one before it listens.
+
+    Below those that a connection to elsewhere is given, which would have it meanwhile.
+    """
+    while True:
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", 20_000 + secrets.randbelow(12_000)))
+            port: int = probe.getsockname()[1]
+            return port

@@ -98,11 +98,15 @@ async def test_a_generation_begins_as_a_copy_of_the_base(store: Store) -> None:
     assert len(await scan_all(third, "pattern")) == 6
 
 
-async def test_a_switch_that_does_not_follow_the_current_one_is_refused(store: Store) -> None:
+@pytest.mark.parametrize("is_begun", [False, True])
+async def test_a_switch_that_does_not_follow_the_current_one_is_refused(
+    store: Store, is_begun: bool
+) -> None:
     """And changes nothing: neither the generation nor facts."""
     await learn(store.knowledge, "old")
-    await store.open_generation(2)
     await store.metadata.put("index", "one")
+    if is_begun:
+        await store.open_generation(2)
     for number in (1, 3):
         with pytest.raises(StoreFencedError):
             await store.switch(number, {"index": "other"})

@@ -96,16 +96,16 @@ async def way_to(options: MongoOptions, *, as_set: bool, opened: bool = True) ->
         if found is None:
             pytest.skip("the server speaks TLS or has no address of its own: nothing to read")
         proxy, uri = found
-        quick = replace(options, uri=uri, connect_timeout_s=5.0, timeout_s=5.0)
-        way = Way(proxy, quick, options)
+        through = replace(options, uri=uri)
+        way = Way(proxy, through, options)
         if opened:
             way.other = await open_mongo_store(options)
             stack.push_async_callback(way.other.close)
             way.other_control = await open_mongo_control(options)
             stack.push_async_callback(way.other_control.close)
-            way.store = await open_mongo_store(quick)
+            way.store = await open_mongo_store(through)
             stack.push_async_callback(way.store.close)
-            way.control = await open_mongo_control(quick)
+            way.control = await open_mongo_control(through)
             stack.push_async_callback(way.control.close)
         yield way
         proxy.fail_at(None)

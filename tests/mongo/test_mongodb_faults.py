@@ -30,6 +30,7 @@ from tests.mongo.store_samples import (
     scan_all,
 )
 
+LATE = datetime(9000, 1, 1, tzinfo=UTC)
 WRITES = (
     "bulk_write",
     "insert_many",
@@ -237,7 +238,7 @@ async def test_what_a_sleeper_writes_late_changes_nothing(
         assert await learned(other, "w") == AFTER
         newer = Commit(
             "w",
-            [Row("rule", "b", b"{newest}")],
+            [Row("rule", "a", b"{newest}"), Row("rule", "b", b"{newest}")],
             [Removal("rule", "d"), Removal("pattern", "p")],
             {Counter("calls", 3, SEARCH._replace(workspace="w")): 5},
         )
@@ -246,7 +247,8 @@ async def test_what_a_sleeper_writes_late_changes_nothing(
         awake.set()
         assert await late == 2
     assert await learned(other, "w") == expected
-    assert expected["rules"] == [("b", b"{newest}", 3), ("c", b"{old}", 1)]
+    newest, old = b"{newest}", b"{old}"
+    assert expected["rules"] == [("a", newest, 3), ("b", newest, 3), ("c", old, 1)]
     assert expected["counts"] == {1: 1, 2: 22, 3: 35}
 
 
@@ -295,23 +297,32 @@ async def test_a_writer_that_sleeps_does_not_lose_its_events(
     assert (await other.events.heads())["w"].counts == {"execution": 4}
 
 
-async def test_what_two_count_at_once_is_counted_once(store: MongoStore, other: MongoStore) -> None:
-    """Each adds what is new to the counts that are kept."""
+@pytest.mark.parametrize("erases", [False, True])
+async def test_what_two_count_at_once_is_counted_once(
+    store: MongoStore, other: MongoStore, erases: bool
+) -> None:
+    """Each adds what is new to the counts that are kept, or takes away what it erased."""
+
+    async def count(by: MongoStore) -> None:
+        await (by.events.erase("w", 2, LATE, 10) if erases else by.events.heads())
+
     await store.events.append("w", make_events(3))
+    if erases:
+        await store.events.heads()
     with asleep_before("update_one", "LOG_HEADS") as (asleep, awake):
-        late = asyncio.create_task(store.events.heads())
+        late = asyncio.create_task(count(store))
         await asleep.wait()
-        await other.events.heads()
+        await count(other)
         awake.set()
         await late
-    assert (await other.events.heads())["w"].counts == {"execution": 3}
+    assert (await other.events.heads())["w"].counts == {"execution": 1 if erases else 3}
 
 
 async def test_a_reader_waits_for_a_writer_that_is_slow(
     store: MongoStore, other: MongoStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it reserved comes before what others stored meanwhile; then none waits."""
-    monkeypatch.setattr(events, "GAP_S", 60.0)
+    monkeypatch.setattr(events, "GAP_S", 3_600.0)
     with asleep_before("insert_many", "TOOL_EXECUTION_LOG") as (asleep, awake):
         slow = asyncio.create_task(store.events.append("w", make_events(2)))
         await asleep.wait()
@@ -331,14 +342,13 @@ async def test_an_erasure_that_is_killed_anywhere_is_done_by_the_next(
     store: MongoStore, other: MongoStore
 ) -> None:
     """No event is left that is counted no more."""
-    late = datetime(9000, 1, 1, tzinfo=UTC)
     for steps in range(100):
         workspace = f"w-{steps}"
         await other.events.append(workspace, make_events(3))
         with killed_after(steps), contextlib.suppress(KilledError):
-            await store.events.erase(workspace, 2, late, 10)
+            await store.events.erase(workspace, 2, LATE, 10)
             break
-        await other.events.erase(workspace, 2, late, 10)
+        await other.events.erase(workspace, 2, LATE, 10)
         assert ids(await read_all(other.events, workspace)) == ["id-2"]
         assert (await other.events.heads())[workspace].counts == {"execution": 1}
     assert steps > 2
@@ -353,17 +363,33 @@ async def commanded(store: Store, workspace: str) -> tuple[list[str], list[tuple
     return ids(await read_all(store.events, workspace)), [(row.key, row.position) for row in rows]
 
 
-async def test_a_command_that_is_finished_late_changes_nothing(
+async def test_a_command_that_is_killed_anywhere_is_done_or_not(
     store: MongoStore, other: MongoStore
 ) -> None:
-    """Another process has finished it, and done the next."""
+    """Who reads its state next finds its event too, or neither."""
+    for steps in range(100):
+        event, row = make_command(1, "a", expected=0)
+        with killed_after(steps), contextlib.suppress(KilledError):
+            await store.events.append(f"w-{steps}", [event], [row])
+            break
+        found, state = await commanded(other, f"w-{steps}")
+        assert (found, [name for name, _ in state]) in (([], []), (["id-1"], ["a"]))
+    assert steps > 4
+
+
+@pytest.mark.parametrize("steps", [3, 100])
+async def test_a_command_that_is_finished_late_changes_nothing(
+    store: MongoStore, other: MongoStore, steps: int
+) -> None:
+    """Another process has finished it, and done the next, or was killed as it did."""
     event, row = make_command(1, "a", expected=0)
     with asleep_before("bulk_write", "COMMAND_STATE") as (asleep, awake):
         late = asyncio.create_task(store.events.append("w", [event], [row]))
         await asleep.wait()
         [held] = await other.events.state("w", "tool")
         second, removed = make_command(2, "a", expected=held.position)
-        await other.events.append("w", [second], [replace(removed, data=None)])
+        with killed_after(steps), contextlib.suppress(KilledError):
+            await other.events.append("w", [second], [replace(removed, data=None)])
         awake.set()
         assert await late == ["accepted"]
     assert await commanded(other, "w") == (["id-1", "id-2"], [])
@@ -375,7 +401,8 @@ async def test_a_command_that_is_finished_late_changes_nothing(
 async def test_a_command_that_begins_amid_a_forget_is_done_too(
     store: MongoStore, other: MongoStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is written down, and not done yet, when the head is read once more."""
+    """It is written down, and not done yet, when the head is read once more; no reader waits."""
+    monkeypatch.setattr(events, "GAP_S", 3_600.0)
     await store.events.append("w", make_events(2))
     event, row = make_command(7, "a")
     whole = events._head
@@ -391,6 +418,26 @@ async def test_a_command_that_begins_amid_a_forget_is_done_too(
     assert await store.events.forget("w", [1]) == 1
     assert [each.key for each in await other.events.state("w", "tool")] == ["a"]
     assert ids(await read_all(other.events, "w")) == ["id-1", "id-7"]
+
+
+async def test_what_a_former_rebuild_learned_is_no_part_of_the_next(
+    store: MongoStore, other: MongoStore, options: MongoOptions
+) -> None:
+    """Though it learns until the next one is written down, and that one is killed as it clears."""
+    former, row = await other.open_generation(2), Commit("w", [Row("rule", "former")])
+    await former.commit(row)
+    with asleep_before("update_one", "STORE") as (asleep, awake):
+        newer = asyncio.create_task(store.open_generation(2))
+        await asleep.wait()
+        await former.commit(row)
+        awake.set()
+        assert await scan_all(await newer, "rule", "w") == []
+    await (await newer).commit(row)
+    with killed_after(1), pytest.raises(KilledError):
+        async with closing(await open_mongo_store(options)) as third:
+            await third.open_generation(2)
+    async with closing(await open_mongo_store(options)) as fourth:
+        assert await scan_all(await fourth.open_generation(2), "rule", "w") == []
 
 
 async def test_another_process_takes_up_the_generation(

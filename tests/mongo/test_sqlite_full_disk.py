@@ -9,10 +9,12 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from mongo.errors import StoreFullError
+from mongo.sqlite.files import connect_writer
 from mongo.sqlite.store import SqliteStore, open_sqlite_store
 from tests.mongo.sqlite_inside import held_writer, write
 from tests.mongo.store_samples import (
@@ -72,6 +74,24 @@ async def test_neighbours_that_fit_are_stored(store: SqliteStore) -> None:
     assert answers[::2] == [["accepted"], ["accepted"]]
     assert isinstance(answers[1], StoreFullError)
     assert ids(await read_all(store.events)) == ["id-0", "id-2"]
+
+
+async def test_a_store_that_was_half_made_when_the_disk_was_full_is_made_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file is made whole or not at all, so that the next start finds no half of one."""
+
+    def small(path: Path, synchronous: Literal["FULL", "NORMAL"]) -> sqlite3.Connection:
+        connection = connect_writer(path, synchronous)
+        connection.execute("PRAGMA max_page_count = 5").close()
+        return connection
+
+    monkeypatch.setattr("mongo.sqlite.store.connect_writer", small)
+    with pytest.raises(StoreFullError, match="Free space"):
+        await open_sqlite_store(tmp_path)
+    monkeypatch.undo()
+    async with closing(await open_sqlite_store(tmp_path)) as store:
+        assert await store.events.append(WORKSPACE, [make_event(0)]) == ["accepted"]
 
 
 @pytest.fixture

@@ -39,9 +39,9 @@ import httpx2
 
 from mongo.protocol import Store
 from service.forget import learned_without
-from tests.mongo.mongo_server import MongoServer, SharedMongo, given_uri
+from tests.mongo.mongo_server import MongoServer, SharedMongo, free_port, given_uri
 from tests.proof.history_rules import LAST, TOOLS, Asked, History, Step, wrong_with
-from tests.service.running_service import ROOT, free_port
+from tests.service.running_service import ROOT
 from tests.service.tcp_proxy import TcpProxy, proxy_to
 
 _SHIM = Path(__file__).with_name("clock_shim.c")

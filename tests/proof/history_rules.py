@@ -79,8 +79,8 @@ async def wrong_with(history: History, store: Store) -> list[str]:
     forgets = any(True for _ in history.of("forget"))
     if taken != [*range(1, len(taken) + 1)] and not forgets:
         wrong.append("the positions of the log have gaps or doubles")
-    if (await counts(store)).pending:
-        wrong.append("something is not learned")
+    if (left := await counts(store)).pending:
+        wrong.append(f"not learned: {left}, {head}, {await store.knowledge.cursors()}")
     wrong += [f"{each} differs from a rebuild" for each in await differences(store)]
     return wrong
 

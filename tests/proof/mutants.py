@@ -63,7 +63,7 @@ _FIRST_S, _MOST = 8.0, 150
 _ENOUGH_S, _PATIENCE_S = 75, 280
 _CALLS = {
     "sync": {"fsync", "sync_folder"},
-    "commit": {"commit", "finish", "_apply", "_bury", "_settled", "settled", "_roll_back"},
+    "commit": {"commit", "finish", "apply_pending", "bury", "settled", "_roll_back"},
     "rename": {"rename", "replace", "link"},
     "fence": {"_check_fence", "flock", "FolderLock", "refuse_half_imported"},
 }
@@ -366,7 +366,7 @@ def _copied(folder: Path) -> Path:
         shutil.copytree(
             ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", "golden")
         )
-    for name in ("pyproject.toml", "docs"):
+    for name in ("pyproject.toml", "docs", "tests/golden", "notebooks"):
         (folder / name).symlink_to(ROOT / name)
     return folder
 
@@ -396,11 +396,12 @@ def _pytest(tree: Path, words: Sequence[str], patience_s: float) -> tuple[int | 
 
 def seen_by(tree: Path, words: Sequence[str]) -> str | None:
     """The test that fails in a tree; None where none does."""
-    status, said = _pytest(tree, ["-x", "--timeout=60", "-rfE", *words], _PATIENCE_S)
+    status, said = _pytest(tree, ["-x", "--timeout=120", "-rfE", "-vv", *words], _PATIENCE_S)
     if status in (0, 5):
         return None
-    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", said, re.MULTILINE)
-    return failed[1] if failed else words[0]
+    failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", said, re.MULTILINE)
+    began = re.findall(r"^(tests/.+?::.+?)(?: (?:PASSED|FAILED|SKIPPED).*| )?$", said, re.MULTILINE)
+    return [*words[:1], *began, *failed[:1]][-1]  # the last one to begin never ends
 
 
 def run(

@@ -1,7 +1,5 @@
 """One key alone changes nothing that others follow, under however many names."""
 
-from pathlib import Path
-
 import pytest
 
 from bench.quality import attacks
@@ -42,18 +40,6 @@ async def test_ten_poisoned_of_110_records_are_neither_followed_nor_first() -> N
     assert grafted.asked >= 30
     assert grafted.followed == 0
     assert grafted.first <= 0.01 * grafted.asked
-
-
-def test_the_section_of_the_figures_leaves_others_alone(tmp_path: Path) -> None:
-    """It is put between its own marks."""
-    page = tmp_path / "security.md"
-    page.write_text(
-        "# Security\n\nbefore\n\n<!-- attacks: begin -->\nold\n<!-- attacks: end -->\nafter\n"
-    )
-    attacks.put_section(page, "new")
-    assert page.read_text() == (
-        "# Security\n\nbefore\n\n<!-- attacks: begin -->\nnew\n<!-- attacks: end -->\nafter\n"
-    )
 
 
 def test_agents_of_another_key_count_as_one() -> None:

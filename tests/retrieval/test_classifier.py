@@ -1,6 +1,5 @@
 """The classifier: its data, its shipped head, and when it is asked."""
 
-import json
 from collections import Counter
 from typing import get_args
 
@@ -13,7 +12,7 @@ from aftercall.models import ErrorCategory, ExecutionError, FailedCall, SuggestR
 from bench.quality.fitting import json_of, labelled_messages, training_digest
 from embeddings.embedders import open_embedder
 from embeddings.models import BUNDLED_NAME
-from retrieval.classifier import CategoryHead, shipped_head, terms_of, text_of
+from retrieval.classifier import CategoryHead, shipped_head, text_of
 from retrieval.reading.reader import read_error
 from tests.ingest.conftest import WORKSPACE, Brain, brain
 
@@ -53,20 +52,6 @@ def test_a_head_survives_its_file() -> None:
     assert json_of(CategoryHead.of_json(json_of(head))) == json_of(head)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"bias": [1.0]}, {"categories": ["odd"]}, {"weights": [1.0]}, {"terms": {"x": [1.0]}},
-        {"readings": {"timeout": [1.0, 2.0]}},
-    ],
-)  # fmt: skip
-def test_a_file_whose_parts_do_not_fit_is_refused(change: dict[str, object]) -> None:
-    """A damaged file is an error at start, not a wrong category later."""
-    raw = json.loads(json_of(shipped_head())) | change
-    with pytest.raises(ValueError, match="no head"):
-        CategoryHead.of_json(json.dumps(raw))
-
-
 def test_probabilities_are_probabilities_and_the_unsure_is_unknown() -> None:
     """They add up to one; a vector of nothing is classified as nothing."""
     head = shipped_head()
@@ -97,12 +82,6 @@ def test_families_added_since_the_freeze_are_never_tested_on() -> None:
     later = [each for each in labelled_messages() if each.is_later]
     assert len({each.source for each in later}) >= 50
     assert {each.split for each in later} == {"train"}
-
-
-@pytest.mark.parametrize("text", ["", "-", "x " * 300, "zeitüberschreitung beim lesen"])
-def test_terms_are_bounded_by_the_words(text: str) -> None:
-    """At most five for each word."""
-    assert len(terms_of(text)) <= 5 * max(1, len(text.split()))
 
 
 CODES: list[tuple[str, str, str, dict[str, object], ErrorCategory]] = [

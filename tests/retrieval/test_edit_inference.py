@@ -12,7 +12,6 @@ from retrieval.answer import lesson_of
 from retrieval.edit_effects import apply_edits
 from retrieval.edits import (
     Add,
-    Balance,
     Cast,
     Edit,
     EditDoesNotApplyError,
@@ -30,7 +29,6 @@ from retrieval.edits import (
     touches,
 )
 from retrieval.inference import infer_edits
-from retrieval.parameters import value_at
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading, read_error
 
@@ -166,19 +164,6 @@ def test_a_nested_edit_of_one_element_keeps_its_position() -> None:
     reading = reading_of(Fault("invalid", ("to", 1)))
     edits = infer_edits({"to": ["a", "B", "C"]}, {"to": ["a", "b", "C"]}, reading)
     assert edits == [Respell(name="to", inside=(1,), style="lower")]
-
-
-def test_a_total_is_balanced_by_the_last_amount() -> None:
-    """The rule holds for other amounts, other totals and more of them."""
-    message = "payment amount does not add up, total price is 305, but paid 255"
-    failed = {"pay": [{"id": "a", "amount": 250}, {"id": "b", "amount": 5}], "user": "u"}
-    mended = {"pay": [{"id": "a", "amount": 250}, {"id": "b", "amount": 55}], "user": "u"}
-    stated = reading_of(Fault("not_allowed", value_text="255", stated=305))
-    edits = infer_edits(failed, mended, stated)
-    assert edits == [Balance(name="pay", inside=(-1, "amount"))], message
-    other = ValueSources((Fault("not_allowed", value_text="6", stated=10),))
-    call = {"pay": [{"amount": 1}, {"amount": 2}, {"amount": 3}]}
-    assert value_at(apply_edits(call, edits, other), ("pay", -1, "amount")) == 7
 
 
 @pytest.mark.parametrize(

@@ -44,13 +44,6 @@ def test_a_new_intent_is_no_part_of_the_repair() -> None:
     assert edits == [Clamp(name="topK")]
 
 
-def test_another_call_is_no_repair() -> None:
-    """A success that shares nothing with the failed call mends nothing."""
-    failed = {"query": "a", "page": 1, "lang": "en"}
-    reading = read_error(ExecutionError(message="odd"), failed)
-    assert infer_edits(failed, {"query": "z", "page": 9, "lang": "de"}, reading) is None
-
-
 @pytest.mark.parametrize(
     ("edit", "call"),
     [

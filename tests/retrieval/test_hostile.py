@@ -62,21 +62,6 @@ def test_a_schema_beyond_the_bound_is_not_looked_into() -> None:
 
 
 @pytest.mark.parametrize(
-    "schema",
-    [
-        {"$ref": "#"}, {"$ref": "https://example.org/s.json"}, {"$ref": 5}, {"type": 5},
-        {"$schema": ["x"]}, {"$schema": "http://x/y"}, {"properties": {"a": True, "b": None}},
-        {"required": "abc"}, {"properties": {"a": {"anyOf": 5, "enum": {}, "type": [[]]}}},
-        {"properties": {"a": {"pattern": "("}}}, {"properties": {"a": {"pattern": 5}}},
-    ],
-)  # fmt: skip
-def test_a_broken_schema_refuses_nothing_and_raises_nothing(schema: dict[str, Any]) -> None:
-    """Whatever stands in it, the call is answered."""
-    response = answer_to(make_case({"tz": "UTC", "a": "b"}, MISSING, schema=schema)).response
-    assert response.pattern.category == "invalid_parameters"
-
-
-@pytest.mark.parametrize(
     "parameters",
     [
         {"a": deep(90)}, {"a": "x" * 2**20}, {"k" * 2**20: 1}, {f"k{n}": n for n in range(20_000)},

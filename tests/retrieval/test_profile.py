@@ -21,13 +21,6 @@ def test_a_success_clears_what_was_known_to_fail() -> None:
     assert not profile.is_known_to_fail({"a": 1})
 
 
-def test_a_transient_failure_does_not_blame_the_parameters() -> None:
-    """A time-out says nothing about what was sent."""
-    profile = ToolProfile()
-    profile.observe_failure({"a": 1}, blame_parameters=False)
-    assert not profile.is_known_to_fail({"a": 1})
-
-
 def test_knowledge_of_a_tool_is_bounded() -> None:
     """The least recent signatures are forgotten first."""
     knowledge = ToolKnowledge()

@@ -47,24 +47,6 @@ def test_calls_made_to_fill_a_profile_do_not_get_far() -> None:
     assert len(encoded(profile)) <= 256 * KIB
 
 
-def test_a_single_huge_call_leaves_little() -> None:
-    """Wide, deep and long: what is kept of it does not depend on its size."""
-    deep: Any = 1
-    for _ in range(90):
-        deep = [deep]
-    call = {
-        "text": "x" * 1_000_000,
-        "deep": deep,
-        "wide": {str(number): number for number in range(10_000)},
-        "rows": [{"a": number} for number in range(10_000)],
-        "k" * 100_000: 1,
-    } | {f"p{number}": number for number in range(1_000)}
-    profile = ToolProfile()
-    profile.observe_success(call, "s", "ada", at(1))
-    profile.observe_failure(call, (), at(2), blame_parameters=True)
-    assert len(encoded(profile)) <= 64 * KIB
-
-
 @pytest.mark.skipif(not AIRLINE.exists(), reason="the airline traces are not beside the project")
 def test_the_profiles_of_real_tools_are_small() -> None:
     """1,164 calls of an airline's 14 tools: at most 32 KiB each, with the nested keys known."""

@@ -63,7 +63,8 @@ def test_the_nearest_value_is_named_or_nothing() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [("1,500.0 USD", 1500), ("~150", 150), ("'7'", 7), ("forty-two", 42), ("1.234,50", 1234.5),
-     ("1 500", 1500), ("about 20 items", 20), ("#42", 42), ("$12.50", 12.5), ("1.234", 1.234)],
+     ("1 500", 1500), ("about 20 items", 20), ("#42", 42), ("$12.50", 12.5), ("1.234", 1.234),
+     ("a dozen", 12), ("one million two thousand three", 1_002_003)],
 )  # fmt: skip
 def test_one_number_is_read_out_of_a_text(text: str, expected: float) -> None:
     """With what stands around it, and however its thousands are marked."""
@@ -71,8 +72,10 @@ def test_one_number_is_read_out_of_a_text(text: str, expected: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["5-10", "~1.234", "5 minutes", "5k", "50%", "1, 2", "12,5", "1.5.2", "v5", "10:30"]
-)
+    "text",
+    ["5-10", "~1.234", "5 minutes", "5k", "50%", "1, 2", "12,5", "1.5.2", "v5", "10:30",
+     "five five", "twenty ten"],
+)  # fmt: skip
 def test_a_number_that_could_be_another_one_is_not_read(text: str) -> None:
     """Two numbers, a separator that can mean two things, a unit that the tool may not count in."""
     with pytest.raises(CastError):

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from aftercall.events import FinishedCall, ToolCallEvent, ToolCallPlanned, ToolCallResult
+from aftercall.events import ToolCallEvent, ToolCallPlanned, ToolCallResult
+from aftercall.models import Execution
 
 
 @dataclass
@@ -10,13 +11,13 @@ class Kept:
     """Keeps events and whole calls."""
 
     events: list[ToolCallEvent] = field(default_factory=list)
-    calls: list[FinishedCall] = field(default_factory=list)
+    calls: list[Execution] = field(default_factory=list)
 
     def emit(self, event: ToolCallEvent) -> None:
         self.events.append(event)
 
-    def finished(self, call: FinishedCall) -> None:
-        self.calls.append(call)
+    def record(self, execution: Execution) -> None:
+        self.calls.append(execution)
 
     @property
     def planned(self) -> list[ToolCallPlanned]:

@@ -3,6 +3,8 @@
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 from uuid import uuid4
 
 from aftercall.json_values import JsonObject, JsonValue
@@ -18,6 +20,17 @@ from aftercall.models import (
     SuggestResponse,
     ToolAnnotations,
 )
+from aftercall.reflection import (
+    ReflectedResult,
+    ReflectionPolicy,
+    call_with_reflection,
+    call_with_reflection_sync,
+)
+
+FAST = ReflectionPolicy(base_backoff_s=0)
+BAD: JsonObject = {"query": "q", "topK": 50}
+GOOD: JsonObject = {"query": "q", "topK": 10}
+TWINS = ("async", "sync")
 
 
 def change(path: str, value: JsonValue, *, op: str = "replace", before: JsonValue = None) -> Change:
@@ -87,26 +100,16 @@ class ScriptedService:
 
 class AsyncScripted(ScriptedService):
     async def suggest(
-        self,
-        execution: Execution,
-        *,
-        limit: int = 3,
-        annotations: ToolAnnotations | None = None,
+        self, execution: Execution, *, annotations: ToolAnnotations | None = None
     ) -> SuggestResponse:
-        del limit
         await asyncio.sleep(self.delay_s)
         return self.next_answer(execution, annotations)
 
 
 class SyncScripted(ScriptedService):
     def suggest(
-        self,
-        execution: Execution,
-        *,
-        limit: int = 3,
-        annotations: ToolAnnotations | None = None,
+        self, execution: Execution, *, annotations: ToolAnnotations | None = None
     ) -> SuggestResponse:
-        del limit
         time.sleep(self.delay_s)
         return self.next_answer(execution, annotations)
 
@@ -137,3 +140,32 @@ class PickyTool:
 
     async def run_async(self, parameters: JsonObject) -> str:
         return self.run(parameters)
+
+
+class Telling(PickyTool):
+    """A tool that tells of everything by what it returns: each in turn."""
+
+    def __init__(self, *answers: Any) -> None:
+        super().__init__()
+        self.answers = list(answers)
+
+    def run(self, _: JsonObject) -> Any:
+        return self.answers.pop(0)
+
+
+async def reflected_by(
+    twin: str, tool: PickyTool, *script: Any, delay_s: float = 0, **options: Any
+) -> tuple[ReflectedResult[str], ScriptedService, Records]:
+    """One call of a tool by one of the twins: its result, who was asked, and what was recorded."""
+    records = Records()
+    settings: dict[str, Any] = {
+        "tool_name": "rag_query", "parameters": dict(BAD), "agent": "librarian",
+        "policy": FAST, "recorder": records, **options,
+    }  # fmt: skip
+    if twin == "async":
+        awaited = AsyncScripted(*script, delay_s=delay_s)
+        done = await call_with_reflection(tool.run_async, client=awaited, **settings)
+        return done, awaited, records
+    blocking = SyncScripted(*script, delay_s=delay_s)
+    call = partial(call_with_reflection_sync, tool.run, client=blocking, **settings)
+    return await asyncio.to_thread(call), blocking, records

@@ -20,13 +20,9 @@ class Hanging:
         self.asked = 0
 
     def suggest(
-        self,
-        execution: Execution,
-        *,
-        limit: int = 3,
-        annotations: ToolAnnotations | None = None,
+        self, execution: Execution, *, annotations: ToolAnnotations | None = None
     ) -> SuggestResponse:
-        del execution, limit, annotations
+        del execution, annotations
         self.asked += 1
         self.let_go.wait()
         return answer()

@@ -89,26 +89,6 @@ async def test_an_execution_is_asked_about_as_a_failed_call(
     assert (second["limit"], second["annotations"]["readOnlyHint"]) == (5, True)
 
 
-async def test_outcomes_are_reported(call: Any, service: Loopback) -> None:
-    """To the suggestion they belong to."""
-    suggestion_id, execution_id = str(uuid4()), str(uuid4())
-    answer = await call(
-        "report_outcome", suggestion_id, outcome="success", execution_id=execution_id
-    )
-    assert answer is None
-    assert service.requests[0].path == f"/suggestions/{suggestion_id}/outcome"
-    assert service.requests[0].json == {"outcome": "success", "executionId": execution_id}
-
-
-async def test_similar_executions_are_asked_for(call: Any, service: Loopback) -> None:
-    """With what is given, and the contract's defaults for the rest."""
-    assert (await call("similar", "rag_query", parameters={"topK": 5})).executions == []
-    assert service.requests[0].json == {
-        "toolName": "rag_query", "serverName": None, "context": None, "parameters": {"topK": 5},
-        "outcome": "success", "agent": None, "signature": None, "limit": 5,
-    }  # fmt: skip
-
-
 async def test_tools_are_registered_read_listed_and_forgotten(call: Any) -> None:
     """The four methods for tools."""
     spec = ToolSpec(name="git_log", server_name="git", input_schema={"type": "object"})
@@ -120,20 +100,6 @@ async def test_tools_are_registered_read_listed_and_forgotten(call: Any) -> None
     for method in ("get_tool", "delete_tool"):
         with pytest.raises(NotFoundError):
             await call(method, "git/git_log")
-
-
-async def test_secrets_of_a_tool_do_not_leave_the_process(call: Any, service: Loopback) -> None:
-    """Neither in its description nor in its schema's defaults nor in its implementation."""
-    spec = ToolSpec(
-        name="login",
-        description="try password=hunter2hunter2",
-        input_schema={"properties": {"password": {"default": "hunter2hunter2"}}},
-        implementation={"apiKey": "hunter2hunter2"},
-    )
-    await call("put_tool", "login", spec)
-    sent = service.requests[0].json
-    assert "hunter2" not in json.dumps(sent)
-    assert list(sent["inputSchema"]["properties"]) == ["password"]
 
 
 @pytest.mark.parametrize(
@@ -165,24 +131,6 @@ async def test_probes_say_yes_or_no(call: Any, service: Loopback) -> None:
     service.stop()
     assert not await call("healthy")
     assert not await call("ready")
-
-
-async def test_secrets_do_not_leave_the_process(
-    call: Any, service: Loopback, new_execution: New
-) -> None:
-    """Recorded, asked about or looked for: what goes over the wire is masked."""
-    secret = "sk-live-abcdefghijklmnop1234"  # noqa: S105  # planted
-    parameters = {"apiKey": secret, "query": "x"}
-    failed = new_execution(parameters=parameters, context=f"with {secret}", **FAILURE)
-    await call("record", [failed])
-    await call("suggest", failed)
-    await call("similar", "rag_query", parameters=parameters, context=f"token={secret}")
-    assert len(service.requests) == 3
-    for request in service.requests:
-        assert secret.encode() not in request.body
-        assert b'"query":"x"' in request.body
-        assert b"[redacted:string:17-32]" in request.body
-    assert failed.parameters["apiKey"] == secret
 
 
 async def test_the_redactor_can_be_chosen_or_left_out(
@@ -289,14 +237,6 @@ async def test_a_broken_connection_is_unreachable(
     with pytest.raises(ServiceUnreachableError) as failure:
         await once("status")
     assert type(failure.value) is ServiceUnreachableError
-
-
-async def test_a_service_that_hangs_is_a_timeout(connect: Any, service: Loopback) -> None:
-    """After `timeout_s` without a byte."""
-    service.fail(loopback.hang)
-    with pytest.raises(ServiceTimeoutError, match="timeout_s"):
-        await connect(service.url, retries=0, timeout_s=0.5)("status")
-    service.heal()
 
 
 @pytest.mark.parametrize(
@@ -425,7 +365,7 @@ async def test_an_answer_that_takes_too_long_is_not_waited_for_twice(
     """`timeout_s` is what the caller is willing to wait."""
     call = connect(service.url, retries=2, timeout_s=0.1)
     service.fail(loopback.hang)
-    with pytest.raises(ServiceTimeoutError):
+    with pytest.raises(ServiceTimeoutError, match="timeout_s"):
         await call("status")
     assert len(service.requests) == 1
     service.heal()

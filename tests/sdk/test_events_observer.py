@@ -3,7 +3,6 @@
 import asyncio
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -11,41 +10,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import ConfigurationError
-from aftercall.events import CANCELLED, EventObserver, RecorderSink, ToolCallPlanned
+from aftercall.events import CANCELLED, EventObserver, ToolCallPlanned
 from aftercall.json_values import JsonObject
-from aftercall.reflection import (
-    ReflectedResult,
-    ReflectionPolicy,
-    call_with_reflection,
-    call_with_reflection_sync,
-)
+from aftercall.reflection import call_with_reflection, call_with_reflection_sync
 from aftercall.reflection.results import CallFacts, PlannedAttempt
 from tests.sdk.event_records import Events, check_order
 from tests.sdk.scripted_advice import (
+    BAD,
+    GOOD,
+    TWINS,
     AsyncScripted,
     PickyTool,
     Records,
     SyncScripted,
     answer,
     change,
+    reflected_by,
     suggestion,
 )
 
-BAD: JsonObject = {"query": "q", "topK": 50}
-GOOD: JsonObject = {"query": "q", "topK": 10}
 TOKEN = "ghp_" + "a1B2c3D4" * 5
-
-
-def settings(events: Events, **changes: Any) -> dict[str, Any]:
-    return {
-        "tool_name": "rag_query",
-        "parameters": dict(BAD),
-        "agent": "librarian",
-        "recorder": Records(),
-        "policy": ReflectionPolicy(base_backoff_s=0),
-        "observers": [EventObserver([events])],
-        **changes,
-    }
 
 
 def attempt(session_id: str | None = None, *, number: int = 1) -> PlannedAttempt:
@@ -58,18 +42,15 @@ def attempt(session_id: str | None = None, *, number: int = 1) -> PlannedAttempt
 
 
 @pytest.mark.parametrize("session_id", ["s-1", None])
-@pytest.mark.parametrize("twin", ["async", "sync"])
+@pytest.mark.parametrize("twin", TWINS)
 async def test_every_attempt_is_told(twin: str, session_id: str | None) -> None:
     """A failed attempt and its repair are two calls of one request, in order."""
     events = Events()
     advice = answer(suggestion(change("/topK", 10)))
-    tool = PickyTool(GOOD)
-    options = settings(events, session_id=session_id)
-    result: ReflectedResult[str]
-    if twin == "async":
-        result = await call_with_reflection(tool.run_async, client=AsyncScripted(advice), **options)
-    else:
-        result = call_with_reflection_sync(tool.run, client=SyncScripted(advice), **options)
+    observers = [EventObserver([events])]
+    result, _, _ = await reflected_by(
+        twin, PickyTool(GOOD), advice, session_id=session_id, observers=observers
+    )
     assert result.repaired
     check_order(events.events)
     assert len({event.request_id for event in events.events}) == 1
@@ -82,16 +63,21 @@ async def test_every_attempt_is_told(twin: str, session_id: str | None) -> None:
 
 
 async def test_a_cancelled_call_is_told() -> None:
-    """A tool that hangs is the failure that one most wants to see: a result `cancelled`."""
-    events = Events()
+    """A tool that hangs is the failure that one most wants to see; no outcome is recorded."""
+    events, records, service = Events(), Records(), AsyncScripted()
 
-    async def hang(_: JsonObject) -> str:
-        await asyncio.Event().wait()
-        return "never"
+    class Hanging(PickyTool):
+        async def run_async(self, _: JsonObject) -> str:
+            await asyncio.Event().wait()
+            return "never"
 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
-            await call_with_reflection(hang, client=AsyncScripted(), **settings(events))
+            await call_with_reflection(
+                Hanging().run_async, tool_name="t", parameters={}, agent="a", client=service,
+                recorder=records, observers=[EventObserver([events])],
+            )  # fmt: skip
+    assert (records.executions, service.asked) == ([], [])
     check_order(events.events)
     _, result = events.events
     assert not isinstance(result, ToolCallPlanned)
@@ -105,7 +91,10 @@ def test_a_call_inside_the_handling_of_a_cancellation_is_not_cancelled() -> None
     try:
         raise KeyboardInterrupt  # noqa: TRY301  # what is handled is the point
     except KeyboardInterrupt:
-        call_with_reflection_sync(PickyTool(BAD).run, client=SyncScripted(), **settings(events))
+        call_with_reflection_sync(
+            PickyTool(BAD).run, tool_name="t", parameters=dict(BAD), agent="a", recorder=Records(),
+            client=SyncScripted(), observers=[EventObserver([events])],
+        )  # fmt: skip
     _, result = events.events
     assert not isinstance(result, ToolCallPlanned)
     assert result.status == "ok"
@@ -160,6 +149,6 @@ def test_sessions_that_look_alike_in_events_are_one() -> None:
 def test_a_recorder_would_record_twice() -> None:
     """So it is refused, with the reason; so is what is no sink."""
     with pytest.raises(ConfigurationError, match="records every attempt by itself"):
-        EventObserver([RecorderSink(Records())])  # type: ignore[list-item]  # the mistake
+        EventObserver([Records()])  # type: ignore[list-item]  # the mistake
     with pytest.raises(ConfigurationError, match="CallbackSink"):
         EventObserver([print])  # type: ignore[list-item]  # the mistake

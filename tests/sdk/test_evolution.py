@@ -239,7 +239,7 @@ async def test_code_that_fails_its_checks_is_never_kept(home: Home) -> None:
     home.chat.says(fenced(failing))
     result = await home.evolve(checks=RUNS_BARE)
     assert result.status == "rejected"
-    assert "was asked 2 times" in result.why
+    assert "was asked twice" in result.why
     assert len(result.attempts) == 2
     assert all("failed with exit code 1" in attempt.why for attempt in result.attempts)
     assert all("still broken" in attempt.output for attempt in result.attempts)
@@ -327,18 +327,13 @@ async def test_a_service_that_is_away_holds_nothing_up(
     assert home.promotions["shout"] == result.promotion
 
 
-async def test_a_script_that_is_no_python_needs_checks(home: Home) -> None:
+async def test_a_script_that_is_no_python_is_not_evolved(home: Home) -> None:
+    """Nothing would show that its new version is whole; the model is not even asked."""
     shell = home.tools / "shout.sh"
     shell.write_text("#!/bin/sh\necho $1\n")
-    shell.chmod(0o755)
-    home.chat.says(fenced('#!/bin/sh\necho "$1"', info="sh"))
     result = await home.evolve(script=shell)
-    assert result.status == "failed"
-    assert "configure checks" in result.why
-    assert not home.chat.asked, "the model is not even asked"
-    result = await home.evolve(script=shell, checks=Checks(commands=(("sh", "-n", "{file}"),)))
-    assert result.file == home.tools / "shout_v1_1.sh"
-    assert os.access(result.file, os.X_OK)
+    assert (result.status, home.chat.asked) == ("failed", [])
+    assert "is no Python" in result.why
 
 
 @pytest.mark.parametrize(
@@ -464,9 +459,9 @@ async def test_a_kill_leaves_nothing_half_done(home: Home, killed_at: str, promo
 
 
 @pytest.mark.parametrize(
-    "changes", [{"max_rounds": 0}, {"version": "newest"}, {"tool_id": ""}, {"namespace": "x" * 300}]
+    "changes", [{"version": "newest"}, {"tool_id": ""}, {"namespace": "x" * 300}]
 )
 async def test_what_makes_no_sense_is_refused(home: Home, changes: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"max_rounds|version|character"):
+    with pytest.raises(ValueError, match=r"version|character"):
         await home.evolve(**changes)
     assert home.is_untouched()

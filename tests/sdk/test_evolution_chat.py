@@ -45,7 +45,6 @@ def task(**changes: object) -> EvolutionTask:
         "tool_id": "shout",
         "namespace": "shout",
         "version": "1.0.0",
-        "language": "python",
         "source": SOURCE,
         "reason": "fails without an argument",
     }

@@ -1,8 +1,6 @@
 """Accepting code: what must be true of its text, and a tool's own checks with all their limits."""
 
-import asyncio
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -23,10 +21,6 @@ OLD = "def shout(text):\n    return text.upper()\n"
 NEW = "def shout(text=''):\n    return text.upper()\n"
 
 
-def accepted(code: str, language: str = "python") -> str:
-    return accept(code, known=(OLD,), language=language)
-
-
 @pytest.mark.parametrize(
     ("code", "said"),
     [
@@ -36,9 +30,7 @@ def accepted(code: str, language: str = "python") -> str:
         ("# only a remark\n", "no statement"),
         ("", "no statement"),
         (OLD, "the same as before"),
-        ("# better\ndef shout( text ):\n\n    return text.upper()  # loud\n", "the same as before"),
-        ("a = 1\0\n", "line 1 holds the unseen character U.0000"),
-        ("a = 1\nb = '\u202e'\n", "line 2 holds the unseen character U.202E"),
+        ("a = 1\0\n", "no Python"),
         ("a = '\ud800'\n", "UTF-8 cannot write"),
         ("a = " + "(" * 5000 + ")" * 5000 + "\n", "no Python|cannot be parsed"),
         ("a = " + "-" * 100_000 + "1\n", "no Python|cannot be parsed"),
@@ -48,7 +40,7 @@ def accepted(code: str, language: str = "python") -> str:
 )
 def test_code_that_is_not_whole_new_and_readable_is_rejected(code: str, said: str) -> None:
     with pytest.raises(RejectedCodeError, match=said):
-        accepted(code)
+        accept(code, known=(OLD,))
 
 
 def test_secrets_of_a_source_are_hidden_and_come_back() -> None:
@@ -71,20 +63,6 @@ async def run(script: str, *, code: str = NEW, **settings: object) -> CheckRepor
     """Check `code` by a Python program."""
     checks = Checks(commands=(("{python}", "-c", script, "{file}"),), **settings)  # type: ignore[arg-type]
     return await run_checks(checks, file_name="shout.py", code=code)
-
-
-def gone(pid: int) -> bool:
-    """Whether a process has ended; waits for the system to notice, for 10 seconds."""
-    end = time.monotonic() + 10
-    while time.monotonic() < end:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        if state == "Z":
-            return True
-        os.sched_yield()
-    return False
 
 
 async def test_checks_see_the_candidate_under_the_scripts_name() -> None:
@@ -111,49 +89,15 @@ async def test_all_commands_must_pass_in_order() -> None:
 
 async def test_the_environment_is_not_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    report = await run(
-        "import os, sys; print(sorted(os.environ)); sys.exit(1)", env={"MODE": "test"}
-    )
+    report = await run("import os, sys; print(sorted(os.environ)); sys.exit(1)")
     names = set(eval(report.output))  # noqa: S307  # a list that the line above printed
-    assert names <= {
-        "PATH",
-        "LANG",
-        "LC_CTYPE",
-        "HOME",
-        "TMPDIR",
-        "PYTHONDONTWRITEBYTECODE",
-        "MODE",
-    }
-    assert "MODE" in names
+    assert names <= {"PATH", "LANG", "LC_CTYPE", "HOME", "TMPDIR", "PYTHONDONTWRITEBYTECODE"}
 
 
-FORK = (
-    "import os, subprocess, sys, time\n"
-    "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-    "print(child.pid, flush=True)\n"
-)
-
-
-async def test_a_check_that_hangs_is_killed_with_its_children() -> None:
-    for seconds in (1.5, 10, 60):
-        report = await run(FORK + "time.sleep(600)", timeout_s=seconds)
-        assert not report.passed
-        assert f"not done after {seconds:g} s and was killed" in report.why
-        if report.output:  # else its child was not there yet
-            break
-    assert gone(int(report.output))
-
-
-async def test_a_cancelled_evolution_ends_its_checks(tmp_path: Path) -> None:
-    mark = tmp_path / "pid"
-    script = f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
-    task = asyncio.create_task(run(script))
-    while not mark.exists() or not mark.read_text():  # noqa: ASYNC110  # by another process
-        await asyncio.sleep(0.01)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert gone(int(mark.read_text()))
+async def test_a_check_that_hangs_is_killed() -> None:
+    report = await run("import time; time.sleep(600)", timeout_s=0.5)
+    assert not report.passed
+    assert "not done after 0.5 s and was killed" in report.why
 
 
 async def test_megabytes_of_output_are_kept_in_part() -> None:
@@ -165,21 +109,6 @@ async def test_megabytes_of_output_are_kept_in_part() -> None:
     assert report.output.endswith("end\n")
     assert report.output.startswith("[19,996,010 bytes left out]\n")
     assert len(report.output) < 5000
-
-
-@pytest.mark.parametrize(
-    ("script", "least"),
-    [
-        ("x = bytearray({})", 2 * 10**8),
-        ("open('big', 'wb').truncate({})", 10**6),
-        ("fs = [open('/dev/null') for _ in range({})]", 10),
-    ],
-)
-async def test_limits_of_the_system_hold(script: str, least: int) -> None:
-    """Memory, file size and open files."""
-    memory = 512 * 1024**2
-    assert (await run(script.format(least), memory_bytes=memory)).passed
-    assert not (await run(script.format(100 * least), memory_bytes=memory)).passed
 
 
 async def test_files_that_checks_need_come_along(tmp_path: Path) -> None:

@@ -117,7 +117,6 @@ async def test_an_input_cannot_become_an_option(commands: CommandExecutor, text:
         ({"a": "x\0y"}, "NUL"),
         ({"b": 1}, "needs 'a' in its input"),
         ("text", "must be an object"),
-        ({"a": "x" * 200_000}, "at most 131,071"),
     ],
 )
 async def test_an_input_that_does_not_fit_is_rejected_before_the_tool_runs(

@@ -2,14 +2,12 @@
 
 import json
 import pickle
-from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from aftercall.harmony import HarmonyCall, HarmonyItem, HarmonyParser, HarmonyResult, HarmonyText
-from aftercall.harmony.calls import neutralised, render_tool_result
 from aftercall.harmony.parser import NAMES
 from tests.sdk.strategies import json_values
 
@@ -97,7 +95,7 @@ def messages(draw: st.DrawFn) -> tuple[str, HarmonyItem]:
     payload = json.dumps(given_arguments, ensure_ascii=draw(st.booleans()))
     if kind == "result":
         wire = f"<|start|>functions.{name} to=assistant<|channel|>commentary<|message|>{payload}"
-        result = HarmonyResult(tool=name, text=payload, recipient=f"functions.{name}")
+        result = HarmonyResult(tool=name, text=payload)
         return f"{wire}<|end|>", result
     if kind == "pseudo":
         payload = f'{{"tool":"{name}","arguments":{payload}}}'
@@ -216,22 +214,3 @@ def test_work_grows_with_the_input_and_no_faster(unit: str, opening: str, limit:
     parser.feed(text)
     parser.close()
     assert parser.steps <= len(text) + 10
-
-
-# --- what tools say
-
-
-@given(text=st.text() | soups, sizes=sizes)
-def test_no_tool_can_inject_a_message(text: str, sizes: list[int]) -> None:
-    """Whatever a tool returns is read back as one result, and as nothing else."""
-    rendered = render_tool_result(HarmonyResult(tool="a", text=text))
-    assert not any(marker in neutralised(text) for marker in MARKERS)
-    assert read(chunks_of(rendered, sizes), 100_000) == [
-        HarmonyResult(tool="a", text=neutralised(text), recipient="functions.a")
-    ]
-
-
-@given(value=json_values | marked.map(lambda text: text.encode("utf-8", "replace").decode()))
-def test_json_comes_through_rendering_unchanged(value: Any) -> None:
-    """A reader of the JSON gets exactly what the tool returned."""
-    assert json.loads(neutralised(json.dumps(value, ensure_ascii=False))) == value

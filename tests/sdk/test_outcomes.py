@@ -1,6 +1,5 @@
 """Typed outcomes: made, serialised, coerced, logged, and carried through what runs tools."""
 
-import asyncio
 import pickle
 import sys
 from collections.abc import Callable
@@ -22,13 +21,11 @@ from aftercall import (
     ToolRefusedError,
     ToolSpec,
     Violation,
-    call_with_reflection,
-    call_with_reflection_sync,
 )
 from aftercall.models import Referral
 from aftercall.outcomes import log_line, referral_of, typed_error
 from aftercall.reflection.results import read_exception
-from tests.sdk.scripted_advice import AsyncScripted, Records, SyncScripted, answer
+from tests.sdk.scripted_advice import TWINS, Records, Telling, reflected_by
 
 WEAK = {"status": "success_no_parse", "items": []}
 AT = "2026-02-20T14:30:00Z"
@@ -231,36 +228,18 @@ def test_a_log_line_is_short_and_holds_no_secrets() -> None:
     assert log_line(Outcome.ok({"a": "secret"}, status="done")) == 'outcome=ok status="done"'
 
 
-async def reflected(tool: Any, kind: str) -> tuple[Any, Any]:
-    records = Records()
-    settings: dict[str, Any] = {
-        "tool_name": "films", "parameters": {"url": "u"}, "agent": "a", "recorder": records,
-    }  # fmt: skip
-    if kind == "sync":
-        twin = call_with_reflection_sync
-        found = await asyncio.to_thread(
-            lambda: twin(lambda _: tool(), client=SyncScripted(answer()), **settings)
-        )
-        return found, records.executions
-
-    async def call(_: object) -> Any:
-        return tool()
-
-    return await call_with_reflection(
-        call, client=AsyncScripted(answer()), **settings
-    ), records.executions
-
-
-@pytest.mark.parametrize("kind", ["async", "sync"])
-async def test_a_weak_success_is_recorded_as_the_success_that_it_is(kind: str) -> None:
+@pytest.mark.parametrize("twin", TWINS)
+async def test_a_weak_success_is_recorded_as_the_success_that_it_is(twin: str) -> None:
     """Seed 003's regression: outcome, result and status are the tool's own, through both twins."""
-    found, [execution] = await reflected(lambda: WEAK, kind)
+    found, _, records = await reflected_by(twin, Telling(WEAK))
+    [execution] = records.executions
     assert found.succeeded
     assert found.result is WEAK
     assert (execution.outcome, execution.error) == ("success", None)
     assert (execution.result, execution.result_status) == (WEAK, "success_no_parse")
     outcome = Outcome.ok([], status="success_no_parse")
-    found, [execution] = await reflected(lambda: outcome, kind)
+    found, _, records = await reflected_by(twin, Telling(outcome))
+    [execution] = records.executions
     assert found.result is outcome
     assert (execution.result, execution.result_status) == ([], "success_no_parse")
 

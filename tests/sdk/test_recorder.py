@@ -375,6 +375,7 @@ def test_a_full_disk_leaves_executions_in_memory(
     service.heal()
     assert recorder.flush()
     assert list(service.executions) == ids
+    assert (recorder.stats().sent, recorder.stats().duplicates) == (10, 0)
     assert caplog.text.count("No space left on device") == 1
 
 

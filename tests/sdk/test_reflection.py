@@ -1,6 +1,5 @@
 """The retry rules, each through both twins where they could differ."""
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -12,61 +11,37 @@ from hypothesis import strategies as st
 
 from aftercall.errors import ServiceUnreachableError
 from aftercall.json_values import JsonObject
-from aftercall.models import Change, Execution, ExecutionError, SuggestResponse, ToolAnnotations
+from aftercall.models import Change, ExecutionError, SuggestResponse, ToolAnnotations
 from aftercall.outcomes import Outcome
 from aftercall.reflection import (
     ReflectedResult,
     ReflectionPolicy,
     ResultReader,
-    call_with_reflection,
-    call_with_reflection_sync,
 )
 from aftercall.reflection.reflected_call import FailureRates
 from aftercall.reflection.retry_rules import RetryRules
 from tests.sdk.scripted_advice import (
-    AsyncScripted,
+    BAD,
+    FAST,
+    GOOD,
+    TWINS,
     PickyTool,
     Records,
     ScriptedService,
-    SyncScripted,
+    Telling,
     answer,
     change,
+    reflected_by,
     suggestion,
 )
 
-FAST = ReflectionPolicy(base_backoff_s=0)
-BAD: JsonObject = {"query": "q", "topK": 50}
-GOOD: JsonObject = {"query": "q", "topK": 10}
-
-Script = SuggestResponse | Exception | Callable[[Execution], SuggestResponse]
-Run = Callable[..., Awaitable[tuple[ReflectedResult[str], ScriptedService, Records]]]
+Run = Callable[..., Awaitable[tuple[ReflectedResult[Any], ScriptedService, Records]]]
 
 
-@pytest.fixture(params=["async", "sync"])
+@pytest.fixture(params=TWINS)
 def run(request: pytest.FixtureRequest) -> Run:
     """Runs a tool against scripted answers through one of the twins."""
-
-    async def through(
-        tool: PickyTool, *script: Script, delay_s: float = 0, **options: Any
-    ) -> tuple[ReflectedResult[str], ScriptedService, Records]:
-        records = Records()
-        settings: dict[str, Any] = {
-            "tool_name": "rag_query",
-            "parameters": dict(BAD),
-            "agent": "librarian",
-        }
-        settings |= {"policy": FAST, **options}
-        if request.param == "async":
-            awaited = AsyncScripted(*script, delay_s=delay_s)
-            result = await call_with_reflection(
-                tool.run_async, client=awaited, recorder=records, **settings
-            )
-            return result, awaited, records
-        blocking = SyncScripted(*script, delay_s=delay_s)
-        twin = partial(call_with_reflection_sync, client=blocking, recorder=records, **settings)
-        return await asyncio.to_thread(twin, tool.run), blocking, records
-
-    return through
+    return partial(reflected_by, request.param)
 
 
 async def test_a_success_is_recorded_and_nothing_is_asked(run: Run) -> None:
@@ -292,33 +267,20 @@ async def test_a_redacted_value_is_never_sent_to_a_tool(run: Run) -> None:
     assert tool.calls == [secret, {"password": "hunter2", "topK": 10}]
 
 
-async def test_a_renamed_secret_arrives_whole(run: Run) -> None:
-    """The service only saw the mask; the tool gets the caller's own value under the new name."""
+@pytest.mark.parametrize("others", [{}, {"pin": "1234"}])
+async def test_a_renamed_secret_arrives_whole_or_not_at_all(run: Run, others: JsonObject) -> None:
+    """The service saw masks only: the tool gets the caller's own value where there is one alone."""
     mask = "[redacted:string:1-8]"
+    parameters: JsonObject = {"pwd": "hunter2", **others}
     renamed = suggestion(
-        Change(op="remove", path="/pwd", from_=mask, reason="the tool has no pwd"),
+        *(Change(op="remove", path=f"/{name}", from_=mask, reason="r") for name in parameters),
         Change(op="add", path="/password", value=mask, reason="it is called password"),
     )
     tool = PickyTool({"password": "hunter2"})
-    result, _, _ = await run(tool, answer(renamed), parameters={"pwd": "hunter2"})
-    assert result.repaired
-    assert tool.calls == [{"pwd": "hunter2"}, {"password": "hunter2"}]
+    result, _, _ = await run(tool, answer(renamed), parameters=parameters)
+    assert result.repaired is not bool(others)
+    assert tool.calls == [parameters, *([] if others else [{"password": "hunter2"}])]
     assert "hunter2" not in str(result.attempts[-1].changes)
-
-
-async def test_a_mask_that_could_stand_for_two_secrets_is_not_guessed(run: Run) -> None:
-    """Two removed secrets look alike: nothing is sent."""
-    mask = "[redacted:string:1-8]"
-    unclear = suggestion(
-        Change(op="remove", path="/pwd", from_=mask, reason="r"),
-        Change(op="remove", path="/pin", from_=mask, reason="r"),
-        Change(op="add", path="/password", value=mask, reason="r"),
-    )
-    parameters: JsonObject = {"pwd": "hunter2", "pin": "1234"}
-    tool = PickyTool({"password": "hunter2"})
-    result, _, _ = await run(tool, answer(unclear), parameters=parameters)
-    assert not result.repaired
-    assert tool.calls == [parameters]
 
 
 async def test_values_outside_json_are_recorded_but_not_replayed(run: Run) -> None:
@@ -343,28 +305,6 @@ async def test_the_original_exception_can_be_raised_with_the_suggestions(run: Ru
     assert reflected.suggestions == [offer]
 
 
-async def test_cancelling_the_call_is_not_a_failure() -> None:
-    """A cancelled call has no outcome: nothing is recorded, asked or retried."""
-    records, service = Records(), AsyncScripted()
-
-    async def forever(_: JsonObject) -> None:
-        await asyncio.Event().wait()
-
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(
-            call_with_reflection(
-                forever,
-                tool_name="t",
-                parameters={},
-                agent="a",
-                client=service,
-                recorder=records,
-            ),
-            0.05,
-        )
-    assert (records.executions, service.asked) == ([], [])
-
-
 class _Reader(ResultReader[dict[str, Any]]):
     """Reads dictionaries with an `ok` member."""
 
@@ -374,52 +314,21 @@ class _Reader(ResultReader[dict[str, Any]]):
         return Outcome.ok(result["text"]) if result["ok"] else Outcome.error("NotOk", result["why"])
 
 
-async def test_a_failure_told_by_a_result_is_read_and_kept() -> None:
+async def test_a_failure_told_by_a_result_is_read_and_kept(run: Run) -> None:
     """With a reader, a returned failure is repaired or comes back as the tool gave it."""
-    records = Records()
-
-    async def tool(parameters: JsonObject) -> dict[str, Any]:
-        if parameters["topK"] == 10:
-            return {"ok": True, "text": "fine"}
-        return {"ok": False, "why": "topK is too large"}
-
-    async def through(*script: SuggestResponse) -> ReflectedResult[dict[str, Any]]:
-        return await call_with_reflection(
-            tool,
-            tool_name="t",
-            parameters=dict(BAD),
-            agent="a",
-            client=AsyncScripted(*script),
-            recorder=records,
-            reader=_Reader(),
-            policy=FAST,
-        )
-
-    repaired = await through(answer(suggestion(change("/topK", 10))))
-    failed = await through(answer())
-    assert repaired.result == {"ok": True, "text": "fine"}
-    assert failed.result == {"ok": False, "why": "topK is too large"}
+    bad, good = {"ok": False, "why": "topK is too large"}, {"ok": True, "text": "fine"}
+    offer = suggestion(change("/topK", 10))
+    repaired, _, records = await run(Telling(bad, good), answer(offer), reader=_Reader())
+    failed, _, _ = await run(Telling(bad), answer(), reader=_Reader())
+    assert (repaired.result, failed.result) == (good, bad)
     assert failed.error is not None
     assert failed.error.type == "NotOk"
-    assert [e.result for e in records.executions] == [None, "fine", None]
+    assert [e.result for e in records.executions] == [None, "fine"]
 
 
-async def test_what_is_no_outcome_yet_passes_through_unrecorded() -> None:
+async def test_what_is_no_outcome_yet_passes_through_unrecorded(run: Run) -> None:
     """A question to the user is neither success nor failure."""
-    records = Records()
-
-    async def tool(_: JsonObject) -> dict[str, Any]:
-        return {"question": "which one?"}
-
-    result = await call_with_reflection(
-        tool,
-        tool_name="t",
-        parameters={},
-        agent="a",
-        client=AsyncScripted(),
-        recorder=records,
-        reader=_Reader(),
-    )
+    result, _, records = await run(Telling({"question": "which one?"}), reader=_Reader())
     assert result.result == {"question": "which one?"}
     assert records.executions == []
 

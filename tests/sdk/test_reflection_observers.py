@@ -2,31 +2,20 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
-from aftercall.json_values import JsonObject
-from aftercall.reflection import (
-    CallObserver,
-    ReflectedResult,
-    ReflectionPolicy,
-    call_with_reflection,
-    call_with_reflection_sync,
-)
 from aftercall.reflection.results import PlannedAttempt
 from tests.sdk.scripted_advice import (
-    AsyncScripted,
+    BAD,
+    GOOD,
+    TWINS,
     PickyTool,
-    Records,
-    SyncScripted,
     answer,
     change,
+    reflected_by,
     suggestion,
 )
-
-BAD: JsonObject = {"query": "q", "topK": 50}
-GOOD: JsonObject = {"query": "q", "topK": 10}
 
 MOMENTS = ("planned", "stopped", "ended", "asking", "answered")
 
@@ -64,30 +53,16 @@ class Observer:
         return self
 
 
-async def called(
-    kind: str, tool: PickyTool, *observers: CallObserver
-) -> tuple[ReflectedResult[str], Records]:
-    """The call of a tool that is repaired once, by one of the twins."""
-    records, advice = Records(), answer(suggestion(change("/topK", 10, before=50)))
-    settings: dict[str, Any] = {
-        "tool_name": "rag_query", "parameters": dict(BAD), "agent": "librarian",
-        "policy": ReflectionPolicy(base_backoff_s=0), "recorder": records, "observers": observers,
-    }  # fmt: skip
-    if kind == "async":
-        client = AsyncScripted(advice)
-        return await call_with_reflection(tool.run_async, client=client, **settings), records
-    twin = SyncScripted(advice)
-    return call_with_reflection_sync(tool.run, client=twin, **settings), records
-
-
-@pytest.mark.parametrize("kind", ["async", "sync"])
+@pytest.mark.parametrize("twin", TWINS)
 @pytest.mark.parametrize("when", MOMENTS)
 async def test_an_observer_that_raises_harms_neither_the_call_nor_others(
-    kind: str, when: str, caplog: pytest.LogCaptureFixture
+    twin: str, when: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Called and recorded as without it, no success a failure; the log says so, without values."""
     tool, before, after = PickyTool(GOOD), Observer(), Observer()
-    reflected, records = await called(kind, tool, before, Observer(when), after)
+    advice = answer(suggestion(change("/topK", 10, before=50)))
+    observers = (before, Observer(when), after)
+    reflected, _, records = await reflected_by(twin, tool, advice, observers=observers)
 
     assert reflected.note == "repaired via reflection"
     assert tool.calls == [BAD, GOOD]

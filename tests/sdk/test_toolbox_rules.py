@@ -16,7 +16,7 @@ from aftercall.executors.protocol import (
 )
 from aftercall.models import ExecutionError, Promotion, Tool, ToolAnnotations, ToolSpec
 from aftercall.outcomes import make_error
-from aftercall.toolbox.resolver import as_tool, entry_for, in_place_of, rank_by_words
+from aftercall.toolbox.resolver import as_tool, entry_for, in_place_of
 from aftercall.toolbox.rules import (
     LocalCandidate,
     ResilientRules,
@@ -216,20 +216,3 @@ def test_an_entry_is_found_by_id_or_namespace() -> None:
     assert entry_for(tool("t", namespace="n", version="2.0"), by_namespace) is None
     assert entry_for(tool("t", namespace="n", evolved_from="o"), by_namespace) is None
     assert entry_for(tool("t"), by_namespace) is None
-
-
-def test_without_the_service_tools_are_ranked_by_words() -> None:
-    """Tags and negative tags count; who shares no word is left out."""
-    tools = [
-        tool("translate_text", description="translates texts", tags=["language"]),
-        tool("text_search", description="find a word", tags=["search"]),
-        tool("draw", description="makes pictures", tags=["language"]),
-        tool("old_translator", description="translate text", negative_tags=["not-for-text"]),
-    ]
-    assert rank_by_words("tell me a long story about one text of the past", tools, None) == []
-    ranked = rank_by_words("translate a text", tools, None)
-    assert [each.tool_id for each, _ in ranked] == ["translate_text", "text_search"]
-    assert all(0 < score <= 1 for _, score in ranked)
-    assert [t.tool_id for t, _ in rank_by_words("translate a text", tools, ["search"])] == [
-        "text_search"
-    ]

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 import re
 import subprocess
 import sys
@@ -16,7 +15,8 @@ from opentelemetry import trace
 from opentelemetry.baggage import set_baggage
 from opentelemetry.context import attach, detach
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
 from aftercall import AsyncClient, Client
@@ -24,7 +24,6 @@ from aftercall import span_export as sending
 from aftercall.reflection import (
     CallObserver,
     ReflectedResult,
-    ReflectionPolicy,
     call_with_reflection,
     call_with_reflection_sync,
 )
@@ -33,12 +32,15 @@ from aftercall.span_export import exporting
 from aftercall.tracing import TracingObserver
 from tests.sdk.loopback import Loopback
 from tests.sdk.scripted_advice import (
+    TWINS,
     AsyncScripted,
     PickyTool,
     Records,
+    ScriptedService,
     SyncScripted,
     answer,
     change,
+    reflected_by,
     suggestion,
 )
 from tests.sdk.tracing_collector import Collector, Spans, id_of, parent_of, trace_of
@@ -48,7 +50,7 @@ BAD: dict[str, Any] = {"query": "who-is-ill", "topK": 50}
 GOOD: dict[str, Any] = {"query": "who-is-ill", "topK": 10}
 LIMIT = suggestion(change("/topK", 10, before=50), confidence=0.93)
 
-Run = Callable[..., Awaitable[tuple[ReflectedResult[str], Records]]]
+Run = Callable[..., Awaitable[tuple[ReflectedResult[str], ScriptedService, Records]]]
 
 
 @pytest.fixture
@@ -56,32 +58,20 @@ def spans() -> Spans:
     return Spans()
 
 
-@pytest.fixture(params=["async", "sync"])
+@pytest.fixture(params=TWINS)
 def run(request: pytest.FixtureRequest, spans: Spans) -> Run:
     """Calls a tool through one of the twins, with a tracing observer."""
-
-    async def through(tool: PickyTool, *script: Any, **options: Any) -> Any:
-        records = Records()
-        settings: dict[str, Any] = {
-            "tool_name": "rag_query", "parameters": dict(BAD), "agent": "librarian",
-            "server_name": "library", "session_id": "s-1", "context": "find the ill one",
-            "policy": ReflectionPolicy(base_backoff_s=0), "recorder": records,
-            "observers": [TracingObserver(spans.provider)], **options,
-        }  # fmt: skip
-        if request.param == "async":
-            client = AsyncScripted(*script)
-            return await call_with_reflection(tool.run_async, client=client, **settings), records
-        twin = partial(call_with_reflection_sync, client=SyncScripted(*script), **settings)
-        return twin(tool.run), records
-
-    return through
+    return partial(
+        reflected_by, request.param, parameters=dict(BAD), server_name="library", session_id="s-1",
+        context="find the ill one", observers=[TracingObserver(spans.provider)],
+    )  # fmt: skip
 
 
 async def test_a_repaired_call_has_a_span_per_attempt_by_the_conventions(
     run: Run, spans: Spans
 ) -> None:
     """Names, ids, numbers and the type of the error are in them."""
-    reflected, records = await run(PickyTool(GOOD), answer(LIMIT))
+    reflected, _, records = await run(PickyTool(GOOD), answer(LIMIT))
     assert reflected.repaired
     first, second = spans.named(ATTEMPT)
     failed, mended = records.executions
@@ -127,9 +117,9 @@ async def test_a_call_is_in_one_trace(run: Run, spans: Spans, has_caller: bool) 
     """The caller's, with the attempts below its span; or the first attempt's own."""
     if has_caller:
         with spans.tracer.start_as_current_span("caller"):
-            _, records = await run(PickyTool(GOOD), answer(LIMIT))
+            _, _, records = await run(PickyTool(GOOD), answer(LIMIT))
     else:
-        _, records = await run(PickyTool(GOOD), answer(LIMIT))
+        _, _, records = await run(PickyTool(GOOD), answer(LIMIT))
     first, second = spans.named(ATTEMPT)
     asked = spans.one(ASKED)
     [trace_id] = {trace_of(span) for span in spans.ended}
@@ -311,54 +301,21 @@ def test_spans_are_sent_by_the_real_exporter() -> None:
     assert not isinstance(trace.get_tracer_provider(), TracerProvider)
 
 
-class _Scripted(SpanExporter):
-    """Fails or succeeds as it is told; waits for its release where it has one."""
-
-    def __init__(self, *results: SpanExportResult, release: threading.Event | None = None) -> None:
-        self._results = list(results)
-        self._release = release
-        self.has_begun = threading.Event()
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        del spans
-        self.has_begun.set()
-        if self._release is not None:
-            self._release.wait()
-        return self._results.pop(0) if self._results else SpanExportResult.SUCCESS
-
-    def shutdown(self) -> None:
-        """There is nothing to end."""
-
-
-def test_a_collector_that_is_away_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
-    """However often it does not answer; and once that it is back."""
-    failure = SpanExportResult.FAILURE
-    told = sending._ToldOnce(_Scripted(*[failure] * 20, SpanExportResult.SUCCESS))
-    with caplog.at_level(logging.INFO):
-        for _ in range(21):
-            told.export([])
-    # An empty batch counts nothing as lost, so each of these is the first.
-    assert len(caplog.records) == 20
-    caplog.clear()
-    span = TracerProvider(shutdown_on_exit=False).get_tracer("t").start_span("s")
-    assert isinstance(span, ReadableSpan)
-    told = sending._ToldOnce(_Scripted(*[failure] * 20))
-    with caplog.at_level(logging.INFO):
-        for _ in range(22):
-            told.export([span])
-    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
-    assert "20 were lost" in caplog.text
-
-
 def test_a_collector_that_hangs_does_not_hold_up_the_end(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The block ends while the exporter still waits, which nothing releases before."""
-    release = threading.Event()
-    hanging = _Scripted(release=release)
-    monkeypatch.setattr(sending, "OTLPSpanExporter", lambda **_: hanging)
+    begun, release = threading.Event(), threading.Event()
+
+    class Hanging(InMemorySpanExporter):
+        def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+            begun.set()
+            release.wait()
+            return super().export(spans)
+
+    monkeypatch.setattr(sending, "OTLPSpanExporter", lambda **_: Hanging())
     with exporting({"service.name": "mine"}, url="http://x/", close_within_s=0.05) as provider:
         provider.get_tracer("t").start_span("s").end()
-    assert hanging.has_begun.is_set()
+    assert begun.wait(10)
     assert "not delivered in time" in caplog.text
     release.set()

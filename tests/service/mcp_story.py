@@ -53,11 +53,10 @@ async def use_every_tool(client: Client, service: RunningService) -> None:
     [best, *_] = answer["suggestions"]
     assert best["correctedParameters"] == {"value": 3, "unit": "C"}
     assert "sessions mended such a call so" in text
-    assert 'call with {"value": 3, "unit": "C"}' in text
+    assert '"correctedParameters": {"value": 3, "unit": "C"}' in text
 
-    answer, text = await ask("tool_health", tool=tool)
+    answer, _ = await ask("tool_health", tool=tool)
     assert (answer["successes"]["count"], answer["failures"]["count"]) == (4, 4)
-    assert text.startswith(f'"{tool}": 4 of 8 remembered calls failed (50%)')
 
     answer, text = await ask("known_tools", tools=[tool])
     assert answer["text"] == text
@@ -66,6 +65,5 @@ async def use_every_tool(client: Client, service: RunningService) -> None:
 
     spec = {"namespace": tool, "name": tool, "description": "Converts temperatures."}
     assert service.client.put(f"/tools/{tool}", json=spec).status_code == 200
-    answer, text = await ask("best_tool", namespace=tool, scenario="convert 3 degrees")
+    answer, _ = await ask("best_tool", namespace=tool, scenario="convert 3 degrees")
     assert answer["tool"]["toolId"] == tool
-    assert text.startswith(f'Call "{tool}"')

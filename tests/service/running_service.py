@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -80,7 +79,7 @@ def failure(**fields: Any) -> dict[str, Any]:
     )
 
 
-def eventually(ask: Callable[[], T | None], timeout_s: float = 90) -> T:
+def eventually(ask: Callable[[], T | None], timeout_s: float = 200) -> T:
     """The first answer that is not None or False; fails after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
@@ -88,14 +87,6 @@ def eventually(ask: Callable[[], T | None], timeout_s: float = 90) -> T:
             return answer
         time.sleep(0.02)  # between two questions, not for luck
     raise TimeoutError(f"not so within {timeout_s} s")
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listens on, for who has to be told one before it listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass(frozen=True)
@@ -122,7 +113,7 @@ class RunningService:
         """Whether an execution can be read back."""
         return self.client.get(f"/executions/{record['executionId']}").status_code == 200
 
-    def learned(self, timeout_s: float = 90) -> None:
+    def learned(self, timeout_s: float = 200) -> None:
         """Wait until all that is durable is usable."""
         eventually(lambda: self.client.get("/status").json()["pendingIndexing"] == 0, timeout_s)
 

@@ -12,13 +12,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.mongo.mongo_server import MongoServer, executable
+from tests.mongo.mongo_server import MongoServer, executable, free_port
 from tests.service.running_service import (
     ROOT,
     aftercall,
     eventually,
     execution,
-    free_port,
 )
 
 pytestmark = [
@@ -101,7 +100,7 @@ def test_a_service_waits_for_its_database(tmp_path: Path) -> None:
         assert int(answer.headers["retry-after"]) > 0
         assert httpx2.get(f"{service.url}/healthz").status_code == 200
         server.run()
-        eventually(lambda: service.ready()[0] == 200, timeout_s=60)
+        eventually(lambda: service.ready()[0] == 200)
         assert httpx2.post(f"{service.url}/executions", json=record).status_code == 202
     told = [line for line in service.errors if "waiting for the log store at 127" in line]
     assert 1 <= len(told) <= 2  # the phase, and the reason

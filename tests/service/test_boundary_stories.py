@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -12,7 +11,7 @@ from aftercall import Client, Execution, Outcome, Recorder, call_with_reflection
 from aftercall.contracts import Deliverable, checked
 from aftercall.models import ExecutionError
 from tests.service.fitness_client import fresh
-from tests.service.running_service import RunningService, eventually, hashing_settings, running
+from tests.service.running_service import RunningService, eventually
 
 NOW = datetime.now(UTC)
 
@@ -204,31 +203,6 @@ def test_user_corrections_raise_it(client: Client) -> None:
     assert any("this is a menu, not titles" in quote for quote in advice.evidence.quotes)
 
 
-def test_all_of_it_survives_a_rebuild(tmp_path: Path) -> None:
-    """Health, axes and corrections come from the log alone; clusters keep their names."""
-    settings = hashing_settings(tmp_path)
-    tool = "page_fetcher"
-    with running(settings) as service, Client(service.url) as client:
-        calls = [call(tool, error=refuses(["transport", "extraction"])) for _ in range(6)]
-        client.record([*calls, weak := call(tool, result=[])])
-        client.correct("not what I asked for", execution_id=weak.execution_id)
-        learned(client)
-        eventually(lambda: client.boundaries().unclustered == 0)
-        before = (client.tool_health(tool), client.boundaries())
-    rebuilt(settings)
-    with running(settings) as service, Client(service.url) as client:
-        eventually(lambda: client.boundaries().unclustered == 0)
-        after = (client.tool_health(tool), client.boundaries())
-    assert [each.cluster_id for each in after[1].clusters] == [
-        each.cluster_id for each in before[1].clusters
-    ]
-    for health in (lambda known: known.failures, lambda known: known.utility.corrections,
-                   lambda known: known.utility.weak_successes):  # fmt: skip
-        one, other = health(before[0]), health(after[0])
-        assert (one.count, one.last_seen) == (other.count, other.last_seen)
-    assert after[0].cohesion.failures == 6
-
-
 def of_tool(client: Client, tool: str) -> list[Any]:
     """Open and taken recommendations about a tool."""
     return [
@@ -236,12 +210,3 @@ def of_tool(client: Client, tool: str) -> list[Any]:
         for each in client.recommendations()
         if each.tool is not None and each.tool.tool_name == tool
     ]
-
-
-def rebuilt(settings: Any) -> None:
-    """What `aftercall rebuild` does."""
-    import asyncio
-
-    from service.rebuild import rebuild
-
-    asyncio.run(rebuild(settings, lambda _: None))

@@ -5,7 +5,6 @@ from urllib.parse import quote
 
 import pytest
 
-from mongo.contents import tool_command
 from mongo.records import ToolKey
 from retrieval.log import marks
 from tests.service.fitness_client import SCENARIO, Fitness, fresh
@@ -233,32 +232,6 @@ def test_a_tool_that_was_put_again_is_found_by_its_new_words(fitness: Fitness) -
     found = fitness.find("brew coffee from beans")["candidates"]
     assert tool not in {each["tool"]["toolId"] for each in found}
     error_of(fitness.best_answer(tool), 404, "not_found")
-
-
-def test_nothing_crosses_workspaces(fitness: Fitness) -> None:
-    """Another workspace's tool, namespace, failures and promotion are not there."""
-    from datetime import UTC, datetime
-
-    from aftercall.models import Tool
-
-    store = fitness.service.context.store
-    name = fresh("secretive")
-    tool = Tool(
-        tool_id=name, name=name, namespace=name, description="Translates secrets",
-        updated_at=datetime.now(UTC),
-    )  # fmt: skip
-    for workspace in ("elsewhere", "a third"):
-        event, row = tool_command(workspace, name, None, tool)
-        on_loop(fitness.service, store.events.append(workspace, [event], [row]))
-    fitness.service.context.indexer.wake()
-    fitness.put(fresh("mine"))
-    fitness.learned()
-    error_of(fitness.best_answer(name), 404, "not_found")
-    error_of(fitness.client.get(f"/tools/{name}/failures"), 404, "not_found")
-    found = fitness.find("translate secrets", limit=50)["candidates"]
-    assert name not in {each["tool"]["toolId"] for each in found}
-    assert name not in fitness.client.get("/namespaces").text
-    assert name not in fitness.best_answer(f"{name}x").text.replace(f"{name}x", "")
 
 
 HOSTILE = (

@@ -160,32 +160,6 @@ def test_a_failed_call_is_asked_about_in_short(service: RunningService) -> None:
     assert "parameters" in refused.json()["error"]["message"]
 
 
-def test_similar_calls_are_found_and_masked(service: RunningService) -> None:
-    """Nearest first, with the executions themselves."""
-    tool = f"similar_{uuid4().hex[:8]}"
-    secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"  # noqa: S105  # it only looks like one
-    service.record(
-        [
-            execution(toolName=tool, parameters={"city": "Berlin"}, context="weather in Berlin"),
-            execution(toolName=tool, parameters={"path": "/srv/a", "note": secret}),
-        ]
-    )
-    service.learned()
-    response = service.client.post(
-        "/similar",
-        json={
-            "toolName": tool,
-            "serverName": "rag-server",
-            "context": "weather in Paris",
-            "parameters": {"city": "Paris"},
-        },
-    )
-    found = response.json()["executions"]
-    assert found[0]["execution"]["parameters"] == {"city": "Berlin"}
-    assert found == sorted(found, key=lambda hit: -hit["similarity"])
-    assert secret not in response.text
-
-
 @pytest.mark.parametrize("tool_id", ["git.git_log", "git/log", "a b", "..", "100%", "ünï"])
 def test_tools_are_put_read_listed_and_deleted(service: RunningService, tool_id: str) -> None:
     """Under any id, also one that holds what a URL has to escape."""

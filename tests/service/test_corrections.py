@@ -9,14 +9,11 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from aftercall.client import Client
-from aftercall.errors import NotFoundError
 from tests.service.fitness_client import fresh
 from tests.service.running_service import (
     DAY,
     RunningService,
     execution,
-    failure,
     hashing_settings,
     running,
 )
@@ -203,17 +200,3 @@ def test_the_latest_corrections_are_listed_first(service: RunningService) -> Non
     """By arrival, at most so many."""
     told = [corrected(service, executionId=str(uuid4()))["correctionId"] for _ in range(3)]
     assert [each["correctionId"] for each in listed(service, limit=2)] == told[:0:-1]
-
-
-def test_the_client_corrects_and_reads_back(service: RunningService) -> None:
-    """By the session; a failed call may be corrected like any other."""
-    session = fresh("session")
-    with Client(service.url) as client:
-        with pytest.raises(NotFoundError, match="flush the recorder"):
-            client.correct(SAID, session_id=session)
-        call = failure(sessionId=session)
-        service.record(call)
-        told = client.correct(SAID, session_id=session, boundary_axes="transport")
-        assert (told.execution_id, told.tied) == (call["executionId"], True)
-        found = client.corrections(limit=1)[0]
-        assert (found.correction_id, found.boundary_axes) == (told.correction_id, ["transport"])

@@ -22,7 +22,8 @@ from aftercall.errors import ConfigurationError
 from aftercall.recording import recorder
 from aftercall.recording.recorder import _subfolder
 from aftercall.recording.spool import Spool
-from mongo.records import Commit, Event
+from mongo.records import Commit, Counter, Event
+from retrieval.counters import AGENT_FAILURE
 from retrieval.log import counts
 from retrieval.principals import agent_mark
 from service import context
@@ -176,13 +177,16 @@ async def test_no_row_of_the_base_names_it(tmp_path: Path) -> None:
         await service.context.indexer.catch_up()
         rows = await store.knowledge.scan(WORKSPACE, None, 10_000, by="serial")
         base = await store.open_generation(0)
-        await base.commit(Commit(WORKSPACE, put=rows))
+        counted = {Counter(f"{AGENT_FAILURE}{name}", 1): 7 for name in ("eve", "x")}
+        await base.commit(Commit(WORKSPACE, put=rows, counters=counted))
         gone = await forget(store, Forgotten(WORKSPACE, agent="eve"))
         left = await base.scan(WORKSPACE, None, 10_000, by="serial")
         assert gone["expired rows"] == len(rows) - len(left) > 0
         assert left
         marks = [b'"eve"', agent_mark("eve").encode(), agent_mark(f"{KEY}\x1eeve")[-12:].encode()]
         assert [row.key for row in left if any(mark in row.data for mark in marks)] == []
+        [kept] = await base.sums(WORKSPACE, [f"{AGENT_FAILURE}*"], since=0, until=9, by=("what",))
+        assert (kept.what, kept.number) == (f"{AGENT_FAILURE}x", 7)
 
 
 def test_nothing_is_forgotten_without_a_name(tmp_path: Path) -> None:

@@ -13,13 +13,13 @@ from retrieval.index.opening import CurrentIndex
 from retrieval.index.protocol import QdrantPlace, VectorIndex
 from retrieval.index.qdrant import Connection, QdrantIndex, delete_collection, list_names
 from service.stores import open_named
+from tests.mongo.mongo_server import free_port
 from tests.service.running_service import (
     RunningService,
     eventually,
     execution,
     failure,
     finished,
-    free_port,
     hashing_settings,
     on_loop,
     running,

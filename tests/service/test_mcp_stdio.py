@@ -14,12 +14,11 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from aftercall.cli import main
+from tests.mongo.mongo_server import free_port
 from tests.service.mcp_story import CLIENT, TOOLS, text_of, use_every_tool
 from tests.service.running_service import (
     RunningService,
     aftercall,
-    finished,
-    free_port,
     hashing_settings,
     running,
 )
@@ -133,24 +132,6 @@ def test_standard_output_carries_the_protocol_alone(service: RunningService) -> 
         assert "private words" not in err
         assert "private%20words" not in err
         assert "Traceback" not in err
-
-
-async def test_the_printed_configuration_starts_it(service: RunningService) -> None:
-    """As an MCP client reads it, from wherever."""
-    code, out, err = finished("mcp", "--service", service.url, "--config-snippet")
-    assert (code, err) == (0, "")
-    [(name, entry)] = json.loads(out)["mcpServers"].items()
-    assert name == "aftercall"
-    command = StdioServerParameters(**entry, env=dict(os.environ), cwd="/")
-    async with Client(command) as client:
-        assert not (await client.call_tool("record_execution", RECORD)).is_error
-
-
-def test_the_configuration_for_http_names_the_endpoint(capsys: pytest.CaptureFixture[str]) -> None:
-    """For clients that speak to servers that run already."""
-    assert main(["mcp", "--service", "http://there:8799/", "--config-snippet", "http"]) == 0
-    servers = json.loads(capsys.readouterr().out)["mcpServers"]
-    assert servers == {"aftercall": {"type": "http", "url": "http://there:8799/mcp"}}
 
 
 def test_what_is_missing_is_named(

@@ -12,8 +12,6 @@ import pytest
 from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import VectorIndexUnavailableError
 from service.context import Lifecycle
-from service.lifecycle import Shared
-from service.metrics_page import in_time
 from service.server import create_app
 from tests.service.metrics_page import read_text, scrape
 from tests.service.running_service import (
@@ -253,28 +251,6 @@ def test_a_store_that_hangs_does_not_hang_the_page(
     pages = [scrape(own_service) for _ in range(2)]
     assert [page.of("aftercall_store_up", store="log") for page in pages] == [0, 0]
     assert len(asked) == 1
-
-
-async def test_a_question_goes_on_when_who_asked_it_went_away() -> None:
-    """The next one gets its answer; an error that nobody expected is no answer."""
-    shared = Shared()
-    may_answer = asyncio.Event()
-
-    async def slow() -> int:
-        await may_answer.wait()
-        return 7
-
-    async def broken() -> int:
-        raise RuntimeError("of nobody's making")
-
-    first = asyncio.create_task(in_time(shared, "it", slow, 60.0))
-    await asyncio.sleep(0)
-    first.cancel()
-    second = asyncio.create_task(in_time(shared, "it", slow, 60.0))
-    await asyncio.sleep(0)
-    may_answer.set()
-    assert await second == 7
-    assert await in_time(shared, "other", broken) is None
 
 
 async def test_the_page_is_there_while_the_service_is_starting(tmp_path: Path) -> None:

@@ -100,16 +100,6 @@ def test_an_alert_says_what_it_is_and_what_to_do(rule: dict[str, Any]) -> None:
         assert text.count("{{") == text.count("}}")
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
-def test_no_alert_misses_the_first_event_of_a_series(page: Samples, rule: dict[str, Any]) -> None:
-    """`increase` does not see it: the series is there before, or its beginning is asked for."""
-    for metric, matchers in re.findall(r"increase\((\w+)\{([^}]*)\}\[\w+\]\)+ > 0", rule["expr"]):
-        wanted = {(label, value) for label, _, value in _MATCHER.findall(matchers)}
-        if not any(name == metric and wanted <= labels for name, labels in page):
-            begins = rf"{metric}{{{matchers}}}\) unless .*{metric}{{{matchers}}} offset"
-            assert re.search(begins, rule["expr"])
-
-
 def test_every_route_and_setting_that_an_alert_names_exists(service: RunningService) -> None:
     """A cure that does not exist is none."""
     told = " ".join(rule["annotations"]["description"] for rule in RULES)

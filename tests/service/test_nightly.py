@@ -89,12 +89,9 @@ def test_it_runs_beside_the_service_which_sees_what_it_made(
     assert [(each.name, each.problem) for each in report.steps] == expected
     assert "nightly: patterns" in err
 
-    def patterns() -> list[Any]:
-        found: list[Any] = service.client.get("/patterns").json()["patterns"]
-        return found
-
-    [pattern] = eventually(patterns)
+    [pattern] = eventually(lambda: service.client.get("/patterns").json()["patterns"])
     assert pattern["count"] == 3
+    assert service.client.get("/patterns").json()["consolidatedAt"] >= report.started_at.isoformat()
     status, out, _ = finished("nightly", "--data-dir", data)
     assert (status, "patterns" in out, "FAILED" in out) == (0, True, False)
 
@@ -147,7 +144,10 @@ def a_job(store: Store, keeper: LeaseKeeper | None = None) -> NightlyJob:
     )  # fmt: skip
 
 
-async def test_who_lost_the_lease_writes_nothing_and_keeps_no_report(store: Store) -> None:
+@pytest.mark.parametrize("knows", [False, True])
+async def test_who_lost_the_lease_writes_nothing_and_keeps_no_report(
+    store: Store, knows: bool
+) -> None:
     """Another process goes on: what it makes is not mixed with what this one would write."""
     keeper = await take_lease(store, ttl=60)
     job = a_job(store, keeper)
@@ -157,6 +157,7 @@ async def test_who_lost_the_lease_writes_nothing_and_keeps_no_report(store: Stor
         seen = await store.leases.read(LEASE)
         taken = await store.leases.take(LEASE, "elsewhere/1/x", seen)
         await store.knowledge.commit(Commit("w", [Row(CALIBRATION, "", b"{}")], lease=taken))
+        assert not knows or not await keeper.beat()
         await job.commit("w", [Row(CALIBRATION, "", b"{}"), Row(PATTERN, "mine", b"{}")])
         return {}
 

@@ -1,5 +1,6 @@
 """`aftercall rebuild`: all is learned anew from the log beside what answers, then switched to."""
 
+import asyncio
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -10,8 +11,14 @@ from typing import Any
 import httpx2
 import pytest
 
+from ingest.nightly import REBUILD, take_lease
+from mongo.sqlite.store import open_sqlite_store
+from retrieval.index import edge_shard
+from retrieval.index.protocol import VectorIndexError
 from retrieval.memory import DOCUMENT
+from service.rebuild import rebuild
 from tests.mongo import mongo_server
+from tests.mongo.store_samples import closing
 from tests.service.running_service import (
     ServeProcess,
     aftercall,
@@ -67,7 +74,7 @@ def record(service: ServeProcess, records: list[dict[str, Any]]) -> None:
             f"{service.url}/executions", json=records[start : start + 1000], timeout=60
         )
         assert answer.status_code == 202
-    eventually(lambda: service.get("/status")["pendingIndexing"] == 0, timeout_s=60)
+    eventually(lambda: service.get("/status")["pendingIndexing"] == 0)
 
 
 def answer_of(service: ServeProcess) -> Any:
@@ -141,8 +148,9 @@ def environ(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str
         pytest.skip(why)
     server = mongo_server.MongoServer.start(tmp_path / "mongo")
     try:
-        # The usual life of a lease: the test server is slow.
-        yield {"AFTERCALL_MONGO_URI": server.uri}
+        # The usual life of a lease, and more patience than usual: the test server is slow.
+        patience = {"AFTERCALL_MONGO_CONNECT_TIMEOUT_S": "60", "AFTERCALL_MONGO_TIMEOUT_S": "60"}
+        yield {"AFTERCALL_MONGO_URI": server.uri, **patience}
     finally:
         server.stop()
 
@@ -152,7 +160,7 @@ def test_a_running_service_answers_and_records_while_it_is_rebuilt(
 ) -> None:
     """No answer is missing or poorer, nothing recorded meanwhile is lost, and it follows."""
     with serving(tmp_path, environ=environ) as service:
-        record(service, [*history(20), *many_documents(800)])
+        record(service, [*history(20), *many_documents(300)])
         before = answer_of(service)
         poorer: list[Any] = []
         arrived: list[str] = []
@@ -176,7 +184,7 @@ def test_a_running_service_answers_and_records_while_it_is_rebuilt(
         assert poorer == []
         assert arrived
         eventually(lambda: service.get("/status")["generation"] == 2)
-        eventually(lambda: service.get("/status")["pendingIndexing"] == 0, timeout_s=60)
+        eventually(lambda: service.get("/status")["pendingIndexing"] == 0)
         eventually(lambda: folders(tmp_path) == ["vectors-g2"])
 
         def all_embedded() -> dict[str, Any] | None:
@@ -185,7 +193,7 @@ def test_a_running_service_answers_and_records_while_it_is_rebuilt(
             return status if agree else None
 
         after = eventually(all_embedded)
-        assert after["executions"] == 840 + len(arrived)
+        assert after["executions"] == 340 + len(arrived)
         assert answer_of(service) == before
         # It learns again.
         record(service, [execution(toolName="afterwards")])
@@ -208,6 +216,25 @@ def test_a_rebuild_that_cannot_work_forgets_nothing(tmp_path: Path) -> None:
     assert "no-such" in err
     with serving(tmp_path) as service:
         assert what_is_known(service) == before
+
+
+def test_a_rebuild_without_room_changes_nothing_and_the_next_one_is_fine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused before it learns, with the cure; what it had begun is gone with the next."""
+    settings, said = hashing_settings(tmp_path), list[str]()
+    with running(settings) as service:
+        assert service.record(history(3)).status_code == 202
+        service.learned()
+    with monkeypatch.context() as patch:
+        patch.setattr(edge_shard, "MIN_FREE_BYTES", 1 << 60)
+        with pytest.raises(VectorIndexError, match="make space"):
+            asyncio.run(rebuild(settings, said.append))
+    assert said == []
+    with running(settings) as service:
+        assert service.client.get("/status").json()["generation"] == 1
+    assert asyncio.run(rebuild(settings, said.append)).records == 6
+    assert folders(settings.data.dir) == ["vectors-g2"]
 
 
 def is_said(process: "subprocess.Popen[str]", words: str) -> bool:
@@ -247,18 +274,16 @@ def test_a_killed_rebuild_changes_nothing(tmp_path: Path, is_there: str) -> None
     assert left <= ({path.name for path in files} | made) - {"vectors", "generation-1.sqlite3"}
 
 
-def test_two_rebuilds_at_once_are_one(tmp_path: Path) -> None:
+async def test_two_rebuilds_at_once_are_one(tmp_path: Path) -> None:
     """The second is refused while the first is at work."""
-    with serving(tmp_path, environ=LEASE) as service:
-        record(service, many_documents(3_000))
-        first = aftercall("rebuild", "--data-dir", str(tmp_path), environ=LEASE)
-        eventually(lambda: is_said(first, "learning from"))
-        status, _, err = finished("rebuild", "--data-dir", str(tmp_path), environ=LEASE)
-        _, first_err = first.communicate(timeout=60)
-        assert first.returncode == 0, first_err
-        # Where the first one was done sooner than the second gave up, it ran as well.
-        assert status == 0 or "another rebuild is running" in err
-        eventually(lambda: service.get("/status")["generation"] == 2 + (status == 0))
+    async with closing(await open_sqlite_store(tmp_path)) as store:
+        first = await take_lease(store, 3.0, REBUILD)
+        words = ("rebuild", "--data-dir", str(tmp_path))
+        status, _, err = await asyncio.to_thread(finished, *words, environ=LEASE)
+        await first.close()
+        assert status == 1
+        assert "another rebuild is running" in err
+        assert (await asyncio.to_thread(finished, *words, environ=LEASE))[0] == 0
 
 
 def test_the_model_is_changed_beside_a_service_that_goes_on_with_the_former(tmp_path: Path) -> None:

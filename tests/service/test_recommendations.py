@@ -10,7 +10,6 @@ import httpx2
 import pytest
 
 from mongo.records import ToolKey
-from service.recommendations import recommendations_about
 from tests.retrieval.recommendations.health_samples import Story
 from tests.service.fitness_client import Fitness, fresh
 from tests.service.running_service import (
@@ -206,20 +205,3 @@ def test_nothing_is_changed_by_a_recommendation(tmp_path: Path) -> None:
         for each in found:
             put(service, each["recommendationId"], state="done")
         assert everything() == before
-
-
-def test_the_open_ones_of_a_tool_are_found_without_the_others(
-    service: RunningService, repair: dict[str, Any]
-) -> None:
-    """As its page shows them; nothing for a tool that was never called."""
-    key = ToolKey("default", None, repair["tool"]["toolName"])
-    context = service.context
-
-    def ask(tool: ToolKey) -> list[tuple[str, str]]:
-        found = on_loop(service, recommendations_about(context, "default", [tool]))
-        return [(each.recommendation_id, each.state) for each in found]
-
-    assert ask(key) == [(repair["recommendationId"], "open")]
-    assert ask(ToolKey("default", None, fresh("nobody"))) == []
-    put(service, repair["recommendationId"], state="taken")
-    assert ask(key) == [(repair["recommendationId"], "taken")]

@@ -93,30 +93,26 @@ def test_variables_override_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("name", "value", "said"),
     [
-        ("AFTERCALL_SERVER_PORT", "eighty"),
-        ("AFTERCALL_SERVER_PORT", "70000"),
-        ("AFTERCALL_LOG_FORMAT", "yaml"),
-        ("AFTERCALL_PRIVACY_ALLOWLISTS", "subject"),
-        ("AFTERCALL_PRIVACY_ALLOWLISTS", '["subject"]'),
+        ("AFTERCALL_SERVER_PORT", "eighty", ""),
+        ("AFTERCALL_SERVER_PORT", "70000", ""),
+        ("AFTERCALL_LOG_FORMAT", "yaml", ""),
+        ("AFTERCALL_PRIVACY_ALLOWLISTS", "subject", ""),
+        ("AFTERCALL_PRIVACY_ALLOWLISTS", '["subject"]', ""),
+        ("AFTERCALL_SERVER", "{bad", "_PORT"),
+        ("AFTERCALL_QDRANT_WRITE_CONSISTENCY", "2", ".* AFTERCALL_QDRANT_REPLICAS makes 1"),
+        ("AFTERCALL_RETENTION_DAYS", "0.99", ".* 0, to keep every"),
     ],
 )
 def test_an_impossible_value_names_its_variable(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
 ) -> None:
-    """And does not repeat the value, which may be a secret."""
+    """In one line, with what would do; it does not repeat the value, which may be a secret."""
     monkeypatch.setenv(name, value)
-    with pytest.raises(ConfigurationError, match=name) as caught:
+    with pytest.raises(ConfigurationError, match=f"{name}{said}") as caught:
         read_settings()
     assert "\n" not in str(caught.value)
-
-
-def test_a_section_cannot_be_set_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message says to set single fields."""
-    monkeypatch.setenv("AFTERCALL_SERVER", "{bad")
-    with pytest.raises(ConfigurationError, match="AFTERCALL_SERVER_PORT"):
-        read_settings()
 
 
 def test_unknown_variables_are_named_with_the_nearest_known_one() -> None:
@@ -145,27 +141,6 @@ def test_folders_follow_the_platform(tmp_path: Path) -> None:
     )
     assert default_data_folder({}, "darwin") == home / "Library/Application Support/aftercall"
     assert default_data_folder({"LOCALAPPDATA": str(tmp_path)}, "win32") == tmp_path / "aftercall"
-
-
-def test_more_copies_of_a_write_than_there_are_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No write would ever count; as many as there are is fine."""
-    monkeypatch.setenv("AFTERCALL_QDRANT_WRITE_CONSISTENCY", "2")
-    with pytest.raises(ConfigurationError) as refused:
-        read_settings()
-    assert "AFTERCALL_QDRANT_WRITE_CONSISTENCY: " in str(refused.value)
-    assert "AFTERCALL_QDRANT_REPLICAS makes 1" in str(refused.value)
-    monkeypatch.setenv("AFTERCALL_QDRANT_REPLICAS", "2")
-    assert read_settings().qdrant.write_consistency == 2
-
-
-@pytest.mark.parametrize("days", ["0.01", "0.99"])
-def test_a_retention_under_a_day_is_refused(monkeypatch: pytest.MonkeyPatch, days: str) -> None:
-    """What goes before a nightly run has counted it is lost; 0 keeps everything."""
-    monkeypatch.setenv("AFTERCALL_RETENTION_DAYS", days)
-    with pytest.raises(ConfigurationError, match=r"AFTERCALL_RETENTION_DAYS.* 0, to keep every"):
-        read_settings()
-    monkeypatch.setenv("AFTERCALL_RETENTION_DAYS", "0")
-    assert read_settings().retention.days == 0
 
 
 @pytest.mark.parametrize(

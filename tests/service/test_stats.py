@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -17,14 +16,12 @@ from aftercall.models import (
     ToolStatisticsList,
     Totals,
     Trend,
-    Usage,
 )
 from tests.service.fitness_client import fresh
 from tests.service.running_service import (
     RunningService,
     eventually,
     execution,
-    failure,
     hashing_settings,
     running,
 )
@@ -93,43 +90,3 @@ def test_an_agent_that_rests_is_still_known(service: RunningService) -> None:
     found = asked(service, f"agents/{name}", AgentStatistics)
     assert (found.usage.successes, found.tools) == (0, [])
     assert asked(service, f"agents/{name}", AgentStatistics, window="7d").usage.successes == 1
-
-
-# What tools say is data
-
-
-def test_a_hostile_name_is_answered_as_data(service: RunningService) -> None:
-    """As it is, in JSON, and found by itself."""
-    name = f'<img src=x onerror="alert(1)">/../{fresh("tool")}'
-    service.record(failure(toolName=name, serverName="</script>", timestamp=now()))
-
-    def found() -> Any:
-        return [each for each in asked(service, "tools", ToolStatisticsList).tools
-                if each.tool.tool_name == name]  # fmt: skip
-
-    [tool] = eventually(found)
-    assert (tool.tool.server_name, tool.failures) == ("</script>", 1)
-    trend = asked(service, "trend", Trend, toolName=name, serverName="</script>")
-    assert sum(each.failures for each in trend.points) == 1
-    response = service.client.get("/stats/tools")
-    assert response.headers["content-type"] == "application/json"
-
-
-def test_ids_of_registered_tools_are_told(service: RunningService) -> None:
-    """Wherever a tool is named."""
-    name = fresh("counted")
-    spec = {"name": name, "description": "counts"}
-    assert service.client.put(f"/tools/the-{name}", json=spec).status_code in (200, 201)
-    service.record(execution(toolName=name, serverName=None, agent=name, timestamp=now()))
-    path = f"agents/{name}"
-    eventually(lambda: service.client.get(f"/stats/{path}").status_code == 200)
-    [of_agent] = asked(service, path, AgentStatistics).tools
-    usage = {each.tool.tool_name: each.tool for each in asked(service, "usage", Usage).by_tool}
-    tools = asked(service, "tools", ToolStatisticsList).tools
-    by_name = {each.tool.tool_name: each.tool for each in tools}
-    trend = asked(service, "trend", Trend, toolName=name).tool
-    latency = asked(service, "latency", Latency, toolName=name).tool
-    assert trend is not None
-    assert latency is not None
-    told = (of_agent.tool, usage[name], by_name[name], trend, latency)
-    assert {each.tool_id for each in told} == {f"the-{name}"}

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -57,12 +56,3 @@ def test_an_unknown_tool_is_told_with_the_cure(fitness: Fitness, unknown: str) -
     """404, with the nearest names or where all are listed."""
     response = fitness.client.get(f"/tools/{unknown}/health")
     assert "there is no tool" in error_of(response, 404, "not_found")
-
-
-def test_a_near_name_is_told(fitness: Fitness) -> None:
-    """Of a tool that is only recorded."""
-    name = f"summarise{uuid4().hex[:6]}"
-    fitness.service.record(a_call(toolName=name, serverName="text"))
-    fitness.learned()
-    response = fitness.client.get(f"/tools/text/{name}s/health")
-    assert response.json()["error"]["details"]["nearest"][0] == f"text/{name}"

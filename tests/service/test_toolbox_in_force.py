@@ -10,7 +10,6 @@ import pytest
 from aftercall import AsyncClient, AsyncToolbox, CommandExecutor, PythonExecutor, ToolSpec
 from aftercall.evolution import EvolutionTask, EvolvedCode
 from aftercall.models import Promotion
-from aftercall.process import bind
 from aftercall.promotions_file import read_promotions, write_promotions
 from tests.service.running_service import RunningService
 
@@ -73,49 +72,18 @@ async def home(service: RunningService, tmp_path: Path) -> AsyncIterator[Home]:
         yield made
 
 
-@pytest.fixture
-async def away() -> AsyncIterator[AsyncClient]:
-    with bind("127.0.0.1", 0) as free:
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    async with AsyncClient(url, retries=0) as client:
-        yield client
-
-
-async def test_what_was_in_force_stays_so_while_the_service_is_away(
-    home: Home, away: AsyncClient
-) -> None:
-    """The promoted version, asked for by id or by namespace; not the original in its place."""
+async def test_what_is_in_force_is_asked_for_by_id_or_namespace(home: Home) -> None:
+    """What the service promoted, until that is taken back; else what this machine did."""
+    names = (home.name, home.namespace)
     await home.client.promote(home.name, home.promotion("1.1.0"))
-    for name in (home.name, home.namespace):
+    for name in names:
         assert (await home.toolbox.call_tool(name, {"text": "x"})).value == "1.1.0 x"
-    home.toolbox.link.client = away
-    for name in (home.name, home.namespace):
-        result = await home.toolbox.call_tool(name, {"text": "x"})
-        assert (result.value, result.tool.version) == ("1.1.0 x", "1.1.0")
-
-
-async def test_a_promotion_taken_back_is_not_remembered(home: Home, away: AsyncClient) -> None:
-    """The latest answer counts."""
-    await home.client.promote(home.name, home.promotion("1.1.0"))
-    await home.toolbox.get_tool(home.name)
     await home.client.remove_promotion(home.name)
-    await home.toolbox.get_tool(home.name)
-    home.toolbox.link.client = away
     assert (await home.toolbox.get_tool(home.name)).version == "1.0.0"
-
-
-@pytest.mark.parametrize("is_away", [False, True])
-async def test_a_namespace_is_called_as_its_tool_is(
-    home: Home, away: AsyncClient, *, is_away: bool
-) -> None:
-    """This machine promoted in the namespace: the file runs as the tool registered there does."""
-    write_promotions(home.promotions, {home.namespace: home.promotion("1.1.0")})
-    await home.toolbox.get_tool(home.name)
-    if is_away:
-        home.toolbox.link.client = away
-    for name in (home.name, home.namespace):
+    write_promotions(home.promotions, {home.namespace: home.promotion("1.2.0")})
+    for name in names:
         result = await home.toolbox.call_tool(name, {"text": "x"})
-        assert (result.value, result.tool.tool_id) == ("1.1.0 x", home.name)
+        assert (result.value, result.tool.tool_id) == ("1.2.0 x", home.name)
 
 
 async def test_the_first_candidate_is_the_answer_here_too(home: Home) -> None:
@@ -150,7 +118,7 @@ async def test_a_tool_evolves_where_it_was_promoted(home: Home) -> None:
     other = ToolSpec(name="other", namespace=home.namespace, version="1.0.0")
     await home.client.put_tool(f"{home.name}_other", other)
     await toolbox.evolve_tool(home.name, "it fails again")
-    assert list(read_promotions(home.promotions)) == [home.namespace]
+    assert list(read_promotions(home.promotions)) == [home.name]
     assert "first" in tasks[1].source
     assert (await toolbox.call_tool(home.name, {"text": "x"})).value == "second x"
 

@@ -152,8 +152,8 @@ async def test_every_tool_gets_the_input_as_it_was(client: AsyncClient) -> None:
     assert given == ["[1, 2]", "[1, 2]"]
 
 
-async def test_a_service_that_hangs_holds_up_an_evolution_once(tmp_path: Path) -> None:
-    """It takes the connection and never answers: one wait, and then it is left alone."""
+async def test_a_service_that_hangs_keeps_no_version_from_being_made(tmp_path: Path) -> None:
+    """It takes the connection and never answers: the new version is made all the same."""
     (tmp_path / "t.py").write_text("raise ValueError('no')\n")
 
     class Author:
@@ -163,18 +163,16 @@ async def test_a_service_that_hangs_holds_up_an_evolution_once(tmp_path: Path) -
     implementation = {"command": "python", "args_template": ["{tool_dir}/t.py"]}
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        async with AsyncClient(url) as client:
+        async with AsyncClient(url, timeout_s=0.1) as client:
             toolbox = AsyncToolbox(
                 client, None, CommandExecutor(tmp_path, commands={"python": sys.executable}),
                 agent="a", promotions=tmp_path / ".tool_promotions.json", evolver=Author(),
                 tools={"t": ToolSpec(name="t", implementation=implementation)},
-                service_timeout_s=0.1,
             )  # fmt: skip
             async with asyncio.timeout(60):
                 result = await toolbox.evolve_tool("t", "it fails")
     assert (result.status, result.told_service) == ("evolved", False)
-    assert "no answer within 0.1 s" in result.notes[0]
-    assert all("not asked again just now" in note for note in result.notes[1:])
+    assert "gave no answer in time" in result.notes[0]
 
 
 def test_closing_ends_the_calls_that_wait() -> None:

@@ -8,11 +8,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from google.rpc import code_pb2
 from google.rpc.status_pb2 import Status
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from ingest.formats.otlp.wire import status_protobuf, success_protobuf
 from service.bodies import gunzip
 from service.errors import ProblemError, TooLargeProblemError
 from tests.ingest.otlp_samples import in_protobuf, request, tool_span
@@ -195,16 +192,3 @@ def test_what_is_no_gzip_is_refused(packed: bytes) -> None:
     with pytest.raises(ProblemError) as caught:
         gunzip(packed, MIB)
     assert caught.value.status_code == 400
-
-
-@pytest.mark.parametrize(
-    ("rejected", "message"), [(0, ""), (3, "why"), (0, "a warning"), (10**6, "ü" * 500)]
-)
-def test_answers_are_what_opentelemetrys_messages_read(rejected: int, message: str) -> None:
-    """The few fields that are written here, against the real messages."""
-    answer = ExportTraceServiceResponse.FromString(success_protobuf(rejected, message))
-    assert answer.HasField("partial_success") == bool(rejected or message)
-    assert answer.partial_success.rejected_spans == rejected
-    assert answer.partial_success.error_message == message
-    status = Status.FromString(status_protobuf(code_pb2.UNAVAILABLE, message))
-    assert (status.code, status.message) == (code_pb2.UNAVAILABLE, message)

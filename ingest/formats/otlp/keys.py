@@ -36,11 +36,6 @@ PYDANTIC_AI_ARGUMENTS: Final = "tool_arguments"
 PYDANTIC_AI_RESULT: Final = "tool_response"
 GOOGLE_ADK_ARGUMENTS: Final = "gcp.vertex.agent.tool_call_args"
 GOOGLE_ADK_RESULT: Final = "gcp.vertex.agent.tool_response"
-STRANDS_STATUS: Final = "gen_ai.tool.status"
-STRANDS_INPUT_EVENT: Final = "gen_ai.tool.message"
-STRANDS_INPUT: Final = "content"
-STRANDS_OUTPUT_EVENT: Final = "gen_ai.choice"
-STRANDS_OUTPUT: Final = "message"
 MCP_METHOD: Final = "mcp.method.name"
 TOOLS_CALL: Final = "tools/call"
 MCP_SESSION: Final = "mcp.session.id"
@@ -70,7 +65,7 @@ RECORDED_AS: Final = "aftercall.execution_id"
 OF_SPANS: Final = frozenset({
     OPERATION, TOOL_NAME, TOOL_CALL_ID, TOOL_ARGUMENTS, TOOL_RESULT, AGENT_NAME, CONVERSATION,
     PYDANTIC_AI_ARGUMENTS, PYDANTIC_AI_RESULT, GOOGLE_ADK_ARGUMENTS, GOOGLE_ADK_RESULT,
-    STRANDS_STATUS, MCP_METHOD, MCP_SESSION, FASTMCP_SERVER, SERVER_ADDRESS, RPC_STATUS,
+    MCP_METHOD, MCP_SESSION, FASTMCP_SERVER, SERVER_ADDRESS, RPC_STATUS,
     RPC_ERROR_CODE, RPC_ERROR_MESSAGE, SPAN_KIND, OI_TOOL_NAME, OI_TOOL_ID, OI_SCHEMA,
     OI_JSON_SCHEMA, OI_INPUT, OI_OUTPUT, OI_OUTPUT_TYPE, OI_SESSION, OI_AGENT, ERROR_TYPE,
     RECORDED_AS,
@@ -80,10 +75,7 @@ CONTENT: Final = frozenset({
     GOOGLE_ADK_RESULT, OI_INPUT, OI_OUTPUT, OI_SCHEMA, OI_JSON_SCHEMA,
 })  # fmt: skip
 """Of `OF_SPANS`, what may be large: decoded only where the span is a call of a tool."""
-OF_EVENTS: Final = frozenset({
-    EXCEPTION_TYPE, EXCEPTION_MESSAGE, EXCEPTION_STACK, STRANDS_INPUT, STRANDS_OUTPUT,
-})  # fmt: skip
-EVENTS: Final = frozenset({EXCEPTION_EVENT, STRANDS_INPUT_EVENT, STRANDS_OUTPUT_EVENT})
+OF_EVENTS: Final = frozenset({EXCEPTION_TYPE, EXCEPTION_MESSAGE, EXCEPTION_STACK})
 OF_RESOURCES: Final = frozenset({SERVICE_NAME})
 MARKS: Final = frozenset({OPERATION, TOOL_NAME, MCP_METHOD, SPAN_KIND})
 """A span with none of these is no call of a tool in any convention."""

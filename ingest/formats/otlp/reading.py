@@ -7,8 +7,7 @@ Three conventions are read:
 - GenAI: spans of the operation `execute_tool`, and those from before it. Arguments and results are
   in `gen_ai.tool.call.arguments` and `.result`, as structured values or as JSON text; where these
   are missing, in what instrumentations wrote before they were agreed on: Pydantic AI
-  `tool_arguments`, `tool_response`; Google ADK `gcp.vertex.agent.*`; Strands the span events
-  `gen_ai.tool.message` and `gen_ai.choice`.
+  `tool_arguments`, `tool_response`; Google ADK `gcp.vertex.agent.*`.
 - MCP: `mcp.method.name` is `tools/call`, on a client's or server's span. Such a span is a GenAI
   span as well: name, arguments and result are in the same attributes.
 - OpenInference: spans of the kind TOOL. `tool.parameters` is a schema there. Some write arguments
@@ -48,7 +47,6 @@ from ingest.formats.otlp.keys import (
 )
 from ingest.formats.otlp.spans import (
     ERROR_STATUS,
-    NONE,
     OK_STATUS,
     SERVER_KIND,
     Attributes,
@@ -107,8 +105,6 @@ class ToolCall:
     server_name: str | None = None
     error_code: str | None = None
     error_message: str | None = None
-    failed: bool | None = None
-    """Where the convention has a word of its own for it."""
     input_schema: object = None
 
     def completed_by(self, other: "ToolCall") -> "ToolCall":
@@ -258,16 +254,11 @@ def _genai_call(span: Span) -> ToolCall | None:
             name = span.name.removeprefix(prefix).strip() or None
     if name == _MERGED:
         return None
-    said = span.events.get(keys.STRANDS_INPUT_EVENT, NONE).get(keys.STRANDS_INPUT)
-    if not (isinstance(said, str) and said.lstrip().startswith("{")):
-        said = None  # others used an event of this name for a tool's answer
-    answered = span.events.get(keys.STRANDS_OUTPUT_EVENT, NONE).get(keys.STRANDS_OUTPUT)
     return ToolCall(
         name=name,
         call_id=loose_text(attributes.get(keys.TOOL_CALL_ID)),
-        arguments=_first(attributes, _ARGUMENTS, said),
-        result=_first(attributes, _RESULTS, answered),
-        failed=True if attributes.get(keys.STRANDS_STATUS) == "error" else None,
+        arguments=_first(attributes, _ARGUMENTS),
+        result=_first(attributes, _RESULTS),
     )
 
 
@@ -286,9 +277,9 @@ def _openinference_call(span: Span) -> ToolCall | None:
     )
 
 
-def _first(attributes: Attributes, names: tuple[str, ...], otherwise: object) -> object:
+def _first(attributes: Attributes, names: tuple[str, ...]) -> object:
     found = (value for name in names if (value := attributes.get(name)) is not None)
-    return next(found, otherwise)
+    return next(found, None)
 
 
 def _first_text(attributes: Attributes, *names: str) -> str | None:
@@ -296,27 +287,20 @@ def _first_text(attributes: Attributes, *names: str) -> str | None:
     return next(found, None)
 
 
-def read_json(value: object) -> Iterator[Read]:
-    """What one `ExportTraceServiceRequest` (or `TracesData`) says, of parsed JSON."""
-    return (each.read for each in located_json(value))
+def read_json(value: object) -> Iterator[Located]:
+    """What one `ExportTraceServiceRequest` (or `TracesData`) says, of parsed JSON.
+
+    What is wrong with the whole is raised at once.
+    """
+    return _read_spans(list(json_spans(value)))
 
 
-def read_protobuf(body: bytes) -> Iterator[Read]:
+def read_protobuf(body: bytes) -> Iterator[Located]:
     """As `read_json`, of a message in protobuf."""
-    return (each.read for each in located_protobuf(body))
+    return _read_spans(list(protobuf_spans(body)))
 
 
-def located_json(value: object) -> Iterator[Located]:
-    """As `read_json`, with places; what is wrong with the whole is raised at once."""
-    return _located(list(json_spans(value)))
-
-
-def located_protobuf(body: bytes) -> Iterator[Located]:
-    """As `read_protobuf`, with places."""
-    return _located(list(protobuf_spans(body)))
-
-
-def _located(spans: Sequence[Span | NoSpan]) -> Iterator[Located]:
+def _read_spans(spans: Sequence[Span | NoSpan]) -> Iterator[Located]:
     calls, family = [_clear_call(span) for span in spans], _Family()
     for span, call in zip(spans, calls, strict=True):
         if isinstance(span, Span):
@@ -430,15 +414,15 @@ def _start_of(span: Span) -> datetime:
 def _error_of(span: Span, call: ToolCall, result: JsonValue) -> ExecutionError | None:
     """The error of a call that failed.
 
-    It failed when its status is ERROR, when there is an `error.type` and the status is not set to
-    OK, or when the convention has a word of its own for it. An exception that was recorded on a
-    span that did not fail was dealt with. The text of a result never makes a failure.
+    It failed when its status is ERROR, or when there is an `error.type` and the status is not set
+    to OK. An exception that was recorded on a span that did not fail was dealt with. The text of a
+    result never makes a failure.
     """
     error_type = loose_text(span.attributes.get(keys.ERROR_TYPE))
     is_typed = error_type is not None and span.status != OK_STATUS
-    if not (call.failed or span.status == ERROR_STATUS or is_typed):
+    if not (span.status == ERROR_STATUS or is_typed):
         return None
-    exception = span.events.get(keys.EXCEPTION_EVENT, NONE)
+    exception = span.exception
     if error_type in {None, _UNSPECIFIC}:
         error_type = loose_text(exception.get(keys.EXCEPTION_TYPE)) or "Error"
     message = (

@@ -1,7 +1,6 @@
 """Spans out of both encodings of OTLP: plain values, and only those that somebody reads.
 
-In JSON ids are hexadecimal, 64-bit numbers texts, names in camelCase. Taken besides: names of enum
-values, numbers as numbers, and ids in base64, which protobuf's own JSON writers send.
+In JSON ids are hexadecimal, 64-bit numbers texts (or numbers), names in camelCase.
 Fields that are not known are ignored, as the protocol demands; null is as good as nothing.
 
 Of protobuf's messages what may be large or many stays bytes until somebody reads it (`wire`), which
@@ -12,7 +11,7 @@ of 8 MiB of empty spans, a lawful body.
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -61,7 +60,8 @@ class Span:
     status: int = 0
     status_message: str = ""
     attributes: Attributes = field(default_factory=dict)
-    events: Mapping[str, Attributes] = field(default_factory=dict)
+    exception: Attributes = field(default_factory=dict)
+    """Of the event, where there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,8 @@ def count_span(number: int) -> None:
 Members: TypeAlias = dict[str, Any]
 _TOO_DEEP: Final = Unusable(f"is nested deeper than {MAX_DEPTH} levels")
 _MAX_NS: Final = 2**64 - 1
-_NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?(?:[eE]\+?[0-9]{1,2})?", re.ASCII)
 _INTEGER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 _HEX = re.compile(r"[0-9a-fA-F]+", re.ASCII)
-_KINDS = {"SPAN_KIND_SERVER": 2}
-_STATUSES = {"STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}
 _NUMBERS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
 
@@ -160,25 +157,27 @@ def _span(value: Members, place: Place, resource: Attributes) -> Span:
         span_id=_id(value.get("spanId"), 8),
         parent_span_id=_id(value.get("parentSpanId"), 8),
         name=_text(value.get("name")),
-        kind=_enum(value.get("kind"), _KINDS),
+        kind=_enum(value.get("kind")),
         start_ns=_nanoseconds(value.get("startTimeUnixNano")),
         end_ns=_nanoseconds(value.get("endTimeUnixNano")),
         attributes=attributes,
     )
     status = value.get("status")
     if isinstance(status, dict):
-        span.status = _enum(status.get("code"), _STATUSES)
+        span.status = _enum(status.get("code"))
         span.status_message = _text(status.get("message"))
     if not keys.MARKS.isdisjoint(attributes):
         span.attributes = {**attributes, **_attributes(listed, keys.CONTENT)}
-        span.events = dict(_events(value.get("events")))
+        span.exception = _exception(value.get("events"))
     return span
 
 
-def _events(listed: object) -> Iterator[tuple[str, Attributes]]:
-    for event in listed if isinstance(listed, list) else ():
-        if isinstance(event, dict) and (name := _text(event.get("name"))) in keys.EVENTS:
-            yield name, _attributes(event.get("attributes"), keys.OF_EVENTS)
+def _exception(listed: object) -> Attributes:
+    events: list[Any] = listed if isinstance(listed, list) else []
+    for event in reversed(events):
+        if isinstance(event, dict) and event.get("name") == keys.EXCEPTION_EVENT:
+            return _attributes(event.get("attributes"), keys.OF_EVENTS)
+    return NONE
 
 
 def _attributes(listed: object, wanted: Set[str]) -> Attributes:
@@ -197,81 +196,55 @@ def _value(value: object, depth: int) -> object:
         return value and value.read()
     if not isinstance(value, dict):
         return Unusable('must be an object such as {"stringValue": ...}')
-    for name, inner in value.items():
-        read = _ALTERNATIVES.get(name)
-        if read is not None and inner is not None:
-            return read(inner, depth)
-    return None  # empty, or of a kind that is not known
+    known = ((k, each) for k, each in value.items() if k in _ALTERNATIVES and each is not None)
+    kind, held = next(known, ("", None))  # empty, or of a kind that is not known
+    if kind in ("arrayValue", "kvlistValue"):
+        return _listed(held, depth, pairs=kind == "kvlistValue")
+    if kind == "bytesValue":
+        return _bytes(held)
+    if isinstance(held, str):
+        if kind == "intValue" and _INTEGER.fullmatch(held):
+            return int(held)
+        return _NUMBERS.get(held, held) if kind == "doubleValue" else held
+    return held if isinstance(held, int | float | None) else Unusable("holds no plain value")
 
 
-def _integer(value: object, _: int) -> object:
-    whole = isinstance(value, str) and _INTEGER.fullmatch(value)
-    return int(whole[0]) if whole else _scalar(value, 0)
+_ALTERNATIVES: Final = frozenset({
+    "stringValue", "boolValue", "intValue", "doubleValue", "bytesValue", "arrayValue",
+    "kvlistValue",
+})  # fmt: skip
 
 
-def _double(value: object, _: int) -> object:
-    return _NUMBERS.get(value, value) if isinstance(value, str) else _scalar(value, 0)
-
-
-def _scalar(value: object, _: int) -> object:
-    return value if isinstance(value, str | int | float) else Unusable("holds no plain value")
-
-
-def _bytes(value: object, _: int) -> object:
+def _bytes(value: object) -> object:
     try:
         return base64.b64decode(value) if isinstance(value, str) else Unusable("holds no base64")
     except (binascii.Error, ValueError):
         return Unusable("holds no base64")
 
 
-def _held(value: object, depth: int) -> list[Any] | Unusable:
+def _listed(value: object, depth: int, *, pairs: bool) -> object:
+    """A list, or with `pairs` an object."""
     listed = value.get("values") if isinstance(value, dict) else value
     if not isinstance(value, dict) or not isinstance(listed, list | None):
         return Unusable("holds no list of values")
-    return _TOO_DEEP if depth <= 1 else listed or []
-
-
-def _list(value: object, depth: int) -> object:
-    listed = _held(value, depth)
-    if isinstance(listed, Unusable):
-        return listed
-    items = [_value(each, depth - 1) for each in listed]
-    return next((item for item in items if isinstance(item, Unusable)), items)
-
-
-def _object(value: object, depth: int) -> object:
-    listed = _held(value, depth)
-    if isinstance(listed, Unusable):
-        return listed
-    members: dict[str, object] = {}
-    for each in listed:
-        if not isinstance(each, dict):
+    if depth <= 1:
+        return _TOO_DEEP
+    items: list[tuple[str, object]] = []
+    for each in listed or []:
+        if pairs and not isinstance(each, dict):
             return Unusable("holds what is no pair of key and value")
-        item = _value(each.get("value"), depth - 1)
+        item = _value(each.get("value") if pairs else each, depth - 1)
         if isinstance(item, Unusable):
             return item
-        members[_text(each.get("key"))] = item
-    return members
-
-
-_ALTERNATIVES: Final[Mapping[str, Callable[[object, int], object]]] = {
-    "stringValue": _scalar,
-    "boolValue": _scalar,
-    "intValue": _integer,
-    "doubleValue": _double,
-    "bytesValue": _bytes,
-    "arrayValue": _list,
-    "kvlistValue": _object,
-}  # fmt: skip
+        items.append((_text(each.get("key")) if pairs else "", item))
+    return dict(items) if pairs else [item for _, item in items]
 
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _enum(value: object, names: Mapping[str, int]) -> int:
-    if isinstance(value, str):
-        return names.get(value, 0)
+def _enum(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
@@ -279,10 +252,8 @@ def _nanoseconds(value: object) -> int | None:
     """None for what is no number of nanoseconds; 0 for nothing, as in protobuf."""
     if value is None:
         return 0
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
-        value = int(value) if value.isdecimal() else float(value)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)  # protobuf's JSON may write a number with an exponent
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 20:
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if 0 <= value <= _MAX_NS else None
@@ -290,18 +261,8 @@ def _nanoseconds(value: object) -> int | None:
 
 def _id(value: object, length: int) -> str:
     """Lower-case hexadecimal; empty for what is no id, such as zeros."""
-    if not isinstance(value, str):
-        return ""
-    if len(value) == 2 * length and _HEX.fullmatch(value):
-        digits = value.lower()
-    elif len(value) == -(-length // 3) * 4:  # in base64, which is never as long as in hexadecimal
-        try:
-            digits = base64.b64decode(value, validate=True).hex()
-        except (binascii.Error, ValueError):
-            return ""
-    else:
-        return ""
-    return digits if len(digits) == 2 * length and digits.strip("0") else ""
+    is_id = isinstance(value, str) and len(value) == 2 * length and _HEX.fullmatch(value)
+    return str(value).lower() if is_id and str(value).strip("0") else ""
 
 
 MAX_VALUES: Final = 1_000_000

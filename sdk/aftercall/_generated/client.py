@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from uuid import uuid4
 
 from aftercall import models
-from aftercall._generated.base_client import BaseClient, ModelT
+from aftercall._generated.base_client import BaseClient
 from aftercall.client.transport import Request, query, reads, reads_nothing, segment
 from aftercall.errors import ProtocolError
 from aftercall.promotions_file import (
@@ -336,12 +336,9 @@ class Client(BaseClient):
         tool_name: str | None = None,
         server_name: str | None = None,
     ) -> models.Trend:
-        """How calls went over time: 24 hours by the hour, 7 or 30 days by the day (UTC).
-
-        Raises:
-            ValueError: a server is named and no tool.
-        """
-        return self._over_time("trend", models.Trend, window, tool_name, server_name)
+        """How calls went over time: 24 hours by the hour, 7 or 30 days by the day (UTC)."""
+        tool = {"tool_name": tool_name, "server_name": server_name}
+        return self._get("/stats/trend", models.Trend, window=window, **tool)
 
     def latency(
         self,
@@ -350,12 +347,9 @@ class Client(BaseClient):
         tool_name: str | None = None,
         server_name: str | None = None,
     ) -> models.Latency:
-        """How long calls took over time, in milliseconds; arguments as for `trend`.
-
-        Raises:
-            ValueError: a server is named and no tool.
-        """
-        return self._over_time("latency", models.Latency, window, tool_name, server_name)
+        """How long calls took over time, in milliseconds; arguments as for `trend`."""
+        tool = {"tool_name": tool_name, "server_name": server_name}
+        return self._get("/stats/latency", models.Latency, window=window, **tool)
 
     def tool_statistics(
         self, window: models.UsageWindow = "24h", *, limit: int | None = None
@@ -481,19 +475,6 @@ class Client(BaseClient):
     def remove_rule(self, rule_id: str) -> None:
         """Strike a learned repair out, with what taught it."""
         self.send(Request("DELETE", f"/rules/{segment(rule_id)}", reads_nothing))
-
-    def _over_time(
-        self,
-        name: str,
-        model: type[ModelT],
-        window: models.UsageWindow,
-        tool_name: str | None,
-        server_name: str | None,
-    ) -> ModelT:
-        if server_name is not None and tool_name is None:
-            raise ValueError("server_name needs tool_name; a server alone is no tool")
-        tool = {"tool_name": tool_name, "server_name": server_name}
-        return self._get(f"/stats/{name}", model, window=window, **tool)
 
 
 def _promotion(namespace: str) -> str:

@@ -34,11 +34,7 @@ class Suggester(Protocol):
     """The one method of `Client` that reflection needs."""
 
     def suggest(
-        self,
-        execution: Execution,
-        *,
-        limit: int = 3,
-        annotations: ToolAnnotations | None = None,
+        self, execution: Execution, *, annotations: ToolAnnotations | None = None
     ) -> SuggestResponse:
         """What similar calls that succeeded did differently."""
 
@@ -58,11 +54,7 @@ def ask_sync(
     try:
         with asking or nullcontext():
             return within_sync(
-                policy.suggest_timeout_s,
-                client.suggest,
-                question,
-                limit=policy.limit,
-                annotations=annotations,
+                policy.suggest_timeout_s, client.suggest, question, annotations=annotations
             )
     except Exception as error:  # noqa: BLE001  # whatever it is, the tool's error must come back
         return error

@@ -42,7 +42,6 @@ class Toolbox:
         checks: Callable[[Path], Checks | None] = checks_beside,
         trust_annotations: bool = True,
         timeout_s: float = DEFAULT_TIMEOUT_S,
-        service_timeout_s: float = 5.0,
     ) -> None:
         self._toolbox = AsyncToolbox(
             client,
@@ -56,7 +55,6 @@ class Toolbox:
             checks=checks,
             trust_annotations=trust_annotations,
             timeout_s=timeout_s,
-            service_timeout_s=service_timeout_s,
         )
         self._client = client
         self._loop = BackgroundLoop("aftercall-toolbox")
@@ -209,7 +207,7 @@ class Toolbox:
 
         Raises:
             ValueError: the scenario is blank or too long, or `max_attempts` out of range.
-            AftercallError: the service refused the question.
+            AftercallError: the service is away, or refused the question.
         """
         return self._loop.run(
             self._toolbox.resilient_tool_call(

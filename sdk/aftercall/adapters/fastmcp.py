@@ -26,7 +26,7 @@ try:
     from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
     from fastmcp.tools.base import InputRequiredToolResult, Tool, ToolResult
     from fastmcp.tools.function_tool import FunctionTool
-    from mcp_types import ContentBlock, TextContent
+    from mcp_types import TextContent
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 except ImportError as error:
     raise type(error)(
@@ -55,7 +55,7 @@ from aftercall.adapters.reflector import (
 )
 from aftercall.change_classes import reads_only
 from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader
-from aftercall.json_values import JsonObject, JsonValue, bounded_text
+from aftercall.json_values import JsonObject, bounded_text
 from aftercall.mcp_calls import Caller, ErrorTexts, McpResultReader, name_or_none
 from aftercall.models.calls import Call, CheckResponse, ExecutionError, ToolAnnotations
 from aftercall.outcomes import (
@@ -213,7 +213,9 @@ class ReflectionMiddleware(Middleware):
             if reflected.unmade is not None:
                 self._before.would_send(key, reflected.unmade)
             return reflected.value()
-        return _noted(_present(reflected), reflected, checked, handling.note)
+        if reflected.succeeded:
+            return _noted(reflected, checked, handling.note)
+        return _advised(reflected)
 
     def _own_reader(
         self,
@@ -306,51 +308,66 @@ def _caller_of(context: Context | None, agent: str | None, process_session: str)
     return Caller(agent or client or "unknown", session).with_meta(request.meta or {})
 
 
-def _present(reflected: ReflectedResult[ToolResult]) -> ToolResult:
-    if reflected.repaired:
-        return _rebuilt(reflected.value(), repair_facts(reflected))
-    raised, error, result = reflected.exception, reflected.error, reflected.result
-    if raised is None and error is not None and result is not None:
-        is_violation = error.type == CONTRACT_VIOLATION and not result.is_error
-        if reflected.advice or is_violation:
-            return with_advice(result, reflected, error if is_violation else None)
-        if read := error.details.get("readAsError"):
-            return _rebuilt(result, {"readAsError": read})
-    if reflected.succeeded or not reflected.advice or not isinstance(raised, _TOLD_AS_RESULT):
-        return reflected.value()
-    return with_advice(ToolResult(content=str(raised), is_error=True), reflected)
-
-
-def _noted(
-    shown: ToolResult, reflected: ReflectedResult[ToolResult], checked: Checked, when: Noting
-) -> ToolResult:
-    """The result with what was changed in its meta, and in a last text; so for what is odd."""
-    followed, said = reflected.followed, checked.said
+def _noted(reflected: ReflectedResult[ToolResult], checked: Checked, when: Noting) -> ToolResult:
+    """A success with what was changed in its meta, and in a last text; so for what is odd."""
+    result, followed, said = reflected.value(), reflected.followed, checked.said
+    if not _is_outcome(result):
+        return result
     changes = [*checked.changes, *(reflected.attempts[-1].changes if followed else ())]
-    if not reflected.succeeded or not _is_outcome(shown):
-        return shown
-    if not changes:
-        odd: list[JsonValue] = [] if when == "never" else [*checked.warnings]
-        if not odd:
-            return shown
-        told = TextContent(type="text", text=warning_of(checked.warnings))
-        return _rebuilt(shown, {"warnings": odd}, [told])
-    facts = dict((shown.meta or {}).get(META_KEY) or {})
-    if said is not None and said.changes:
-        before = dumped(said)
-        facts = {
-            "repaired": True,
-            "note": "repaired before the call",
-            "confidence": before["confidence"],
-            "evidence": before["evidence"],
-            "lesson": " ".join(said.reasons),
-            **facts,
+    facts = repair_facts(reflected) if reflected.repaired else {}
+    texts = []
+    if changes:
+        if said is not None and said.changes:
+            before = dumped(said)
+            facts = {
+                "repaired": True,
+                "note": "repaired before the call",
+                "confidence": before["confidence"],
+                "evidence": before["evidence"],
+                "lesson": " ".join(said.reasons),
+                **facts,
+            }
+        facts["changes"] = [dumped(change) for change in changes]
+        lossless = followed is None or followed.change_class == "lossless"
+        if when == "always" or (when == "lossy" and not lossless):
+            texts.append(note_of(changes, before=followed is None))
+    elif checked.warnings and when != "never":
+        facts["warnings"] = [*checked.warnings]
+        texts.append(warning_of(checked.warnings))
+    return _rebuilt(result, facts, texts) if facts else result
+
+
+def _advised(reflected: ReflectedResult[ToolResult]) -> ToolResult:
+    """A failure: the tool's own content, then what it breaks, then the suggestions.
+
+    All of it is in the meta too.
+    """
+    raised, error, result = reflected.exception, reflected.error, reflected.result
+    if isinstance(raised, _TOLD_AS_RESULT) and reflected.advice:
+        result = ToolResult(content=str(raised), is_error=True)
+    elif raised is not None or error is None or result is None:
+        return reflected.value()
+    facts: JsonObject = {}
+    texts = []
+    is_violation = error is not None and error.type == CONTRACT_VIOLATION and not result.is_error
+    if error is not None and is_violation:
+        texts.append(f"{error.type}: {error.message}")
+        facts["violation"] = dict(error.details)
+    if reflected.advice:
+        texts.append(reflected.advice)
+        facts |= {
+            "repaired": False,
+            "note": reflected.note,
+            "attempts": len(reflected.attempts),
+            "suggestions": [dumped(suggestion) for suggestion in reflected.suggestions],
         }
-    facts["changes"] = [dumped(change) for change in changes]
-    lossless = followed is None or followed.change_class == "lossless"
-    is_said = when == "always" or (when == "lossy" and not lossless)
-    text = TextContent(type="text", text=note_of(changes, before=followed is None))
-    return _rebuilt(shown, facts, [text] if is_said else [])
+    if error is not None and (read := error.details.get("readAsError")):
+        facts["readAsError"] = read
+    if not facts:
+        return result
+    advised = _rebuilt(result, facts, texts)
+    advised.is_error |= is_violation
+    return advised
 
 
 class ToolResultReader(McpResultReader):
@@ -446,38 +463,10 @@ def _as_text(error: ExecutionError) -> str:
     return "\n".join(lines)
 
 
-def with_advice(
-    result: ToolResult,
-    reflected: ReflectedResult[ToolResult],
-    violation: ExecutionError | None = None,
-) -> ToolResult:
-    """The tool's own content, then a text block with what it breaks, and one with the suggestions.
-
-    Both are in the meta too.
-    """
-    texts = [] if violation is None else [f"{violation.type}: {violation.message}"]
-    facts: JsonObject = {} if violation is None else {"violation": dict(violation.details)}
-    if reflected.advice:
-        texts.append(reflected.advice)
-        facts |= {
-            "repaired": False,
-            "note": reflected.note,
-            "attempts": len(reflected.attempts),
-            "suggestions": [dumped(suggestion) for suggestion in reflected.suggestions],
-        }
-    if reflected.error is not None and (read := reflected.error.details.get("readAsError")):
-        facts["readAsError"] = read
-    rebuilt = _rebuilt(result, facts, [TextContent(type="text", text=text) for text in texts])
-    rebuilt.is_error |= violation is not None
-    return rebuilt
-
-
-def _rebuilt(
-    result: ToolResult, facts: JsonObject, more: Sequence[ContentBlock] = ()
-) -> ToolResult:
+def _rebuilt(result: ToolResult, facts: JsonObject, texts: Sequence[str]) -> ToolResult:
     # Built anew: a copy would keep the upstream's raw result, which is sent in its place.
     return ToolResult(
-        content=[*result.content, *more],
+        content=[*result.content, *(TextContent(type="text", text=text) for text in texts)],
         structured_content=result.structured_content,
         meta={**(result.meta or {}), META_KEY: facts},
         is_error=result.is_error,

@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, TypeAlias, Unpack
 from uuid import uuid4
 
@@ -26,10 +25,10 @@ from aftercall.adapters.reflector import (
     ReflectionOptions,
     Reflector,
 )
-from aftercall.json_values import bounded_json, bounded_text
+from aftercall.json_values import bounded_text
 from aftercall.mcp_calls import McpResultReader
-from aftercall.models.calls import ExecutionError, ToolAnnotations, execution_of
-from aftercall.outcomes import Outcome, ToolFailedError
+from aftercall.models.calls import ExecutionError, ToolAnnotations
+from aftercall.outcomes import ToolFailedError
 from aftercall.reflection import ReflectedResult, ResultReader
 from aftercall.reflection.async_driver import ask
 from aftercall.reflection.reflected_call import ReflectedCall
@@ -46,9 +45,8 @@ Failure: TypeAlias = Exception | ExecutionError | str | None
 class CallHooks:
     """Records calls that are seen from outside, and advises on those that failed.
 
-    A call is recorded when its second hook comes; one whose second hook never comes is dropped. A
-    second hook without a first, after a restart of the gateway, is recorded when it names the tool:
-    as a call whose parameters are not known, which is not asked about.
+    A call is recorded when its second hook comes; one whose second hook never comes is dropped, and
+    so is a second hook without a first, after a restart of the gateway.
 
     May be shared by all requests of a process, from any thread or task. An observer that has to be
     called in one task (tracing) needs a gateway that runs both hooks of a call in one.
@@ -59,7 +57,7 @@ class CallHooks:
             or models (`isError`), and typed outcomes, when None.
 
     All other arguments are those of `ReflectionOptions`; of the policy count here
-    `disabled_agents`, `min_failure_rate`, `trust_annotations`, `suggest_timeout_s` and `limit`.
+    `disabled_agents`, `min_failure_rate`, `trust_annotations` and `suggest_timeout_s`.
     """
 
     def __init__(
@@ -121,18 +119,18 @@ class CallHooks:
         return key
 
     async def post(
-        self, result: object = None, *, key: str, error: Failure = None, name: str | None = None
+        self, result: object = None, *, key: str, error: Failure = None
     ) -> ReflectedResult[object] | None:
         """The call has ended: it is recorded, and asked about when it failed.
 
         The result may be a failure; with an `error`, which the tool raised or the gateway says, it
-        is not read. `name` is the tool's, for a call that `pre` has not seen.
+        is not read.
 
         Returns:
             How it ended, `advice` and `suggestions` included; None when nothing is known of the
             key. Never raises because of the tool or the service.
         """
-        found = self._ended(result, key, error, name)
+        found = self._ended(result, key, error)
         if found is None:
             return None
         job, tool = found
@@ -152,17 +150,13 @@ class CallHooks:
         with self._lock:
             self._open.pop(key, None)
 
-    def _ended(
-        self, result: object, key: str, error: Failure, name: str | None
-    ) -> "_OpenCall | None":
+    def _ended(self, result: object, key: str, error: Failure) -> "_OpenCall | None":
         with self._lock:
             found = self._open.pop(key, None)
         if isinstance(error, str):
             error = ExecutionError(type="ToolError", message=bounded_text(error, 8000))
         raised = ToolFailedError(error) if isinstance(error, ExecutionError) else error
         if found is None:
-            if name is not None:
-                self._record_unseen(name, result, raised)
             return None
         job, _ = call = found[0]
         job.stopped()
@@ -171,29 +165,6 @@ class CallHooks:
         else:
             job.raised(raised)
         return call
-
-    def _record_unseen(self, name: str, result: object, raised: Exception | None) -> None:
-        outcome = (
-            self._reader.read(result)
-            if raised is None
-            else Outcome(failure=self._reader.read_exception(raised))
-        )
-        if outcome is None:
-            return
-        execution = execution_of(
-            execution_id=str(uuid4()),
-            timestamp=datetime.now(UTC),
-            agent=self._agent,
-            server_name=self._reflector.server_name,
-            tool_name=name,
-            parameters={},
-            parameters_known=False,
-            outcome="success" if outcome.is_ok else "failure",
-            error=outcome.error,
-            result=bounded_json(outcome.value),
-        )
-        if execution is not None:
-            self._reflector.recorder.record(execution)
 
     def _drop_old(self) -> None:
         now = time.monotonic()

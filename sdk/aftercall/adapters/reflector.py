@@ -65,12 +65,11 @@ class KnownTool:
         client: AnySuggester,
         execution: Execution,
         *,
-        limit: int = 3,
         annotations: ToolAnnotations | None = None,
     ) -> Any:
         """What the client answers, asked with the tool's schema and claims, and whether it ran."""
         claims = self.annotations if annotations is None else annotations
-        return client.suggest(self._described(execution), limit=limit, annotations=claims)
+        return client.suggest(self._described(execution), annotations=claims)
 
     def _described(self, execution: Execution) -> Execution:
         error = execution.error

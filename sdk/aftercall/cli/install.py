@@ -6,9 +6,10 @@ only what is started changes, so the names of its tools stay as they were:
     {"command": "npx", "args": ["-y", "some-server"]}
     {"command": ".../aftercall", "args": ["gateway", "--server", "some", "--", "npx", "-y", ...]}
 
-All that is needed to undo it stands in the entry itself. The text is changed in these places alone:
-comments, order and whatever else stands in the file stay. A server at an address becomes one that
-is started, and its headers are the gateway's environment, from where it sends them.
+All that is needed to undo it stands in the entry itself. A server at an address becomes one that
+is started, and its headers are the gateway's environment, from where it sends them. The file is
+written anew in its order and with its indentation, without comments: the copy has them, and is put
+back where nothing else has changed since.
 """
 
 import argparse
@@ -20,9 +21,9 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import deepcopy
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 from aftercall.cli import Command, one_line
@@ -37,13 +38,14 @@ _COPY = ".before-aftercall"
 _KEYS = ("mcpServers", "servers")  # the latter is VS Code's
 _HTTP = (None, "http", "streamable-http", "streamableHttp")
 _LOCAL_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
-_DECODER = json.JSONDecoder()
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 _SHOWN = 400
-_NO_ARGS = ',"args": ['
-"""How a list of arguments begins where there was none; no formatter writes it so."""
+Content = dict[str, Any]
+"""What stands in a file."""
+Changed = tuple[Content, list[str]]
+"""The new content, and what was done: lines for people, without secrets."""
 
 
 def client_files(
@@ -75,67 +77,47 @@ def client_files(
     return found
 
 
-class _Member(NamedTuple):
-    name: str
-    name_at: int
-    value_at: int
-    end: int
-    value: Any
-
-
-class _Edit(NamedTuple):
-    start: int
-    end: int
-    text: str
-
-
-@dataclass(slots=True)
-class Changed:
-    """A file's new text, and what was done: lines for people, without secrets."""
-
-    text: str
-    lines: list[str] = field(default_factory=list)
-
-
-def wrapped(text: str, command: Sequence[str], more: Sequence[str] = ()) -> Changed:
+def wrapped(content: Content, command: Sequence[str], more: Sequence[str] = ()) -> Changed:
     """A configuration with the gateway in front of each server that it can be in front of.
 
     `command` starts Aftercall, `more` are further options of the gateway. What is wrapped already
     is wrapped anew.
-
-    Raises:
-        ConfigurationError: the text cannot be read, or would not come back as it was.
     """
-    bare = unwrapped(text).text
+    bare, _ = unwrapped(content)
     run = [*command, "gateway"]
-    changed = _with_each(bare, lambda plain, entry: _wrap(plain, entry, run, more))
-    if unwrapped(changed.text).text != bare:
-        raise ConfigurationError("it is written in a way that could not be undone; it stays")
-    return changed
+    return _with_each(bare, lambda name, entry: _wrap(name, entry, run, more))
 
 
-def unwrapped(text: str) -> Changed:
+def unwrapped(content: Content) -> Changed:
     """A configuration without the gateway; what was changed in it since stays changed."""
-    return _with_each(text, _unwrap)
+    return _with_each(content, lambda _, entry: _unwrap(entry))
 
 
-def _with_each(text: str, edit: Callable[[str, _Member], tuple[list[_Edit], str]]) -> Changed:
-    plain = _plain(text)
-    changed, edits = Changed(text), list[_Edit]()
-    for entry in _entries(plain):
-        made, note = edit(plain, entry)
-        edits += made
-        changed.lines += [f"  {one_line(entry.name)}{note}"] if note else []
-    for start, end, new in sorted(edits, reverse=True):
-        changed.text = changed.text[:start] + new + changed.text[end:]
-    return changed
+def _with_each(content: Content, edit: Callable[[str, Content], tuple[Content, str]]) -> Changed:
+    changed, lines = deepcopy(content), []
+    for servers in _servers(changed):
+        for name, entry in servers.items():
+            if isinstance(entry, dict):
+                servers[name], note = edit(name, entry)
+                lines += [f"  {one_line(name)}{note}"] if note else []
+    return changed, lines
 
 
-def _plain(text: str) -> str:
-    """JSON with comments and last commas as JSON, with every character where it was."""
+def _servers(content: Content) -> Iterator[Content]:
+    """The servers, also those that Claude Code keeps for each project."""
+    projects = content.get("projects")
+    owners = [content, *(projects.values() if isinstance(projects, dict) else ())]
+    for owner in owners:
+        for key in _KEYS:
+            if isinstance(owner, dict) and isinstance(owner.get(key), dict):
+                yield owner[key]
+
+
+def read_content(text: str) -> Content:
+    """The content of a file, whose JSON may hold comments and last commas."""
 
     def blank(found: re.Match[str]) -> str:
-        return found[0] if found[0][0] == '"' else re.sub(r"\S", " ", found[0])
+        return found[0] if found[0][0] == '"' else ""
 
     plain = _LAST_COMMA.sub(blank, _COMMENT.sub(blank, text))
     try:
@@ -144,74 +126,46 @@ def _plain(text: str) -> str:
         raise ConfigurationError(f"cannot be read as JSON ({error}); nothing is changed") from error
     if not isinstance(content, dict):
         raise ConfigurationError("holds no JSON object; nothing is changed")
-    return plain
+    return content
 
 
-def _entries(plain: str) -> Iterator[_Member]:
-    """The servers' entries, also those that Claude Code keeps for each project."""
-    for member in _members(plain, plain.index("{")):
-        if member.name in _KEYS and isinstance(member.value, dict):
-            yield from _objects(plain, member)
-        if member.name == "projects" and isinstance(member.value, dict):
-            for project in _objects(plain, member):
-                for inner in _members(plain, project.value_at):
-                    if inner.name == "mcpServers" and isinstance(inner.value, dict):
-                        yield from _objects(plain, inner)
-
-
-def _objects(plain: str, container: _Member) -> Iterator[_Member]:
-    return (m for m in _members(plain, container.value_at) if isinstance(m.value, dict))
-
-
-def _members(plain: str, start: int) -> Iterator[_Member]:
-    at = _skip(plain, start + 1)
-    while plain[at] != "}":
-        name, end = _DECODER.raw_decode(plain, at)
-        value_at = _skip(plain, plain.index(":", end) + 1)
-        value, end = _DECODER.raw_decode(plain, value_at)
-        yield _Member(name, at, value_at, end, value)
-        at = _skip(plain, end)
-        at = _skip(plain, at + 1) if plain[at] == "," else at
-
-
-def _skip(plain: str, at: int) -> int:
-    while plain[at].isspace():
-        at += 1
-    return at
+def written(content: Content, like: str) -> str:
+    """The text of a content, with the indentation and the line ends of another."""
+    indent = re.search(r"\n([ \t]+)\S", like)
+    text = json.dumps(content, indent=indent and indent[1], ensure_ascii=like.isascii())
+    text += "\n" if like.endswith("\n") else ""
+    return text.replace("\n", "\r\n") if "\r\n" in like else text
 
 
 def _wrap(
-    plain: str, server: _Member, run: Sequence[str], more: Sequence[str]
-) -> tuple[list[_Edit], str]:
-    if reason := _not_wrapped(server.value):
-        return [], f": left as it is: {reason}"
-    entry = {each.name: each for each in _members(plain, server.value_at)}
-    label = re.sub(r"[^A-Za-z0-9_.-]", "-", server.name)[:64].lstrip("_.-") or "server"
-    before = [*run[1:], "--server", label, *more]
+    name: str, entry: Content, run: Sequence[str], more: Sequence[str]
+) -> tuple[Content, str]:
+    if reason := _not_wrapped(entry):
+        return entry, f": left as it is: {reason}"
+    label = re.sub(r"[^A-Za-z0-9_.-]", "-", name)[:64].lstrip("_.-") or "server"
+    args = [*run[1:], "--server", label, *more]
     if "command" in entry:
-        command, args = entry["command"], entry.get("args")
-        before += ["--"]
-        # The command is written as it was: a name can be written in several ways.
-        inner = f"{json.dumps(before)[1:-1]}, {plain[command.value_at : command.end]}"
-        edits = [_Edit(command.value_at, command.end, json.dumps(run[0]))]
-        if args is None:
-            edits.append(_Edit(command.end, command.end, f"{_NO_ARGS}{inner}]"))
-        else:
-            inner += ", " if args.value else ""
-            edits.append(_Edit(args.value_at + 1, args.value_at + 1, inner))
-        old = [command.value, *(args.value if args else [])]
-        return edits, _difference(old, [run[0], *before, *old])
-    url, kind, headers = entry["url"], entry.get("type"), entry.get("headers")
-    before += ["--type", kind.value] if kind else []
-    for header in headers.value if headers else ():
-        before += ["--header", header]
-    words = f"{json.dumps([*before, '--url'])[:-1]}, {plain[url.value_at : url.end]}]"
-    edits = [_Edit(url.name_at, url.end, f'"command": {json.dumps(run[0])}, "args": {words}')]
-    if kind:
-        edits.append(_Edit(kind.value_at, kind.end, '"stdio"'))
-    if headers:
-        edits.append(_Edit(headers.name_at, headers.name_at + len('"headers"'), '"env"'))
-    return edits, _difference([url.value], [run[0], *before, "--url", url.value])
+        old = [entry["command"], *entry.get("args", [])]
+        args += ["--", *old]
+        return entry | {"command": run[0], "args": args}, _difference(old, [run[0], *args])
+    args += ["--type", entry["type"]] if "type" in entry else []
+    for header in entry.get("headers", {}):
+        args += ["--header", header]
+    args += ["--url", entry["url"]]
+    started: dict[str, Content] = {
+        "url": {"command": run[0], "args": args},
+        "type": {"type": "stdio"},
+        "headers": {"env": entry.get("headers")},
+    }
+    return _replaced(entry, started), _difference([entry["url"]], [run[0], *args])
+
+
+def _replaced(entry: Content, members: Mapping[str, Content]) -> Content:
+    """An entry with others in the place of some members."""
+    made: Content = {}
+    for name, value in entry.items():
+        made |= members.get(name, {name: value})
+    return made
 
 
 def _not_wrapped(value: dict[str, Any]) -> str | None:
@@ -241,35 +195,26 @@ def _not_reached(value: dict[str, Any]) -> str | None:
     return None
 
 
-def _unwrap(plain: str, server: _Member) -> tuple[list[_Edit], str]:
-    entry = {each.name: each for each in _members(plain, server.value_at)}
-    command, args = entry.get("command"), entry.get("args")
-    if command is None or args is None or not isinstance(args.value, list):
-        return [], ""
-    words = [command.value, *args.value]
+def _unwrap(entry: Content) -> tuple[Content, str]:
+    args = entry.get("args")
+    words = [entry.get("command"), *(args if isinstance(args, list) else [])]
     if not _is_ours(words):
-        return [], ""
-    if "--" in words:
-        at = words.index("--")
-        item, behind = _item(plain, args, at)
-        edits = [_Edit(command.value_at, command.end, plain[item])]
-        if len(words) == at + 2 and plain[command.end :].startswith(_NO_ARGS):
-            edits.append(_Edit(command.end, args.end, ""))
-        else:
-            edits.append(_Edit(args.value_at + 1, behind, ""))
-        return edits, _difference(words, words[at + 1 :])
+        return entry, ""
+    if "--" in words[:-1]:
+        old = words[words.index("--") + 1 :]
+        made = entry | {"command": old[0], "args": old[1:]}
+        if not made["args"]:
+            del made["args"]
+        return made, _difference(words, old)
     if "--url" not in words[:-1]:
-        return [], ": left as it is: it does not say what it was before; see the copy"
-    item, _ = _item(plain, args, words.index("--url"))
-    edits = [_Edit(command.name_at, command.end, f'"url": {plain[item]}')]
-    edits.append(_Edit(*_with_comma(list(entry.values()), args), ""))
-    if "--type" in words[:-1] and "type" in entry:
-        kind, was = entry["type"], words[words.index("--type") + 1]
-        edits.append(_Edit(kind.value_at, kind.end, json.dumps(was)))
-    if "--header" in words and "env" in entry:
-        named = entry["env"].name_at
-        edits.append(_Edit(named, named + len('"env"'), '"headers"'))
-    return edits, _difference(words, [words[words.index("--url") + 1]])
+        return entry, ": left as it is: it does not say what it was before; see the copy"
+    url = words[words.index("--url") + 1]
+    before: dict[str, Content] = {"command": {"url": url}, "args": {}}
+    if "--type" in words[:-1]:
+        before["type"] = {"type": words[words.index("--type") + 1]}
+    if "--header" in words:
+        before["env"] = {"headers": entry.get("env")}
+    return _replaced(entry, before), _difference(words, [url])
 
 
 def _is_ours(words: list[Any]) -> bool:
@@ -283,26 +228,6 @@ def _is_ours(words: list[Any]) -> bool:
 
 def _program(command: object) -> str:
     return re.split(r"[/\\]", str(command))[-1].removesuffix(".exe")
-
-
-def _item(plain: str, items: _Member, index: int) -> tuple[slice, int]:
-    """An item of a list, and where the list goes on behind it and the comma that was set there."""
-    at, item = items.value_at, slice(0)
-    for _ in range(index + 1):
-        start = _skip(plain, at + 1)
-        item = slice(start, _DECODER.raw_decode(plain, start)[1])
-        at = _skip(plain, item.stop)
-    if plain[at] != ",":
-        return item, item.stop
-    return item, at + (2 if plain[at + 1] == " " else 1)
-
-
-def _with_comma(members: list[_Member], member: _Member) -> tuple[int, int]:
-    """Where a member is, with one comma beside it."""
-    at = members.index(member)
-    if at:
-        return members[at - 1].end, member.end
-    return member.name_at, members[1].name_at if len(members) > 1 else member.end
 
 
 def _difference(old: Sequence[str], new: Sequence[str]) -> str:
@@ -350,14 +275,14 @@ def _add_install_arguments(parser: argparse.ArgumentParser) -> None:
 def _install(args: argparse.Namespace) -> int:
     command = _own_command()
     more = ["--mode", args.mode] if args.mode else []
-    return _change(args, lambda text: wrapped(text, command, more))
+    return _change(args, lambda content: wrapped(content, command, more))
 
 
 def _uninstall(args: argparse.Namespace) -> int:
     return _change(args, unwrapped)
 
 
-def _change(args: argparse.Namespace, change: Callable[[str], Changed]) -> int:
+def _change(args: argparse.Namespace, change: Callable[[Content], Changed]) -> int:
     code = 0
     for path in client_files(args.client):
         try:
@@ -369,13 +294,14 @@ def _change(args: argparse.Namespace, change: Callable[[str], Changed]) -> int:
     return code
 
 
-def _change_file(path: Path, change: Callable[[str], Changed], args: argparse.Namespace) -> int:
+def _change_file(path: Path, change: Callable[[Content], Changed], args: argparse.Namespace) -> int:
     before = path.read_bytes()
     mark = b"\xef\xbb\xbf" if before.startswith(b"\xef\xbb\xbf") else b""
     text = before[len(mark) :].decode()
-    changed = change(text)
-    print("\n".join([str(path), *changed.lines]))
-    if changed.text == text:
+    content = read_content(text)
+    changed, lines = change(content)
+    print("\n".join([str(path), *lines]))
+    if changed == content:
         print("  nothing to change")
         return 0
     if args.dry_run:
@@ -386,11 +312,18 @@ def _change_file(path: Path, change: Callable[[str], Changed], args: argparse.Na
     if path.read_bytes() != before:
         raise ConfigurationError("it was changed meanwhile; nothing is done, run this again")
     copy = path.with_name(path.name + _COPY)
-    if not copy.exists() or unwrapped(text).text == text:
+    if unwrapped(content)[0] == content or not copy.exists():
         shutil.copy2(path, copy)
-    replace_file(path, mark + changed.text.encode())
+    after = mark + written(changed, text).encode()
+    replace_file(path, copy.read_bytes() if _is_as_before(changed, copy) else after)
     print(f"  changed; as it was: {copy}. Restart the client")
     return 0
+
+
+def _is_as_before(changed: Content, copy: Path) -> bool:
+    """Whether a copy says the same; one without arguments is one with none of them."""
+    content = read_content(copy.read_text(encoding="utf-8-sig"))
+    return unwrapped(wrapped(content, ["aftercall"])[0])[0] == changed
 
 
 def _agrees() -> bool:

@@ -2,14 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from aftercall.cli import Command, one_line
 from aftercall.cli.status import add_service, service_url
 from aftercall.client import Client
-from aftercall.client.async_client import PROMOTION_TEXTS
 from aftercall.errors import AftercallError, ConfigurationError, NotFoundError
 from aftercall.models import Promotion
 from aftercall.promotions_file import (
@@ -35,7 +34,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     export.add_argument("file", nargs="?", metavar="FILE", help="printed when left out")
     load = action("import", "replace all promotions by those of a file", _import)
     load.add_argument("file", metavar="FILE")
-    load.add_argument("--dry-run", action="store_true", help="say what would change, only")
     load.add_argument(
         "--root", metavar="DIR", help="where the evolved files are (default: FILE's folder)"
     )
@@ -87,12 +85,11 @@ def _import(client: Client, args: argparse.Namespace) -> None:
             f"{_count(len(missing), 'promoted file')} cannot be used; nothing was imported. "
             f"Give their folder with --root DIR, or pass --no-file-check:{lines}"
         )
-    if args.dry_run:
-        _show_changes("would be ", _changes(client, promotions))
-        return
     receipt = client.import_promotions(promotions)
-    names = ("added", "changed", "removed", "unchanged")
-    _show_changes("", {name: getattr(receipt, name) for name in names})
+    for what in ("added", "changed", "removed", "unchanged"):
+        names = getattr(receipt, what)
+        listed = f" ({', '.join(map(one_line, names))})" if names and what != "unchanged" else ""
+        print(f"{what}: {len(names):,}{listed}")
     if receipt.unknown_namespaces:
         unknown = ", ".join(map(one_line, receipt.unknown_namespaces))
         print(f"no tool is registered yet for: {unknown}")
@@ -135,29 +132,6 @@ def _holds(promotion: Promotion | None) -> str:
         return "the original serves"
     file = f" ({one_line(promotion.evolved_file)})" if promotion.evolved_file else ""
     return f"{promotion.evolved_version} stands in for {promotion.original_version}{file}"
-
-
-def _changes(client: Client, wanted: Mapping[str, Promotion]) -> dict[str, list[str]]:
-    held = client.export_promotions()
-    made: dict[str, list[str]] = {"added": [], "changed": [], "removed": [], "unchanged": []}
-    made["removed"] = [name for name in held if name not in wanted]
-    for name, given in wanted.items():
-        promotion = given
-        if client.redactor is not None:
-            promotion = client.redactor.fields(promotion, PROMOTION_TEXTS)
-        sent = render_promotions({name: promotion})
-        if name not in held:
-            made["added"].append(name)
-        else:
-            is_same = sent == render_promotions({name: held[name]})
-            made["unchanged" if is_same else "changed"].append(name)
-    return made
-
-
-def _show_changes(verb: str, changes: Mapping[str, list[str]]) -> None:
-    for what, names in changes.items():
-        listed = f" ({', '.join(map(one_line, names))})" if names and what != "unchanged" else ""
-        print(f"{verb}{what}: {len(names):,}{listed}")
 
 
 def _count(number: int, thing: str) -> str:

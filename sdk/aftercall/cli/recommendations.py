@@ -34,24 +34,22 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tool", metavar="TOOL", help="only those about a tool or a namespace")
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
     actions = parser.add_subparsers(metavar="ACTION", dest="action")
-    for name, (_, text) in _ACTIONS.items():
-        action = actions.add_parser(name, help=text, description=text)
+
+    def action(name: str, text: str) -> argparse.ArgumentParser:
+        added: argparse.ArgumentParser = actions.add_parser(name, help=text, description=text)
         # A default would hide what was given before the action.
-        action.add_argument(
-            "--service", metavar="URL", default=argparse.SUPPRESS, help="where the service is"
-        )
-        action.add_argument("id", metavar="ID", help="as the list shows it")
-        action.add_argument(
+        add_service(added, default=argparse.SUPPRESS)
+        added.add_argument("id", metavar="ID", help="as the list shows it")
+        return added
+
+    for name, (_, text) in _ACTIONS.items():
+        action(name, text).add_argument(
             "--reason",
             required=name == "dismiss",
             help="stays with it" if name == "dismiss" else "stays with it; optional",
         )
     text = "write the tool's next version with a chat model, check it, and promote it"
-    evolve = actions.add_parser("evolve", help=text, description=text)
-    evolve.add_argument(
-        "--service", metavar="URL", default=argparse.SUPPRESS, help="where the service is"
-    )
-    evolve.add_argument("id", metavar="ID", help="as the list shows it; of a registered tool")
+    evolve = action("evolve", text)
     evolve.add_argument(
         "--promotions", type=Path, default=Path(".tool_promotions.json"), metavar="FILE",
         help="of this machine; scripts lie below its folder (default: .tool_promotions.json)",

@@ -80,11 +80,12 @@ def _how_to_start() -> str:
     return HOW_TO_SERVE[:1].upper() + HOW_TO_SERVE[1:]
 
 
-def add_service(parser: argparse.ArgumentParser) -> None:
+def add_service(parser: argparse.ArgumentParser, *, default: str | None = None) -> None:
     """`--service`, for every command that talks to the service."""
     parser.add_argument(
         "--service",
         metavar="URL",
+        default=default,
         help=f"where the service is (default: {URL_VARIABLE}, or http://127.0.0.1:8799)",
     )
 

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from uuid import uuid4
 
 from aftercall import models
-from aftercall.client.async_base import AsyncBaseClient, ModelT
+from aftercall.client.async_base import AsyncBaseClient
 from aftercall.client.transport import Request, query, reads, reads_nothing, segment
 from aftercall.errors import ProtocolError
 from aftercall.promotions_file import (
@@ -343,12 +343,9 @@ class AsyncClient(AsyncBaseClient):
         tool_name: str | None = None,
         server_name: str | None = None,
     ) -> models.Trend:
-        """How calls went over time: 24 hours by the hour, 7 or 30 days by the day (UTC).
-
-        Raises:
-            ValueError: a server is named and no tool.
-        """
-        return await self._over_time("trend", models.Trend, window, tool_name, server_name)
+        """How calls went over time: 24 hours by the hour, 7 or 30 days by the day (UTC)."""
+        tool = {"tool_name": tool_name, "server_name": server_name}
+        return await self._get("/stats/trend", models.Trend, window=window, **tool)
 
     async def latency(
         self,
@@ -357,12 +354,9 @@ class AsyncClient(AsyncBaseClient):
         tool_name: str | None = None,
         server_name: str | None = None,
     ) -> models.Latency:
-        """How long calls took over time, in milliseconds; arguments as for `trend`.
-
-        Raises:
-            ValueError: a server is named and no tool.
-        """
-        return await self._over_time("latency", models.Latency, window, tool_name, server_name)
+        """How long calls took over time, in milliseconds; arguments as for `trend`."""
+        tool = {"tool_name": tool_name, "server_name": server_name}
+        return await self._get("/stats/latency", models.Latency, window=window, **tool)
 
     async def tool_statistics(
         self, window: models.UsageWindow = "24h", *, limit: int | None = None
@@ -496,19 +490,6 @@ class AsyncClient(AsyncBaseClient):
     async def remove_rule(self, rule_id: str) -> None:
         """Strike a learned repair out, with what taught it."""
         await self.send(Request("DELETE", f"/rules/{segment(rule_id)}", reads_nothing))
-
-    async def _over_time(
-        self,
-        name: str,
-        model: type[ModelT],
-        window: models.UsageWindow,
-        tool_name: str | None,
-        server_name: str | None,
-    ) -> ModelT:
-        if server_name is not None and tool_name is None:
-            raise ValueError("server_name needs tool_name; a server alone is no tool")
-        tool = {"tool_name": tool_name, "server_name": server_name}
-        return await self._get(f"/stats/{name}", model, window=window, **tool)
 
 
 def _promotion(namespace: str) -> str:

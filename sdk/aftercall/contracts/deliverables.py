@@ -10,22 +10,25 @@ import dataclasses
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cached_property, lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property, lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from aftercall.errors import ConfigurationError
-from aftercall.explain import how_to_install, nearest
-from aftercall.json_values import (
-    MAX_DEPTH,
-    InvalidJsonValueError,
-    JsonObject,
-    check_json_object,
-)
+from aftercall.explain import explain, how_to_install, nearest
+from aftercall.json_values import MAX_DEPTH, JsonObject
+from aftercall.models.base import Object
 
 # Python values as JSON: dataclasses and pydantic models as objects, sets and tuples as arrays.
 
@@ -33,7 +36,6 @@ if TYPE_CHECKING:  # the extra `contracts`
     import jsonschema_rs
 
 JsonType = Literal["object", "array", "string", "number", "integer", "boolean"]
-JSON_TYPES: tuple[str, ...] = get_args(JsonType)
 ENVELOPES = frozenset({"result", "results", "items", "data", "value", "values"})
 """Keys that say nothing about what they hold. FastMCP puts what is no object under `result`."""
 _MAX_PATTERN_BYTES = 1 << 20
@@ -130,21 +132,19 @@ def is_envelope(key: object) -> bool:
     return isinstance(key, str) and folded(key) in ENVELOPES
 
 
-def check_schema(schema: object) -> None:
-    """Say what is wrong with a JSON Schema before it is used.
+def check_schema(schema: JsonObject) -> JsonObject:
+    """A JSON Schema itself; its mistakes are said before it is used.
 
     Draft 2020-12 unless `$schema` names another. Nothing is ever fetched. Regular expressions run
     in time linear in the text, so lookaround and backreferences are refused. `format` is not
     asserted, as the drafts have it by default.
 
     Raises:
-        ConfigurationError: it is no valid schema, or holds what is refused; or the extra
-            `contracts` is missing.
+        ValueError: it is no valid schema, or holds what is refused.
+        ConfigurationError: the extra `contracts` is missing.
     """
-    try:
-        _validator(json.dumps(check_json_object(schema)))
-    except InvalidJsonValueError as error:
-        raise ConfigurationError(f"json_schema: {error}") from error
+    _validator(json.dumps(schema))
+    return schema
 
 
 def schema_errors(
@@ -179,7 +179,7 @@ def _validator(text: str) -> "jsonschema_rs.Validator":
         problem = getattr(error, "message", str(error))[:300]
         if problem.endswith('is not a "regex"'):
             problem += " that takes bounded time; write it without lookaround and backreferences"
-        raise ConfigurationError(f"json_schema: at {place}: {problem}; correct it") from error
+        raise ValueError(f"at {place}: {problem}; correct it") from error
 
 
 def _refused(uri: str) -> Any:
@@ -199,9 +199,7 @@ def _plain(value: object, depth: int) -> Any:
     return value
 
 
-MAX_ACCEPTANCE_CHARS = 4_000
-
-_IMPLIED_TYPE = {
+_ABOUT = {
     "required": "object",
     "fields": "object",
     "min_items": "array",
@@ -212,20 +210,32 @@ _IMPLIED_TYPE = {
     "minimum": "number",
     "maximum": "number",
 }
-_COUNTS = ("min_items", "max_items", "min_length", "max_length")
-_NUMBERS = ("minimum", "maximum")
-_BOUNDS = (("min_items", "max_items"), ("min_length", "max_length"), _NUMBERS)
-
-# Words of JSON Schema that stand for a constraint of another name, or for none.
-_ELSEWHERE = {"properties": "fields", "schema": "json_schema"} | dict.fromkeys(
-    ("enum", "const", "pattern", "format", "exclusiveminimum", "exclusivemaximum", "uniqueitems",
-     "anyof", "oneof", "allof", "additionalproperties"),
-    "json_schema",
-)  # fmt: skip
+"""What the value is, for which a constraint is meant."""
+_BOUNDS = (("min_items", "max_items"), ("min_length", "max_length"), ("minimum", "maximum"))
+_OF_JSON_SCHEMA = frozenset({
+    "properties", "schema", "enum", "const", "pattern", "format", "exclusiveminimum",
+    "exclusivemaximum", "uniqueitems", "anyof", "oneof", "allof", "additionalproperties",
+})  # fmt: skip
+"""Words that are no constraint here; whoever writes them does not mean a key of the result."""
 
 
-@dataclass(frozen=True, kw_only=True)  # no slots: what follows from it is kept beside it
-class Deliverable:
+def _keys(value: object) -> tuple[str, ...]:
+    """The keys that a constraint names, each once; a lone one may stand by itself."""
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(n, str) and n for n in names):
+        raise ValueError("must be an array of keys")
+    return tuple(dict.fromkeys(names))
+
+
+def _true_or_keys(value: object) -> object:
+    return value if isinstance(value, bool) else _keys(value)
+
+
+Size = Annotated[int, Field(strict=True, ge=0)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+class Deliverable(BaseModel):
     """What a result must be. What is left out is not asked for.
 
     A constraint says what it is about: `min_items` asks for an array, `required` for an object,
@@ -246,61 +256,83 @@ class Deliverable:
         acceptance: what else is expected, in prose. Never executed or matched.
 
     Raises:
-        ConfigurationError: names the constraint at fault and the cure.
+        pydantic.ValidationError: names the constraint at fault; `from_dict` says it in a sentence.
     """
 
+    model_config = ConfigDict(frozen=True, extra="forbid")
     type: JsonType | None = None
-    required: Sequence[str] = ()
-    non_empty: bool | Sequence[str] = False
-    min_items: int | None = None
-    max_items: int | None = None
-    minimum: float | None = None
-    maximum: float | None = None
-    min_length: int | None = None
-    max_length: int | None = None
-    fields: Mapping[str, "Deliverable"] = field(default_factory=dict)
+    required: Annotated[tuple[str, ...], BeforeValidator(_keys)] = ()
+    non_empty: Annotated[bool | tuple[str, ...], BeforeValidator(_true_or_keys)] = False
+    min_items: Size | None = None
+    max_items: Size | None = None
+    minimum: Number | None = None
+    maximum: Number | None = None
+    min_length: Size | None = None
+    max_length: Size | None = None
+    fields: "dict[str, Deliverable]" = Field(default_factory=dict)
     items: "Deliverable | None" = None
-    json_schema: JsonObject | None = None
-    acceptance: str | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "required", _names("required", self.required))
-        if not isinstance(self.non_empty, bool):
-            object.__setattr__(self, "non_empty", _names("non_empty", self.non_empty))
-        _check_values(self)
-        _check_types(self)
-        _check_bounds(self)
-        if self.json_schema is not None:
-            # Now, so that a mistake shows where it was written and not in some later call.
-            check_schema(self.json_schema)
+    json_schema: Annotated[Object, AfterValidator(check_schema)] | None = None
+    acceptance: Annotated[str, Field(max_length=4_000)] | None = None
 
     @classmethod
-    def from_dict(cls, content: object, *, place: str = "the deliverable") -> "Deliverable":
+    def from_dict(cls, content: object) -> "Deliverable":
         """Read a deliverable; constraints may be written in any style (`min_items`, `minItems`).
 
         An object that holds nothing but objects under names that are no constraints is the short
         form of `fields`: `{"titles": {"min_items": 1}}`. A `Deliverable` is returned as it is.
 
         Raises:
-            ConfigurationError: names the place and the constraint at fault, the nearest name for
+            ConfigurationError: names the constraint at fault with its place, the nearest name for
                 an unknown one, and the cure.
         """
         try:
-            return _read(content, place)
+            return cls.model_validate(content)
+        except ValidationError as error:
+            raise ConfigurationError(f"the deliverable: {explain(error, cls)}") from error
         except RecursionError as error:
-            raise ConfigurationError(f"{place}: is nested too deeply; flatten it") from error
+            raise ConfigurationError("the deliverable is nested too deeply; flatten it") from error
 
-    @cached_property
-    def given(self) -> dict[str, Any]:
-        """The constraints that are given. A bound of 0 is; only the defaults are not."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {
-            name: value
-            for name, value in values.items()
-            if not (value is None or value is False or value in ((), {}))
-        }
+    @model_validator(mode="before")
+    @classmethod
+    def _in_any_style(cls, content: object) -> object:
+        if not isinstance(content, Mapping):
+            return content
+        if _is_short_form(content):
+            return {"fields": content}
+        read: dict[object, object] = {}
+        for key, value in content.items():
+            name = _by_style().get(folded(key), key) if isinstance(key, str) else key
+            if name in read:
+                raise ValueError(f"{name} stands twice, in two styles; keep one")
+            read[name] = value
+        return {name: value for name, value in read.items() if value is not None}
 
-    @cached_property
+    @model_validator(mode="after")
+    def _can_be_met(self) -> Self:
+        about: list[tuple[str, str | None]] = [(f"type {self.type!r}", self.type)]
+        about += [(name, _ABOUT[name]) for name in _ABOUT if self._is_given(name)]
+        about += [("non_empty with keys", "object" if self.full else None)]
+        about += [("json_schema", _type_in(self.json_schema))]
+        kinds = [(name, "number" if kind == "integer" else kind) for name, kind in about if kind]
+        for name, kind in kinds[1:]:
+            first, first_kind = kinds[0]
+            if kind != first_kind:
+                raise ValueError(
+                    f"{first} is about a {first_kind} and {name} about a {kind}; keep one of them"
+                )
+        for low_name, high_name in _BOUNDS:
+            low, high = getattr(self, low_name), getattr(self, high_name)
+            if low is not None and high is not None and low > high:
+                raise ValueError(
+                    f"{low_name} is {low:g} and {high_name} is {high:g}, which nothing can meet; "
+                    "exchange or change them"
+                )
+        return self
+
+    def _is_given(self, name: str) -> bool:
+        return getattr(self, name) not in (None, (), {})
+
+    @property
     def full(self) -> Sequence[str]:
         """Keys whose values must not be empty."""
         return () if isinstance(self.non_empty, bool) else self.non_empty
@@ -310,7 +342,7 @@ class Deliverable:
         """The type asked for, by `type` or by what the other constraints are about."""
         if self.type is not None or self.full:
             return self.type or "object"
-        implied = (_IMPLIED_TYPE[name] for name in self.given if name in _IMPLIED_TYPE)
+        implied = (_ABOUT[name] for name in _ABOUT if self._is_given(name))
         return next(implied, _type_in(self.json_schema))
 
     @cached_property
@@ -342,143 +374,27 @@ class Deliverable:
 
     def to_dict(self) -> JsonObject:
         """The form that `from_dict` reads, with what was given only."""
-        made: JsonObject = {}
-        for name, value in self.given.items():
-            if name == "fields":
-                made[name] = {key: part.to_dict() for key, part in self.fields.items()}
-            elif isinstance(value, Deliverable):
-                made[name] = value.to_dict()
-            else:
-                made[name] = list(value) if isinstance(value, tuple) else value
+        made: JsonObject = self.model_dump(mode="json", exclude_defaults=True)
         return made
 
 
-_BY_STYLE = {folded(each.name): each.name for each in fields(Deliverable)}
-
-
-def _read(content: object, place: str) -> Deliverable:
-    if isinstance(content, Deliverable):
-        return content
-    if not isinstance(content, Mapping):
-        raise ConfigurationError(f"{place}: must be an object of constraints, such as min_items")
-    if _is_short_form(content):
-        content = {"fields": content}
-    given: dict[str, Any] = {}
-    for key, value in content.items():
-        name = _BY_STYLE.get(folded(key)) if isinstance(key, str) else None
-        if name is None:
-            raise ConfigurationError(f"{place}: {_unknown(key)}")
-        if name in given:
-            raise ConfigurationError(f"{place}: {name} stands twice, in two styles; keep one")
-        given[name] = value
-    given = {name: value for name, value in given.items() if value is not None}
-    if isinstance(given.get("fields"), Mapping):
-        given["fields"] = {
-            key: _read(part, f"{place}: fields.{key}") for key, part in given["fields"].items()
-        }
-    if "items" in given:
-        given["items"] = _read(given["items"], f"{place}: items")
-    try:
-        return Deliverable(**given)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{place}: {error}") from error
+@cache
+def _by_style() -> dict[str, str]:
+    return {folded(name): name for name in Deliverable.model_fields}
 
 
 def _is_short_form(content: Mapping[Any, Any]) -> bool:
     """Nothing but objects, under names that neither are constraints nor look like a slip of one."""
     return bool(content) and all(
         isinstance(key, str)
-        and isinstance(value, Mapping)
-        and folded(key) not in _BY_STYLE
-        and _nearest(key) is None
+        and isinstance(value, Mapping | Deliverable)
+        and folded(key) not in _OF_JSON_SCHEMA.union(_by_style())
+        and nearest(key[:100], _by_style().values()) is None
         for key, value in content.items()
     )
-
-
-def _nearest(key: str) -> str | None:
-    style = folded(key[:100])
-    return _ELSEWHERE.get(style) or nearest(key[:100], _BY_STYLE.values())
-
-
-def _unknown(key: object) -> str:
-    if not isinstance(key, str):
-        return f"a constraint's name must be a text, not {type(key).__name__}"
-    meant = _nearest(key)
-    cure = f"did you mean {meant!r}?" if meant else f"there are {', '.join(_BY_STYLE.values())}"
-    return f"unknown constraint {key[:80]!r}; {cure} (a key of the result belongs under 'fields')"
 
 
 def _type_in(schema: JsonObject | None) -> str | None:
     """The one type that a JSON Schema asks for at its root; None for none or several."""
     kind = schema.get("type") if isinstance(schema, dict) else None
-    return kind if isinstance(kind, str) and kind in JSON_TYPES else None
-
-
-def _names(constraint: str, value: object) -> tuple[str, ...]:
-    """The keys that a constraint names, each once; a lone one may stand by itself."""
-    names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list | tuple) or not all(isinstance(n, str) and n for n in names):
-        either = "true or " if constraint == "non_empty" else ""
-        raise ConfigurationError(f"{constraint} must be {either}an array of keys")
-    return tuple(dict.fromkeys(names))
-
-
-def _are_parts(value: object) -> bool:
-    return isinstance(value, Mapping) and all(
-        isinstance(key, str) and isinstance(part, Deliverable) for key, part in value.items()
-    )
-
-
-_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = (
-    {
-        "fields": (_are_parts, "an object of deliverables by key"),
-        "items": (lambda value: isinstance(value, Deliverable), "a Deliverable"),
-        "type": (lambda value: value in JSON_TYPES, f"one of {', '.join(JSON_TYPES)}"),
-        "acceptance": (
-            lambda value: isinstance(value, str) and len(value) <= MAX_ACCEPTANCE_CHARS,
-            f"a text of at most {MAX_ACCEPTANCE_CHARS:,} characters",
-        ),
-    }
-    | dict.fromkeys(
-        _COUNTS, (lambda value: type(value) is int and value >= 0, "a whole number, 0 or more")
-    )
-    | dict.fromkeys(
-        _NUMBERS,
-        (lambda value: type(value) in {int, float} and -math.inf < value < math.inf, "a number"),
-    )
-)
-"""What each constraint must be, where it is given."""
-
-
-def _check_values(wanted: Deliverable) -> None:
-    for name, (is_right, kind) in _KINDS.items():
-        value = getattr(wanted, name)
-        if not (is_right(value) or (value is None and name != "fields")):
-            raise ConfigurationError(f"{name} must be {kind}")
-
-
-def _check_types(wanted: Deliverable) -> None:
-    """Constraints that are about different types can never be met together."""
-    about = [
-        (f"type {wanted.type!r}", wanted.type),
-        *((name, _IMPLIED_TYPE.get(name)) for name in wanted.given),
-        ("non_empty with keys", "object" if wanted.full else None),
-        ("json_schema", _type_in(wanted.json_schema)),
-    ]
-    kinds = [(name, "number" if kind == "integer" else kind) for name, kind in about if kind]
-    for name, kind in kinds[1:]:
-        first, first_kind = kinds[0]
-        if kind != first_kind:
-            raise ConfigurationError(
-                f"{first} is about a {first_kind} and {name} about a {kind}; keep one of them"
-            )
-
-
-def _check_bounds(wanted: Deliverable) -> None:
-    for low_name, high_name in _BOUNDS:
-        low, high = getattr(wanted, low_name), getattr(wanted, high_name)
-        if low is not None and high is not None and low > high:
-            raise ConfigurationError(
-                f"{low_name} is {low:g} and {high_name} is {high:g}, which nothing can meet; "
-                "exchange or change them"
-            )
+    return kind if isinstance(kind, str) and kind in get_args(JsonType) else None

@@ -19,14 +19,12 @@ from aftercall.client import AsyncClient
 from aftercall.errors import AftercallError, NotFoundError
 from aftercall.evolution.chat import MAX_FAILURES, MAX_PAST_EVOLUTIONS, ChatEvolver
 from aftercall.evolution.checks import (
-    PYTHON,
     CheckReport,
     Checks,
     HiddenValues,
     RejectedCodeError,
     accept,
     checks_beside,
-    language_of,
     run_checks,
 )
 from aftercall.evolution.files import (
@@ -100,7 +98,6 @@ async def evolve(
     lessons: Sequence[str] = (),
     service: EvolutionService | None = None,
     redactor: Redactor | None = DEFAULT_REDACTOR,
-    max_rounds: int = 2,
 ) -> EvolutionResult:
     """Make the next minor version of a tool, and put it in force.
 
@@ -115,21 +112,18 @@ async def evolve(
       is away the tool is evolved all the same.
     - Secrets are masked in all that the evolver sees and that is kept. Those in the source are put
       back into the new version.
-    - From the second of the `max_rounds` on the evolver gets what was wrong.
+    - The evolver is asked twice at most, the second time with what was wrong.
 
     Raises:
-        ValueError: `max_rounds` is less than 1, the version is none, or tool id or namespace is no
-            name of the contract.
+        ValueError: the version is none, or tool id or namespace is no name of the contract.
     """
-    if max_rounds < 1:
-        raise ValueError(f"max_rounds must be 1 or more, not {max_rounds}")
     _NAME.validate_python(tool.tool_id)
     _NAME.validate_python(tool.namespace)
     parse_version(tool.version)
     try:
         work = await asyncio.to_thread(_Work, tool, promotions_file, service, redactor)
         task = await work.task(reason, mutation_hint, scenario, failures, lessons)
-        changes = await work.ask(evolver, task, max_rounds)
+        changes = await work.ask(evolver, task)
         if work.accepted is not None:
             changes = await work.keep(task, work.accepted)
         # Paths and messages in the notes may hold what no JSON can.
@@ -162,12 +156,8 @@ class _Work:
         self._script = resolve_script(tool.script, root)
         # Better now than after the work.
         versioned_name(self._script.name, parse_version(tool.version))
-        self._language = language_of(self._script.suffix)
-        if self._language != PYTHON and tool.checks is None:
-            raise ScriptError(
-                f"{self._script.name} is no Python, so nothing would show that a new version is "
-                "whole; configure checks for this tool"
-            )
+        if self._script.suffix.lower() != ".py":
+            raise ScriptError(f"{self._script.name} is no Python, and only that can be evolved")
         self._original = self._source = read_source(self._script)
         self._version = tool.version
         promotion = read_promotions(promotions_file, missing_ok=True).get(tool.namespace)
@@ -225,7 +215,6 @@ class _Work:
             tool_id=hide(self.tool.tool_id),
             namespace=hide(self.tool.namespace),
             version=self._version,
-            language=self._language,
             source=self._hidden.source,
             reason=hide(reason),
             mutation_hint=hide(mutation_hint),
@@ -253,9 +242,9 @@ class _Work:
             self.notes.append(f"the service was not asked for {what}: {error}"[:500])
             return None
 
-    async def ask(self, evolver: Evolver, task: EvolutionTask, most: int) -> dict[str, Any]:
+    async def ask(self, evolver: Evolver, task: EvolutionTask) -> dict[str, Any]:
         hide, why = self._hidden.hide, ""
-        for number in range(1, most + 1):
+        for number in (1, 2):
             shown: str | None = None
             try:
                 answer = await evolver.evolve(task)
@@ -280,15 +269,14 @@ class _Work:
             reason = f"{why}\nThe checks printed:\n{output}" if output else why
             rejected = RejectedCode(code=shown, why=reason)
             task = replace(task, rejected=(*task.rejected, rejected))
-        times = "once" if most == 1 else f"{most} times"
-        why = f"the evolver was asked {times}, and no answer was accepted; of the last: {why}"
+        why = f"the evolver was asked twice, and no answer was accepted; of the last: {why}"
         return {"status": "rejected", "why": why}
 
     async def _judge(self, code: str) -> tuple[str, CheckReport]:
         restored = self._hidden.restore(code)
         known = (self._source, self._original)
         # In a thread: parsing a quarter of a megabyte takes longer than an event loop should wait.
-        whole = await asyncio.to_thread(accept, restored, known=known, language=self._language)
+        whole = await asyncio.to_thread(accept, restored, known=known)
         if self.tool.checks is None:
             why = "it is whole and another than before; the tool has no checks"
             return whole, CheckReport(passed=True, why=why, output="")

@@ -6,10 +6,9 @@ the local configuration. **They are no sandbox.** The commands run as the presen
 network and every file that the user may read. What there is:
 
 - a new temporary folder, which is working folder, home and `TMPDIR`, and is removed afterwards;
-- an environment of `PATH`, `LANG` and those, and of what the configuration adds; nothing inherited;
+- an environment of `PATH`, `LANG` and those; nothing inherited;
 - a deadline over all commands, after which the whole process group is killed, as it is after each
-  (a child that makes a session of its own escapes this);
-- limits by `ulimit` on processor time, memory, file size and open files, of each process.
+  (a child that makes a session of its own escapes this).
 
 Those who let strangers' models write tools should run the whole program in a container.
 """
@@ -23,8 +22,8 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from aftercall.background import run_program
@@ -35,16 +34,10 @@ from aftercall.secret_forms import mask_secrets
 
 MAX_SOURCE_BYTES = 256 * 1024
 """Largest source of a tool that is evolved or accepted; a model's answer ends long before."""
-PYTHON = "python"
 
-# Characters that editors do not show and that change what a reader sees (N. Boucher, R. Anderson,
-# "Trojan Source", 2021), and control characters beyond tab, line end and form feed.
-_UNSEEN = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 _PLACEHOLDER = re.compile(r"\[redacted:source:(\d{1,6})\]")
 _MIN_ECHO = 6
 """Shortest secret that is looked for in other texts; shorter ones occur in any text by chance."""
-_LIMITS = {"c": 0, "t": 60, "f": 64 * 2048, "n": 256}
-"""`ulimit` of each process: no core, seconds of processor time, half kilobytes of a file, files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,17 +48,12 @@ class Checks:
         commands: each a program with its arguments. `{file}` in an argument becomes the path of the
             candidate, `{folder}` that of the temporary folder; `{python}` is this interpreter.
         files: files and folders that the checks need; copied next to the candidate.
-        env: added to the environment.
         timeout_s: seconds for all commands together.
-        memory_bytes: address space of each process; None for no limit. Programs such as Node
-            reserve far more than they use, and need None.
     """
 
     commands: tuple[tuple[str, ...], ...]
     files: tuple[Path, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
     timeout_s: float = 60.0
-    memory_bytes: int | None = 2 * 1024**3
 
     def __post_init__(self) -> None:
         if not self.commands or not all(command and command[0] for command in self.commands):
@@ -74,15 +62,6 @@ class Checks:
             )
         if self.timeout_s <= 0:
             raise ConfigurationError(f"timeout_s must be more than 0, not {self.timeout_s}")
-
-    def limited(self, command: list[str]) -> list[str]:
-        """The command behind the limits of the system; one that is not available is left out."""
-        limits = dict(_LIMITS)
-        if self.memory_bytes is not None:
-            limits["v"] = self.memory_bytes // 1024
-        taken = "".join(f"ulimit -{flag} {most} 2>/dev/null; " for flag, most in limits.items())
-        # Not between fork and exec, where a process with threads can deadlock.
-        return ["/bin/sh", "-c", f'{taken}unset PWD; exec "$@"', "sh", *command]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +134,9 @@ async def _run(
         "HOME": folder,
         "TMPDIR": folder,
         "PYTHONDONTWRITEBYTECODE": "1",
-        **checks.env,
     }
     finished = await run_program(
-        checks.limited(filled),
+        filled,
         cwd=file.parent,
         env=env,
         timeout_s=deadline - time.monotonic(),
@@ -182,40 +160,25 @@ class RejectedCodeError(ValueError):
     """Code that is not accepted; the message says why, for the one who writes it again."""
 
 
-def language_of(suffix: str) -> str:
-    """The language of a script by its suffix, such as `.py`: `python`, or the suffix's letters."""
-    return PYTHON if suffix.lower() == ".py" else suffix.lower().removeprefix(".") or "text"
-
-
-def accept(code: str, *, known: Sequence[str], language: str) -> str:
+def accept(code: str, *, known: Sequence[str]) -> str:
     r"""The code as it is to be written: lines end in `\n`, the last one too.
 
-    It must differ from the `known` sources. Only Python is parsed.
+    It must differ from the `known` sources. It is parsed and compiled; neither runs it.
 
     Raises:
-        RejectedCodeError: too large, not UTF-8, with unseen characters, not Python, or but for
-            comments and layout the same as a known one.
+        RejectedCodeError: too large, not UTF-8, not Python, or the same as a known one.
     """
     clean = _with_plain_ends(code)
     try:
-        size = len(clean.encode())
+        content = clean.encode()
     except UnicodeEncodeError as error:
         raise RejectedCodeError("the code holds characters that UTF-8 cannot write") from error
-    if size > MAX_SOURCE_BYTES:
-        raise RejectedCodeError(f"the code has {size:,} bytes; at most {MAX_SOURCE_BYTES:,}")
-    if unseen := _UNSEEN.search(clean):
-        line = clean.count("\n", 0, unseen.start()) + 1
-        raise RejectedCodeError(
-            f"line {line} holds the unseen character U+{ord(unseen[0]):04X}; write it as an escape"
-        )
-    meaning = _meaning(clean, language)
-    for source in known:
-        try:
-            is_same = meaning == _meaning(_with_plain_ends(source), language)
-        except (RejectedCodeError, UnicodeEncodeError):
-            is_same = False  # what is wrong with the source may be its syntax
-        if is_same:
-            raise RejectedCodeError("the code does the same as before; change what makes it fail")
+    if len(content) > MAX_SOURCE_BYTES:
+        size = f"{len(content):,} bytes; at most {MAX_SOURCE_BYTES:,}"
+        raise RejectedCodeError(f"the code has {size}")
+    _check_python(content)
+    if any(clean == _with_plain_ends(source) for source in known):
+        raise RejectedCodeError("the code is the same as before; change what makes it fail")
     return clean
 
 
@@ -223,21 +186,13 @@ def _with_plain_ends(code: str) -> str:
     return code.replace("\r\n", "\n").replace("\r", "\n").strip("\n") + "\n"
 
 
-def _meaning(code: str, language: str) -> str:
-    """The code without comments and layout, as far as its language is known."""
-    if language != PYTHON:
-        return "\n".join(line.rstrip() for line in code.strip().splitlines())
-    # As bytes, for a coding comment counts when the file is run. Compiling finds what parsing lets
-    # pass, such as `return` outside a function; neither runs anything.
-    content = code.encode()
+def _check_python(content: bytes) -> None:
+    # As bytes, for a coding comment counts when the file is run.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             tree = ast.parse(content)
             compile(content, "<candidate>", "exec", dont_inherit=True)
-            if not tree.body:
-                raise RejectedCodeError("the code holds no statement")
-            return ast.dump(tree)
         except SyntaxError as error:
             where = "" if error.lineno is None else f" at line {error.lineno}"
             raise RejectedCodeError(f"the code is no Python{where}: {error.msg}") from error
@@ -245,6 +200,8 @@ def _meaning(code: str, language: str) -> str:
             raise RejectedCodeError(
                 f"the code cannot be parsed ({type(error).__name__}); nest it less deeply"
             ) from error
+    if not tree.body:
+        raise RejectedCodeError("the code holds no statement")
 
 
 class HiddenValues:

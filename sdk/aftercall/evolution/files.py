@@ -26,7 +26,7 @@ from aftercall.evolution.tasks import EvolvingTool
 from aftercall.files import append_line
 from aftercall.models import Promotion
 from aftercall.models.tools import VersionNumber, parse_version, same_version
-from aftercall.promotions_file import update_promotions
+from aftercall.promotions_file import UnsafePathError, resolve_path, update_promotions
 
 CHANGELOG_FILE = ".tool_changelog.jsonl"
 """The cumulative changelog of evolutions, beside the promotions file: JSON lines in ASCII, appended
@@ -158,24 +158,13 @@ def versions_beside(script: Path) -> list[VersionNumber]:
 
 
 def resolve_script(script: Path, root: Path) -> Path:
-    """The script with all links followed."""
+    """The script with all links followed; a `ScriptError` unless it is a file below `root`."""
     try:
-        folder = script.parent.resolve(strict=True)
-        resolved = script.resolve(strict=True)
-        top = root.resolve(strict=True)
-    except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: a loop of links
-        raise ScriptError(f"the script {script} cannot be found: {error}") from error
-    if resolved.parent != folder:
-        raise ScriptError(f"{script} is a link into another folder; name the file itself")
-    if not resolved.is_relative_to(top):
-        raise ScriptError(
-            f"{script} is not below {root}, where the promotions file is; move either of them"
-        )
+        resolved = resolve_path(root, script)
+    except UnsafePathError as error:
+        raise ScriptError(f"the script is not below the promotions file: {error}") from error
     if not resolved.is_file():
         raise ScriptError(f"{script} is no file")
-    for place in (folder, top):
-        if not os.access(place, os.W_OK | os.X_OK):
-            raise ScriptError(f"no file can be made in {place}; allow this process to write there")
     return resolved
 
 

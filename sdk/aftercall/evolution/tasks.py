@@ -59,7 +59,6 @@ class EvolutionTask:
 
     Attributes:
         version: the version that `source` is of, such as `1.1.0`.
-        language: such as `python`, or the suffix of the script without its dot.
         failures: most telling first.
         lessons: what others learned, one sentence or two each.
         rejected: what this task was answered with so far, oldest first.
@@ -68,7 +67,6 @@ class EvolutionTask:
     tool_id: str
     namespace: str
     version: str
-    language: str
     source: str
     reason: str
     mutation_hint: str = ""
@@ -136,15 +134,14 @@ class EvolutionResult(WireModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvolvingTool:
-    """A tool that is a script on this machine.
+    """A tool that is a Python script on this machine.
 
     Args:
         tool_id: only data, never a part of a path.
         namespace: the capability that the new version is promoted in.
         script: its original script, below the folder of the promotions file.
         version: the original's.
-        checks: what a new version must pass. Scripts that are no Python must have some, for nothing
-            else would show that they are whole.
+        checks: what a new version must pass.
     """
 
     tool_id: str

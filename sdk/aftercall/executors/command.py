@@ -58,8 +58,6 @@ from aftercall.promotions_file import (
 
 MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 """Of standard output; a tool that writes more fails, for a part of a result is none."""
-MAX_ARGUMENT_BYTES = 128 * 1024 - 1
-"""Most bytes of one argument that Linux starts a program with (MAX_ARG_STRLEN, with its NUL)."""
 _MESSAGE_CHARS = 2_000
 _STDERR_CHARS = 4_000
 _SCRIPT = "{tool_dir}/"
@@ -262,11 +260,6 @@ class _Filling:
             )
         if "\0" in argument:
             raise rejected("the input holds a NUL character, which no argument can hold")
-        if (size := len(_utf8(argument))) > MAX_ARGUMENT_BYTES:
-            raise rejected(
-                f"one argument would have {size:,} bytes, at most {MAX_ARGUMENT_BYTES:,} can be "
-                "given; leave the input out of args_template and read it from standard input"
-            )
         return argument
 
     def _below(self, path: str) -> str:

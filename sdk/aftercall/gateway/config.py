@@ -41,6 +41,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from aftercall.adapters.before_call import Mode, Noting, ToolHandling
 from aftercall.contracts import Deliverable
 from aftercall.errors import ConfigurationError
+from aftercall.explain import explain
 from aftercall.json_values import unique_members
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -94,7 +95,7 @@ class _Handling(BaseModel):
 
 class _Own(_Handling):
     tools: dict[str, _Handling] = Field(default_factory=dict, max_length=1_000)
-    deliverables: dict[str, Any] = Field(default_factory=dict, max_length=1_000)
+    deliverables: dict[str, Deliverable] = Field(default_factory=dict, max_length=1_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,21 +183,17 @@ def _server(place: str, name: str, entry: object) -> UpstreamServer:
         )
     try:
         own = _Own.model_validate(given.get("aftercall", {}))
-        deliverables = {
-            tool: Deliverable.from_dict(wanted, place=f"{place}: deliverable of tool {tool!r}")
-            for tool, wanted in own.deliverables.items()
-        }
         handling = own.over(ToolHandling())
         return UpstreamServer.model_validate(
             {
                 **given,
                 "name": name,
-                "deliverables": deliverables,
+                "deliverables": own.deliverables,
                 "handling": handling,
                 "handling_of": {tool: each.over(handling) for tool, each in own.tools.items()},
             }
         )
     except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        field = ".".join(map(str, fault["loc"])) or "aftercall"
-        raise ConfigurationError(f'{place}: "{field}": {fault["msg"]}') from error
+        is_own = error.title == _Own.__name__
+        where, model = (f'{place}: "aftercall"', _Own) if is_own else (place, UpstreamServer)
+        raise ConfigurationError(f"{where}: {explain(error, model)}") from error

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from importlib.metadata import version
 from ipaddress import ip_address
 from typing import Any, TextIO, TypeAlias
@@ -394,8 +393,6 @@ class _Upstreams:
     ) -> None:
         self.are_several = len(config.servers) > 1
         self._configured = {server.name: server for server in config.servers}
-        self._deliverables = {server.name: server.deliverables for server in config.servers}
-        self._absent: dict[str, set[str]] = {}
         self._registrar = ToolRegistrar(client)
         self._relist = asyncio.Event()
         self.servers = [
@@ -432,7 +429,8 @@ class _Upstreams:
         return None, exposed
 
     def deliverable(self, server_name: str | None, tool_name: str) -> Deliverable | None:
-        return self._deliverables.get(server_name or "", {}).get(tool_name)
+        server = self._configured.get(server_name or "")
+        return None if server is None else server.deliverables.get(tool_name)
 
     def handling(self, server_name: str | None, tool_name: str) -> ToolHandling:
         server = self._configured.get(server_name or "")
@@ -442,22 +440,6 @@ class _Upstreams:
 
     def _listed(self, server_name: str, tools: Sequence[mcp_types.Tool]) -> None:
         self._registrar.offer(server_name, tools)
-        self._keep(server_name, tools)
-        names = [tool.name for tool in tools]
-        absent = set(self._deliverables[server_name]).difference(names)
-        for name in sorted(absent - self._absent.get(server_name, set())):
-            nearest = get_close_matches(name, names, n=1)
-            cure = f"; did you mean {nearest[0]!r}?" if nearest else ""
-            _logger.warning(
-                "the configuration has a deliverable for the tool %r of server %r, which lists "
-                "no such tool%s",
-                name[:80],
-                server_name,
-                cure,
-            )
-        self._absent[server_name] = absent
-
-    def _keep(self, server_name: str, tools: Sequence[mcp_types.Tool]) -> None:
         upstream = next(each for each in self.servers if each.name == server_name)
         before, now = self._known[server_name], ServerList(tools, upstream.instructions)
         if now == before:

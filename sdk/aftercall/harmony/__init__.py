@@ -1,7 +1,7 @@
 """Harmony: the text format of gpt-oss, parsed as it streams, its tool calls run and told."""
 
 from aftercall._generated.harmony_tool_calls import HarmonyToolCalls
-from aftercall.harmony.async_tool_calls import DOUBTFUL, AsyncHarmonyToolCalls
+from aftercall.harmony.async_tool_calls import AsyncHarmonyToolCalls
 from aftercall.harmony.calls import (
     CallExecutor,
     Dispatcher,
@@ -11,14 +11,12 @@ from aftercall.harmony.calls import (
     HarmonyText,
     NoOpExecutor,
     Ran,
-    neutralised,
     outward,
-    render_tool_result,
 )
 from aftercall.harmony.parser import MAX_PAYLOAD_BYTES, TEXT_TOOLS, HarmonyParser
 
 __all__ = [
-    "DOUBTFUL", "MAX_PAYLOAD_BYTES", "TEXT_TOOLS", "AsyncHarmonyToolCalls", "CallExecutor",
+    "MAX_PAYLOAD_BYTES", "TEXT_TOOLS", "AsyncHarmonyToolCalls", "CallExecutor",
     "Dispatcher", "HarmonyCall", "HarmonyItem", "HarmonyParser", "HarmonyResult", "HarmonyText",
-    "HarmonyToolCalls", "NoOpExecutor", "Ran", "neutralised", "outward", "render_tool_result",
+    "HarmonyToolCalls", "NoOpExecutor", "Ran", "outward",
 ]  # fmt: skip

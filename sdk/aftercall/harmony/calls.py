@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 import json
-import re
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,12 +13,10 @@ from aftercall.executors.protocol import DEFAULT_TIMEOUT_S
 from aftercall.executors.python import ToolFunction, bound, call_function, failure_of
 from aftercall.explain import nearest
 from aftercall.json_values import (
-    MAX_NAME_CHARS,
     JsonObject,
     JsonValue,
     bounded_json,
     bounded_text,
-    clean_text,
     make_json_value,
 )
 from aftercall.outcomes import Outcome, ToolFailedError, make_error
@@ -55,10 +52,6 @@ class HarmonyCall:
     """What is wrong with the payload, in a sentence."""
     payload: str = ""
     """The first 200 characters of the payload, as they came."""
-    doubtful: bool = False
-    """It may be text inside a string of an earlier payload, and no call at all: that payload was
-    cut, at a marker in an open string, because it could not be read to its end. What is doubtful
-    should not be run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +64,6 @@ class HarmonyResult:
     """A result that stands in the stream is always `ok`: its text is not read for failures."""
     truncated: bool = False
     """Whether `text` is only the beginning, up to the limit of a payload."""
-    recipient: str | None = None
-    """The tool as the header has it, or as it was called; see `render_tool_result`."""
     channel: str = "commentary"
     """What it is outwardly (seed 001)."""
     type: Literal["tool_result"] = "tool_result"
@@ -139,32 +130,7 @@ def result_item(call: HarmonyCall, ran: Ran) -> HarmonyResult:
         tool=call.tool,
         text=value if isinstance(value, str) else _COMPACT.encode(value),
         status="ok" if ran.error_type is None else "error",
-        recipient=call.recipient,
     )
-
-
-_FORBIDDEN = re.compile(r"[^A-Za-z0-9_.:/-]")
-
-
-def render_tool_result(result: HarmonyResult) -> str:
-    """`<|start|>functions.NAME to=assistant<|channel|>commentary<|message|>...<|end|>`.
-
-    The tool's name is that of the call's header; in names, other characters than letters, digits
-    and `_ . : / -` become `_`.
-    """
-    name = result.recipient or f"functions.{result.tool or 'unknown'}"
-    role = _FORBIDDEN.sub("_", name[:MAX_NAME_CHARS])
-    channel = _FORBIDDEN.sub("_", result.channel[:MAX_NAME_CHARS])
-    header = f"<|start|>{role} to=assistant<|channel|>{channel}<|message|>"
-    return f"{header}{neutralised(result.text)}<|end|>"
-
-
-def neutralised(text: str) -> str:
-    """The text with every `<|` broken up; JSON stays the same JSON."""
-    cleaned = clean_text(text)
-    if "<|" not in cleaned:
-        return cleaned
-    return cleaned.replace("<|", "\\u003c|" if is_json(cleaned) else "< |")
 
 
 def is_json(text: str) -> bool:

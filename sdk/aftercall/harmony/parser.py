@@ -3,7 +3,7 @@
 It reads text, not tokens: OpenAI's own parser takes token ids and fetches its vocabulary from the
 network. In text a marker that a tool or a user wrote looks like one that the model meant, so what
 can be told apart is told apart here: only the assistant calls, a marker inside a JSON string is
-data when the JSON comes to its end, and what remains in doubt is marked so.
+data when the JSON comes to its end, and after one that does not nothing is a call.
 """
 
 import json
@@ -145,8 +145,8 @@ class HarmonyParser:
       which engines leave out.
     - A payload over the limit is told once, and skipped up to the next marker.
     - A marker in an open JSON string is data if the JSON comes to its end. If it does not, up to
-      the limit or the end of the stream, the payload is cut there and what follows is read again;
-      calls from there on are `doubtful`.
+      the limit or the end of the stream, the payload is cut there, and what follows is read again:
+      as text, also where it has the form of a call, for it may be text of that string.
 
     Args:
         max_payload_bytes: largest payload of a call, in bytes of UTF-8; of a tool's result, that
@@ -185,7 +185,8 @@ class HarmonyParser:
         self._items: list[HarmonyItem] = []
         self._message = -1
         self._header = MessageHeader()
-        self._doubtful = False
+        self._broke_off = False
+        """Whether a payload ended inside a string."""
         # A plain function: a bound method would make each parser a cycle for the collector.
         self._state: Callable[[HarmonyParser, int], bool] = HarmonyParser._in_opening
 
@@ -268,7 +269,7 @@ class HarmonyParser:
         self._held = self._held[begin:]
         self._message += 1
         self._header = header
-        if header.kind == "text":
+        if header.kind == "text" or (header.kind == "call" and self._broke_off):
             self._state = HarmonyParser._in_text
             return
         self._state = HarmonyParser._in_payload
@@ -310,11 +311,8 @@ class HarmonyParser:
                 self._in_string = not self._in_string
             if piece[1] is None:
                 continue
-            if not (self._is_json and self._in_string):
-                ends = bool(self._is_json) or piece[1] in _ENDING
-            else:
-                ends = self._doubtful and piece[1] in _ENDING
-            if ends:
+            is_data = self._is_json and self._in_string
+            if not is_data and (self._is_json or piece[1] in _ENDING):
                 return self._end_payload(piece.start())
             if piece.end() > room:
                 room = piece.start()
@@ -354,7 +352,7 @@ class HarmonyParser:
     def _cut(self, first: int) -> bool:
         """The payload ends at the first marker in a string, which it never came out of."""
         self._tell(self._held[:first], "the payload breaks off inside a string")
-        self._doubtful = True
+        self._broke_off = True
         self._held = self._held[first:]
         self._state = HarmonyParser._outside
         return True
@@ -362,15 +360,14 @@ class HarmonyParser:
     def _tell(
         self, text: str, problem: str | None = None, error_type: str = PAYLOAD_PARSE_ERROR
     ) -> None:
-        item = read_message(self._header, text, self._doubtful, problem, error_type)
-        self._items.append(item)
+        self._items.append(read_message(self._header, text, problem, error_type))
 
     def _skipping(self, end: int) -> bool:
         done = 0
         for piece in _PIECE.finditer(self._held, 0, end):
             if piece[1] in _ENDING:
                 # What follows may still be text of the string that it stands in.
-                self._doubtful |= bool(self._is_json) and self._in_string
+                self._broke_off |= bool(self._is_json) and self._in_string
                 self._held = self._held[piece.start() :]
                 self._state = HarmonyParser._outside
                 return True
@@ -398,7 +395,6 @@ class _PayloadError(ValueError):
 def read_message(
     header: MessageHeader,
     payload: str,
-    doubtful: bool,  # noqa: FBT001  # one caller
     problem: str | None,
     error_type: str,
 ) -> HarmonyCall | HarmonyResult:
@@ -412,7 +408,6 @@ def read_message(
             tool=recipient and tool_name(recipient),
             text=payload,
             truncated=error_type == PAYLOAD_TOO_LARGE,
-            recipient=recipient,
             channel=header.channel or "commentary",
         )
     tool, arguments = None, None
@@ -430,7 +425,6 @@ def read_message(
         error_type=None if problem is None else error_type,
         message=None if problem is None else bounded_text(problem, _MAX_MESSAGE_CHARS),
         payload=payload[:PREVIEW_CHARS],
-        doubtful=doubtful,
     )
 
 

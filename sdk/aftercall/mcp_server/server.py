@@ -1,6 +1,9 @@
 """The MCP server over the tools.
 
-What goes wrong is a sentence for a model: what it is, and what helps. Never a stack trace.
+An answer is given twice, as the specification asks: structured, and as text, which is its JSON on
+one line without what is at its default. What tools, users and agents said is data in it: with
+control characters escaped, it cannot pass for ours. What goes wrong is a sentence for a model: what
+it is, and what helps. Never a stack trace.
 """
 
 import asyncio
@@ -19,9 +22,9 @@ from pydantic import ValidationError
 from aftercall import errors
 from aftercall.client import AsyncClient
 from aftercall.explain import explain
-from aftercall.json_values import JsonObject, bounded_text
+from aftercall.json_values import JsonObject, bounded_text, printable_json
 from aftercall.mcp_calls import Caller, name_or_none
-from aftercall.mcp_server.tools import INSTRUCTIONS, TOOLS, ToolDefinition
+from aftercall.mcp_server.tools import INSTRUCTIONS, TOOLS, KnownToolsText, ToolDefinition
 from aftercall.process import ended_by_signals, exit_code, gated_stdin, log_to_stderr
 
 _logger = logging.getLogger(__name__)
@@ -120,8 +123,10 @@ async def _called(
 ) -> types.CallToolResult:
     structured = None
     try:
-        answer, text = await tool.run(tool.takes.model_validate(arguments or {}), client, caller)
+        answer = await tool.run(tool.takes.model_validate(arguments or {}), client, caller)
         structured = answer.model_dump(mode="json", by_alias=True)
+        said = answer.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        text = answer.text if isinstance(answer, KnownToolsText) else printable_json(said)
     except ValidationError as error:
         wrong = explain(error, tool.takes)
         text = f"the arguments are wrong: {wrong}. Call again with these mended"

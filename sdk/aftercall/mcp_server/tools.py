@@ -1,13 +1,11 @@
 """The tools: what each is for, what it takes, what it answers and how it asks the service.
 
-The descriptions are for the model that calls a tool and fills the arguments in. So is the text of
-an answer: short, the most useful first. What tools, users and agents said is data in it: it stands
-on one line, between quotation marks, without control characters, so that it cannot pass for ours.
+The descriptions are for the model that calls a tool and fills the arguments in.
 """
 
 import json
 import tomllib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,20 +20,14 @@ from pydantic.alias_generators import to_camel
 from aftercall import models
 from aftercall.client import AsyncClient
 from aftercall.errors import AftercallError, NotFoundError
-from aftercall.json_values import JsonObject, bounded_json, printable_json, quoted
+from aftercall.json_values import JsonObject, bounded_json
 from aftercall.mcp_calls import Caller, split_name
 from aftercall.models.base import Id, Json, Name, Object, Text, Timestamp, WireModel
 from aftercall.models.tools import Scenario
 from aftercall.outcomes import error_of
-from aftercall.reflection.results import describe_action
 
-MAX_PARAMETERS = 8_000
-"""Characters of the parameters to call again with; longer ones stand in the structured answer."""
 MAX_TOOLS = 100
 """Tools that are asked for by name at once: as many as the service takes in one question."""
-_MAX_WORDS = 500
-_SHOWN = 5
-"""Of a list that the structured answer has in full."""
 ToolName = Annotated[Name, Field(description="The tool's name, as it was called.")]
 ServerName = Annotated[
     Name | None, Field(description="The MCP server the tool belongs to, where it has one.")
@@ -224,17 +216,13 @@ def _written(schema: Any, definitions: dict[str, Any]) -> Any:
     return made
 
 
-Answer = tuple[WireModel, str]
-"""Twice: for programs, and as text for a model."""
-
-
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
     """One tool; `cure_not_found` is what to do where the service knows no such thing."""
 
     listed: types.Tool
     takes: type[WireModel]
-    run: Callable[[Any, AsyncClient, Caller], Awaitable[Answer]]
+    run: Callable[[Any, AsyncClient, Caller], Awaitable[WireModel]]
     cure_not_found: str | None
 
 
@@ -268,44 +256,43 @@ def _tool(takes: type[WireModel], answers: type[WireModel]) -> Callable[[Any], A
 # The service notes what it suggested, so that an outcome can name it. Nobody can read that note or
 # be answered otherwise for it, so the asker's world stays as it was: it only reads.
 @_tool(SuggestFix, models.SuggestResponse)
-async def suggest_fix(asked: SuggestFix, client: AsyncClient, caller: Caller) -> Answer:
+async def suggest_fix(
+    asked: SuggestFix, client: AsyncClient, caller: Caller
+) -> models.SuggestResponse:
     """`/suggest`."""
     call = models.FailedCall(
         agent=asked.agent or caller.agent,
         session_id=caller.session_id,
         **{name: value for name, value in asked if name in _OF_THE_CALL},
     )
-    answer = await client.suggest(call, limit=asked.limit, annotations=asked.annotations)
-    return answer, "\n".join(_suggested_lines(answer))
+    return await client.suggest(call, limit=asked.limit, annotations=asked.annotations)
 
 
 @_tool(BestToolAsked, models.BestTool)
-async def best_tool(asked: BestToolAsked, client: AsyncClient, _: Caller) -> Answer:
-    """`/best-tool`."""
-    answer = await client.best_tool(asked.namespace, asked.scenario, limit=asked.limit)
-    return answer, "\n".join(_chosen_lines(answer))
+async def best_tool(asked: BestToolAsked, client: AsyncClient, _: Caller) -> models.BestTool:
+    """`/namespaces/{namespace}/best`."""
+    return await client.best_tool(asked.namespace, asked.scenario, limit=asked.limit)
 
 
 @_tool(KnownToolsAsked, KnownToolsText)
-async def known_tools(asked: KnownToolsAsked, client: AsyncClient, _: Caller) -> Answer:
+async def known_tools(asked: KnownToolsAsked, client: AsyncClient, _: Caller) -> KnownToolsText:
     """`/known-tools`."""
     text = await client.known_tools(
         asked.tools or None, namespace=asked.namespace, max_tokens=asked.max_tokens
     )
-    return KnownToolsText(text=text), text
+    return KnownToolsText(text=text)
 
 
 @_tool(ToolHealthAsked, models.ToolHealth)
-async def tool_health(asked: ToolHealthAsked, client: AsyncClient, _: Caller) -> Answer:
+async def tool_health(asked: ToolHealthAsked, client: AsyncClient, _: Caller) -> models.ToolHealth:
     """`/tools/{tool}/health`."""
     name = f"{asked.server_name}/{asked.tool}" if asked.server_name else asked.tool
-    answer = await client.tool_health(name)
-    return answer, "\n".join(_health_lines(answer))
+    return await client.tool_health(name)
 
 
 # With an `executionId` it is idempotent, but nobody has to give one, and then each is a new call.
 @_tool(RecordExecution, Recorded)
-async def record_execution(asked: RecordExecution, client: AsyncClient, caller: Caller) -> Answer:
+async def record_execution(asked: RecordExecution, client: AsyncClient, caller: Caller) -> Recorded:
     """`POST /executions`, one of them."""
     execution = models.Execution.model_validate(
         {
@@ -326,107 +313,13 @@ async def record_execution(asked: RecordExecution, client: AsyncClient, caller: 
             receipt = await client.record(again)
     if receipt.rejected:
         raise AftercallError(receipt.rejected[0].message)
-    recorded = Recorded(
+    return Recorded(
         execution_id=execution.execution_id,
         duplicate=receipt.duplicates > 0,
         left_out=receipt.left_out > 0,
     )
-    if recorded.duplicate:
-        return recorded, f"It was recorded before, as {recorded.execution_id}; nothing was changed."
-    kept = " (counted; sampling did not keep it)" if recorded.left_out else ""
-    return recorded, f"Recorded as {recorded.execution_id}{kept}."
 
 
 _OF_THE_CALL = {
     "server_name", "tool_name", "parameters", "context", "input_schema", "error",
 }  # fmt: skip
-
-
-def _suggested_lines(answer: models.SuggestResponse) -> Iterator[str]:
-    if not answer.suggestions:
-        yield f"No suggestion: {_quoted(answer.reason or 'nothing is known that helps')}."
-    for place, suggestion in enumerate(answer.suggestions, start=1):
-        first, *more = _suggestion_lines(suggestion)
-        yield f"{place}. {first}"
-        yield from (f"   {line}" for line in more)
-    safe = "is safe" if answer.retry.safe else "may repeat a side effect"
-    yield f"Calling again {safe}: {_quoted(answer.retry.reason)}."
-    yield f"The error was read as {answer.pattern.category}."
-
-
-def _chosen_lines(answer: models.BestTool) -> Iterator[str]:
-    yield f"Call {_titled(answer.tool)}: {_score(answer)}."
-    if answer.below_threshold:
-        yield f"It is hardly fit: its score is below {answer.threshold:.2f}."
-    for failure in answer.factors.similar_failures[:_SHOWN]:
-        said = "" if failure.error_message is None else f": {_quoted(failure.error_message)}"
-        yield f"It failed before in a scenario like this, {_quoted(failure.scenario)}{said}."
-    for other in answer.candidates[1:_SHOWN]:
-        yield f"Else {_titled(other.tool)}: {_score(other)}."
-    for left in answer.excluded[:_SHOWN]:
-        yield f"Not offered: {_quoted(left.tool_id)}, {_quoted(left.reason)}."
-
-
-def _health_lines(answer: models.ToolHealth) -> Iterator[str]:
-    name = "/".join(part for part in (answer.tool.server_name, answer.tool.tool_name) if part)
-    failures = answer.failures.count
-    calls = answer.successes.count + failures
-    share = f" ({failures / calls:.0%})" if calls else ""
-    yield f"{_quoted(name)}: {failures} of {calls} remembered calls failed{share}."
-    if answer.cohesion.warning:
-        yield f"Warning: {_quoted(answer.cohesion.message)}."
-    for seen in answer.signatures[:_SHOWN]:
-        yield f"{seen.count} times {seen.category}: {_quoted(seen.signature)}."
-    if answer.repairs.attempts:
-        repairs = answer.repairs
-        yield f"{repairs.succeeded} of {repairs.attempts} attempts to repair a call worked."
-    utility = answer.utility
-    counted = {
-        "answers of little use by its own word": utility.low_utility.count,
-        "weak successes": utility.weak_successes.count,
-        "corrections by users": utility.corrections.count,
-    }
-    if any(counted.values()):
-        uses = ", ".join(f"{count} {what}" for what, count in counted.items() if count)
-        yield f"Utility {utility.score:.2f}: {uses}."
-    for correction in utility.recent_corrections[:_SHOWN]:
-        yield f"A user said {_quoted(correction.text)}."
-    for referral in answer.recent_referrals[:_SHOWN]:
-        axes = ", ".join(map(_quoted, referral.boundary_axes))
-        yield f"It said of a call ({referral.kind}){': ' if axes else ''}{axes}."
-    if answer.recommendation_ids:
-        yield f"{len(answer.recommendation_ids)} recommendations about it are open."
-
-
-def _suggestion_lines(suggestion: models.Suggestion) -> Iterator[str]:
-    sure = f"confidence {suggestion.confidence:.2f}"
-    if suggestion.confidence_interval is not None:
-        low, high = suggestion.confidence_interval
-        sure += f", {low:.2f} to {high:.2f}"
-    yield f"{suggestion.action} ({sure})"
-    if suggestion.corrected_parameters is not None:
-        text = printable_json(suggestion.corrected_parameters)
-        if len(text) > MAX_PARAMETERS:
-            text = "`correctedParameters` of the structured answer"
-        yield f"call with {text}"
-    yield describe_action(suggestion)
-    yield f"lesson: {_quoted(suggestion.lesson)}"
-    yield f"suggestionId {suggestion.suggestion_id}"
-
-
-def _titled(tool: models.Tool) -> str:
-    server = f" of server {_quoted(tool.server_name)}" if tool.server_name else ""
-    version = f", version {_quoted(tool.version)}" if tool.version else ""
-    return f"{_quoted(tool.name)}{server} (toolId {_quoted(tool.tool_id)}{version})"
-
-
-def _score(ranked: models.RankedTool) -> str:
-    factors = ranked.factors
-    return (
-        f"{ranked.source}, score {ranked.score:.2f} with base {factors.base:.2f}, "
-        f"quality {factors.quality:.2f}, demotion {factors.failure_demotion:.2f}"
-    )
-
-
-def _quoted(text: str) -> str:
-    return quoted(text, _MAX_WORDS)

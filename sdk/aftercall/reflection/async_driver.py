@@ -33,11 +33,7 @@ class AsyncSuggester(Protocol):
     """The one method of `AsyncClient` that reflection needs."""
 
     async def suggest(
-        self,
-        execution: Execution,
-        *,
-        limit: int = 3,
-        annotations: ToolAnnotations | None = None,
+        self, execution: Execution, *, annotations: ToolAnnotations | None = None
     ) -> SuggestResponse:
         """What similar calls that succeeded did differently."""
 
@@ -57,11 +53,7 @@ async def ask(
     try:
         with asking or nullcontext():
             return await within(
-                policy.suggest_timeout_s,
-                client.suggest,
-                question,
-                limit=policy.limit,
-                annotations=annotations,
+                policy.suggest_timeout_s, client.suggest, question, annotations=annotations
             )
     except Exception as error:  # noqa: BLE001  # whatever it is, the tool's error must come back
         return error

@@ -65,7 +65,6 @@ class ReflectionPolicy:
         min_failure_rate: tools that fail less often than this share of their calls are not
             reflected on, once enough calls were counted (see `FailureRates`); 0 reflects on all.
         suggest_timeout_s: longest wait for the service, in seconds; then the call fails as it is.
-        limit: suggestions to ask for.
     """
 
     max_attempts: int = MOST_ATTEMPTS
@@ -77,7 +76,6 @@ class ReflectionPolicy:
     unrecorded_agents: frozenset[str] = frozenset()
     min_failure_rate: float = 0.0
     suggest_timeout_s: float = 2.0
-    limit: int = 3
 
     def leaves_alone(self, agent: str) -> bool:
         """Whether nothing is asked or done about this agent's calls."""

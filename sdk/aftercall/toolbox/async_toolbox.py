@@ -3,9 +3,8 @@
     toolbox = AsyncToolbox(client, recorder, executors, agent="librarian", promotions=path)
     result = await toolbox.call_tool("translator", {"text": "hola"}, scenario="say it in English")
 
-Without the service `get_tool` and `call_tool` work on for definitions of this program (`tools`),
-entries of the promotions file, and tools that the service named before; `resilient_tool_call` among
-those, ranked by shared words; and `evolve_tool`. Ranking by fitness and marking failures need it.
+Without the service `get_tool`, `call_tool` and `evolve_tool` work on for definitions of this
+program (`tools`) and entries of the promotions file. Choosing tools and marking failures need it.
 """
 
 import logging
@@ -43,16 +42,10 @@ from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_t
 from aftercall.models.calls import execution_of
 from aftercall.models.tools import Scenario
 from aftercall.outcomes import ToolFailedError
+from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 from aftercall.reflection.reflected_call import ExecutionSink
 from aftercall.reflection.results import read_exception
-from aftercall.toolbox.resolver import (
-    AWAY,
-    Resolver,
-    ServiceLink,
-    entry_for,
-    original_id,
-    rank_by_words,
-)
+from aftercall.toolbox.resolver import Resolver, entry_for, original_id
 from aftercall.toolbox.rules import (
     Attempted,
     CallResult,
@@ -68,6 +61,7 @@ FIRST_VERSION = "1.0.0"
 """Of a tool that was registered without one (seed 002)."""
 MOST_ATTEMPTS = 25
 """Most tools that one call may run; twice as many are asked for, as not all may run here."""
+_MAX_PATTERNS = 20
 _MAX_MESSAGE = 2_000
 _SCENARIO: TypeAdapter[str] = TypeAdapter(Scenario)
 
@@ -89,8 +83,6 @@ class AsyncToolbox:
         trust_annotations: whether claims of a tool's maker (read-only, idempotent) may make it safe
             to go on to another tool.
         timeout_s: longest run of a tool, in seconds.
-        service_timeout_s: longest wait for the service, in seconds; after a wait in vain it is not
-            asked for 5 s.
     """
 
     def __init__(
@@ -107,7 +99,6 @@ class AsyncToolbox:
         checks: Callable[[Path], Checks | None] = checks_beside,
         trust_annotations: bool = True,
         timeout_s: float = DEFAULT_TIMEOUT_S,
-        service_timeout_s: float = 5.0,
     ) -> None:
         self._promotions = None if promotions is None else Path(promotions)
         if evolver is not None and self._promotions is None:
@@ -116,8 +107,8 @@ class AsyncToolbox:
                 "promoted in it; pass promotions"
             )
         self.executors = executors
-        self.link = ServiceLink(client, timeout_s=service_timeout_s)
-        self.resolver = Resolver(self.link.service, tools or {}, self._promotions)
+        self.resolver = Resolver(client, tools or {}, self._promotions)
+        self._client = client
         self._recorder = recorder
         self._agent = agent
         self._session_id = session_id or None
@@ -134,7 +125,7 @@ class AsyncToolbox:
             AftercallError: the service did not take it; in this program it is defined all the same.
         """
         self.resolver.add(tool_id, spec)
-        return await self.link.service.put_tool(tool_id, spec)
+        return await self.resolver.service.put_tool(tool_id, spec)
 
     async def get_tool(
         self,
@@ -274,7 +265,7 @@ class AsyncToolbox:
         """
         if version is None and execution_id is None:
             version = self.resolver.version_here(tool_id)
-        return await self.link.service.mark_failure(
+        return await self.resolver.service.mark_failure(
             tool_id,
             scenario,
             error_message,
@@ -307,14 +298,19 @@ class AsyncToolbox:
 
         Raises:
             ValueError: the scenario is blank or too long, or `max_attempts` out of range.
-            AftercallError: the service refused the question.
+            AftercallError: the service is away, or refused the question.
         """
         _SCENARIO.validate_python(scenario)
         if not 1 <= max_attempts <= MOST_ATTEMPTS:
             raise ValueError(f"max_attempts must be 1 to {MOST_ATTEMPTS}, not {max_attempts}")
-        candidates, from_service = await self._candidates(scenario, tags, 2 * max_attempts)
+        found = await self.resolver.find(scenario, tags, 2 * max_attempts)
+        fits = self.executors.fits
         rules = ResilientRules(
-            candidates,
+            [
+                # Of a tool that suits and has failed a successor can be made.
+                LocalCandidate(e.tool, e.score, fits(e.tool), e.factors.base >= found.threshold)
+                for e in found.candidates
+            ],
             max_attempts=max_attempts,
             may_repeat=may_repeat,
             trust_annotations=self._trust_annotations,
@@ -372,7 +368,6 @@ class AsyncToolbox:
             skipped=tuple(rules.skipped),
             evolution_tried=worst is not None,
             evolution=evolution,
-            from_service=from_service,
         )
 
     async def evolve_tool(
@@ -402,7 +397,7 @@ class AsyncToolbox:
         return await evolve(
             EvolvingTool(
                 tool_id=tool.tool_id,
-                namespace=await self._promoted_in(tool),
+                namespace=self._promoted_in(tool),
                 script=script,
                 version=tool.version or FIRST_VERSION,
                 description=tool.description,
@@ -415,27 +410,26 @@ class AsyncToolbox:
             mutation_hint=mutation_hint,
             scenario=scenario,
             failures=failures,
-            service=self.link.client and self.link.service,
-            redactor=self.link.redactor,
+            lessons=await self._lessons(tool),
+            service=self._client,
+            redactor=self._redactor,
         )
 
-    async def _candidates(
-        self, scenario: str, tags: Sequence[str] | None, limit: int
-    ) -> tuple[list[LocalCandidate], bool]:
-        fits = self.executors.fits
+    async def _lessons(self, tool: models.Tool) -> list[str]:
+        """What helps against the ways in which a tool fails; none while the service is away."""
+        if self._client is None:
+            return []
         try:
-            found = await self.resolver.find(scenario, tags, limit)
-        except AWAY as error:
-            _LOGGER.warning("tools are chosen by words, as the service is away: %s", error)
-            ranked = rank_by_words(scenario, self.resolver.known(), tags)
-            here = [(await self.resolver.in_force(tool.tool_id), score) for tool, score in ranked]
-            return [LocalCandidate(tool, score, fits(tool)) for tool, score in here], False
-        candidates = []
-        for each in found.candidates:
-            # Of a tool that suits and has failed a successor can be made.
-            suits = each.factors.base >= found.threshold
-            candidates.append(LocalCandidate(each.tool, each.score, fits(each.tool), suits))
-        return candidates, True
+            known = await self._client.patterns(
+                tool_name=tool.name, server_name=tool.server_name, limit=_MAX_PATTERNS
+            )
+        except AftercallError:
+            return []
+        return [each.lesson for each in known if each.lesson]
+
+    @property
+    def _redactor(self) -> Redactor | None:
+        return DEFAULT_REDACTOR if self._client is None else self._client.redactor
 
     async def _mark(
         self, tool: models.Tool, failure: ToolFailedError, scenario: str, input_data: JsonValue
@@ -484,9 +478,9 @@ class AsyncToolbox:
         in its recorded execution.
         """
         message = error.message
-        if self.link.redactor is not None:
+        if self._redactor is not None:
             # Not validated: an input that cannot be recorded can fail all the same.
-            masked = self.link.redactor.call(
+            masked = self._redactor.call(
                 models.FailedCall.model_construct(
                     agent="",
                     tool_name=tool.name,
@@ -498,23 +492,11 @@ class AsyncToolbox:
             scenario, message = masked.context or scenario, masked.error.message
         return PastFailure(scenario=scenario, error_message=bounded_text(message, _MAX_MESSAGE))
 
-    async def _promoted_in(self, tool: models.Tool) -> str:
-        """Where it is promoted; else the namespace that it is the only original of, or its id."""
+    def _promoted_in(self, tool: models.Tool) -> str:
+        """Where this machine has promoted it; else its id, which is a namespace too."""
         promotions = self.resolver.promotions()
-        if tool.namespace in (None, tool.tool_id) or tool.tool_id in promotions:
-            return tool.tool_id  # the id of a tool is a namespace too
-        if entry_for(tool, promotions) is not None:
-            return tool.namespace or tool.tool_id
-        try:
-            tools = await self.link.service.list_tools()
-        except AftercallError:
-            tools = self.resolver.known()
-        is_shared = any(
-            tool.namespace in (each.namespace, each.tool_id) and each.evolved_from is None
-            for each in tools
-            if each.tool_id != tool.tool_id
-        )
-        return tool.tool_id if is_shared else tool.namespace or tool.tool_id
+        is_in_namespace = tool.tool_id not in promotions and entry_for(tool, promotions) is not None
+        return tool.namespace or tool.tool_id if is_in_namespace else tool.tool_id
 
 
 def _parameters_of(input_data: JsonValue) -> JsonObject:

@@ -87,7 +87,6 @@ class ResilientResult:
         attempts: in their order, an evolved version last.
         skipped: in rank order.
         evolution: what came of it; None also when it could not be begun, which `why` tells.
-        from_service: whether the service ranked the candidates; else the local tools were taken.
     """
 
     success: bool
@@ -98,7 +97,6 @@ class ResilientResult:
     skipped: tuple[Skipped, ...]
     evolution_tried: bool = False
     evolution: EvolutionResult | None = None
-    from_service: bool = True
 
 
 _PASSING = frozenset(

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from embeddings.embedders import HashingEmbedder
 from embeddings.text import terms_text
 from retrieval.fitness.relevance import (
+    PAST_HALF,
     Weights,
+    past_evidence,
     relevant,
     scenario_parts,
     shipped,
@@ -103,7 +105,7 @@ async def test_past_successes_bring_a_tool_forward(index, embedder):
 
 def _hit(name: str, similarity: float, *, server: str | None = None, score: float = 0.0) -> Hit:
     made = document_id("w", "scenario", server, name, str(similarity))
-    return Hit(made, "w", score, similarity, name, server)
+    return Hit(made, score, similarity, name, server)
 
 
 def test_a_weakly_matched_part_gets_its_tool_among_the_first():
@@ -163,3 +165,12 @@ def test_the_order_of_answers_and_hits_does_not_matter(found, random):
     assert len({each.document_id for each in one}) == len(one)
     for each in one:
         assert each.cosine == max(c for name, c, _ in found if name == each.tool_name)
+
+
+def test_one_success_at_the_half_point_says_one_half():
+    """And one in the very same scenario nearly all, in an unlike one nearly nothing."""
+    assert past_evidence([]) == 0.0
+    assert past_evidence([(PAST_HALF, 1.0)]) == pytest.approx(0.5)
+    assert past_evidence([(1.0, 1.0)]) > 0.95
+    assert past_evidence([(0.3, 1.0)]) < 0.02
+    assert past_evidence([(1.0, 0.0)]) == 0.0

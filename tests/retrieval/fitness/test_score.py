@@ -43,16 +43,6 @@ def test_the_bases_are_those_of_seed_002() -> None:
     assert base_of("semantic", 1.0000001) == 0.8
 
 
-@given(shares, shares, shares)
-def test_fitness_is_the_product_of_the_factors(
-    base: float, quality: float, demotion: float
-) -> None:
-    """And so it is a number from 0 to 1."""
-    found = score_of(factors(base, quality, demotion))
-    assert found == pytest.approx(base * quality * demotion)
-    assert 0 <= found <= 1
-
-
 @given(st.randoms(use_true_random=False))
 def test_ties_go_by_source_then_similarity_then_id_then_version(random: Random) -> None:
     """In whatever order the candidates come."""

@@ -14,15 +14,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 moments = st.integers(0, 30 * 24 * 60).map(lambda minutes: NOW - timedelta(minutes=minutes))
 
 
-def tally_of(*ats: datetime) -> Tally:
-    """A tally of events at these times."""
-    tally = Tally()
-    for at in ats:
-        tally.add(at)
-    return tally
-
-
-tallies = st.lists(moments, max_size=8).map(lambda ats: tally_of(*ats))
+tallies = st.lists(moments, max_size=8).map(Tally.of)
 
 
 def a_success(result: object = None, **fields: Any) -> Execution:

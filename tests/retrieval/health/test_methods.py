@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from aftercall.models import Tool
-from retrieval.health.record import KnownHealth, MethodTallies
+from retrieval.health.record import KnownHealth, MethodTallies, Tally
 from retrieval.health.signals import common_methods, is_earlier, method_of, stated_methods
-from tests.retrieval.health.health_samples import NOW, tally_of
+from tests.retrieval.health.health_samples import NOW
 
 
 @pytest.mark.parametrize(
@@ -55,9 +55,9 @@ def test_what_one_session_alone_called_is_not_told() -> None:
     """It may be its own data; a schema or a second session makes it common knowledge."""
     known = KnownHealth(
         methods={
-            "private": MethodTallies(successes=tally_of(NOW, NOW, NOW), sessions=["a"]),
-            "stated": MethodTallies(successes=tally_of(NOW), sessions=["a"]),
-            "shared": MethodTallies(failures=tally_of(NOW, NOW), sessions=["a", "b"]),
+            "private": MethodTallies(successes=Tally.of([NOW, NOW, NOW]), sessions=["a"]),
+            "stated": MethodTallies(successes=Tally.of([NOW]), sessions=["a"]),
+            "shared": MethodTallies(failures=Tally.of([NOW, NOW]), sessions=["a", "b"]),
         }
     )
     assert list(common_methods(known, frozenset({"stated"}))) == ["shared", "stated"]

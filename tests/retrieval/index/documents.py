@@ -50,7 +50,6 @@ def question(
     tool_name: str | None = None,
     server_name: str | None = None,
     terms: str | None = None,
-    versions: tuple[str, ...] | None = None,
     document_ids: tuple[str, ...] | None = None,
 ) -> IndexQuery:
     return IndexQuery(
@@ -61,7 +60,6 @@ def question(
         limit=limit,
         tool_name=tool_name,
         server_name=server_name,
-        versions=versions,
         document_ids=document_ids,
     )
 

@@ -17,7 +17,7 @@ from retrieval.index.edge_shard import (
     Shard,
     remove_folder,
 )
-from retrieval.index.protocol import IndexInUseError, IndexModelMismatchError, VectorIndexError
+from retrieval.index.protocol import IndexInUseError, VectorIndexError
 from tests.retrieval.index.documents import DIMENSION, document_id, point, question
 
 MODEL = "hashing-1@96"
@@ -130,17 +130,6 @@ async def test_a_second_process_is_refused(tmp_path, monkeypatch):
     await (await _open(tmp_path)).close()
 
 
-async def test_a_refused_model_changes_no_file(tmp_path):
-    """Nothing is touched, so going back to the former model is free."""
-    index = await _open(tmp_path)
-    await index.upsert([point("a")])
-    await index.close()
-    before = _content(tmp_path)
-    with pytest.raises(IndexModelMismatchError, match=r"hashing-1@96 \(96.*mini@1 \(384"):
-        await EdgeIndex.open(tmp_path, dimension=384, fingerprint="mini@1")
-    assert _content(tmp_path) == before
-
-
 @pytest.mark.parametrize(
     "content", ["", "{", "[]", '{"format": 1}', '{"format": 99, "fingerprint": "a", "shard": "b"}']
 )
@@ -163,19 +152,11 @@ async def test_a_damaged_shard_is_an_error_with_its_cure(tmp_path):
     await (await _open(tmp_path)).close()
 
 
-async def test_a_half_made_index_is_made_anew(tmp_path):
-    """Killed between the shard's creation and the record: the leftover goes, the index opens."""
+async def test_leftovers_of_a_kill_are_removed(tmp_path):
+    """Of a creation and of a compaction: only the shard that the record names is the index."""
     Shard.create(tmp_path / "shard-halfmade", dimension=DIMENSION).close()
     index = await _open(tmp_path)
     assert await index.count() == 0
-    assert len(_shards(tmp_path)) == 1
-    assert "shard-halfmade" not in _shards(tmp_path)
-    await index.close()
-
-
-async def test_leftovers_of_a_killed_compaction_are_removed(tmp_path):
-    """Only the shard that the record names is the index."""
-    index = await _open(tmp_path)
     await index.upsert([point("a")])
     await index.close()
     (current,) = _shards(tmp_path)
@@ -231,14 +212,6 @@ async def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(VectorIndexError, match="cannot use"):
         await _open(tmp_path / "file")
-
-
-def _content(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 def test_a_log_is_replayed_once_however_often_it_is_killed(tmp_path):

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from retrieval.index import edge
-from retrieval.index.edge import CompactingProcess, EdgeIndex, is_worthwhile
-from retrieval.index.protocol import VectorIndexError
+from retrieval.index.edge import EdgeIndex, is_worthwhile
 from tests.retrieval.index.documents import DIMENSION, document_id, point, question
 
 POINTS = 12_000
@@ -39,6 +38,19 @@ def test_compaction_stays_in_proportion_to_what_was_written():
     assert is_worthwhile(new_points=50_000, compacted_points=0)
     assert not is_worthwhile(new_points=50_000, compacted_points=400_000)
     assert is_worthwhile(new_points=100_000, compacted_points=400_000)
+
+
+@pytest.mark.real
+async def test_what_is_deleted_sets_off_no_compaction(tmp_path, monkeypatch):
+    """Deleting adds no point that a search would have to scan."""
+    monkeypatch.setattr(edge, "MIN_NEW_POINTS", 100)
+    index = await _open(tmp_path)
+    (before,) = _shards(tmp_path)
+    await index.upsert([point(f"document{number}") for number in range(60)])
+    await index.delete([document_id(f"document{number}") for number in range(60)])
+    await index.compacted()
+    assert _shards(tmp_path) == [before]
+    await index.close()
 
 
 @pytest.mark.real
@@ -98,13 +110,6 @@ async def test_a_compaction_that_fails_is_logged_and_changes_nothing(tmp_path, e
     assert await _found(index, "after")
     assert await index.count() == POINTS + 1
     await index.close()
-
-
-@pytest.mark.real
-def test_a_process_that_fails_says_why(tmp_path):
-    """The last line of the process, and its code, are in the error."""
-    with pytest.raises(VectorIndexError, match=r"ended with 1.*cannot load edge shard"):
-        CompactingProcess().run(tmp_path / "nothing")
 
 
 @pytest.mark.prove

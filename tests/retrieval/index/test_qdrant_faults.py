@@ -33,10 +33,10 @@ from tests.retrieval.index.servers import NEEDS_SERVER, server_place
 MANY = 100
 FAULTS = ("before", "amid", "after")
 QUESTIONS = [
-    question("text 1", tool_name=tool, server_name=server, versions=versions, document_ids=ids,
+    question("text 1", tool_name=tool, server_name=server, document_ids=ids,
              terms=terms)
-    for tool, server, versions, ids, terms in product(
-        (None, "search"), (None, "srv"), (None, ("", "1.0")),
+    for tool, server, ids, terms in product(
+        (None, "search"), (None, "srv"),
         (None, tuple(document_id(f"text {n}") for n in range(MANY))), (None, ""),
     )
 ]  # fmt: skip

@@ -2,13 +2,13 @@
 
 import asyncio
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from embeddings.protocol import Embedder
 from retrieval.patterns import (
     MAX_FAILURES,
-    MIN_SIMILARITY,
     grouped,
 )
 from tests.retrieval.patterns.failures import TOOL, clustered, failure
@@ -32,32 +32,28 @@ def test_near_wordings_of_one_subject_are_one_pattern() -> None:
     )
 
 
-def test_what_is_far_is_another_pattern() -> None:
-    """Also where both speak of the same parameter."""
-    far = {BOUND: 0.0, BOUND_TOO: 60.0}  # a cosine of 0.5
-    assert MIN_SIMILARITY > 0.5
-    assert len(clustered([], [failure(1, BOUND), failure(2, BOUND_TOO)], far)) == 2
+FROM, TO = "'from' is a required property", "'to' is a required property"
+APART = {
+    "far, of one parameter": (
+        [failure(1, BOUND), failure(2, BOUND_TOO)],
+        {BOUND: 0.0, BOUND_TOO: 60.0},
+    ),
+    "two parameters": ([failure(1, FROM), failure(2, TO)], {FROM: 0.0, TO: 1.0}),
+    "two categories": ([failure(1, "failed"), failure(2, "failed", category="timeout")], None),
+    "faults that contradict": (
+        [
+            failure(1, "bad topK", places={"topK": "missing"}),
+            failure(2, "wrong topK", places={"topK": "out_of_range"}),
+        ],
+        {"bad topK": 0.0, "wrong topK": 1.0},
+    ),
+}
 
 
-def test_two_parameters_are_two_patterns_however_alike_the_words() -> None:
-    """They need two corrections."""
-    one, other = "'from' is a required property", "'to' is a required property"
-    assert len(clustered([], [failure(1, one), failure(2, other)], {one: 0.0, other: 1.0})) == 2
-
-
-def test_two_categories_are_two_patterns() -> None:
-    """The same words may come with another code."""
-    failures = [failure(1, "failed"), failure(2, "failed", category="timeout")]
-    assert len(clustered([], failures)) == 2
-
-
-def test_faults_that_contradict_each_other_are_apart() -> None:
-    """A missing parameter is not one out of range."""
-    failures = [
-        failure(1, "bad topK", places={"topK": "missing"}),
-        failure(2, "wrong topK", places={"topK": "out_of_range"}),
-    ]
-    assert len(clustered([], failures, {"bad topK": 0.0, "wrong topK": 1.0})) == 2
+@pytest.mark.parametrize(("failures", "angles"), APART.values(), ids=APART)
+def test_what_needs_another_correction_is_another_pattern(failures, angles) -> None:
+    """However alike the words are; a cosine of a half is far."""
+    assert len(clustered([], failures, angles or {})) == 2
 
 
 async def no_model() -> Embedder:

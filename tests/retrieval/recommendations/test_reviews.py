@@ -102,21 +102,6 @@ def test_what_is_taken_or_dismissed_stays_so(kind: str, state: str) -> None:
     assert now.priority > found.priority
 
 
-@pytest.mark.parametrize(("state", "is_listed"), [("open", False), ("taken", True), ("done", True)])
-def test_what_was_touched_stays_listed_when_its_evidence_has_faded(
-    state: str, is_listed: bool
-) -> None:
-    """As it was then; an open one vanishes with its evidence."""
-    story = before("repair")
-    [found] = queue(around(), (TOOL, story))
-    later = around(reviews=review(found, state), now=NOW + timedelta(days=200))
-    for stories in ([(TOOL, story)], []):
-        listed = queue(later, *stories)
-        assert [(each.message, each.state) for each in listed] == (
-            [(found.message, state)] if is_listed else []
-        )
-
-
 def test_a_snapshot_is_redacted_when_it_is_shown() -> None:
     """Rules of redaction may have grown since it was stored."""
     [found] = queue(around(), (TOOL, before("repair")))

@@ -1,0 +1,259 @@
+"""Values without their names, and lists and maps in each other's place: other layouts of a call.
+
+What `shape` tries beside the places of names; each step is an option for the whole call.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from aftercall.json_values import JsonObject, JsonValue
+from aftercall.models import EvidenceSource
+from retrieval.edits import Edit, Flatten, Rename, Replace
+from retrieval.likeness import name_similarity, words_of
+from retrieval.notations import MAX_KEYS, object_in, pair_of
+from retrieval.parameters import object_view
+from retrieval.proposals.case import Case, Option, Trials, prior
+from retrieval.proposals.faults import FREE_TEXT
+from retrieval.values import CastError, cast, fits
+
+_PAIRED = prior("shape.paired", 8, 1.5)  # {"a": 1} -> [{"key": "a", "value": 1}]
+_BY_POSITION = prior("shape.position", 10, 2)  # {"args": [1, 2]} -> {"a": 1, "b": 2}
+_PARTED = prior("shape.parted", 8, 2.5)  # {"range": "1..2"} -> {"from": 1, "to": 2}
+_LIKE = 0.7
+"""Likeness of names (see `name_similarity`) from which on one shows the other."""
+_KEYS = frozenset(("key", "name", "path", "id", "field"))
+"""Words of the names of fields that say which of several things it is."""
+_NUMBERED = re.compile(r"(?:arg|argument|param|parameter|p)?_?(\d{1,2})", re.IGNORECASE)
+_BETWEEN = ("...", "..", " to ", " until ", " - ", "\u2013", "/", ",", ";", " ")
+"""What stands between two ends or parts, as far as it is written."""
+_IN_MARKS = frozenset("{}[]()<>\"'`")
+_ENDS = (("start", "end"), ("begin", "end"), ("from", "to"), ("since", "until"), ("min", "max"),
+         ("minimum", "maximum"), ("first", "last"))  # fmt: skip
+_TWO = 2
+
+
+def names_of_tool(case: Case) -> frozenset[str]:
+    """The tool's parameters: those of the schema, or else those seen and those that are missed."""
+    known = frozenset(case.view.parameters if case.view else ())
+    if is_stated(case):
+        return known
+    missing = (fault.parameter for fault in case.reading.faults if fault.kind == "missing")
+    return known.union(name for name in missing if name)
+
+
+def is_stated(case: Case) -> bool:
+    """Whether a schema says which parameters the tool has."""
+    return case.view is not None and case.view.source == "schema"
+
+
+def strangers(case: Case) -> list[tuple[str, JsonValue]]:
+    """Parameters that the tool does not have, or not with such a value."""
+    names = names_of_tool(case)
+    return [
+        (name, value)
+        for name, value in islice(case.parameters.items(), MAX_KEYS)
+        if name not in names or ((known := case.parameter(name)) and not fits(value, known.types))
+    ]
+
+
+def as_option(case: Case, edits: Sequence[Edit], reason: str, trials: Trials) -> Option:
+    """The edits that lay a call out otherwise, as one option."""
+    source: EvidenceSource = "error" if case.view is None else case.view.source
+    return Option(tuple(edits), reason, trials, (source, "parameters"))
+
+
+def is_like_one(name: str, names: frozenset[str]) -> bool:
+    """Whether a name is one of these, or like one."""
+    return name in names or any(name_similarity(name, each) >= _LIKE for each in names)
+
+
+def is_its_own(case: Case, name: str, inner: JsonObject) -> bool:
+    """Whether all names in an object are fields that this parameter, or an item of it, has."""
+    for path in ((name,), (name, 0)) if case.schema is not None and inner else ():
+        view = object_view(case.schema or {}, path, inner)
+        if view is not None and view.parameters and not view.unknown(inner):
+            return True
+    return False
+
+
+def by_position(case: Case) -> Iterator[Option]:
+    """Values in a list without their names, as many as the call lacks."""
+    if case.view is None or case.view.source != "schema":
+        return
+    lacks = set(case.view.missing(case.parameters))
+    # The schema has them in the order of the tool's maker; the view sorts them.
+    missing = [each for each in object_in((case.schema or {}).get("properties")) if each in lacks]
+    for name, value in strangers(case):
+        if name in case.view.parameters or not isinstance(value, list):
+            continue
+        fit = len(value) == len(missing) > 1 and all(
+            fits(each, case.view.parameters[place].types)
+            for each, place in zip(value, missing, strict=True)
+        )
+        if fit:
+            edit = Flatten(name=name, fields=tuple(missing))
+            yield as_option(case, [edit], f"the values of `{name}` have no names", _BY_POSITION)
+    yield from _by_number(case, lacks)
+
+
+def _by_number(case: Case, lacks: set[str]) -> Iterator[Option]:
+    """Values under numbers (`arg0`, `arg1`), in the order in which the schema has its names."""
+    strange = [name for name, _ in strangers(case) if name not in names_of_tool(case)]
+    numbers = [int(found[1]) for name in strange if (found := _NUMBERED.fullmatch(name))]
+    absent = [each for each in object_in((case.schema or {}).get("properties"))
+              if each not in case.parameters]  # fmt: skip
+    places = absent[: len(numbers)]
+    if len(numbers) != len(strange) or not numbers or not lacks <= {*places}:
+        return
+    if numbers in (list(range(len(numbers))), list(range(1, len(numbers) + 1))):
+        edits = [Rename(name=name, to=to) for name, to in zip(strange, places, strict=False)]
+        yield as_option(case, edits, "the values have numbers for names", _BY_POSITION)
+
+
+def parted(case: Case) -> Iterator[Option]:
+    """Two values that stand in one: both ends of a range, or the only two that are missing."""
+    if case.view is None or case.view.source != "schema":
+        return
+    names = names_of_tool(case)
+    strange = [
+        (name, value)
+        for name, value in strangers(case)
+        if name not in names
+        and not (isinstance(value, dict) and any(is_like_one(each, names) for each in value))
+    ]
+    missing = case.view.missing(case.parameters)
+    absent = [name for name in case.view.parameters if name not in case.parameters]
+    for name, value in strange:
+        pairs = _ends_of(name, absent)
+        if not pairs and len(strange) == 1 and _are_parts(name, missing):
+            has = object_in((case.schema or {}).get("properties"))
+            pairs = [tuple(sorted(missing, key=list(has).index))]
+        for pair in pairs if len(pairs) == 1 else ():
+            views = [case.view.parameters[each] for each in pair]
+            if ("array" in views[0].types) != ("array" in views[1].types):
+                continue
+            parts = next(filter(None, (_as_two(value, mark) for mark in _BETWEEN)), ())
+            try:
+                held = {
+                    view.name: part if fits(part, view.types) else cast(part, view.types[0])
+                    for view, part in zip(views, parts, strict=False)
+                }
+            except CastError:
+                continue
+            if held:
+                edits: list[Edit] = [
+                    Replace(name=name, before=value, value=held), Flatten(name=name)
+                ]  # fmt: skip
+                reason = f"`{name}` holds `{pair[0]}` and `{pair[1]}`"
+                yield as_option(case, edits, reason, _PARTED)
+
+
+def _are_parts(name: str, missing: Sequence[str]) -> bool:
+    """Whether the only two missing may stand in one: `owner` and `repo` in `repository`.
+
+    What is to be written or said is no part of anything.
+    """
+    if len(missing) != _TWO:
+        return False
+    one, other = (set(words_of(each)) for each in missing)
+    shown = is_like_one(name, frozenset(missing)) or not one.isdisjoint(other)
+    return shown and FREE_TEXT.isdisjoint(one | other)
+
+
+def _ends_of(name: str, absent: Sequence[str]) -> list[tuple[str, ...]]:
+    """The absent parameters that are the two ends of what a name is about."""
+    about = set(words_of(name))
+    return [
+        (one, other)
+        for low, high in _ENDS
+        for one in absent
+        for other in absent
+        if low in words_of(one)
+        and [high if word == low else word for word in words_of(one)] == list(words_of(other))
+        and not about.isdisjoint({*words_of(one), "range", "between", "period", "interval"})
+    ]
+
+
+def _as_two(value: JsonValue, mark: str) -> tuple[JsonValue, ...]:
+    """The two values that a text, a list or an object of two holds; none where it holds others."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, str) and not _IN_MARKS.isdisjoint(value):
+        return ()
+    parts = value.split(mark) if isinstance(value, str) else value
+    if not isinstance(parts, list) or len(parts) != _TWO:
+        return ()
+    found = tuple(part.strip() if isinstance(part, str) else part for part in parts)
+    return (
+        () if any(isinstance(each, dict | list) or each in ("", None) for each in found) else found
+    )
+
+
+def paired(case: Case) -> Iterator[Option]:
+    """A map in the place of a list of pairs, or the reverse."""
+    for name, value in case.parameters.items():
+        known = case.parameter(name)
+        made: JsonValue = None
+        if known is None:
+            continue
+        if isinstance(value, list) and len(value) <= MAX_KEYS:
+            if "array" in known.types and known.item_types[:1] == ("object",):
+                items: list[JsonValue] = [object_in(each) or _map_of(each) for each in value]
+                made = items if all(items) else None
+            elif "object" in known.types and "array" not in known.types:
+                made = _map_of(value)
+        elif "array" in known.types and isinstance(value, dict):
+            made = _pairs_of(case, name, value)
+        if made is not None and made != value:
+            edit = Replace(name=name, before=value, value=made)
+            what = "an object" if isinstance(made, dict) else "a list of objects"
+            yield as_option(case, [edit], f"`{name}` is {what}", _PAIRED)
+
+
+def several(case: Case) -> Iterator[Option]:
+    """A list whose only item is the text of a list, or of several of the values that may stand."""
+    for name, value in case.parameters.items():
+        known = case.parameter(name)
+        one = value[0] if isinstance(value, list) and len(value) == 1 else None
+        if known is None or "array" not in known.types or not isinstance(one, str):
+            continue
+        try:
+            items = cast(one, "array", known.item_types)
+        except CastError:
+            continue
+        if isinstance(items, list) and len(items) > 1:
+            edit = Replace(name=name, before=value, value=items)
+            yield as_option(case, [edit], f"`{name}` holds a list in one item", _PAIRED)
+
+
+def _map_of(pairs: JsonValue) -> JsonObject | None:
+    """What lists of two, or objects of a key and its value, say by name."""
+    if not isinstance(pairs, list) or not pairs:
+        return None
+    found = dict(
+        pair
+        for each in pairs[:MAX_KEYS]
+        if (pair := pair_of(list(each.values()) if isinstance(each, dict) else each))
+    )
+    return found if len(found) == len(pairs) else None
+
+
+def _pairs_of(case: Case, name: str, value: JsonObject) -> list[JsonValue] | None:
+    """Objects of two fields for the entries of a map, where it is clear which is which."""
+    inner = object_view(case.schema, (name, 0), {}) if case.schema is not None else None
+    fields = [view for view in inner.parameters.values() if view.required] if inner else []
+    if len(fields) != 2 or not 0 < len(value) <= MAX_KEYS or is_its_own(case, name, value):
+        return None
+    entries = list(value.values())
+    ways = [
+        (key, held)
+        for key, held in (fields, fields[::-1])
+        if fits("", key.types) and all(fits(each, held.types) for each in entries)
+    ]
+    if len(ways) > 1:
+        ways = [way for way in ways if not _KEYS.isdisjoint(words_of(way[0].name))]
+    if len(ways) != 1:
+        return None
+    [(key, held)] = ways
+    return [{key.name: one, held.name: other} for one, other in value.items()]
