@@ -30,7 +30,7 @@ from retrieval import answer, confidence, inference
 from retrieval import likeness as words
 from retrieval.advice import advise, waits
 from retrieval.knowledge import repairs, rules
-from retrieval.proposals import compose, context, doubts, experience, shape, values
+from retrieval.proposals import compose, context, doubts, experience, names, shape, values
 from retrieval.proposals import faults as found
 from retrieval.reading import faults, reader
 
@@ -108,7 +108,7 @@ def _faults() -> Iterator[Part]:
         ("type that no success had", "_odd_types", lambda *_: []),
         ("the only value that stands out", "_suspects", lambda *_: []),
         ("inside of objects", "inner_faults", lambda *_: []),
-        ("schema against error", "_credible", lambda said, *_: said),
+        ("schema against error", "_plausible", lambda said, *_: said),
     ):
         patch = ((found, function, instead),)
         also = ((shape, function, instead),) if hasattr(shape, function) else ()
@@ -144,8 +144,8 @@ def _proposers() -> Iterator[Part]:
 def certainty_parts() -> Iterator[Part]:
     """What was made for mistakes that nobody foresaw; `bench.quality.kinds` has their table."""
     yield Part("shape before names", ((compose, "reshaped", _none),))
-    yield Part("names that are the likest", _both(compose, shape, "best_matches", _no_matches))
-    yield Part("no call in a call is a value", ((compose, "holds_parameters", _false),))
+    yield Part("names that are the likest", _both(names, shape, "best_matches", _no_matches))
+    yield Part("no call in a call is a value", ((names, "holds_parameters", _false),))
     yield Part("stated forms", ((values, "_in_form", _nothing), (values, "in_form", _none)))
     yield Part("values of forms that schemas state", ((found, "_out_of_form", lambda *_: []),))
     yield Part("nulls in words are left out", ((values, "left_out_options", _nothing),))
@@ -165,7 +165,8 @@ def mixed_parts() -> Iterator[Part]:
     yield Part("no call of another tool", ((doubts, "_is_another_call", _false),))
     yield Part("what nothing shows to be right", ((doubts, "_unconfirmed", lambda *_: 0),))
     yield Part("no value said twice", ((doubts, "_says_twice", _false),))
-    yield Part("no id filled into a write", ((doubts, "_fills_an_id", _false),))
+    yield Part("no surer than what is known of a value", ((confidence, "bound", lambda _: 1.0),))
+    yield Part("what the error does not tell", ((compose, "_tidying", _nothing),))
 
 
 def _no_matches(*_: Any, **__: Any) -> dict[str, str]:
@@ -196,7 +197,7 @@ def _confidence() -> Iterator[Part]:
     for at, name in enumerate(confidence.FEATURES):
         if at:
             yield Part(f"confidence: {name}", ((confidence, "features_of", _without_feature(at)),))
-    yield Part("verify: schema", ((confidence, "_validator_of", _none),))
+    yield Part("verify: schema", ((confidence, "check_of", _none),))
     yield Part("verify: error", ((confidence, "_contradicts", _false),))
 
 

@@ -347,9 +347,8 @@ def _odd_values(case: Case, parameters: JsonObject) -> Iterator[bool]:
 
 def _is_spelt_otherwise(case: Case, path: Path, value: str) -> bool:
     """Whether an item of a list is one that the tool's successes had in another spelling."""
-    if case.profile is None or not isinstance(path[-1], int):
-        return False
-    known = [str(each.value) for each in case.profile.common_values(place_of(path))]
+    seen = case.profile and case.profile.at(place_of(path)) if isinstance(path[-1], int) else None
+    known = [str(each.value) for each in seen.common_values()] if seen else []
     return value not in known and words_of(value) in map(words_of, known)
 
 

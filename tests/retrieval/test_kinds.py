@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 from jsonschema import Draft202012Validator
 
+from bench.quality import ablation
 from bench.quality import kinds_mixed as mixed
 from bench.quality.kinds import FAMILIES, KEPT, NEVER, World, trials
 from bench.quality.sessions import GoldCall, Session
@@ -138,3 +139,11 @@ def test_the_families_kept_for_the_end_are_of_other_mistakes_in_other_voices() -
     assert set(KEPT) < FAMILIES.keys()
     assert not set(mixed.DEVELOPED.mistakes) & set(mixed.FINAL.mistakes)
     assert not set(mixed.DEVELOPED.voices) & set(mixed.FINAL.voices)
+
+
+def test_every_part_that_is_left_out_is_there() -> None:
+    """Of the ablation: a part of an old name would measure nothing, and look as if it earned 0."""
+    for part in (*ablation.parts(), *ablation.certainty_parts()):
+        assert part.patches or part.name == ablation.NOTHING, part.name
+        for owner, name, _ in part.patches:
+            assert hasattr(owner, name), (part.name, name)
