@@ -96,6 +96,21 @@ def nearest(text: str, known: Sequence[str]) -> tuple[str, Nearness] | None:
     return None if are_opposites(text, value) else (value, how)
 
 
+def likest(text: str, listed: Sequence[str]) -> str | None:
+    """The one of all possible values that a badly misspelt text is far more like than any other."""
+    flat = _flat(text)
+    ranked = sorted(
+        (DamerauLevenshtein.normalized_distance(flat, _flat(value)), value)
+        for value in listed[:_MAX_KNOWN]
+    )
+    if len(flat) < _MISSPELT or len(ranked) < 2 or ranked[0][0] > _HALF:
+        return None
+    is_clear = ranked[1][0] - ranked[0][0] >= _MARGIN and not differ_in_digits(flat, ranked[0][1])
+    return None if not is_clear or are_opposites(text, ranked[0][1]) else ranked[0][1]
+
+
+_MISSPELT, _HALF, _MARGIN = 4, 0.45, 0.3
+"""Letters of such a text, the share of them that may be wrong, and how much more in all others."""
 _RANKS: dict[Nearness, int] = {"same": 0, "last": 1, "slip": 1, "slips": 2, "start": 3, "cut": 4}
 
 

@@ -27,6 +27,7 @@ from retrieval.knowledge.profile import ParameterProfile
 from retrieval.likeness import (
     Nearness,
     is_portion,
+    likest,
     may_be_several,
     named_in,
     nearest,
@@ -304,6 +305,9 @@ def _near(
         trials = _near_trials(case, source, found[1], len(str(value)))
         reason = f"the nearest known value; {_NEAR_REASONS[source]}"
         yield one(index, edit, reason, trials, source, counted.count if counted else 0)
+    elif source in ("error", "schema") and (like := likest(bare, list(texts))):
+        edit = Replace(name=name, before=value, value=texts[like])
+        yield one(index, edit, f"the likest of all; {_NEAR_REASONS[source]}", _LIKE, source)
 
 
 def _of_the_same_meaning(
