@@ -462,13 +462,26 @@ class ToolProfile:
         objects = parent.types.get("object", 0) if parent else 0
         if parent is None or not objects:
             return None
+        members, all_known = self._members(place), len(self.inner) < MAX_INNER
+        return self._view(f"{place}.", members, parent, objects, all_known=all_known)
+
+    def around(self, path: Path) -> "ToolProfile":
+        """What is known inside of a call, as if of a tool's parameters, around a fault's place.
+
+        Of an object its members; an element of a list stands alone.
+        """
+        if isinstance(path[-1], int):
+            known = self.at(place_of(path))
+            return ToolProfile(self.successes, parameters={str(path[-1]): known} if known else {})
+        return ToolProfile(self.successes, parameters=self._members(place_of(path[:-1])))
+
+    def _members(self, place: str) -> dict[str, ParameterProfile]:
         start = f"{place}."
-        members = {
+        return {
             key[len(start) :]: profile
             for key, profile in self.inner.items()
             if key.startswith(start) and not set(key[len(start) :]) & set(".[")
         }
-        return self._view(start, members, parent, objects, all_known=len(self.inner) < MAX_INNER)
 
     def _view(
         self,

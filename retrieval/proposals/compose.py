@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonObject
+from aftercall.json_values import JsonObject, canonical_json
 from retrieval.edit_effects import apply_edits, changed_names, effect_key
 from retrieval.edits import (
     EditDoesNotApplyError,
+    Remove,
     Replace,
     touches,
 )
@@ -41,7 +42,7 @@ from retrieval.proposals.values import (
 )
 from retrieval.reading.faults import Fault
 from retrieval.texts import format_of
-from retrieval.values import fits, has_odd_signs, is_marked, is_placeholder, plainer
+from retrieval.values import fits, has_odd_signs, is_marked, is_placeholder, plainer, says_nothing
 
 Options = Callable[[Case, int, Fault], Iterator[Option]]
 """A source of options of top-level faults, such as `renamed_options`."""
@@ -107,7 +108,7 @@ def _inner_case(case: Case, fault: Fault) -> Case | None:
         parameters=parameters,
         reading=replace(case.reading, faults=tuple(said)),
         view=view,
-        profile=None,
+        profile=case.profile and case.profile.around(fault.path),
         signature=None,
         schema=None,
     )
@@ -201,6 +202,23 @@ def _tidying(case: Case, parameters: JsonObject) -> Iterator[Option]:
     if edits:
         reason = "the same as the tool writes it, without marks around it"
         yield Option(tuple(edits), reason, _TIDIED, ("parameters",))
+    empty = tuple(
+        Remove(name=name)
+        for name, value in parameters.items()
+        if isinstance(value, str) and value in sent and _stands_for_nothing(case, name, value)
+    )
+    if empty:
+        yield Option(empty, "what says nothing may be left out", _TIDIED, ("schema",))
+
+
+def _stands_for_nothing(case: Case, name: str, value: str) -> bool:
+    """Whether a text is no value, where the tool asks for none; in a write "" may clear a field."""
+    view, seen = case.parameter(name), case.seen(name)
+    if view is None or view.required or view.states(value) or case.schema is None:
+        return False
+    known = seen is not None and canonical_json(value) in seen.values
+    meant = known or value.lower() == "none" or (case.writes and not value.strip())
+    return says_nothing(value) and not meant
 
 
 def _tidier(case: Case, path: Path, value: str) -> str | None:

@@ -48,6 +48,8 @@ HERE = {"owner": "acme", "repo": "web"}
         ({"x": "acme", "repo": "web"}, "Der Parameter 'x' heißt jetzt 'owner'.", PLACE, HERE),
         (TITLE | {"state": "State.IN_PROGRESS"}, "invalid state", TASK,
          TITLE | {"state": "in_progress"}),
+        (TITLE | {"state": "colsd"}, "invalid state", TASK, TITLE | {"state": "closed"}),
+        ({"Titel": "Paint it", "note": "N/A"}, "unknown field Titel", TASK, TITLE),
         (TITLE | {"labels": "- red\n- dark blue"}, "labels must be an array", TASK,
          TITLE | {"labels": ["red", "dark blue"]}),
         (TITLE | {"due": "4 de abril de 2026"}, "invalid due: expected YYYY-MM-DD", TASK,

@@ -1,10 +1,12 @@
 """Faults inside nested values, and right values that the error states."""
 
+import json
 from typing import Any
 
 import pytest
 
 from retrieval.edit_effects import apply_edits
+from retrieval.knowledge.profile import ToolProfile
 from retrieval.parameters import element_view, object_view, view_of_schema
 from retrieval.proposals.case import Case, value_sources_of
 from retrieval.proposals.compose import nested_options
@@ -18,7 +20,7 @@ from retrieval.proposals.values import (
 )
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
-from tests.retrieval.cases import make_case, object_schema
+from tests.retrieval.cases import answer_to, make_case, object_schema
 
 FLIGHT = {
     "type": "object",
@@ -102,6 +104,23 @@ def test_an_element_of_an_array_is_mended_in_its_place() -> None:
     fault = Fault("wrong_type", ("tags", 1), expected_types=("integer",))
     case = case_of({"flights": [], "tags": [1, "2", 3]}, fault, BOOK)
     assert best(case, fault) == {"flights": [], "tags": [1, 2, 3]}
+
+
+def test_a_known_value_inside_of_a_call_is_found_without_a_schema() -> None:
+    """What other sessions had at the same place of a list, or of an object."""
+    profile = ToolProfile()
+    for number in range(9):
+        door = {"doors": ["driver", "rear_left"], "car": {"mode": "locked"}}
+        profile.observe_success(door, session=f"s{number}", agent=f"a{number % 3}")
+    for wrong, right in (
+        ({"doors": ["drivar", "rear_left"], "car": {"mode": "locked"}}, "driver"),
+        ({"doors": ["rear_left"], "car": {"mode": "loccked"}}, "locked"),
+    ):
+        shown = wrong["doors"][0] if right == "driver" else wrong["car"]["mode"]
+        case = make_case(wrong, f"no such value: '{shown}'", profile=profile)
+        assert f'"{right}"' in json.dumps(
+            [each.value for each in answer_to(case).response.suggestions[0].changes]
+        )
 
 
 def test_the_schema_shows_nested_faults_that_the_error_does_not_name() -> None:
