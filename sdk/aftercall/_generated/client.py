@@ -379,19 +379,6 @@ class Client(BaseClient):
         """Open failure patterns by what they cost now; `limit` 1 to 500."""
         return self._get("/stats/fix-first", models.FixFirst, window=window, limit=limit)
 
-    def change_pattern(
-        self,
-        pattern_id: str,
-        state: models.PatternState,
-        *,
-        reason: str | None = None,
-        changed_by: str | None = None,
-    ) -> models.FailurePattern:
-        """Say what is done about a failure pattern. This wants a key with `admin`."""
-        change = models.PatternChange(state=state, reason=reason, changed_by=changed_by)
-        path = f"/patterns/{segment(pattern_id)}"
-        return self._send("PUT", path, change, models.FailurePattern, masked=("reason",))
-
     def pattern_history(
         self, pattern_id: str, window: models.UsageWindow = "30d"
     ) -> models.PatternHistory:
@@ -451,30 +438,9 @@ class Client(BaseClient):
         """Who did what, the latest first; `before` a position, `limit` is 1 to 1,000."""
         return (self._get("/audit", models.AuditList, limit=limit, before=before)).entries
 
-    def workspaces(self) -> list[models.KnownWorkspace]:
-        """The key's own; all for an operator's key. This wants a key with `admin`."""
-        return (self._get("/workspaces", models.WorkspaceList)).workspaces
-
     def forget(self, whose: models.ForgetRequest) -> models.ForgetReceipt:
         """Erase what an agent, a session, a key or a time has said, and learn all anew."""
         return self._send("POST", "/forget", whose, models.ForgetReceipt)
-
-    def rules(self, *, suspicious: bool | None = None, limit: int | None = None) -> models.RuleList:
-        """Learned repairs and bursts of marks; only what one key alone taught, if wanted."""
-        return self._get("/rules", models.RuleList, suspicious=suspicious, limit=limit)
-
-    def explain_rule(self, rule_id: str) -> models.LearnedRule:
-        """What one learned repair rests on."""
-        return self._get(f"/rules/{segment(rule_id)}", models.LearnedRule)
-
-    def switch_rule(self, rule_id: str, *, off: bool) -> models.LearnedRule:
-        """Switch a learned repair off, or on again."""
-        body = models.RuleSwitch(off=off)
-        return self._send("PUT", f"/rules/{segment(rule_id)}", body, models.LearnedRule)
-
-    def remove_rule(self, rule_id: str) -> None:
-        """Strike a learned repair out, with what taught it."""
-        self.send(Request("DELETE", f"/rules/{segment(rule_id)}", reads_nothing))
 
 
 def _promotion(namespace: str) -> str:

@@ -392,19 +392,6 @@ class AsyncClient(AsyncBaseClient):
         """Open failure patterns by what they cost now; `limit` 1 to 500."""
         return await self._get("/stats/fix-first", models.FixFirst, window=window, limit=limit)
 
-    async def change_pattern(
-        self,
-        pattern_id: str,
-        state: models.PatternState,
-        *,
-        reason: str | None = None,
-        changed_by: str | None = None,
-    ) -> models.FailurePattern:
-        """Say what is done about a failure pattern. This wants a key with `admin`."""
-        change = models.PatternChange(state=state, reason=reason, changed_by=changed_by)
-        path = f"/patterns/{segment(pattern_id)}"
-        return await self._send("PUT", path, change, models.FailurePattern, masked=("reason",))
-
     async def pattern_history(
         self, pattern_id: str, window: models.UsageWindow = "30d"
     ) -> models.PatternHistory:
@@ -464,32 +451,9 @@ class AsyncClient(AsyncBaseClient):
         """Who did what, the latest first; `before` a position, `limit` is 1 to 1,000."""
         return (await self._get("/audit", models.AuditList, limit=limit, before=before)).entries
 
-    async def workspaces(self) -> list[models.KnownWorkspace]:
-        """The key's own; all for an operator's key. This wants a key with `admin`."""
-        return (await self._get("/workspaces", models.WorkspaceList)).workspaces
-
     async def forget(self, whose: models.ForgetRequest) -> models.ForgetReceipt:
         """Erase what an agent, a session, a key or a time has said, and learn all anew."""
         return await self._send("POST", "/forget", whose, models.ForgetReceipt)
-
-    async def rules(
-        self, *, suspicious: bool | None = None, limit: int | None = None
-    ) -> models.RuleList:
-        """Learned repairs and bursts of marks; only what one key alone taught, if wanted."""
-        return await self._get("/rules", models.RuleList, suspicious=suspicious, limit=limit)
-
-    async def explain_rule(self, rule_id: str) -> models.LearnedRule:
-        """What one learned repair rests on."""
-        return await self._get(f"/rules/{segment(rule_id)}", models.LearnedRule)
-
-    async def switch_rule(self, rule_id: str, *, off: bool) -> models.LearnedRule:
-        """Switch a learned repair off, or on again."""
-        body = models.RuleSwitch(off=off)
-        return await self._send("PUT", f"/rules/{segment(rule_id)}", body, models.LearnedRule)
-
-    async def remove_rule(self, rule_id: str) -> None:
-        """Strike a learned repair out, with what taught it."""
-        await self.send(Request("DELETE", f"/rules/{segment(rule_id)}", reads_nothing))
 
 
 def _promotion(namespace: str) -> str:
