@@ -288,7 +288,12 @@ def _puts_anew(option: Option) -> bool:
 def _is_like(edit: Replace) -> bool:
     before, after = edit.before, edit.value
     texts = isinstance(before, str) and isinstance(after, str)
-    return texts and nearest(str(before), [str(after)]) is not None
+    near = nearest(str(before), [str(after)]) if texts else None
+    return near is not None and near[1] in _SLIP
+
+
+_SLIP = frozenset(("same", "slip"))
+"""How a text is near to what was meant by it; one that goes on or ends before is another one."""
 
 
 _OF_OTHERS = frozenset(("profile", "repairs", "similar", "parameters"))

@@ -355,9 +355,10 @@ def unmarked(text: str) -> str:
         before = bare
         bare = bare if _CUT.search(bare) else bare.rstrip(".,;!?:").strip()
         inner = bare[1:-1].strip("*") if bare.startswith("**") else bare[1:-1]
+        is_glob = bare[:1] == "*" and not (inner[:1].isalnum() and inner[-1:].isalnum())
         if len(bare) > 2 and _PAIRS.get(bare[0]) == bare[-1] and bare[-1] not in inner:
-            bare = inner.strip()
-    return bare or text.strip()
+            bare = bare if is_glob else inner.strip()
+    return bare if any(map(str.isalnum, bare)) else text.strip()
 
 
 def _to_boolean(value: JsonValue) -> bool:

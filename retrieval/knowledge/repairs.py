@@ -151,6 +151,15 @@ class LearnedRepair:
     mended: tuple[RepairExample, ...]
 
     @property
+    def alone(self) -> int:
+        """How many of the calls that it mended had nothing else changed."""
+        names = {name for edit in self.edits for name in names_of(edit)}
+        return sum(
+            all(name in names for edit in each.edits for name in names_of(edit))
+            for each in self.mended
+        )
+
+    @property
     def share(self) -> str:
         """Of the sessions that met such a call, those that mended it so: `10 of 10`."""
         return f"{self.sessions} of {self.sessions + self.otherwise}"

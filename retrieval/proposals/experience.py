@@ -19,6 +19,7 @@ from retrieval.edits import (
     Replace,
     Respell,
     ValueSources,
+    names_of,
     touches,
 )
 from retrieval.knowledge.profile import COMMON_SESSIONS, ParameterProfile, agent_token
@@ -53,6 +54,9 @@ _MOST_NEAR = 10
 """Rules of other signatures, and of other tools for one fault, that are looked at."""
 _GENERAL = 2.0
 """Pseudo-wrongs of a change that was never made to a value like this one."""
+_IN_PASSING = 2 * MENDED
+"""The same of a change that nobody made alone, to what the error does not name: what they changed
+beside it, each in another way, may be what mended the call."""
 _SEED = Trials(9, 1.5)
 
 
@@ -104,6 +108,8 @@ def learned_options(
         ):
             continue
         doubts = _GENERAL if repair.is_general else 0.0
+        if not (repair.alone or _is_named(case, repair.edits)):
+            doubts += _IN_PASSING
         mended = Trials(1 + MENDED * repair.sessions, 1 + doubts + MENDED * repair.otherwise)
         yield Option(
             repair.edits,
@@ -116,6 +122,12 @@ def learned_options(
             covers=_touched(case, repair.edits) | said,
             menders=frozenset(principal_of(each.agent) for each in repair.mended),
         )
+
+
+def _is_named(case: Case, edits: Sequence[Edit]) -> bool:
+    """Whether the error is about a place that is changed, or the schema refuses what was there."""
+    names = {name for edit in edits for name in names_of(edit)}
+    return any(fault.path and fault.path[0] in names for fault in case.faults)
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,16 @@ def test_the_next_question_is_no_repair() -> None:
     assert learned(nothing, {"q": "mine"}) == []
 
 
+def test_what_nobody_changed_alone_is_known_as_such() -> None:
+    """What else was changed, each time otherwise, may be what mended the calls."""
+    passing = [({"q": f"a {at}", "all": True}, {"q": f"b {at}", "all": False}) for at in range(2)]
+    asked = {"q": "mine", "all": True}
+    [found] = learned(passing, asked)
+    assert (found.sessions, found.alone) == (2, 0)
+    [found] = learned([*passing, ({"q": "a", "all": True}, {"q": "a", "all": False})], asked)
+    assert (found.sessions, found.alone) == (3, 1)
+
+
 def test_repairs_that_have_nothing_in_common_teach_nothing() -> None:
     """The same value that gave way to another one each time."""
     pairs = [({"id": "A"}, {"id": f"B{at}"}) for at in range(5)]

@@ -7,7 +7,7 @@ from retrieval import read_table
 from retrieval.forms import rewrite
 from retrieval.likeness import name_similarity, nearest, refers, synonym_of
 from retrieval.parameters import JsonType
-from retrieval.values import CastError, cast, number_in
+from retrieval.values import CastError, cast, number_in, unmarked
 
 
 @pytest.mark.parametrize(
@@ -150,3 +150,13 @@ def test_forms_are_rewritten_only_when_they_read_one_way(
 )  # fmt: skip
 def test_words_that_say_which_one_without_naming_it(text: str, name: str, says: bool) -> None:
     assert refers(text, name) is says
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [('"Rome".', "Rome"), ("**Rome**", "Rome"), ("*Rome*", "Rome"), ("**/*", "**/*"),
+     ("*/src/*", "*/src/*"), ("'?'", "'?'")],
+)  # fmt: skip
+def test_marks_are_taken_off_what_says_something_without_them(text: str, bare: str) -> None:
+    """Stars of a glob are no marks, and marks alone are the value."""
+    assert unmarked(text) == bare
