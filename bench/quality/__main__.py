@@ -7,9 +7,10 @@ it.
 A dataset that is not there is named and left out. `--only` measures some parts and writes nothing,
 but for `choosing`, `regret`, `boundaries`, `memory`, `kinds`, `traps`, `attacks` and `secrets`,
 which have pages of their own in `docs/figures/`. The parts `final` (APIs that nothing was developed
-on), `kinds-final`, `kinds-fresh-kept`, `kinds-wild-kept` and `kinds-late-kept` (kinds of mistakes
-likewise), `kinds-fresh`, `kinds-wild`, `kinds-late`, `kinds-parts` (what each part earns on kinds)
-and `mistakes` (a section of `memory`) are measured only when they are named.
+on), `kinds-final`, `kinds-fresh-kept`, `kinds-wild-kept`, `kinds-late-kept` and `kinds-sixth-kept`
+(kinds of mistakes likewise), `kinds-fresh`, `kinds-wild`, `kinds-late`, `kinds-sixth`,
+`kinds-parts` (what each part earns on kinds) and `mistakes` (a section of `memory`) are measured
+only when they are named.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 The families `mixed` were made after the first ones had been looked at: several mistakes at once, in
 the voices of many servers, on Seal-Tools and tau2's shop beside the first two worlds. The families
 `agents` came after these (`kinds_agents`), then `fresh` (`kinds_fresh`), in yet other voices, and
-`wild` and `late` (`kinds_wild`, `kinds_late`), which nothing is fitted on.
+`wild`, `late` and `sixth` (`kinds_wild`, `kinds_late`, `kinds_sixth`), which nothing is fitted on.
 
 History is right calls and the mistakes of `bench.quality.damage`, which the memory has seen mended;
 the test is other sessions with other kinds of mistakes. BFCL's development APIs are executed. What
@@ -37,8 +37,9 @@ from bench.quality import kinds_mixed as mixed
 from bench.quality import kinds_shapes as shapes
 from bench.quality.brain import open_brain
 from bench.quality.datasets import MISSING
-from bench.quality.kinds_late import LATE as LATE_BATCH
-from bench.quality.kinds_wild import WILD as WILD_BATCH
+from bench.quality.kinds_late import LATE
+from bench.quality.kinds_sixth import SIXTH
+from bench.quality.kinds_wild import WILD, Batch
 from bench.quality.kinds_words import number_in_words
 from bench.quality.methods import aftercall, results_of
 from bench.quality.natural import leaves
@@ -52,13 +53,14 @@ from retrieval.values import same_value
 UNREPAIRABLE = "should not be repaired"
 FRESH = ("fresh", "fresh beyond repair")
 KEPT_FRESH = ("fresh, kept", "fresh beyond repair, kept")
-WILD = ("wild", "wild beyond repair")
-KEPT_WILD = ("wild, kept", "wild beyond repair, kept")
-LATE = ("late", "late beyond repair")
-KEPT_LATE = ("late, kept", "late beyond repair, kept")
-UNFITTED = (*WILD, *LATE)
+BATCHES = {"fourth": WILD, "fifth": LATE, "sixth": SIXTH}
+"""Those that are dealt in two halves, by their place."""
+UNFITTED = tuple(name for each in BATCHES.values() for name in each.names(kept=False))
 """Families that are developed on, but that nothing is fitted on."""
-KEPT = ("agents, kept", "agents beyond repair, kept", *KEPT_FRESH, *KEPT_WILD, *KEPT_LATE)
+KEPT = (
+    "agents, kept", "agents beyond repair, kept", *KEPT_FRESH,
+    *(name for each in BATCHES.values() for name in each.names(kept=True)),
+)  # fmt: skip
 """Families of final tables: other kinds than those developed on, on other tools, in other voices.
 Nothing is fitted on them, and nobody looks at them while developing; their steps
 measure them once, at the end. Those kept before have been seen."""
@@ -66,8 +68,8 @@ FROZEN = "45d0d69"
 """The commit in which those of `agents` were chosen."""
 NEVER = frozenset(
     (UNREPAIRABLE, "mixed beyond repair", "mixed beyond repair, kept before",
-     "agents beyond repair", "agents beyond repair, kept", FRESH[1], KEPT_FRESH[1], WILD[1],
-     KEPT_WILD[1], LATE[1], KEPT_LATE[1])
+     "agents beyond repair", "agents beyond repair, kept", FRESH[1], KEPT_FRESH[1],
+     *(each.names(kept=kept)[1] for each in BATCHES.values() for kept in (False, True)))
 )  # fmt: skip
 """Families in which nothing can be repaired."""
 MIXED = frozenset(
@@ -194,14 +196,12 @@ FAMILIES: dict[str, dict[str, texts.Maker]] = {
     "fresh beyond repair": kinds_fresh.beyond_repair(kept=False),
     "fresh, kept": kinds_fresh.families(kept=True),
     "fresh beyond repair, kept": kinds_fresh.beyond_repair(kept=True),
-    WILD[0]: WILD_BATCH.families(kept=False),
-    WILD[1]: WILD_BATCH.beyond_repair(kept=False),
-    KEPT_WILD[0]: WILD_BATCH.families(kept=True),
-    KEPT_WILD[1]: WILD_BATCH.beyond_repair(kept=True),
-    LATE[0]: LATE_BATCH.families(kept=False),
-    LATE[1]: LATE_BATCH.beyond_repair(kept=False),
-    KEPT_LATE[0]: LATE_BATCH.families(kept=True),
-    KEPT_LATE[1]: LATE_BATCH.beyond_repair(kept=True),
+    **{
+        family: makers
+        for batch in BATCHES.values()
+        for kept in (False, True)
+        for family, makers in batch.makers(kept=kept).items()
+    },
 }  # fmt: skip
 """Every kind, by family."""
 
@@ -489,16 +489,22 @@ without asking; *and wrong*: those of them that do something else. *ECE* is of c
 right. In the families that cannot be repaired it is right to propose nothing with a confidence of
 0.5 or more, and wrong success to do so."""
 
-_OF_LATE = (
-    "What comes by voice, from a scanner, a sheet or a form, names and values in the notation of "
-    "other tools and tongues, shapes of other protocols, and fifteen kinds that hold no right "
-    "repair: written without knowing what can be mended, and never fitted on."
-)
-_OF_WILD = (
-    "What terminals, lists, streams and templates leave of a value, values reckoned, taken apart "
-    "or laid out otherwise, slips in names, and six kinds that hold no right repair: written "
-    "without knowing what can be mended, and never fitted on."
-)
+
+def _pages(place: str, batch: Batch) -> dict[str, Page]:
+    """The pages of a batch's halves."""
+    name = f"kinds-{batch.name}"
+    aside = f"{batch.about} The other half was put aside (`{name}-kept.md`)."
+    last = (
+        f"{batch.about} This is the half that was put aside by hashes, of other tools and in other "
+        "voices, and measured once."
+    )
+    return {
+        name: Page(batch.names(kept=False), f", the {place} batch", aside, "# At first sight"),
+        f"{name}-kept": Page(
+            batch.names(kept=True), f", the {place} batch's kept half", last, "# Notes"
+        ),
+    }
+
 
 PAGES = {
     "kinds": Page(
@@ -525,26 +531,7 @@ PAGES = {
         "before any was measured, and measured once.",
         "# Notes",
     ),
-    "kinds-wild": Page(
-        WILD, ", the fourth batch",
-        f"{_OF_WILD} The other half was put aside (`kinds-wild-kept.md`).", "# At first sight",
-    ),
-    "kinds-wild-kept": Page(
-        KEPT_WILD, ", the fourth batch's kept half",
-        f"{_OF_WILD} This is the half that was put aside by hashes, of other tools and in other "
-        "voices, and measured once.",
-        "# Notes",
-    ),
-    "kinds-late": Page(
-        LATE, ", the fifth batch",
-        f"{_OF_LATE} The other half was put aside (`kinds-late-kept.md`).", "# At first sight",
-    ),
-    "kinds-late-kept": Page(
-        KEPT_LATE, ", the fifth batch's kept half",
-        f"{_OF_LATE} This is the half that was put aside by hashes, of other tools and in other "
-        "voices, and measured once.",
-        "# Notes",
-    ),
+    **{name: page for each in BATCHES.items() for name, page in _pages(*each).items()},
 }  # fmt: skip
 """By the name of the step and of the file."""
 

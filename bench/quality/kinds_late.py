@@ -26,6 +26,7 @@ from bench.quality.kinds_words import (
     LISTED_ABROAD,
     RUSSIAN,
     joined_as,
+    lower_words,
     number_in_words,
     words_of,
 )
@@ -35,12 +36,9 @@ from bench.quality.voices_late import VOICES
 _IDS = frozenset(("id", "ids", "number", "sha", "no", "code", "zip", "key", "hash"))
 
 
-def _names_id(name: str) -> bool:
+def names_id(name: str) -> bool:
+    """Whether a name says that its value is a key."""
     return not _IDS.isdisjoint(word.lower() for word in words_of(name))
-
-
-def _lower(name: str) -> list[str]:
-    return [word.lower() for word in words_of(name)] or [name]
 
 
 # Names
@@ -51,19 +49,21 @@ def initials(draw: Draw) -> Iterator[Json]:
     every = [_short(name) for name in draw.properties]
     return renamed(
         draw,
-        lambda name: [_short(name)] if len(_lower(name)) > 1 == every.count(_short(name)) else [],
+        lambda name: (
+            [_short(name)] if len(lower_words(name)) > 1 == every.count(_short(name)) else []
+        ),
     )
 
 
 def _short(name: str) -> str:
-    return "".join(word[0] for word in _lower(name))
+    return "".join(word[0] for word in lower_words(name))
 
 
 def builders(draw: Draw) -> Iterator[Json]:
     """The methods of a builder."""
     for before in draw.shuffled(("set", "with")):
-        yield {joined_as("aB", [before, *_lower(n)]): value for n, value in draw.sent.items()}
-        yield {joined_as("a_b", [before, *_lower(n)]): value for n, value in draw.sent.items()}
+        yield {joined_as("aB", [before, *lower_words(n)]): value for n, value in draw.sent.items()}
+        yield {joined_as("a_b", [before, *lower_words(n)]): value for n, value in draw.sent.items()}
 
 
 def equal_in_name(draw: Draw) -> Iterator[Json]:
@@ -74,18 +74,20 @@ def equal_in_name(draw: Draw) -> Iterator[Json]:
 
 def headings(draw: Draw) -> Iterator[Json]:
     """The labels of a form, or the headings of a sheet."""
-    bare = ("{}",) if any(len(_lower(name)) > 1 for name in draw.sent) else ()
+    bare = ("{}",) if any(len(lower_words(name)) > 1 for name in draw.sent) else ()
     for form in draw.shuffled((*bare, "{} *", "{}:", "{} (please fill in)")):
         for write in draw.shuffled((str.title, str.capitalize, str.upper)):
-            yield {form.format(write(" ".join(_lower(name)))): value
+            yield {form.format(write(" ".join(lower_words(name)))): value
                    for name, value in draw.sent.items()}  # fmt: skip
 
 
 def environment(draw: Draw) -> Iterator[Json]:
     """The variables of an environment."""
-    tool = "_".join(_lower(draw.call.tool)).upper()
+    tool = "_".join(lower_words(draw.call.tool)).upper()
     for before in draw.shuffled(("INPUT", tool, "ARG", "TF_VAR")):
-        yield {f"{before}_{'_'.join(_lower(n)).upper()}": value for n, value in draw.sent.items()}
+        yield {
+            f"{before}_{'_'.join(lower_words(n)).upper()}": value for n, value in draw.sent.items()
+        }
 
 
 def namespaces(draw: Draw) -> Iterator[Json]:
@@ -96,7 +98,7 @@ def namespaces(draw: Draw) -> Iterator[Json]:
 def questions(draw: Draw) -> Iterator[Json]:
     """The question of a form for a name."""
     return renamed(draw, lambda name: [
-        form.format(" ".join(_lower(name)))
+        form.format(" ".join(lower_words(name)))
         for form in ("What is the {}?", "Which {}?", "Please enter the {}", "Enter {} here")
     ])  # fmt: skip
 
@@ -105,7 +107,7 @@ def other_script(draw: Draw) -> Iterator[Json]:
     """A name in Chinese or Russian."""
 
     def forms(name: str) -> list[str]:
-        words = _lower(name)
+        words = lower_words(name)
         chinese = ["".join(CHINESE[w] for w in words)] if {*words} <= CHINESE.keys() else []
         return [*chinese, *([RUSSIAN[name]] if name in RUSSIAN else [])]
 
@@ -239,7 +241,7 @@ def id_in_groups(draw: Draw) -> Iterator[Json]:
     """A long id in groups of digits, as one reads it out."""
 
     def forms(name: str, value: Any) -> list[str]:
-        if not _names_id(name) or not is_plain(value) or not re.search(r"\d{6}", str(value)):
+        if not names_id(name) or not is_plain(value) or not re.search(r"\d{6}", str(value)):
             return []
         return [re.sub(r"(\d{3})(?=\d)", rf"\1{mark}", str(value)) for mark in (" ", "-")]
 
@@ -263,16 +265,10 @@ def broken(draw: Draw) -> Iterator[Json]:
     def forms(_: str, value: str) -> list[str]:
         half = len(value) // 2
         whole = len(value) > 7 and not re.search(r"\s", value)
-        return (
-            [
-                f"{value[:half]}{mark}{value[half:]}"
-                for mark in ("\n", " ", "\n    ", "\u00ad", "\\\n")
-            ]
-            if whole
-            else []
-        )
+        marks = ("\n", " ", "\n    ", "\u00ad", "\\\n") if whole else ()
+        return [f"{value[:half]}{mark}{value[half:]}" for mark in marks]
 
-    return with_text(draw, forms)  # fmt: skip
+    return with_text(draw, forms)
 
 
 def one_as_text(draw: Draw) -> Iterator[Json]:
@@ -300,7 +296,7 @@ def rich_text(draw: Draw) -> Iterator[Json]:
     """Prose as the document of an editor."""
 
     def forms(name: str, v: str) -> list[Any]:
-        if not _PROSE & set(_lower(name)):
+        if not _PROSE & set(lower_words(name)):
             return []
         text = {"type": "text", "text": v}
         return [
@@ -318,10 +314,10 @@ def stored(draw: Draw) -> Iterator[Json]:
     """An id as a store's reference to what it is the id of."""
 
     def forms(name: str, value: Any) -> list[Json]:
-        noun = _lower(name)[0]
+        noun = lower_words(name)[0]
         return [{"$oid": value}, {"type": noun, "id": value}, {"@id": value},
                 {"__typename": noun.title(), "id": value}] if (
-            _names_id(name) and is_plain(value)) else []  # fmt: skip
+            names_id(name) and is_plain(value)) else []  # fmt: skip
 
     return with_value(draw, forms)
 
@@ -378,16 +374,16 @@ def other_zone(draw: Draw) -> Iterator[Made]:
 # Beyond repair
 
 
-def _unknown(draw: Draw, texts: Callable[[str, Any], Sequence[Any]]) -> Iterator[Made]:
+def unknown_key(draw: Draw, texts: Callable[[str, Any], Sequence[Any]]) -> Iterator[Made]:
     """What a server looks up in vain, in the place of a key that nobody stated."""
 
     def of_keys(name: str, value: Any) -> Sequence[Any]:
-        return texts(name, value) if {*_lower(name)} & {*IS_KEY, *_IDS} else ()
+        return texts(name, value) if {*lower_words(name)} & {*IS_KEY, *_IDS} else ()
 
     return fresh.unknown(draw, of_keys)
 
 
-def _is_said(draw: Draw, value: Any) -> bool:
+def is_said(draw: Draw, value: Any) -> bool:
     """Whether the user or the session says a value."""
     said = [draw.call.context, *(json.dumps([each.parameters, each.result, each.context],
                                             default=str) for each in draw.earlier)]  # fmt: skip
@@ -402,11 +398,11 @@ def unequal_in_name(draw: Draw) -> Iterator[Json]:
                                        f"{name}__gt", f"except_{name}", f"{name}_lt"])  # fmt: skip
 
 
-def _is_unsaid_word(draw: Draw, name: str) -> bool:
+def is_unsaid_word(draw: Draw, name: str) -> bool:
     """Whether a value is one word that only this call says; a day may be said in another form."""
     value = draw.sent[name]
     plain = is_plain(value) and " " not in str(value) and not draw.listed(name)
-    return plain and fresh.day_of(value) is None and not _is_said(draw, value)
+    return plain and fresh.day_of(value) is None and not is_said(draw, value)
 
 
 def two_for_one(draw: Draw) -> Iterator[Json]:
@@ -416,7 +412,7 @@ def two_for_one(draw: Draw) -> Iterator[Json]:
                if each not in draw.properties and each not in draw.sent]  # fmt: skip
         values = [each[name] for each in draw.others if name in each]
         others = [each for each in values if each != draw.sent[name] and is_plain(each)]
-        if len(new) > 1 and others and _is_unsaid_word(draw, name):
+        if len(new) > 1 and others and is_unsaid_word(draw, name):
             pair = draw.shuffled((draw.sent[name], draw.rng.choice(others)))
             rest = {key: value for key, value in draw.sent.items() if key != name}
             yield {**rest, **dict(zip(new, pair, strict=False))}
@@ -426,7 +422,7 @@ def range_for_number(draw: Draw) -> Iterator[Json]:
     """Where a number lies between."""
 
     def forms(_: str, v: Any) -> list[str]:
-        if not is_number(v) or v < 3 or _is_said(draw, v):
+        if not is_number(v) or v < 3 or is_said(draw, v):
             return []
         return [f"{v - 1}-{v + 2}", f"{v} or {v + 1}", f"between {v - 2} and {v + 1}", f"< {v + 1}"]
 
@@ -436,7 +432,7 @@ def range_for_number(draw: Draw) -> Iterator[Json]:
 def vague(draw: Draw) -> Iterator[Json]:
     """An amount in words that are no number."""
     words = ("a few", "several", "enough", "as many as possible", "the usual amount", "about half")
-    return with_value(draw, lambda _, v: words if is_number(v) and not _is_said(draw, v) else ())
+    return with_value(draw, lambda _, v: words if is_number(v) and not is_said(draw, v) else ())
 
 
 def either_day(draw: Draw) -> Iterator[Made]:
@@ -453,13 +449,13 @@ def either_day(draw: Draw) -> Iterator[Made]:
 
 def contrary(draw: Draw) -> Iterator[Made]:
     """Anything but the value."""
-    return _unknown(draw, lambda _, v: (f"not {v}", f"!{v}", f"anything but {v}",
+    return unknown_key(draw, lambda _, v: (f"not {v}", f"!{v}", f"anything but {v}",
                                              f"all except {v}", f"<> {v}"))  # fmt: skip
 
 
 def on_condition(draw: Draw) -> Iterator[Made]:
     """A value for one case, and none for the other."""
-    return _unknown(draw, lambda _, v: (
+    return unknown_key(draw, lambda _, v: (
         f"{v} if it still exists, otherwise a new one", f"{v} unless it is locked",
         f"{v}, but only once it is approved", f"whichever is newer: {v} or the one before",
     ))  # fmt: skip
@@ -472,20 +468,20 @@ def digests(draw: Draw) -> Iterator[Made]:
         made = hashlib.sha256(str(value).encode()).hexdigest()
         return [made[:32], f"sha256:{made}", f"enc:{made[:24]}=="]
 
-    return _unknown(draw, forms)
+    return unknown_key(draw, forms)
 
 
 def made_up(draw: Draw) -> Iterator[Made]:
     """An id of the right form that nobody ever stated."""
 
     def forms(name: str, value: Any) -> list[Any]:
-        text = str(value) if _names_id(name) else ""
+        text = str(value) if names_id(name) else ""
         other = re.sub(r"\d", lambda found: str((7 * int(found[0]) + 3) % 10), text)
         return (
             [int(other) if is_number(value) else other] if len(re.findall(r"\d", text)) > 3 else []
         )
 
-    return _unknown(draw, forms)
+    return unknown_key(draw, forms)
 
 
 _EXAMPLES = ("12345", "abc123", "foo", "test", "example", "john_doe_1234", "#W0000000",
@@ -499,7 +495,7 @@ def counts(draw: Draw) -> Iterator[Json]:
     """How many items a list has, in the place of them."""
 
     def forms(name: str, value: Any) -> list[Any]:
-        if not isinstance(value, list) or len(value) < 2 or all(_is_said(draw, v) for v in value):
+        if not isinstance(value, list) or len(value) < 2 or all(is_said(draw, v) for v in value):
             return []
         return [len(value), f"{len(value)} items", f"{len(value)} {name}", {"count": len(value)}]
 
@@ -520,7 +516,7 @@ _OF_WRITES: Mapping[str, Any] = {
 
 def wishes(draw: Draw) -> Iterator[Json]:
     """A wish that changes what is meant, which the tool has no place for."""
-    is_read = _lower(draw.call.tool)[0] in _READS or "read" in _lower(draw.call.tool)
+    is_read = lower_words(draw.call.tool)[0] in _READS or "read" in lower_words(draw.call.tool)
     for name, value in draw.shuffled({**_WISHES, **({} if is_read else _OF_WRITES)}.items()):
         if name not in draw.properties:
             yield {**draw.sent, name: value}
@@ -537,7 +533,7 @@ def envelope_of_another(draw: Draw) -> Iterator[Json]:
 
 def mixed_up(draw: Draw) -> Iterator[Made]:
     """Half of one call, and half of another."""
-    required = [name for name in draw.required if _is_unsaid_word(draw, name)]
+    required = [name for name in draw.required if is_unsaid_word(draw, name)]
     for other in draw.shuffled(draw.others):
         names = [n for n in draw.shuffled(required) if n in other and other[n] != draw.sent[n]]
         half = names[: len(names) // 2]
@@ -581,8 +577,8 @@ BEYOND_BY_SCHEMA: Mapping[str, Sent] = {
 BEYOND: Mapping[str, Maker] = {
     "either day": either_day, "anything but the value": contrary, "on a condition": on_condition,
     "digest": digests, "made-up id": made_up, "example's value":
-    partial(_unknown, texts=lambda *_: _EXAMPLES), "error as a value":
-    partial(_unknown, texts=lambda *_: _FAILED), "two calls mixed up": mixed_up,
+    partial(unknown_key, texts=lambda *_: _EXAMPLES), "error as a value":
+    partial(unknown_key, texts=lambda *_: _FAILED), "two calls mixed up": mixed_up,
 }  # fmt: skip
 _PLAIN = ("initials of a name", "methods of a builder", "scanned name", "environment's names",
           "name in another script")  # fmt: skip
@@ -595,5 +591,8 @@ TOGETHER = {
 
 LATE = Batch(
     "late", VOICES, {**NAMES, **VALUES, **LISTS, **CALLS}, LOOKED_UP, WITH_ERRORS, BEYOND,
-    BEYOND_BY_SCHEMA, TOGETHER,
+    BEYOND_BY_SCHEMA, TOGETHER, "What comes by voice, from a scanner, a sheet or a form, names and "
+    "values in the notation of other tools and tongues, shapes of other protocols, and fifteen "
+    "kinds that hold no right repair: written without knowing what can be mended, and never fitted "
+    "on.",
 )  # fmt: skip

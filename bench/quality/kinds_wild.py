@@ -341,6 +341,18 @@ class Batch:
     """The same, refused by the schema in one of the voices."""
     together: Mapping[str, Sequence[Iterable[str]]] = field(default_factory=dict)
     """Groups of kinds: one of each group is done to one call, one after the other."""
+    about: str = ""
+    """What is in it, for the page of its figures."""
+
+    def names(self, *, kept: bool) -> tuple[str, str]:
+        """The families of a half: of what can be repaired, and of what cannot."""
+        end = ", kept" if kept else ""
+        return f"{self.name}{end}", f"{self.name} beyond repair{end}"
+
+    def makers(self, *, kept: bool) -> dict[str, dict[str, Maker]]:
+        """The kinds of a half, by family."""
+        both = (self.families(kept=kept), self.beyond_repair(kept=kept))
+        return dict(zip(self.names(kept=kept), both, strict=True))
 
     def half_of(self, items: Mapping[str, T], *, kept: bool) -> dict[str, T]:
         """Every other one by the order of their names' hashes."""
@@ -397,4 +409,9 @@ BEYOND: Mapping[str, Maker] = {
     "masked": partial(fresh.unknown, texts=lambda _, v: (f"****{str(v)[-2:]}", "[REDACTED]")),
     "wildcard": partial(fresh.unknown, texts=lambda _, v: (f"{str(v)[:2]}*", "*", "%")),
 }  # fmt: skip
-WILD = Batch("wild", VOICES, KINDS, LOOKED_UP, WITH_ERRORS, BEYOND)
+WILD = Batch(
+    "wild", VOICES, KINDS, LOOKED_UP, WITH_ERRORS, BEYOND, about="What terminals, lists, streams "
+    "and templates leave of a value, values reckoned, taken apart or laid out otherwise, slips in "
+    "names, and six kinds that hold no right repair: written without knowing what can be mended, "
+    "and never fitted on.",
+)  # fmt: skip

@@ -149,6 +149,11 @@ def words_of(name: str) -> list[str]:
     return re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+", name)
 
 
+def lower_words(name: str) -> list[str]:
+    """The same in lower case; the name itself where it has none."""
+    return [word.lower() for word in words_of(name)] or [name]
+
+
 def joined_as(name: str, words: list[str]) -> str:
     """Words joined in the style of a name: `fileName` or `file_name`."""
     lower = [word.lower() for word in words]

@@ -12,29 +12,32 @@ from bench.quality.voices_wild import worded
 _TYPES = ("integer", "number", "boolean", "array", "object", "string")
 
 
-def _types(*names: str) -> Mapping[str, str]:
+def types_as(*names: str) -> Mapping[str, str]:
+    """What a server calls JSON's integer, number, boolean, array, object and string."""
     return dict(zip(_TYPES, names, strict=True))
 
 
-_OF_DOTNET = _types("System.Int32", "System.Double", "System.Boolean",
-                    "System.Collections.Generic.List`1[System.String]", "System.Object",
-                    "System.String")  # fmt: skip
-_OF_SWIFT = _types("Swift.Int", "Swift.Double", "Swift.Bool", "Swift.Array<Any>",
-                   "Swift.Dictionary<String, Any>", "Swift.String")  # fmt: skip
-_OF_STRCONV = _types(*(f"strconv.Parse{each}: invalid syntax" for each in ("Int", "Float", "Bool")),
-                     "invalid syntax", "invalid syntax", "invalid syntax")  # fmt: skip
+_OF_DOTNET = types_as("System.Int32", "System.Double", "System.Boolean",
+                      "System.Collections.Generic.List`1[System.String]", "System.Object",
+                      "System.String")  # fmt: skip
+_OF_SWIFT = types_as("Swift.Int", "Swift.Double", "Swift.Bool", "Swift.Array<Any>",
+                     "Swift.Dictionary<String, Any>", "Swift.String")  # fmt: skip
+_OF_STRCONV = types_as(
+    *(f"strconv.Parse{each}: invalid syntax" for each in ("Int", "Float", "Bool")),
+    *(3 * ("invalid syntax",)),
+)
 
 VOICES: Mapping[str, Voice] = {
     "dry": worded(
         ("{{{}}}", ':{0}=>["is missing"]', ':{0}=>["is not allowed"]', ':{0}=>["must be {1}"]',
          ':{0}=>["must be one of: {1}"]'),
-        ", ", _types("an integer", "a float", "boolean", "an array", "a hash", "a string"),
+        ", ", types_as("an integer", "a float", "boolean", "an array", "a hash", "a string"),
     ),
     "bean": worded(
         ("jakarta.validation.ConstraintViolationException: {}", "{tool}.request.{0}: must not be "
          "null", '{tool}.request: Unrecognized field "{0}"', "{tool}.request.{0}: must be {1}",
          "{tool}.request.{0}: not one of the values accepted for Enum class: [{1}]"),
-        ", ", _types("an int", "a double", "a boolean", "a List", "an object", "a String"),
+        ", ", types_as("an int", "a double", "a boolean", "a List", "an object", "a String"),
     ),
     "system text json": worded(
         ("System.Text.Json.JsonException: {}",
@@ -53,7 +56,7 @@ VOICES: Mapping[str, Voice] = {
          'column "{0}" of relation "{tool}" does not exist',
          "invalid input syntax for type {1}: {2}",
          'invalid input value for enum {tool}_{0}: {2}'),
-        None, _types("integer", "double precision", "boolean", "text[]", "json", "text"),
+        None, types_as("integer", "double precision", "boolean", "text[]", "json", "text"),
     ),
     "sql server": worded(
         ("{}",
@@ -62,14 +65,14 @@ VOICES: Mapping[str, Voice] = {
          "Error converting data type nvarchar to {1}.",
          "The INSERT statement conflicted with the CHECK constraint \"CK_{tool}_{0}\". The "
          "conflict occurred in database \"acme\", table \"dbo.{tool}\", column '{0}'."),
-        None, _types("int", "float", "bit", "xml", "xml", "nvarchar"),
+        None, types_as("int", "float", "bit", "xml", "xml", "nvarchar"),
     ),
     "protojson": worded(
         ("rpc error: code = InvalidArgument desc = {}", "validation error: {0}: value is required",
          'proto: (line 1:2): unknown field "{0}"',
          "proto: (line 1:38): invalid value for {1} field {0}: {2}",
          "proto: (line 1:38): invalid value for enum field {0}: {2}"),
-        None, _types("int64", "double", "bool", "repeated", "message", "string"),
+        None, types_as("int64", "double", "bool", "repeated", "message", "string"),
     ),
     "graphql java": worded(
         ("{}", "Validation error (MissingFieldArgument@[{tool}]) : Missing field argument '{0}'",
@@ -78,7 +81,7 @@ VOICES: Mapping[str, Voice] = {
          "'{1}'",
          "Validation error (WrongType@[{tool}]) : argument '{0}' with value 'EnumValue{{name={2}}}'"
          " is not a valid '{Name}'"),
-        "\n", _types("Int", "Float", "Boolean", "[String]", "Input", "String"),
+        "\n", types_as("Int", "Float", "Boolean", "[String]", "Input", "String"),
     ),
     "xerces": worded(
         ("{}", "cvc-complex-type.2.4.b: The content of element '{tool}' is not complete. One of "
@@ -88,7 +91,7 @@ VOICES: Mapping[str, Voice] = {
          "cvc-datatype-valid.1.2.1: {2} is not a valid value for '{1}'.",
          "cvc-enumeration-valid: Value {2} is not facet-valid with respect to enumeration '[{1}]'. "
          "It must be a value from the enumeration."),
-        None, _types("integer", "double", "boolean", "list", "anyType", "string"),
+        None, types_as("integer", "double", "boolean", "list", "anyType", "string"),
     ),
     "cobra": worded(
         ("Error: {}", 'required flag(s) "{0}" not set', "unknown flag: --{0}",
@@ -99,7 +102,7 @@ VOICES: Mapping[str, Voice] = {
         ("{{{}}}", "'{0}': ['required field']", "'{0}': ['unknown field']",
          "'{0}': ['must be of {1} type']",
          "'{0}': ['unallowed value {2}']"),
-        ", ", _types("integer", "float", "boolean", "list", "dict", "string"),
+        ", ", types_as("integer", "float", "boolean", "list", "dict", "string"),
     ),
     "swift": worded(
         ("{}",
@@ -118,7 +121,7 @@ VOICES: Mapping[str, Voice] = {
         ("{}", "bad argument #{place} to '{tool}' (value expected)", "bad usage of '{tool}'",
          "bad argument #{place} to '{tool}' ({1} expected, got {3})",
          "bad argument #{place} to '{tool}' (invalid option {2})"),
-        None, _types("number", "number", "boolean", "table", "table", "string"),
+        None, types_as("number", "number", "boolean", "table", "table", "string"),
     ),
     "form": worded(
         ("{}", "Please fill in the {label}.",
@@ -137,7 +140,7 @@ VOICES: Mapping[str, Voice] = {
          "property names that are defined by the type.",
          "Cannot convert a value to target type '{1}' because of conversion error.",
          "Requested value {2} was not found."),
-        None, _types("Edm.Int32", "Edm.Double", "Edm.Boolean", "Collection(Edm.String)",
+        None, types_as("Edm.Int32", "Edm.Double", "Edm.Boolean", "Collection(Edm.String)",
                      "Edm.Untyped", "Edm.String"),
     ),
     "valibot": worded(
@@ -145,13 +148,13 @@ VOICES: Mapping[str, Voice] = {
          'Invalid key: Expected never but received "{0}"',
          "Invalid type: Expected {1} but received {2}",
          "Invalid type: Expected ({1}) but received {2}"),
-        None, _types("number", "number", "boolean", "Array", "Object", "string"),
+        None, types_as("number", "number", "boolean", "Array", "Object", "string"),
     ),
     "arktype": worded(
         ("{}", "{0} must be present (was missing)", "{0} must be removed",
          "{0} must be {1} (was {2})",
          "{0} must be one of {1} (was {2})"),
-        "\n", _types("an integer", "a number", "boolean", "an array", "an object", "a string"),
+        "\n", types_as("an integer", "a number", "boolean", "an array", "an object", "a string"),
     ),
     "gojsonschema": worded(
         ("{}", "(root): {0} is required", "(root): Additional property {0} is not allowed",
