@@ -10,13 +10,12 @@ A proposal must fit the schema and the error, and must not be known to fail. Sch
 parameters are all the caller's, so that checking them is bounded: a large schema is not checked,
 nothing is fetched, and regular expressions run on an engine that cannot backtrack.
 
-Reliability says how often what was promised came true: bins of equal width (Niculescu-Mizil and
-Caruana 2005), the expected calibration error over them (Naeini et al. 2015), and the mean squared
-error (Brier 1950).
+What comes out is then judged by the whole call as well (`retrieval.proposals.audit`), which holds
+for kinds of mistakes that nobody foresaw.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
@@ -29,11 +28,12 @@ from pydantic import BaseModel, Field
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
-from aftercall.models import ConfidenceBin, ConfidenceStatistics
 from aftercall.redaction import is_redacted
 from retrieval.edits import Add, FromContext, Replace
 from retrieval.likeness import nearest
 from retrieval.parameters import MAX_SCHEMA, leaves_like, resolve, value_at
+from retrieval.principals import SURE
+from retrieval.proposals.audit import AUDITED, audit, shipped_trees
 from retrieval.proposals.case import Case, Option, Trials
 from retrieval.proposals.compose import Proposal, propose
 from retrieval.proposals.doubts import left_of_confidence
@@ -58,6 +58,14 @@ class Verifier:
     def __init__(self, case: Case) -> None:
         self._case = case
         self._check = None if case.schema is None else check_of(case.schema)
+
+    def refuses_sent(self) -> float:
+        """1 where the schema refuses the call as it was sent, 0 where it does not, -1 without."""
+        if self._case.schema is None:
+            return -1.0
+        return float(
+            self._check is not None and not fits_schema(self._check, self._case.parameters)
+        )
 
     def accepts(self, proposal: Proposal) -> bool:
         """Whether it is not known to fail, and fits the schema and the error.
@@ -361,6 +369,11 @@ class Estimate(NamedTuple):
         """The same, with no number greater."""
         return Estimate(*(min(most, each) for each in self))
 
+    def moved_to(self, shipped: float) -> "Estimate":
+        """The same, each of its log-odds moved by as much as brings `shipped` there."""
+        by = log_odds(shipped) - log_odds(self.shipped)
+        return Estimate(*(logistic(log_odds(each) + by) for each in self))
+
     def times(self, factor: float) -> "Estimate":
         """The same, each of its numbers so much smaller: what was less likely stays so."""
         return Estimate(*(factor * each for each in self))
@@ -449,13 +462,29 @@ MIN_CONFIDENCE = 0.15
 """Below this nothing is proposed (4-rules.md, Suggesting)."""
 
 
+JUDGED = (
+    "likelihood", "rivals", "uncovered", "strange", "no_schema", "lost", "unusual", "bound",
+    "refused", *AUDITED,
+)  # fmt: skip
+"""What `retrieval.proposals.audit.Trees` judge by: some of `FEATURES`, how sure the place is that
+values come from, whether the schema refuses the call as it was sent (-1 without one), the audit."""
+_MOST_JUDGED = 4
+_NOT_SURE = SURE - 0.01
+
+
 @dataclass(frozen=True, slots=True)
 class RankedProposal:
-    """A proposal that may be made, with what its confidence comes from."""
+    """A proposal that may be made, with what its confidence comes from.
+
+    `left` is the share that doubts left of it; `judged` the vector of `JUDGED`, None where it was
+    not judged so.
+    """
 
     proposal: Proposal
     features: tuple[float, ...]
     estimate: Estimate
+    left: float = 1.0
+    judged: tuple[float, ...] | None = None
 
 
 def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
@@ -474,9 +503,44 @@ def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
         estimate = calibration.estimate(features, proposal)
         if (weak := weakest(features, proposal)) is not None:
             estimate = _as_weak(estimate, calibration.estimate(weak, _least_sure(proposal)))
-        estimate = estimate.at_most(bound(proposal)).times(doubted(case, proposal))
-        found.append(RankedProposal(proposal, features, estimate))
-    return sorted(found, key=lambda each: (-each.estimate.probability, each.proposal.key))
+        left = doubted(case, proposal)
+        estimate = estimate.at_most(bound(proposal)).times(left)
+        found.append(RankedProposal(proposal, features, estimate, left))
+    found.sort(key=_surest)
+    found[:_MOST_JUDGED] = [_judged(case, each, verifier) for each in found[:_MOST_JUDGED]]
+    return sorted(found, key=_surest)
+
+
+def _surest(ranked: RankedProposal) -> tuple[float, str]:
+    return -ranked.estimate.probability, ranked.proposal.key
+
+
+def _judged(case: Case, ranked: RankedProposal, verifier: Verifier) -> RankedProposal:
+    """The proposal with what the trees say; what several mended alike has its own record."""
+    proposal = ranked.proposal
+    if any(option.share for option in proposal.options):
+        return ranked
+    told = dict(zip(FEATURES, ranked.features, strict=True))
+    most = bound(proposal)
+    told |= {"bound": most, "refused": verifier.refuses_sent()}
+    told |= zip(AUDITED, audit(case, proposal), strict=True)
+    vector = tuple(told[name] for name in JUDGED)
+    likely = logistic(shipped_trees().log_odds(vector))
+    probability = judged(ranked.estimate.shipped, likely, is_doubted=ranked.left < 1)
+    estimate = ranked.estimate.moved_to(min(most, probability))
+    return replace(ranked, estimate=estimate, judged=vector)
+
+
+def judged(estimate: float, likely: float, *, is_doubted: bool) -> float:
+    """The probability by both: what neither the weights nor the trees are sure of is not sure.
+
+    What is not sure is as likely as the trees say, but for a doubt, which they do not know of.
+    """
+    if is_doubted:
+        return min(estimate, likely)
+    if estimate > SURE:
+        return estimate if likely > SURE else likely
+    return min(likely, max(estimate, _NOT_SURE))
 
 
 def weakest(features: tuple[float, ...], proposal: Proposal) -> tuple[float, ...] | None:
@@ -502,64 +566,3 @@ def _as_weak(estimate: Estimate, other: Estimate) -> Estimate:
 def doubted(case: Case, proposal: Proposal) -> float:
     """The share of a confidence, in (0, 1], that reports and what is strange in the call leave."""
     return float(_AFTER_A_FAILURE**proposal.doubt) * left_of_confidence(case, proposal)
-
-
-BINS = 10
-_DIGITS = 6
-
-
-class Promise(NamedTuple):
-    """A confidence that somebody was told, in [0, 1], and whether the call then succeeded."""
-
-    confidence: float
-    succeeded: bool
-
-
-def reliability(promises: Sequence[Promise]) -> ConfidenceStatistics:
-    """Both measures and the bins, of which those without a promise are told as such.
-
-    Args:
-        promises: in any order.
-    """
-    within: list[list[Promise]] = [[] for _ in range(BINS)]
-    for promise in promises:
-        within[bin_of(promise.confidence)].append(promise)
-    bins = [_bin(place, inside) for place, inside in enumerate(within)]
-    total = len(promises)
-    if not total:
-        return ConfidenceStatistics(judged=0, bins=bins)
-    gaps = (
-        len(inside) * abs(_mean_confidence(inside) - _succeeded(inside))
-        for inside in within
-        if inside
-    )
-    errors = ((each.confidence - each.succeeded) ** 2 for each in promises)
-    return ConfidenceStatistics(
-        judged=total,
-        bins=bins,
-        expected_calibration_error=round(sum(gaps) / total, _DIGITS),
-        brier=round(sum(errors) / total, _DIGITS),
-    )
-
-
-def bin_of(confidence: float) -> int:
-    """The tenth that a confidence lies in, from 0; 1 lies in the last one."""
-    return min(BINS - 1, int(confidence * BINS))
-
-
-def _bin(place: int, inside: Sequence[Promise]) -> ConfidenceBin:
-    return ConfidenceBin(
-        at_least=place / BINS,
-        below=(place + 1) / BINS,
-        judged=len(inside),
-        mean_confidence=round(_mean_confidence(inside), _DIGITS) if inside else None,
-        succeeded=round(_succeeded(inside), _DIGITS) if inside else None,
-    )
-
-
-def _mean_confidence(promises: Sequence[Promise]) -> float:
-    return min(1.0, sum(each.confidence for each in promises) / len(promises))
-
-
-def _succeeded(promises: Sequence[Promise]) -> float:
-    return sum(each.succeeded for each in promises) / len(promises)

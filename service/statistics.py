@@ -13,10 +13,10 @@ import numpy as np
 from aftercall import models as m
 from mongo.records import ToolKey
 from retrieval import counters as what
-from retrieval.confidence import Promise, reliability
 from retrieval.fitness.registry import Registry, UnknownNameError, named, nearest_names
 from retrieval.memory import JUDGED
 from retrieval.patterns import ConsolidatedPattern, cost_of
+from retrieval.reliability import Promise, reliability
 from service.context import Context
 from service.health import tool_qualities
 from service.patterns import (

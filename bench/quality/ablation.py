@@ -30,7 +30,7 @@ from retrieval import answer, confidence, inference
 from retrieval import likeness as words
 from retrieval.advice import advise, waits
 from retrieval.knowledge import repairs, rules
-from retrieval.proposals import compose, context, doubts, experience, names, shape, values
+from retrieval.proposals import audit, compose, context, doubts, experience, names, shape, values
 from retrieval.proposals import faults as found
 from retrieval.reading import faults, reader
 
@@ -163,7 +163,10 @@ def mixed_parts() -> Iterator[Part]:
     """What was made for several mistakes at once."""
     yield Part("strange names of open schemas", ((found, "_strangers", _nothing),))
     yield Part("no call of another tool", ((doubts, "_is_another_call", _false),))
-    yield Part("what nothing shows to be right", ((doubts, "_unconfirmed", lambda *_: 0),))
+    yield Part(
+        "what nothing shows to be right",
+        ((doubts, "unconfirmed", lambda *_: 0), (audit, "unconfirmed", lambda *_: 0)),
+    )
     yield Part("no value said twice", ((doubts, "_says_twice", _false),))
     yield Part("no surer than what is known of a value", ((confidence, "bound", lambda _: 1.0),))
     yield Part("what the error does not tell", ((compose, "_tidying", _nothing),))

@@ -1,7 +1,7 @@
 """Fit the shipped calibration on the benchmark's own history.
 
     python -m bench.quality.fit --rows FOLDER --ask SET      (for each of `SETS`)
-    python -m bench.quality.fit --rows FOLDER [--families]
+    python -m bench.quality.fit --rows FOLDER [--families | --trees]
 
 Only the older sessions of each dataset are looked at, those that the tables of `bench.quality` use
 as history. They are dealt out to folds; each fold is asked about with a memory of the others, with
@@ -9,6 +9,8 @@ and without schemas. `--priors` counts the priors by kind of edit, on the tables
 weights are fitted on what was asked before, in which the families of `bench.quality.kinds` that are
 not kept for the end count as much as all others. `--families` writes nothing and prints how well
 the confidence holds for each of them, as shipped and with weights fitted on all the others.
+`--trees` fits the trees that judge whole calls, on all families but those of the latest batch that
+are kept, and prints how surely wrong each family is with trees that never saw it.
 Nothing of the test sessions, of tau-bench or of the APIs kept for the final check is used.
 """
 
@@ -19,13 +21,23 @@ import pickle
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from pathlib import Path
+
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 from aftercall.models import SuggestRequest
 from bench.quality import kinds
 from bench.quality.brain import WORKSPACE, Brain, open_brain
 from bench.quality.datasets import MISSING, open_dataset
-from bench.quality.fitting import Labelled, fit_priors, fit_weights
+from bench.quality.fitting import (
+    Judged,
+    Labelled,
+    fit_priors,
+    fit_trees,
+    fit_weights,
+    json_of_trees,
+)
 from bench.quality.methods import failed_call, record_earlier
 from bench.quality.scores import SURE
 from bench.quality.sessions import history, trials
@@ -39,8 +51,9 @@ from retrieval.confidence import (
     Calibration,
     RankedProposal,
     bound,
-    doubted,
     judge,
+    judged,
+    logistic,
     shipped,
     weakest,
 )
@@ -53,6 +66,7 @@ from retrieval.proposals.case import Option, value_sources_of
 from retrieval.proposals.compose import options_of
 
 FILE = Path(__file__).parents[2] / "retrieval" / "calibration.json"
+TREES = FILE.with_name("trees.json")
 FOLDS = 4
 _FIRST = 3
 _LATER = 0.3
@@ -83,9 +97,10 @@ class Seen:
     most: float
     share: float
     right: bool
+    judged: tuple[float, ...] | None = None
 
     def confidence(self, calibration: Calibration) -> float:
-        """What a calibration makes of it."""
+        """What a calibration makes of it, before the trees."""
         given = [self.features, *([self.weakest] if self.weakest else [])]
         return self.share * min(self.most, *map(calibration.probability, given))
 
@@ -95,6 +110,7 @@ class Row:
     """What became of a trial: its family (empty for those of the tables) and first proposals."""
 
     family: str
+    kind: str
     never: bool
     seen: tuple[Seen, ...]
 
@@ -129,10 +145,10 @@ async def ask_set(embedder: Embedder, name: str, stride: int = 1) -> AsyncIterat
 async def _ask_kinds(
     embedder: Embedder, world: kinds.World, stride: int
 ) -> AsyncIterator[list[Asked]]:
-    """The mistakes of the families that are not kept for the end, likewise in folds."""
+    """The mistakes of all families that are not kept for the end, likewise in folds."""
     older, _ = split(world.dataset.sessions())
     for outside, inside in folds(older, 2):
-        asked = kinds.trials(world, inside, kinds.of_world(world, kinds.FITTED))[::stride]
+        asked = kinds.trials(world, inside, kinds.of_world(world, kinds.FITTED_BY_TREES))[::stride]
         for with_schema in (True, False):
             async with open_brain(embedder) as brain:
                 taught = await history(world.dataset, outside, with_schema=with_schema)
@@ -161,12 +177,11 @@ def row_of(asked: Asked) -> Row:
     seen = (
         Seen(
             ranked.features, weakest(ranked.features, ranked.proposal),
-            bound(ranked.proposal), doubted(asked.question.case, ranked.proposal),
-            right and not never,
+            bound(ranked.proposal), ranked.left, right and not never, ranked.judged,
         )
         for ranked, right in asked.judged
     )  # fmt: skip
-    return Row(asked.family, never, tuple(seen))
+    return Row(asked.family, asked.trial.damage.kind, never, tuple(seen))
 
 
 def priors_of(asked: Sequence[Asked]) -> dict[str, tuple[float, float]]:
@@ -221,6 +236,51 @@ def _weight(place: int, seen: Seen) -> float:
     return (_LATER if place else 1.0) * seen.share * seen.most
 
 
+_OF_TABLES = 3.0
+"""How much more a kind of the tables counts, which memory and values are richer in."""
+
+
+def trees_of(rows: Sequence[Row]) -> HistGradientBoostingClassifier:
+    """Trees over the first proposals of every case; a kind counts by the root of its number."""
+    many = Counter((row.family, row.kind) for row in rows)
+    return fit_trees(
+        [
+            Judged(
+                seen.judged,
+                seen.right,
+                (_LATER if place else 1.0) * (1.0 if row.family else _OF_TABLES)
+                / sqrt(many[row.family, row.kind]),
+            )
+            for row in rows
+            for place, seen in enumerate(row.seen)
+            if seen.judged is not None
+        ]
+    )  # fmt: skip
+
+
+def print_batches(rows: Sequence[Row]) -> None:
+    """For each batch of kinds, how sure it is and how wrong, with trees that never saw it."""
+    batches = [" ".join(row.family.split(",")[0].split()[:1]) for row in rows]
+    for batch in dict.fromkeys(batches):
+        of = [row for row, name in zip(rows, batches, strict=True) if name == batch]
+        model = trees_of([row for row, name in zip(rows, batches, strict=True) if name != batch])
+        for name, trees in (("without trees", None), ("with others' trees", model)):
+            first = [_surest(row, trees) for row in of]
+            print(f"  {batch or 'of the tables':16} {name:18} {_shares(first)}")
+
+
+def _surest(row: Row, model: HistGradientBoostingClassifier | None) -> tuple[float, bool]:
+    """The confidence in the first proposal, and whether it is right."""
+    found = [(0.0, False)]
+    for seen in row.seen:
+        estimate = seen.confidence(shipped())
+        if model is not None and seen.judged is not None:
+            [odds] = model.decision_function([seen.judged])
+            estimate = judged(estimate, logistic(odds), is_doubted=seen.share < 1)
+        found.append((estimate, seen.right))
+    return max(found, key=lambda each: each[0])
+
+
 def print_families(rows: Sequence[Row]) -> None:
     """How the confidence holds, as shipped and with weights that never saw the family."""
     for family in dict.fromkeys(row.family for row in rows):
@@ -235,6 +295,10 @@ def _figures(rows: Sequence[Row], calibration: Calibration) -> str:
         max(((seen.confidence(calibration), seen.right) for seen in row.seen), default=(0.0, False))
         for row in rows
     ]
+    return _shares(first)
+
+
+def _shares(first: Sequence[tuple[float, bool]]) -> str:
     told = [(sure, right) for sure, right in first if sure >= MIN_CONFIDENCE]
     sure = [right for confidence, right in told if confidence > SURE]
     gaps = 0.0
@@ -242,8 +306,8 @@ def _figures(rows: Sequence[Row], calibration: Calibration) -> str:
         inside = [each for each in told if min(9, int(10 * each[0])) == tenth]
         gaps += abs(sum(confidence - right for confidence, right in inside))
     harm = sum(not right for right in sure) / max(1, len(sure))
-    right = sum(right for _, right in told) / len(rows)
-    return (f"n {len(rows):6} right {right:.3f} coverage {len(sure) / len(rows):.3f} "
+    right, asked = sum(right for _, right in told) / len(first), len(first)
+    return (f"n {asked:6} right {right:.3f} coverage {len(sure) / asked:.3f} "
             f"harm {harm:.3f} ECE {gaps / max(1, len(told)):.3f}")  # fmt: skip
 
 
@@ -279,6 +343,7 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, required=True, help="the folder of the rows")
     parser.add_argument("--priors", action="store_true", help="count priors of the tables anew")
     parser.add_argument("--families", action="store_true", help="leave out one by one, and print")
+    parser.add_argument("--trees", action="store_true", help="fit the trees of whole calls")
     options = parser.parse_args()
     if options.priors:
         asked = [each for name in TABLES for each in asyncio.run(_asked(name, options.stride))]
@@ -289,10 +354,15 @@ def main() -> None:
     else:
         files = sorted(options.rows.glob("*.rows"))
         rows = [row for file in files for row in pickle.loads(file.read_bytes())]  # noqa: S301
-        if options.families:
-            print_families(rows)
+        of_weights = [row for row in rows if not row.family or row.family in kinds.FITTED]
+        if options.trees:
+            print_batches(rows)
+            TREES.write_text(json_of_trees(trees_of(rows)), encoding="utf-8")
             return
-        calibration = weights_of(rows)
+        if options.families:
+            print_families(of_weights)
+            return
+        calibration = weights_of(of_weights)
         fitted = json.loads(FILE.read_text(encoding="utf-8"))
         fitted |= {"intercept": calibration.intercept, "weights": calibration.weights}
         FILE.write_text(f"{json.dumps(fitted, indent=1)}\n", encoding="utf-8")

@@ -16,6 +16,7 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import chi2
 from sklearn.linear_model import LogisticRegression
@@ -23,7 +24,7 @@ from sklearn.preprocessing import normalize
 
 from aftercall.models import ErrorCategory
 from retrieval.classifier import CategoryHead, terms_of
-from retrieval.confidence import FEATURES, Calibration
+from retrieval.confidence import FEATURES, JUDGED, Calibration
 
 _SHRINK = 4.0
 _MOST = 60.0
@@ -94,6 +95,52 @@ def fit_weights(rows: Sequence[Labelled]) -> Calibration:
     weights = {name: found.get(name, 0.0) for name in FEATURES}
     weights["likelihood"] = max(0.05, weights["likelihood"])
     return Calibration(intercept=round(float(model.intercept_[0]), 4), weights=weights)
+
+
+_EVIDENCE = frozenset(("likelihood", "rivals", "bound", "least_likely"))
+"""Numbers of which more never makes a proposal less likely."""
+_DIGITS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A proposal's vector, in the order of `JUDGED`, and whether it was right."""
+
+    vector: tuple[float, ...]
+    right: bool
+    weight: float = 1.0
+
+
+def fit_trees(rows: Sequence[Judged]) -> HistGradientBoostingClassifier:
+    """Sixty small trees (scikit-learn) whose word only rises with a proposal's own evidence."""
+    model = HistGradientBoostingClassifier(
+        max_depth=3, max_iter=60, learning_rate=0.12, min_samples_leaf=60, l2_regularization=5.0,
+        monotonic_cst=[int(name in _EVIDENCE) for name in JUDGED], random_state=0,
+        early_stopping=False,
+    )  # fmt: skip
+    vectors, right = np.array([row.vector for row in rows]), [row.right for row in rows]
+    return model.fit(vectors, right, sample_weight=[row.weight for row in rows])
+
+
+def json_of_trees(model: HistGradientBoostingClassifier) -> str:
+    """The text of the trees' file: a node is feature, threshold, both ways on, and value."""
+    trees = [
+        [
+            [
+                int(node["feature_idx"]),
+                0 if node["is_leaf"] else round(float(node["num_threshold"]), _DIGITS),
+                int(node["left"]),
+                int(node["right"]),
+                round(float(node["value"]), _DIGITS),
+            ]
+            for node in predictor.nodes
+        ]
+        for [predictor] in model._predictors  # noqa: SLF001 - the library has no other way to them
+    ]
+    base = round(float(model._baseline_prediction.item()), _DIGITS)  # noqa: SLF001
+    lines = ",\n".join(json.dumps(tree, separators=(",", ":")) for tree in trees)
+    features = json.dumps(JUDGED)
+    return f'{{"features": {features},\n"base": {base},\n"trees": [\n{lines}\n]}}\n'
 
 
 INVERSE_REGULARISATION = 3.0

@@ -3,7 +3,8 @@
 The families `mixed` were made after the first ones had been looked at: several mistakes at once, in
 the voices of many servers, on Seal-Tools and tau2's shop beside the first two worlds. The families
 `agents` came after these (`kinds_agents`), then `fresh` (`kinds_fresh`), in yet other voices, and
-`wild`, `late` and `sixth` (`kinds_wild`, `kinds_late`, `kinds_sixth`), which nothing is fitted on.
+`wild`, `late` and `sixth` (`kinds_wild`, `kinds_late`, `kinds_sixth`). Nothing was fitted on a
+batch when it was measured at first sight.
 
 History is right calls and the mistakes of `bench.quality.damage`, which the memory has seen mended;
 the test is other sessions with other kinds of mistakes. BFCL's development APIs are executed. What
@@ -56,14 +57,16 @@ KEPT_FRESH = ("fresh, kept", "fresh beyond repair, kept")
 BATCHES = {"fourth": WILD, "fifth": LATE, "sixth": SIXTH}
 """Those that are dealt in two halves, by their place."""
 UNFITTED = tuple(name for each in BATCHES.values() for name in each.names(kept=False))
-"""Families that are developed on, but that nothing is fitted on."""
+"""Families that are developed on, and that the weights of confidence are not fitted on."""
 KEPT = (
     "agents, kept", "agents beyond repair, kept", *KEPT_FRESH,
     *(name for each in BATCHES.values() for name in each.names(kept=True)),
 )  # fmt: skip
 """Families of final tables: other kinds than those developed on, on other tools, in other voices.
-Nothing is fitted on them, and nobody looks at them while developing; their steps
-measure them once, at the end. Those kept before have been seen."""
+Their steps measure them once, at the end; nobody looks at them before. Of those kept before the
+latest the trees have learned since."""
+LAST = SIXTH.names(kept=True)
+"""Those of them that nobody has seen."""
 FROZEN = "45d0d69"
 """The commit in which those of `agents` were chosen."""
 NEVER = frozenset(
@@ -93,7 +96,9 @@ FITTED = (
     "agents beyond repair",
     *FRESH,
 )
-"""Families that the shipped calibration may be fitted on; of other sessions than are measured."""
+"""Families that the weights of confidence are fitted on; of other sessions than are measured."""
+FITTED_BY_TREES = tuple(name for name in (*FITTED, *UNFITTED, *KEPT) if name not in LAST)
+"""Those that the trees are fitted on: all but the kept half of the latest batch."""
 MOST = 12
 """Trials of a kind in a world."""
 MOST_MIXED = 60

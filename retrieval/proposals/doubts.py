@@ -99,7 +99,7 @@ def left_of_confidence(case: Case, proposal: Proposal) -> float:
     strange += any(_counts(case, edit) for edit, _ in edits)
     strange += any(_stands_for(edit) for edit, option in edits if _SAID.isdisjoint(option.sources))
     strange += any(_is_another(edit) for edit, option in edits if _FOUND.issuperset(option.sources))
-    share = _STRANGE**strange * _ODD**odd * _UNCONFIRMED ** _unconfirmed(case, proposal)
+    share = _STRANGE**strange * _ODD**odd * _UNCONFIRMED ** unconfirmed(case, proposal)
     if case.writes and _changes_amount(case, proposal):
         share *= _OTHER_AMOUNT
     return share
@@ -258,7 +258,7 @@ def _says_otherwise(case: Case, edit: Edit) -> bool:
     return isinstance(sent, str) and written_in(case.context or "", sent) is not None
 
 
-def _unconfirmed(case: Case, proposal: Proposal) -> int:
+def unconfirmed(case: Case, proposal: Proposal) -> int:
     """Parts of the repaired call that neither schema nor successes nor error show to be right.
 
     Many servers say the first fault only. So a name that nobody ever used, or a value of a type

@@ -1,0 +1,99 @@
+"""The audit of a repaired call, and the trees that judge by it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.quality.fitting import Judged, fit_trees, json_of_trees
+from retrieval.confidence import JUDGED, SURE, Estimate, judge, judged, shipped
+from retrieval.edits import Replace
+from retrieval.knowledge.rules import SignatureKnowledge
+from retrieval.proposals.audit import AUDITED, Trees, audit, shipped_trees, trees_of_text
+from retrieval.proposals.case import Option, Trials
+from retrieval.proposals.compose import Proposal
+from tests.retrieval.cases import make_case, object_schema
+from tests.retrieval.test_repairs import an_example
+
+SCHEMA = object_schema(city="string", days="integer") | {"additionalProperties": False}
+_EVIDENCE = [JUDGED.index(name) for name in ("likelihood", "rivals", "bound", "least_likely")]
+vectors = st.lists(st.floats(-20, 20), min_size=len(JUDGED), max_size=len(JUDGED))
+
+
+def counts_of(sent: dict[str, object], repaired: dict[str, object]) -> dict[str, float]:
+    """The audit of a repair of a call whose city is at fault."""
+    case = make_case(sent, "city is wrong", schema=SCHEMA)  # type: ignore[arg-type]
+    edit = Replace(name="city", before=sent["city"], value=repaired["city"])  # type: ignore[arg-type]
+    option = Option((edit,), "like", Trials(9, 1), ("error",))
+    proposal = Proposal(repaired, (option,), frozenset(("city",)), "")  # type: ignore[arg-type]
+    return dict(zip(AUDITED, audit(case, proposal), strict=True))
+
+
+def test_words_that_are_gone_or_new_are_counted() -> None:
+    """Another case or another separator is the same word; a number is its digits."""
+    found = counts_of({"city": "new-york city", "days": 3}, {"city": "NewYork", "days": 3})
+    assert (found["lost_words"], found["new_words"]) == (1, 0)
+    found = counts_of({"city": "Rome", "days": 3.0}, {"city": "Milan", "days": 3})
+    assert (found["lost_words"], found["new_words"]) == (1, 1)
+    found = counts_of({"city": "Rome", "days": 3}, {"city": "Milan", "days": 3})
+    assert (found["changed_values"], found["same_values"]) == (1, 1)
+
+
+def test_signs_that_few_values_have_are_counted_where_no_successes_are_known() -> None:
+    """What stays in the repaired call, whoever put it there."""
+    assert counts_of({"city": "Rome", "days": 3}, {"city": "{Rome}", "days": 3})["odd_signs"] == 1
+    assert counts_of({"city": "rome", "days": 3}, {"city": "Rome, IT", "days": 3})["odd_signs"] == 0
+
+
+@given(vectors, st.sampled_from(_EVIDENCE), st.floats(0, 20))
+def test_evidence_never_makes_the_trees_less_sure(
+    vector: list[float], place: int, more: float
+) -> None:
+    """Of the shipped trees, wherever a proposal stands."""
+    trees = shipped_trees()
+    assert trees.features == JUDGED
+    better = [*vector[:place], vector[place] + more, *vector[place + 1 :]]
+    assert trees.log_odds(better) >= trees.log_odds(vector) - 1e-9
+
+
+def test_trees_say_what_they_were_fitted_on() -> None:
+    """The written trees give the fitted model's log-odds."""
+    rows = [
+        Judged(tuple(float((at * (place + 3)) % 7) for place in range(len(JUDGED))), at % 3 > 0)
+        for at in range(400)
+    ]
+    model = fit_trees(rows)
+    trees: Trees = trees_of_text(json_of_trees(model))
+    for row in rows[:40]:
+        [odds] = model.decision_function([row.vector])
+        assert trees.log_odds(row.vector) == pytest.approx(odds, abs=0.02)
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.booleans())
+def test_neither_alone_is_sure(estimate: float, likely: float, is_doubted: bool) -> None:
+    """Weights and trees must both be, and a doubt holds whatever the trees say."""
+    found = judged(estimate, likely, is_doubted=is_doubted)
+    if found > SURE:
+        assert min(estimate, likely) > SURE
+    if is_doubted:
+        assert found <= estimate
+
+
+def test_an_estimate_moves_as_a_whole() -> None:
+    """Interval and own scaling keep their order."""
+    moved = Estimate(0.9, 0.85, 0.95, 0.9).moved_to(0.6)
+    assert moved.shipped == pytest.approx(0.6)
+    assert moved.low < moved.probability < moved.high
+
+
+def test_what_several_mended_alike_keeps_its_own_record() -> None:
+    """Sessions speak for it, which no shape of a change shows."""
+    pairs = [({"city": "Rom", "days": days}, {"city": "Rome", "days": days}) for days in range(4)]
+    signature = SignatureKnowledge(
+        signature="not found", category="not_found",
+        examples=[an_example(at, *pair) for at, pair in enumerate(pairs)],
+    )  # fmt: skip
+    case = make_case({"city": "Rom", "days": 9}, "not found", signature=signature)
+    first, *_ = judge(case, shipped())
+    assert first.proposal.parameters["city"] == "Rome"
+    assert first.judged is None
+    assert first.estimate.probability > SURE
