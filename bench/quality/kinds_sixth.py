@@ -449,5 +449,5 @@ SIXTH = Batch(
     BEYOND_BY_SCHEMA, TOGETHER, "What models send when they take a tool for another one: names, "
     "values and options of other vendors, harnesses and versions, what a framework or a broken "
     "stream makes of a call, and twelve kinds that hold no right repair: written without a look at "
-    "what mends them, and never fitted on.",
+    "what mends them, and fitted on only after it was measured at first sight.",
 )  # fmt: skip

@@ -413,5 +413,5 @@ WILD = Batch(
     "wild", VOICES, KINDS, LOOKED_UP, WITH_ERRORS, BEYOND, about="What terminals, lists, streams "
     "and templates leave of a value, values reckoned, taken apart or laid out otherwise, slips in "
     "names, and six kinds that hold no right repair: written without knowing what can be mended, "
-    "and never fitted on.",
+    "and fitted on only after it was measured at first sight.",
 )  # fmt: skip
