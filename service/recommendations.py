@@ -149,24 +149,11 @@ async def _all(context: Context, workspace: str) -> list[Recommendation]:
 async def _one(context: Context, workspace: str, recommendation_id: str) -> Recommendation:
     for each in await _all(context, workspace):
         if each.recommendation_id == recommendation_id:
-            return await _with_calls(context, workspace, each)
+            return each
     review = reviews_of(await _stored(context, workspace)).get(recommendation_id)
     if review is None:
         raise UnknownRecommendationError(recommendation_id)
-    return await _with_calls(context, workspace, review.snapshot)
-
-
-async def _with_calls(context: Context, workspace: str, found: Recommendation) -> Recommendation:
-    """Whether evidence returns is told by the calls from then on."""
-    if found.tool is None:
-        return found
-    tool = ToolKey(workspace, found.tool.server_name, found.tool.tool_name)
-    known = (await context.memory.health([tool])).get(tool)
-    if known is None:
-        return found
-    calls = known.successes.count + known.failures.count
-    evidence = found.evidence.model_copy(update={"calls": calls})
-    return found.model_copy(update={"evidence": evidence})
+    return review.snapshot
 
 
 async def _workspace(context: Context, workspace: str) -> Workspace:

@@ -3,7 +3,7 @@
 import json
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeVar
 
@@ -234,18 +234,3 @@ def times(count: int, thing: str) -> str:
     if count == 1:
         return f"1 {thing}"
     return f"{count:,} {thing}es" if thing.endswith("ss") else f"{count:,} {thing}s"
-
-
-def rules_of_return(rules: RecommendationRules) -> RecommendationRules:
-    """The rules for evidence later than a matter was done.
-
-    It was real once, so that less says that it is back; two events at least, for a single one may
-    be a stray.
-    """
-    return replace(
-        rules,
-        min_confidence=0.8,
-        min_failures=2,
-        min_points=2.0,
-        cohesion=replace(rules.cohesion, min_failures=2, min_confidence=0.5),
-    )

@@ -8,7 +8,8 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import get_args
 
 from aftercall.models import (
@@ -23,12 +24,12 @@ from aftercall.models import (
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
 from retrieval.advice.other_tools import names_said
-from retrieval.fitness.promotions import SURE, Counts, compare
 from retrieval.fitness.registry import Registry
 from retrieval.fitness.score import PENALTIES
 from retrieval.health.record import (
     OWN_FAILURES,
     Corrected,
+    KnownHealth,
     Marked,
     OwnFailure,
     Referred,
@@ -46,6 +47,7 @@ from retrieval.recommendations.evidence import (
     MIN_COMPLAINTS,
     PRIOR_CALLS,
     TOLERATED_RATE,
+    Matter,
     Part,
     Quotes,
     RecommendationRules,
@@ -71,9 +73,8 @@ _HINTS: tuple[tuple[re.Pattern[str], str], ...] = (
 )  # fmt: skip
 """In this order: what is empty is seen more surely than what a status means."""
 _ANY = "`min_items`, `non_empty` or `required`"
-MIN_CALLS_SINCE = 5
-"""Calls of the promoted version since a matter was done, before it can be back: half of what
-`fitness.promoted` asks of a version that was never spoken of."""
+MIN_LATER = 2
+"""Events after a matter was done, from which on it is back if it stands; one may be a stray."""
 
 
 class ToolNames:
@@ -378,20 +379,26 @@ def review_of(workspace: str, status: PromotionStatus) -> Recommendation | None:
 def has_returned(now: Recommendation, then: Recommendation) -> bool:
     """Whether a review that was done is due again.
 
-    It is when another version is promoted, or when the calls since then fail more than the
-    original's did. Of a promotion only counts are remembered, no moments.
+    It is when another version is promoted, or when calls have failed since then.
     """
     status, before = now.evidence.promotion, then.evidence.promotion
     if status is None or before is None:
         return status is not None
     if status.evolved_version != before.evolved_version:
         return True
-    since = Counts(
-        max(0, status.evolved.successes - before.evolved.successes),
-        max(0, status.evolved.failures - before.evolved.failures),
-    )
-    original = Counts(status.original.successes, status.original.failures)
-    return since.total >= MIN_CALLS_SINCE and compare(since, original) >= SURE
+    return status.evolved.failures - before.evolved.failures >= MIN_LATER
+
+
+def moments_of(known: KnownHealth, matter: Matter) -> Iterator[datetime]:
+    """When what speaks for a matter of a tool happened, as far as it is remembered one by one."""
+    if matter == "repair":
+        yield from (each.at for each in (*known.own_failures, *known.marks))
+        return
+    kind = "wrong_tool_boundary" if matter == "boundaries" else "low_utility"
+    said: list[Referred | Corrected] = [*known.referrals, *known.recent_corrections]
+    yield from (each.at for each in said if each.kind == kind)
+    if matter == "tighten_contract":
+        yield from (each.at for each in known.recent_weak)
 
 
 def _rate(trials: VersionTrials) -> str:

@@ -42,8 +42,8 @@ def test_a_further_failure_never_lowers_the_priority(
         assert after.priority >= before.priority - 1e-3
 
 
-def test_a_review_that_is_done_is_due_again_by_later_calls_or_another_version() -> None:
-    """By the counts since then; the record of before says nothing new."""
+def test_a_review_that_is_done_is_due_again_by_later_failures_or_another_version() -> None:
+    """By failures since then; the record of before says nothing new."""
     found = review_of("w", status((28, 12)))
     assert found is not None
     data, at = found.model_dump_json().encode(), NOW - timedelta(days=1)
@@ -56,7 +56,7 @@ def test_a_review_that_is_done_is_due_again_by_later_calls_or_another_version() 
 
     assert state(status((28, 12))) == "done"
     assert state(status((60, 13))) == "done"
-    assert state(status((28, 16))) == "done"  # four calls are few
+    assert state(status((28, 13))) == "done"  # one may be a stray
     assert state(status((30, 18))) == "open"
     assert state(status((28, 12), version="1.2.0")) == "open"
     assert state(status((28, 0))) == "done"  # it no longer fails more: from the snapshot
