@@ -31,8 +31,8 @@ from ingest.formats.otlp.spans import OtlpError
 from ingest.formats.otlp.spans import where as place_of_span
 from ingest.formats.transcripts import ClaudeCodeSessions, read_transcript
 from ingest.intake import InvalidExecutionError, check_time
-from service.bodies import parse_json
 from service.errors import ProblemError, safe_message
+from service.requests import parse_json
 
 MAX_DOCUMENT = 256 * 1024 * 1024
 """Bytes of one JSON value, be it a line or a document. It is held in memory as a whole."""

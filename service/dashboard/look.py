@@ -16,7 +16,7 @@ from service.dashboard import html as h
 from service.dashboard import words as w
 from service.keys import DEFAULT_WORKSPACE
 from service.lifecycle import Shared
-from service.routes.parameters import Space
+from service.requests import Space
 from service.windows import window_before
 
 PREFIX: Final = "/dashboard"

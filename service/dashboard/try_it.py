@@ -13,11 +13,11 @@ from aftercall.models import Evidence, Suggestion, SuggestRequest, SuggestRespon
 from embeddings.protocol import EmbeddingError
 from mongo.errors import StoreError
 from retrieval.index.protocol import VectorIndexError
-from service.bodies import parse_json
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.look import Look, Shown
 from service.errors import InvalidProblemError, ProblemError, safe_message
+from service.requests import parse_json
 
 logger = logging.getLogger(__name__)
 _EMPTY: Final[JsonObject] = {"toolName": "", "parameters": {}, "error": ""}

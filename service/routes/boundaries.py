@@ -19,9 +19,16 @@ from aftercall.models import (
 from aftercall.models.base import Id
 from service import feedback
 from service import recommendations as queue
-from service.bodies import JsonRoute
 from service.health import boundaries, tool_health
-from service.routes.parameters import Administering, NoQuery, Reading, Recording, ToolFilter, ToolId
+from service.requests import (
+    Administering,
+    JsonRoute,
+    NoQuery,
+    Reading,
+    Recording,
+    ToolFilter,
+    ToolId,
+)
 
 router = APIRouter(tags=["boundaries"], route_class=JsonRoute)
 

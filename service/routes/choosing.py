@@ -8,9 +8,8 @@ from pydantic import Field
 from aftercall import models as m
 from aftercall.models.tools import EXPLORE, Scenario
 from service import tools
-from service.bodies import JsonRoute
 from service.context import Context
-from service.routes.parameters import Namespace, Reading, Recording, Suggesting, ToolId
+from service.requests import JsonRoute, Namespace, Reading, Recording, Suggesting, ToolId
 
 router = APIRouter(tags=["choosing a tool"], route_class=JsonRoute)
 RankedT = TypeVar("RankedT", bound=m.RankedTool)

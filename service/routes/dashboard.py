@@ -52,7 +52,7 @@ from service.logs import log_event
 from service.middleware import SESSION_COOKIE, access_of
 from service.patterns import change_pattern
 from service.recommendations import change_recommendation
-from service.routes.parameters import check_scope
+from service.requests import check_scope
 from service.settings import Settings
 from service.tools import InvalidChangeError
 from service.version import VERSION

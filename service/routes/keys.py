@@ -7,8 +7,7 @@ from pydantic import Field
 
 from aftercall.models import AuditList, IssuedKey, KeyList, KeyRotation, KeySpec, WireModel
 from service import keys
-from service.bodies import JsonRoute
-from service.routes.parameters import Administering
+from service.requests import Administering, JsonRoute
 
 router = APIRouter(tags=["keys"], route_class=JsonRoute)
 KeyId = Annotated[

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from service.known_tools import KnownToolsQuery, known_tools
-from service.routes.parameters import Suggesting
+from service.requests import Suggesting
 
 router = APIRouter(tags=["known tools"])
 _MEDIA_TYPES = {"prompt": "text/plain", "markdown": "text/markdown"}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI, Request, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from service.bodies import read_body
+from service.requests import read_body
 from service.settings import Settings
 
 if TYPE_CHECKING:

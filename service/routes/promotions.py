@@ -15,9 +15,8 @@ from aftercall.models import (
 )
 from aftercall.promotions_file import PromotionsFileError, parse_promotions
 from service import promotions
-from service.bodies import JsonRoute, parsed, read_body
 from service.errors import MalformedJsonError, ProblemError
-from service.routes.parameters import Administering, Namespace, Reading
+from service.requests import Administering, JsonRoute, Namespace, Reading, parsed, read_body
 
 router = APIRouter(tags=["promotions"], route_class=JsonRoute)
 _PATH = "/namespaces/{namespace:name}/promotion"

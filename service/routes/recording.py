@@ -22,7 +22,6 @@ from ingest.formats.otlp.wire import success_json, success_protobuf
 from retrieval.log import execution
 from retrieval.log import executions as stored_executions
 from retrieval.parameters import is_large
-from service.bodies import RecordsBody, gunzip, parse_json, unsupported, whole_body
 from service.context import Context
 from service.errors import (
     PROTOBUF,
@@ -35,7 +34,16 @@ from service.errors import (
     media_type,
     safe_message,
 )
-from service.routes.parameters import ExecutionId, Reading, Recording
+from service.requests import (
+    ExecutionId,
+    Reading,
+    Recording,
+    RecordsBody,
+    gunzip,
+    parse_json,
+    unsupported,
+    whole_body,
+)
 
 router = APIRouter(tags=["recording"])
 

@@ -10,7 +10,7 @@ from retrieval.log import counts, lag_s
 from service.errors import ProblemError, UnavailableError
 from service.metrics_page import Agreement, agreement, log_store_answers, metrics_page
 from service.middleware import access_of
-from service.routes.parameters import CurrentLifecycle, Reading, check_scope
+from service.requests import CurrentLifecycle, Reading, check_scope
 from service.statistics import missing
 from service.stores import where_store_is
 from service.version import VERSION

@@ -8,10 +8,10 @@ from aftercall import models as m
 from aftercall.models.base import Name
 from service import patterns as states
 from service import statistics
-from service.bodies import JsonRoute
 from service.patterns import PatternsQuery, listed
-from service.routes.parameters import (
+from service.requests import (
     Administering,
+    JsonRoute,
     ListQuery,
     NoQuery,
     Reading,

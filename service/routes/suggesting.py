@@ -13,9 +13,8 @@ from aftercall.models import (
 )
 from retrieval.check import check
 from retrieval.similar import find_similar
-from service.bodies import JsonRoute
 from service.feedback import record_outcome
-from service.routes.parameters import Suggesting, SuggestionId
+from service.requests import JsonRoute, Suggesting, SuggestionId
 
 router = APIRouter(tags=["suggesting"], route_class=JsonRoute)
 

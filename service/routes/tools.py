@@ -7,8 +7,7 @@ from pydantic import Field
 
 from aftercall.models import Tool, ToolList, ToolSpec, WireModel
 from service import tools
-from service.bodies import JsonRoute
-from service.routes.parameters import Administering, Reading, Recording, ToolId
+from service.requests import Administering, JsonRoute, Reading, Recording, ToolId
 
 router = APIRouter(tags=["tools"], route_class=JsonRoute)
 _PATH = "/tools/{toolId:tool}"

@@ -26,10 +26,9 @@ from aftercall.models import (
 from mongo.contents import RuleChange
 from service import rules
 from service.archive import GZIP_LEVEL, ArchiveWriter
-from service.bodies import JsonRoute
 from service.errors import NotFoundProblemError
 from service.forget import Forgotten, forget
-from service.routes.parameters import Administering, NoQuery, Reading, Space, ToolFilter
+from service.requests import Administering, JsonRoute, NoQuery, Reading, Space, ToolFilter
 
 router = APIRouter(tags=["workspaces"], route_class=JsonRoute)
 RuleId = Annotated[

@@ -14,8 +14,7 @@ from mcp_types import CallToolResult, Implementation
 
 from aftercall import AsyncClient
 from aftercall.mcp_calls import Caller
-from aftercall.mcp_server.server import build_server
-from aftercall.mcp_server.tools import TOOLS
+from aftercall.mcp_server.server import TOOLS, build_server
 from aftercall.models import SuggestResponse
 
 FAILED_CALL: dict[str, Any] = {

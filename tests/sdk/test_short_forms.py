@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aftercall import AsyncClient, Client, ExecutionError, Recorder, reflecting
-from aftercall.mcp_server.tools import SuggestFix
+from aftercall.mcp_server.server import SuggestFix
 from aftercall.outcomes import error_of
 from tests.sdk.loopback import Loopback
 

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from google.rpc.status_pb2 import Status
 
-from service.bodies import gunzip
 from service.errors import ProblemError, TooLargeProblemError
+from service.requests import gunzip
 from tests.ingest.otlp_samples import in_protobuf, request, tool_span
 from tests.service.running_service import RunningService, hashing_settings, running
 
