@@ -12,7 +12,7 @@ from aftercall.models import (
     PromotionStatus,
 )
 from aftercall.models.tools import parse_version
-from aftercall.promotions_file import UnsafePathError, check_relative_path, render_promotions
+from aftercall.promotions_file import FilePathError, check_relative_path, render_promotions
 from mongo.contents import PromotionEvent, StoredPromotion, promotion_command
 from retrieval.fitness.history import shown_promotion, statistics_with_marks
 from retrieval.fitness.promotions import before, inherited_quality, pair_of, status_of
@@ -244,7 +244,7 @@ def _check(promotion: Promotion, place: str = "") -> None:
     if promotion.evolved_file is not None:
         try:
             check_relative_path(promotion.evolved_file)
-        except UnsafePathError as error:
+        except FilePathError as error:
             raise InvalidChangeError(f"{place}evolvedFile: {error}") from None
     for name, words in (("reason", promotion.reason), ("mutation", promotion.mutation)):
         if len(words) > MAX_WORDS:

@@ -23,41 +23,24 @@ from aftercall.models.tools import Promotion, Tool, Version
 
 PROMOTIONS_FILE = ".tool_promotions.json"
 """Its name, in the folder that the evolved files are relative to (seed 002)."""
-MAX_PROMOTIONS_CHARS = 8 * 1024 * 1024
-"""Most characters of a file: as much as one request to the service may carry."""
-
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
 
 
 class PromotionsFileError(ConfigurationError):
-    """A promotions file is wrong; nothing of it was read.
-
-    `entry` is the namespace, when the fault lies in one. `file` is its name, where the text is
-    known to be of one.
-    """
+    """A promotions file is wrong; nothing of it was read. `entry` is the namespace at fault."""
 
     def __init__(self, problem: str, entry: str | None = None) -> None:
-        super().__init__(problem, entry)
-        self.problem = problem
+        super().__init__(problem if entry is None else f"entry {entry[:80]!r}: {problem}")
         self.entry = entry
-        self.file: str | None = None
-
-    def __str__(self) -> str:
-        entry = None if self.entry is None else f"entry {_quoted(self.entry)}"
-        return ": ".join(filter(None, (", ".join(filter(None, (self.file, entry))), self.problem)))
 
 
 def parse_promotions(text: str) -> dict[str, Promotion]:
     """The promotions in the text of a file, by namespace, in its order.
 
     Raises:
-        PromotionsFileError: the text is no JSON or too large, a key is unknown, missing or stands
+        PromotionsFileError: the text is no JSON, a key is unknown, missing or stands
             twice, or a value is wrong. The entry is named.
     """
-    if len(text) > MAX_PROMOTIONS_CHARS:
-        raise PromotionsFileError(
-            f"the file has {len(text):,} characters; at most {MAX_PROMOTIONS_CHARS:,} are read"
-        )
     try:
         root = json.loads(text, object_pairs_hook=unique_members)
     except InvalidJsonValueError as error:
@@ -93,7 +76,7 @@ def render_promotions(promotions: Mapping[str, Promotion]) -> str:
         try:
             entry = _Entry.model_validate(dict(promotion))
         except ValidationError as error:
-            raise ConfigurationError(f"entry {_quoted(name)}: {_problem(error)}") from error
+            raise ConfigurationError(f"entry {name!r}: {_problem(error)}") from error
         moment = entry.promoted_at.replace(microsecond=0, tzinfo=None).isoformat()
         entries[name] = dict(entry) | {"promoted_at": f"{moment}Z"}
     return json.dumps(entries, indent=2, ensure_ascii=False) + "\n"
@@ -104,11 +87,6 @@ def _problem(error: ValidationError) -> str:
     # Without a field it is the entry's own name.
     is_named = bool(error.errors(include_url=False)[0]["loc"])
     return explained if is_named else f"the name of a namespace {explained}"
-
-
-def _quoted(text: str) -> str:
-    """Quoted on one line, at most some 80 characters of it: it may hold anything."""
-    return repr(text if len(text) <= 80 else text[:79] + "…")
 
 
 def read_promotions(path: Path, *, missing_ok: bool = False) -> dict[str, Promotion]:
@@ -123,15 +101,14 @@ def read_promotions(path: Path, *, missing_ok: bool = False) -> dict[str, Promot
     except FileNotFoundError:
         if missing_ok:
             return {}
-        fault = PromotionsFileError("there is no file of this name")
+        problem = "there is no file of this name"
     except OSError as error:
-        fault = PromotionsFileError(f"it cannot be read: {error.strerror or error}")
+        problem = f"it cannot be read: {error.strerror or error}"
     except UnicodeDecodeError as error:
-        fault = PromotionsFileError(f"it is not UTF-8 at byte {error.start}; save it as UTF-8")
+        problem = f"it is not UTF-8 at byte {error.start}; save it as UTF-8"
     except PromotionsFileError as error:
-        fault = error
-    fault.file = str(path)
-    raise fault
+        problem = str(error)
+    raise PromotionsFileError(f"{path}: {problem}")
 
 
 def promoted_tool(original: Tool, promotion: Promotion) -> Tool:
@@ -197,17 +174,13 @@ def missing_files(promotions: Mapping[str, Promotion], root: Path) -> dict[str, 
         try:
             if promotion.evolved_file is not None:
                 resolve_file(root, promotion.evolved_file)
-        except (MissingFileError, UnsafePathError) as error:
+        except FilePathError as error:
             found[namespace] = str(error)
     return found
 
 
-class UnsafePathError(ValueError):
-    """The path is not one below the folder; the message says why, and what to write."""
-
-
-class MissingFileError(ValueError):
-    """There is no such file below the folder."""
+class FilePathError(ValueError):
+    """The path names no file below its folder; the message says why, and what to write."""
 
 
 def check_relative_path(text: str) -> str:
@@ -216,20 +189,20 @@ def check_relative_path(text: str) -> str:
     Forward slashes separate its parts on every system.
 
     Raises:
-        UnsafePathError: it is empty or absolute, leaves the folder by `..`, or holds a backslash,
+        FilePathError: it is empty or absolute, leaves the folder by `..`, or holds a backslash,
             a drive or a control character.
     """
     shown = repr(text[:200])
     if not text.strip() or text.strip("./") == "":
-        raise UnsafePathError(f"{shown} names no file; write it like tools/translator_v1_1.py")
+        raise FilePathError(f"{shown} names no file; write it like tools/translator_v1_1.py")
     if any(unicodedata.category(char) in {"Cc", "Cs"} for char in text):
-        raise UnsafePathError(f"the path {shown} holds a control character")
+        raise FilePathError(f"the path {shown} holds a control character")
     if text.startswith("/") or PureWindowsPath(text).drive:
-        raise UnsafePathError(f"the path {shown} is absolute; write it relative to its folder")
+        raise FilePathError(f"the path {shown} is absolute; write it relative to its folder")
     if "\\" in text:
-        raise UnsafePathError(f"the path {shown} holds a backslash; separate its parts by /")
+        raise FilePathError(f"the path {shown} holds a backslash; separate its parts by /")
     if ".." in text.split("/"):
-        raise UnsafePathError(f"the path {shown} holds `..`; it must stay below the folder")
+        raise FilePathError(f"the path {shown} holds `..`; it must stay below the folder")
     return text
 
 
@@ -237,14 +210,14 @@ def resolve_path(root: Path, path: Path) -> Path:
     """`path` with every symbolic link followed, when it lies below `root`; it need not exist.
 
     Raises:
-        UnsafePathError: it lies outside `root`, or cannot be followed.
+        FilePathError: it lies outside `root`, or cannot be followed.
     """
     try:
         folder, target = root.resolve(), path.resolve()
     except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: a loop of links
-        raise UnsafePathError(f"{str(path)[:300]!r} cannot be followed: {error}") from error
+        raise FilePathError(f"{str(path)[:300]!r} cannot be followed: {error}") from error
     if not target.is_relative_to(folder):
-        raise UnsafePathError(f"{str(path)[:300]!r} lies outside {str(root)!r}")
+        raise FilePathError(f"{str(path)[:300]!r} lies outside {str(root)!r}")
     return target
 
 
@@ -252,17 +225,13 @@ def resolve_file(root: Path, relative: str) -> Path:
     """The regular file that `relative` names below `root`, with every symbolic link followed.
 
     Raises:
-        UnsafePathError: as `check_relative_path`, or when links lead out of `root`.
-        MissingFileError: there is no such file, or it is no regular file.
+        FilePathError: as `check_relative_path`, or links lead out of `root`, or it is no file.
     """
     path = root / check_relative_path(relative)
     file = resolve_path(root, path)
-    try:
-        if file.is_file():
-            return file
-    except OSError as error:
-        raise MissingFileError(f"{str(path)[:300]!r} cannot be looked at: {error}") from error
-    raise MissingFileError(f"there is no file {str(path)[:300]!r}")
+    if not file.is_file():
+        raise FilePathError(f"there is no file {str(path)[:300]!r}")
+    return file
 
 
 class _Entry(BaseModel):

@@ -440,7 +440,7 @@ def test_processes_that_evolve_at_once_lose_no_entry(home: Home) -> None:
 @pytest.mark.real
 @pytest.mark.parametrize(
     ("killed_at", "promoted"),
-    [("_create", False), ("update_promotions", False), ("append_line", True)],
+    [("create_beside", False), ("update_promotions", False), ("append_line", True)],
 )
 async def test_a_kill_leaves_nothing_half_done(home: Home, killed_at: str, promoted: bool) -> None:
     """Before the file, between file and promotion, and before the changelog; then all goes on."""
@@ -449,12 +449,12 @@ async def test_a_kill_leaves_nothing_half_done(home: Home, killed_at: str, promo
         assert [process.stdout.readline() for _ in range(2)] == ["started\n", "ready\n"]
         process.kill()
     left = home.versions
-    assert left == ([] if killed_at == "_create" else ["shout_v1_1.py"])
+    assert left == ([] if killed_at == "create_beside" else ["shout_v1_1.py"])
     assert set(home.promotions) == ({"shout"} if promoted else set())
     home.chat.says(fenced(NEW))
     result = await home.evolve()
     assert result.status == "evolved", result.why
-    assert result.version == ("1.1.0" if killed_at == "_create" else "1.2.0")
+    assert result.version == ("1.1.0" if killed_at == "create_beside" else "1.2.0")
     assert [entry["version"] for entry in home.changes] == [result.version]
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from aftercall.errors import ConfigurationError
 from aftercall.evolution.files import (
-    ScriptError,
     create_beside,
     resolve_script,
     version_in,
@@ -41,7 +41,7 @@ def test_whatever_a_script_is_called_its_versions_stay_in_its_folder(
     """One visible, printable segment of a path that gives its version back; or a clear error."""
     try:
         made = versioned_name(name, version)
-    except ScriptError:
+    except ConfigurationError:
         assert (
             not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*(\.[A-Za-z0-9]{1,10})?", name) or len(name) > 100
         )
@@ -122,7 +122,7 @@ def test_a_script_must_be_a_file_below_the_promotions(tmp_path: Path) -> None:
         root / "tools" / "none.py": "is no file",
         root / "tools": "is no file",
     }.items():
-        with pytest.raises(ScriptError, match=said):
+        with pytest.raises(ConfigurationError, match=said):
             resolve_script(path, root)
 
 

@@ -189,7 +189,7 @@ def test_reading_tells_what_is_wrong_with_the_file(tmp_path: Path) -> None:
     with pytest.raises(PromotionsFileError, match="not UTF-8"):
         read_promotions(path)
     path.write_text('{"t": 1}')
-    with pytest.raises(PromotionsFileError, match=r"p\.json, entry 't': the entry must be"):
+    with pytest.raises(PromotionsFileError, match=r"p\.json: entry 't': the entry must be"):
         read_promotions(path)
     path.write_bytes(b"\xef\xbb\xbf" + SEED.encode())
     assert read_promotions(path) == parse_promotions(SEED)

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from aftercall.background import to_the_end
 from aftercall.client import AsyncClient
-from aftercall.errors import AftercallError, NotFoundError
+from aftercall.errors import AftercallError, ConfigurationError, NotFoundError
 from aftercall.evolution.chat import MAX_FAILURES, MAX_PAST_EVOLUTIONS, ChatEvolver
 from aftercall.evolution.checks import (
     CheckReport,
@@ -29,7 +29,6 @@ from aftercall.evolution.checks import (
 )
 from aftercall.evolution.files import (
     CHANGELOG_FILE,
-    ScriptError,
     commit,
     read_source,
     resolve_script,
@@ -60,12 +59,7 @@ from aftercall.models import (
 )
 from aftercall.models.base import Name
 from aftercall.models.tools import parse_version
-from aftercall.promotions_file import (
-    MissingFileError,
-    UnsafePathError,
-    read_promotions,
-    resolve_file,
-)
+from aftercall.promotions_file import FilePathError, read_promotions, resolve_file
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
 __all__ = [
@@ -157,7 +151,9 @@ class _Work:
         # Better now than after the work.
         versioned_name(self._script.name, parse_version(tool.version))
         if self._script.suffix.lower() != ".py":
-            raise ScriptError(f"{self._script.name} is no Python, and only that can be evolved")
+            raise ConfigurationError(
+                f"{self._script.name} is no Python, and only that can be evolved"
+            )
         self._original = self._source = read_source(self._script)
         self._version = tool.version
         promotion = read_promotions(promotions_file, missing_ok=True).get(tool.namespace)
@@ -165,7 +161,7 @@ class _Work:
             try:
                 self._source = read_source(_promoted_file(promotion, self._script, root))
                 self._version = promotion.evolved_version
-            except (ScriptError, MissingFileError, UnsafePathError) as error:
+            except (ConfigurationError, FilePathError) as error:
                 self.notes.append(
                     f"the promoted version {promotion.evolved_version} is not evolved further, but "
                     f"the original: {error}"
@@ -323,8 +319,8 @@ def _promoted_file(promotion: Promotion, script: Path, root: Path) -> Path:
     become a way to read other files.
     """
     if promotion.evolved_file is None:
-        raise MissingFileError("it has no file here")
+        raise FilePathError("it has no file here")
     file = resolve_file(root, promotion.evolved_file)
     if file.parent != script.parent or version_in(file.name, script.name) is None:
-        raise UnsafePathError(f"{promotion.evolved_file!r} is no version of {script.name}")
+        raise FilePathError(f"{promotion.evolved_file!r} is no version of {script.name}")
     return file

@@ -16,7 +16,6 @@ import re
 import stat
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,24 +25,16 @@ from aftercall.evolution.tasks import EvolvingTool
 from aftercall.files import append_line
 from aftercall.models import Promotion
 from aftercall.models.tools import VersionNumber, parse_version, same_version
-from aftercall.promotions_file import UnsafePathError, resolve_path, update_promotions
+from aftercall.promotions_file import FilePathError, resolve_path, update_promotions
 
 CHANGELOG_FILE = ".tool_changelog.jsonl"
 """The cumulative changelog of evolutions, beside the promotions file: JSON lines in ASCII, appended
 to and never rewritten."""
-_MAX_NUMBER = 999_999_999
-"""Largest number in a version, as `aftercall.models.tools` reads it."""
-_MAX_TRIES = 100
-"""Names that may be taken by others between looking and writing."""
 _VERSION = "_v([0-9]{1,9})_([0-9]{1,9})(?:_([0-9]{1,9}))?"
 _SCRIPT = re.compile(
     rf"(?P<stem>\w[\w.-]{{0,99}}?)(?:{_VERSION})?(?P<suffix>(\.[A-Za-z0-9]{{1,10}})?)"
 )
 """A script's name; `translator` is the stem of `translator_v1_1.py` too."""
-
-
-class ScriptError(ConfigurationError):
-    """A tool's script or its folder is none that can be evolved; the message names the cure."""
 
 
 def commit(
@@ -78,7 +69,8 @@ def commit(
                     f"it was made from version {made_from} and replaces {before.evolved_version}, "
                     "whose changes it may lack"
                 )
-        version, file = _create(script, max(versions), code)
+        version = max(versions).next_minor
+        file = create_beside(script, version, code)
         made.append(file)
         promotion = Promotion(
             evolved_version=str(version),
@@ -114,23 +106,10 @@ def commit(
     return made[0], promotion, notes
 
 
-def _create(script: Path, highest: VersionNumber, code: str) -> tuple[VersionNumber, Path]:
-    version = highest
-    for _ in range(_MAX_TRIES):
-        version = version.next_minor
-        # Other programs make files of such names, or names differ by case only.
-        with suppress(FileExistsError):
-            if version.minor <= _MAX_NUMBER:
-                return version, create_beside(script, version, code)
-    raise ConfigurationError(
-        f"there is no free version after {highest}; remove or rename the files that have them"
-    )
-
-
 def _stem_and_suffix(script_name: str) -> tuple[str, str]:
     found = _SCRIPT.fullmatch(script_name)
     if found is None:
-        raise ScriptError(
+        raise ConfigurationError(
             f"the script's name {script_name[:100]!r} is odd; rename it to letters, digits, `_`, "
             "`-` and `.`, for instance to translator.py"
         )
@@ -158,29 +137,29 @@ def versions_beside(script: Path) -> list[VersionNumber]:
 
 
 def resolve_script(script: Path, root: Path) -> Path:
-    """The script with all links followed; a `ScriptError` unless it is a file below `root`."""
+    """The script with all links followed, when it is a file below `root`."""
     try:
         resolved = resolve_path(root, script)
-    except UnsafePathError as error:
-        raise ScriptError(f"the script is not below the promotions file: {error}") from error
+    except FilePathError as error:
+        raise ConfigurationError(f"the script is not below the promotions file: {error}") from error
     if not resolved.is_file():
-        raise ScriptError(f"{script} is no file")
+        raise ConfigurationError(f"{script} is no file")
     return resolved
 
 
 def read_source(script: Path) -> str:
-    """The source of a script; a `ScriptError` where it is too large or cannot be read."""
+    """The source of a script; an error where it is too large or cannot be read."""
     try:
         with script.open("rb") as file:
             content = file.read(MAX_SOURCE_BYTES + 1)
     except OSError as error:
-        raise ScriptError(f"{script} cannot be read: {error.strerror or error}") from error
+        raise ConfigurationError(f"{script} cannot be read: {error.strerror or error}") from error
     if len(content) > MAX_SOURCE_BYTES:
-        raise ScriptError(f"{script} is larger than {MAX_SOURCE_BYTES:,} bytes; split it")
+        raise ConfigurationError(f"{script} is larger than {MAX_SOURCE_BYTES:,} bytes; split it")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ScriptError(f"{script} is not UTF-8; save it as UTF-8") from error
+        raise ConfigurationError(f"{script} is not UTF-8; save it as UTF-8") from error
 
 
 def create_beside(script: Path, version: VersionNumber, code: str) -> Path:

@@ -49,8 +49,7 @@ from aftercall.models.calls import ExecutionError
 from aftercall.models.tools import Tool
 from aftercall.outcomes import ToolFailedError, make_error, typed_error_in_text
 from aftercall.promotions_file import (
-    MissingFileError,
-    UnsafePathError,
+    FilePathError,
     check_relative_path,
     resolve_file,
     resolve_path,
@@ -191,7 +190,7 @@ def _folder(what: str, path: Path | str) -> Path:
 def _file(folder: Path, name: str, what: str) -> Path:
     try:
         return resolve_file(folder, name)
-    except (MissingFileError, UnsafePathError) as error:
+    except FilePathError as error:
         raise ToolRefusedError(f"{what}: {error}") from error
 
 
@@ -245,7 +244,7 @@ class _Filling:
         names = {name for item in template for name in _PLACEHOLDER.findall(item)}
         if self.input_data is None or names.difference(_OF_THIS_MACHINE):
             return b""
-        return _utf8(_as_json(self.input_data))
+        return json.dumps(self.input_data).encode()
 
     def _argument(self, item: str, *, may_be_option: bool) -> str:
         before, _, path = item.partition("{tool_dir}")
@@ -270,7 +269,7 @@ class _Filling:
         try:
             check_relative_path(named)
             return str(resolve_path(self.tool_dir, self.tool_dir / named))
-        except UnsafePathError as error:
+        except FilePathError as error:
             if named == path[1:]:
                 raise ToolRefusedError(f"args_template: {error}") from error
             raise rejected(f"the input makes a path that is not allowed: {error}") from error
@@ -284,28 +283,14 @@ class _Filling:
         if name in _OF_THIS_MACHINE:
             return str(self.tool_dir if name == "tool_dir" else self.evolved_file)
         if name == "input":
-            return "" if data is None else _as_text(data)
+            return "" if data is None else _text_of(data)
         if not isinstance(data, dict) or name not in data:
             raise rejected(f"the tool needs {name!r} in its input, which must be an object")
-        return _as_text(data[name])
+        return _text_of(data[name])
 
 
-def _as_text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else _as_json(value)
-
-
-def _as_json(value: JsonValue) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise rejected(f"the input cannot be written as JSON: {error}") from error
-
-
-def _utf8(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise rejected(f"the input holds what UTF-8 cannot write: {error}") from error
+def _text_of(value: JsonValue) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _result(finished: Finished) -> ExecutorResult:

@@ -127,9 +127,9 @@ def last_chars(text: str, most: int) -> str:
     return text if len(text) <= most else "…" + text[-(most - 1) :]
 
 
-def rejected(message: str, *, kind: str = "InvalidInput") -> ToolFailedError:
+def rejected(message: str) -> ToolFailedError:
     """The input does not fit the tool; it was not run."""
-    return ToolFailedError(make_error(kind, message), ran=False)
+    return ToolFailedError(make_error("InvalidInput", message), ran=False)
 
 
 def timed_out(timeout_s: float, what: str) -> ToolFailedError:
