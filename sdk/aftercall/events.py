@@ -17,10 +17,10 @@ import math
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal, Protocol, TypeAlias, TypeGuard, runtime_checkable
 from uuid import uuid4
@@ -248,7 +248,8 @@ class ToolCalls:
 
     Within a request planned events come in the order of `seq`, which counts from 0 without a gap; a
     result comes after the planned event of its call, and at most once; every sink gets the same
-    order, and has taken an event before the next one is handed to any of them.
+    order, and has taken an event before the next one is handed to any of them. A sink must not plan
+    calls of this object while it takes an event.
 
     Nothing here raises because of a sink: that it failed is logged, once a minute. Make one object
     per request: two of the same id would both count from 0.
@@ -288,9 +289,7 @@ class ToolCalls:
         self.server_name = bounded_name(server_name)
         self._sinks = tuple(sinks)
         self._are_recorded = any(map(_records, sinks))
-        self._lock = threading.RLock()  # a callback may plan the next call
-        self._waiting: deque[ToolCallEvent | Execution] = deque()
-        self._is_handing_over = False
+        self._lock = threading.RLock()
 
     def planned(
         self, tool: str, arguments: JsonObject, *, args_schema_version: str | None = None
@@ -319,19 +318,18 @@ class ToolCalls:
     def hand_over(self, *items: ToolCallEvent | Execution) -> None:
         """Give items to the sinks, in this order; never raises what a sink raises.
 
-        When it returns they have been given, except where a sink calls this while it takes another
-        item: they follow when all sinks have the present one.
+        When it returns they have been given.
         """
         with self._lock:
-            self._waiting.extend(items)
-            if self._is_handing_over:  # called by a sink
-                return
-            self._is_handing_over = True
-            try:
-                while self._waiting:
-                    self._give(self._waiting.popleft())
-            finally:
-                self._is_handing_over = False
+            for item, sink in product(items, self._sinks):
+                try:
+                    if isinstance(item, Execution):
+                        if _records(sink):
+                            sink.record(item)
+                    elif isinstance(sink, EventSink):
+                        sink.emit(item)
+                except Exception as error:  # noqa: BLE001  # any sink of anybody
+                    _complain(type(sink).__name__, error)
 
     def ends(self, call: "PlannedCall") -> bool:
         """Whether this is the first word about the end of a call."""
@@ -353,17 +351,6 @@ class ToolCalls:
             )
             self.hand_over(event)
             return seq
-
-    def _give(self, item: ToolCallEvent | Execution) -> None:
-        for sink in self._sinks:
-            try:
-                if isinstance(item, Execution):
-                    if _records(sink):
-                        sink.record(item)
-                elif isinstance(sink, EventSink):
-                    sink.emit(item)
-            except Exception as error:  # noqa: BLE001  # any sink of anybody
-                _complain(type(sink).__name__, error)
 
 
 def _records(sink: object) -> TypeGuard[ExecutionSink]:

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, Final, get_args
 
 from aftercall.json_patch import Operation, diff
-from aftercall.json_values import JsonObject, canonical_json
+from aftercall.json_values import canonical_json
 from aftercall.models import Execution, FailurePattern, PatternState
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
@@ -31,7 +31,6 @@ from service.patterns import UnknownPatternError, stored_patterns
 
 _MAX_LOOKED: Final = 500
 """Latest repairs of a tool among which those of a pattern are looked for."""
-_MAX_PARAMETERS: Final = 4_000
 _MAX_CHANGES: Final = 20
 _MAX_VALUE: Final = 120
 _MAX_LESSON: Final = 500
@@ -52,7 +51,7 @@ class ShownRepair:
 
         `replace /topK: 50 -> 10`, `add /page: 1`, `remove /tz (was "CET")`. Empty: nothing was.
         """
-        operations = self._patch()
+        operations = diff(self.failed.parameters, self.mended.parameters)
         left = len(operations) - _MAX_CHANGES
         shown = [_operation_line(each) for each in operations[:_MAX_CHANGES]]
         return [*shown, f"and {left} more"] if left > 0 else shown
@@ -62,14 +61,6 @@ class ShownRepair:
         """From the failure to the success, by the callers' own clocks."""
         waited = self.mended.timestamp - self.failed.timestamp
         return max(0.0, waited.total_seconds() * 1_000)
-
-    @property
-    def patch(self) -> str:
-        """The same as a JSON Patch document, for a tool that applies one."""
-        return w.as_json([_operation(each) for each in self._patch()], _MAX_PARAMETERS)
-
-    def _patch(self) -> Sequence[Operation]:
-        return diff(self.failed.parameters, self.mended.parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +160,6 @@ def _operation_line(operation: Operation) -> str:
             return f"remove {path} (was {before})"
         case "replace":
             return f"replace {path}: {before} -> {value}"
-
-
-def _operation(operation: Operation) -> JsonObject:
-    named: JsonObject = {"op": operation.op, "path": operation.path}
-    return named if operation.op == "remove" else named | {"value": operation.value}
 
 
 def _lesson_of_row(row: MendedFailure, redactor: Redactor) -> str:

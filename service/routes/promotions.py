@@ -1,10 +1,10 @@
 """Promotions: which evolved version stands in for the original of a namespace."""
 
+import json
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
-from pydantic_core import from_json
 
 from aftercall.models import (
     Promotion,
@@ -93,14 +93,7 @@ def _parse_file(body: bytes) -> dict[str, Promotion]:
     except UnicodeDecodeError:
         raise MalformedJsonError("the body is not UTF-8; send JSON in UTF-8") from None
     except PromotionsFileError as error:
-        status, code = (422, "invalid_request") if _is_json(body) else (400, "malformed_json")
+        is_json = not isinstance(error.__cause__, json.JSONDecodeError | RecursionError)
+        status, code = (422, "invalid_request") if is_json else (400, "malformed_json")
         message = f"{error}; nothing was imported"
         raise ProblemError(status, code, message, details={"entry": error.entry}) from None
-
-
-def _is_json(body: bytes) -> bool:
-    try:
-        from_json(body)
-    except ValueError:
-        return False
-    return True

@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-from collections import Counter
 from random import Random
 from typing import Any
 
@@ -283,24 +282,6 @@ def test_any_order_of_calls_gives_ordered_events(script: list[tuple[str, int]]) 
     known = [result for result in kept.results if result.error_type in {None, "E"}]
     told = [(call.sequence, "ok" if call.error is None else "error") for call in kept.calls]
     assert told == [(result.seq, result.status) for result in known]
-
-
-def test_a_sink_may_plan_the_next_call() -> None:
-    """Its event follows when all sinks have the present one, and nothing hangs."""
-    last = Events()
-
-    class Chaining:
-        def emit(self, event: ToolCallEvent) -> None:
-            if isinstance(event, ToolCallPlanned) and event.seq < 3:
-                calls.planned("next", {}).ok()
-
-    calls = ToolCalls("r", [Chaining(), last])
-    calls.planned("first", {}).ok()
-    check_order(last.events)
-    assert Counter(type(event).__name__ for event in last.events) == {
-        "ToolCallPlanned": 4,
-        "ToolCallResult": 4,
-    }
 
 
 def test_a_program_that_is_stopped_in_a_sink_can_go_on() -> None:
