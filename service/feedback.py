@@ -215,7 +215,6 @@ async def _call(context: Context, workspace: str, execution_id: str) -> StoredEx
 
 
 def _is_same(known: CorrectionRecord, correction: Correction, call: StoredExecution | None) -> bool:
-    """Whether what was sent is what is stored; `call` is the one that it was stored for."""
     if correction.session_id is None:
         is_of_call = known.execution_id == correction.execution_id
     else:

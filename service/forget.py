@@ -90,7 +90,6 @@ class Forgotten:
 
 
 def _speaker(event: Event) -> tuple[str | None, str | None]:
-    """The agent and the session of an event, as far as it says them."""
     match event.kind:
         case "execution":
             call = execution_of(event).execution
@@ -124,7 +123,6 @@ class _Found:
             self.suggestions.add(event.id)
 
     def is_quoted_by(self, event: Event) -> bool:
-        """Whether an event quotes one that goes."""
         match event.kind:
             case "suggestion":
                 given = decoded(IssuedSuggestion, event.data).suggestion
@@ -185,7 +183,6 @@ async def _events(store: Store, workspace: str) -> AsyncIterator[Event]:
 
 
 async def _state_without(store: Store, workspace: str, gone: set[int]) -> list[StateRow]:
-    """The state of tools, promotions and reviews that were changed by what goes."""
     touched: set[tuple[StateKind, str]] = set()
     left: dict[tuple[StateKind, str], StateRow] = {}
     async for event in _events(store, workspace):

@@ -84,8 +84,6 @@ CONSOLE = Access("console")
 
 @dataclass(slots=True)
 class _Known:
-    """A key in memory."""
-
     key: StoredKey
     access: Access
     tokens: float = 0.0

@@ -181,7 +181,6 @@ def state_of(review: PatternReview | None) -> PatternState:
 async def _since(
     context: Context, workspace: str, pattern: ConsolidatedPattern, hour: int
 ) -> Counter[int]:
-    """Its failures by hour, from an hour on."""
     names = [f"{what.SIGNATURE}{mark.hex()}" for mark in pattern.marks()]
     found = await context.store.counters.sums(
         workspace, names, since=hour, until=hour_of(context.clock()), by=["hour"]

@@ -168,7 +168,6 @@ async def _prepared(
     *,
     is_file: bool = False,
 ) -> list[StoredPromotion]:
-    """The promotions with their times and the qualities that they inherit."""
     now, held = context.clock(), registry.promotions
     new = {
         name: StoredPromotion(

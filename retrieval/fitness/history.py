@@ -162,7 +162,6 @@ def _failures(
 
 
 def _tagged(failure: SimilarFailure, tool_id: str) -> SimilarFailure:
-    """With the tags of its pattern (seed 002)."""
     tags = ["tool_failure", tool_id]
     if failure.severity is not None:
         tags.append(f"severity_{failure.severity}")

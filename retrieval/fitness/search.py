@@ -73,8 +73,6 @@ _MAX_SCENARIOS = 400
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What is asked, and how candidates are to be judged."""
-
     workspace: str
     scenario: str
     tags: tuple[str, ...]
@@ -90,8 +88,6 @@ class _Question:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What became of the candidates."""
-
     tools: list[RankedTool] = field(default_factory=list)
     excluded: list[ExcludedTool] = field(default_factory=list)
 
@@ -207,7 +203,6 @@ class ToolChooser:
     async def _searched(
         self, question: _Question, registry: Registry, candidates: Sequence[ToolCandidate]
     ) -> _Judged:
-        """The candidates of a namespace and what is near it, judged by all that is known."""
         documents = {each.tool.tool_id: _document_of(registry, each) for each in candidates}
         # What is known of the candidates is read while the model is at work.
         [vector], statistics = await asyncio.gather(

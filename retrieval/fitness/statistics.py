@@ -217,7 +217,6 @@ def with_trial(trials: Sequence[Trial], trial: Trial, limit: int = MAX_TRIALS) -
 
 
 def _latest(trials: list[Trial], limit: int) -> list[Trial]:
-    """The latest `limit` trials and the latest referrals, of trials in the order of time."""
     if len(trials) <= min(limit, MAX_REFERRALS):
         return trials
     if "referral" not in map(_KIND_OF, trials):

@@ -235,7 +235,6 @@ def _is_coroutine_function(function: Any) -> bool:
 
 
 def _check(function: object) -> None:
-    """Refuse what is not one call with one end."""
     if isinstance(function, staticmethod | classmethod | property):
         kind = type(function).__name__
         raise ConfigurationError(f"put the decorator below @{kind}, on the function itself")

@@ -320,8 +320,6 @@ def _is_refusal(error: Exception, message: str) -> bool:
 
 
 class _FailurePolicy:
-    """What a tool does about a failure; `ours` is the failure function that records."""
-
     def __init__(
         self, tool: FunctionTool, context: ToolContext[Any], *, ours: Callable[..., object]
     ) -> None:

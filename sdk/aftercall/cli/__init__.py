@@ -96,12 +96,9 @@ class _OneLineEach(argparse.HelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says which command or option may have been meant."""
-
     known: list[str]
 
     def error(self, message: str) -> NoReturn:
-        """Exit with 2, after the usage and what is wrong."""
         words = re.findall(r"(?:choice: '|arguments: )([^\s']+)", message)
         near = [each for word in words for each in get_close_matches(word, self.known, 1)]
         super().error(f"{message}\nDid you mean {near[0]}?" if near else message)

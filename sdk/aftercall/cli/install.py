@@ -161,7 +161,6 @@ def _wrap(
 
 
 def _replaced(entry: Content, members: Mapping[str, Content]) -> Content:
-    """An entry with others in the place of some members."""
     made: Content = {}
     for name, value in entry.items():
         made |= members.get(name, {name: value})
@@ -169,7 +168,6 @@ def _replaced(entry: Content, members: Mapping[str, Content]) -> Content:
 
 
 def _not_wrapped(value: dict[str, Any]) -> str | None:
-    """Why the gateway cannot be in front of a server; None when it can."""
     command, args = value.get("command"), value.get("args", [])
     if not isinstance(command, str) or not command:
         return _not_reached(value)

@@ -109,7 +109,6 @@ class LocalService:
         self._looked.set()
 
     async def _problem(self) -> str:
-        """Why the service cannot be used; empty when it answers."""
         try:
             async with AsyncClient(self.url, retries=0, connect_timeout_s=1.0) as client:
                 if await client.healthy():

@@ -252,7 +252,6 @@ class _Callers:
         await send({"type": "http.response.body", "body": body})
 
     async def _problem(self, key: str) -> tuple[int, str] | None:
-        """Why a caller is not served: the service knows who may, and is asked again and again."""
         if not key:
             said = "send a key of the service in the header Authorization"
             return None if self._is_local else (401, said)
@@ -273,7 +272,6 @@ class _Callers:
         return None
 
     async def app(self, key: str) -> _App:
-        """The gateway of a key; an empty one is the gateway's own."""
         async with self._opening:
             if key not in self._apps:
                 ready: asyncio.Future[_App] = asyncio.get_running_loop().create_future()
@@ -293,7 +291,6 @@ class _Callers:
             ready.set_exception(error)
 
     async def close(self) -> None:
-        """End all connections."""
         self._ended.set()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 

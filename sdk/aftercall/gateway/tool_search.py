@@ -107,7 +107,6 @@ class ToolSearch(CatalogTransform):
         return await self._known(wanted, None) or "Nothing is known of these tools."
 
     async def _ranked(self, task: str, catalog: dict[str, Tool]) -> list[str]:
-        """Names of the catalog, the most fitting first."""
         exact = named_in(task, list(catalog), lambda name: self._locate(name)[1])
         return list(dict.fromkeys([*exact, *await self._by_service(task, catalog)]))
 

@@ -500,7 +500,6 @@ class AsyncToolbox:
 
 
 def _parameters_of(input_data: JsonValue) -> JsonObject:
-    """An input as the parameters of an execution: what is no object stands under `input`."""
     if input_data is None:
         return {}
     made = make_json_value(input_data)
