@@ -150,7 +150,7 @@ _WHY_NOT_FEWER = """## Why not 35
   more than the 600 lines that a module may have. The same holds for `edits` and `edit_effects`,
   and for the readers of errors.
 - Index and embedder are protocol, choice and adapter each, because there are two adapters.
-- Middleware, bodies, metrics and log lines are entered once by every request.""".splitlines()
+- Middleware, requests, metrics and log lines are entered once by every request.""".splitlines()
 
 
 def page(entered: dict[str, str]) -> str:
