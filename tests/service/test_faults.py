@@ -32,31 +32,37 @@ def own_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSer
         yield started
 
 
-def limit_pages(service: RunningService, pages: int) -> None:
-    """Let SQLite itself run full: its file may not grow beyond so many pages."""
+NO_WRITES = {
+    "store_full": ("max_page_count = 1", "max_page_count = 1000000", "free space"),
+    "store_read_only": ("query_only = ON", "query_only = OFF", "takes no writes"),
+}
+"""Codes, what makes SQLite itself refuse writes and take them again, and words of the message."""
+
+
+def set_pragma(service: RunningService, pragma: str) -> None:
+    # Past the writer: it begins each operation with what is refused.
     writer = service.context.store._writer  # type: ignore[attr-defined]  # the one place to reach it
-    on_loop(
-        service,
-        writer.run(lambda connection: connection.execute(f"PRAGMA max_page_count={pages}")),
-    )
+    writer._connection.execute(f"PRAGMA {pragma}").close()
 
 
-def test_a_full_disk_is_503_and_recording_goes_on_when_there_is_space(
-    own_service: RunningService,
+@pytest.mark.parametrize("code", NO_WRITES)
+def test_a_store_that_takes_no_writes_is_503_and_recording_goes_on_when_it_does(
+    own_service: RunningService, code: str
 ) -> None:
     """What was stored stays readable, what did not fit is not stored, and Retry-After says when."""
+    refusing, taking, words = NO_WRITES[code]
     before, refused = execution(), execution(result=token_hex(500_000))
     own_service.record(before)
-    limit_pages(own_service, 1)
+    set_pragma(own_service, refusing)
     response = own_service.record([refused])
     assert response.status_code == 503
-    assert response.json()["error"]["code"] == "store_full"
-    assert "free space" in response.json()["error"]["message"]
+    assert response.json()["error"]["code"] == code
+    assert words in response.json()["error"]["message"]
     assert int(response.headers["retry-after"]) > 0
     assert own_service.is_stored(before)
     assert not own_service.is_stored(refused)
     assert own_service.client.get("/status").status_code == 200
-    limit_pages(own_service, 1_000_000)
+    set_pragma(own_service, taking)
     assert own_service.record([refused]).json()["accepted"] == 1
     assert own_service.is_stored(refused)
 

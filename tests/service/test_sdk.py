@@ -1,29 +1,19 @@
 """The SDK against a true service: clients, recorder, and the same errors on both sides."""
 
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
-
-import pytest
 
 from aftercall import (
     Client,
     Execution,
     ExecutionError,
     FailedCall,
-    InvalidRequestError,
-    NotFoundError,
-    Recorder,
-    TooLargeError,
     ToolSpec,
 )
-from aftercall.process import bind
 from tests.service.running_service import (
     RunningService,
     eventually,
     execution,
-    hashing_settings,
-    running,
 )
 
 
@@ -90,42 +80,3 @@ def test_similar_calls_of_one_agent_and_failures_of_one_signature(service: Runni
         assert found(signature=asked.pattern.signature) == {("ada", page), ("bob", page)}
         assert found(signature=asked.pattern.signature, agent="bob") == {("bob", page)}
         assert found(signature="another") == found(agent="eve") == set()
-
-
-def test_errors_become_the_exceptions_of_their_status(service: RunningService) -> None:
-    """With the service's code and message."""
-    with Client(service.url) as client:
-        with pytest.raises(NotFoundError, match="no execution of that id"):
-            client.get_execution(str(uuid4()))
-        with pytest.raises(InvalidRequestError, match="UUID"):
-            client.get_execution("e-1")
-        with pytest.raises(TooLargeError, match="1,000"):
-            client.record([an_execution() for _ in range(1001)])
-        with pytest.raises(NotFoundError):
-            client.report_outcome(str(uuid4()), outcome="success", execution_id=str(uuid4()))
-
-
-def test_a_conflict_is_named_in_the_receipt(service: RunningService) -> None:
-    """The client sends lists, in which a conflict is a rejection and no exception."""
-    one = an_execution()
-    with Client(service.url) as client:
-        client.record(one)
-        receipt = client.record(one.model_copy(update={"agent": "somebody else"}))
-        assert [entry.index for entry in receipt.rejected] == [0]
-
-
-def test_the_recorder_spools_while_the_service_is_away(tmp_path: Path) -> None:
-    """And delivers when one is there again."""
-    executions = [an_execution() for _ in range(20)]
-    spool = tmp_path / "spool"
-    with bind("127.0.0.1", 0) as free:
-        port = free.getsockname()[1]
-    with Recorder(base_url=f"http://127.0.0.1:{port}", spool_dir=spool) as recorder:
-        for each in executions:
-            recorder.record(each)
-    with (
-        running(hashing_settings(tmp_path), port) as service,
-        Recorder(base_url=service.url, spool_dir=spool),
-        Client(service.url) as client,
-    ):
-        eventually(lambda: client.status().executions == len(executions))
