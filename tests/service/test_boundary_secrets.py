@@ -25,6 +25,9 @@ ANSWERS = (
     "/corrections?limit=100",
     "/known-tools?maxTokens=100000",
     "/known-tools?maxTokens=100000&format=markdown",
+    f"/tools/{TOOL}/failures",
+    "/promotions",
+    f"/namespaces/{TOOL}/promotion/history",
 )
 
 
@@ -73,7 +76,7 @@ def _calls(number: int) -> list[dict[str, Any]]:
 
 
 def test_a_secret_comes_out_nowhere(tmp_path: Path) -> None:
-    """Of executions, referrals, contracts, corrections, registered tools and reasons."""
+    """Of executions, referrals, contracts, corrections, tools, marks, promotions and reasons."""
     settings = hashing_settings(tmp_path)
     with running(settings) as service:
         client = service.client
@@ -94,9 +97,14 @@ def test_a_secret_comes_out_nowhere(tmp_path: Path) -> None:
                     "text": TOLD, "boundaryAxes": [TOLD, "parsing"], "kind": kind,
                 }  # fmt: skip
                 assert client.post("/corrections", json=body).status_code == 202
-        Fitness(service).learned()
+        fitness = Fitness(service)
+        fitness.mark(TOOL, scenario=TOLD, errorMessage=TOLD)
+        fitness.promote(TOOL, reason=TOLD, mutation=TOLD)
+        fitness.learned()
         on_loop(service, service.context.learning.clusterer.cluster_all())
         answers = [client.get(path) for path in ANSWERS]
+        answers.append(fitness.best_answer(TOOL, TOLD))
+        answers.append(client.post("/evolutions/find", json={"scenario": TOLD}))
         recommended = client.get("/recommendations").json()["recommendations"]
         assert {each["kind"] for each in recommended} >= {"repair", "tighten_contract", "split"}
         for each in recommended:

@@ -5,10 +5,8 @@ from urllib.parse import quote
 
 import pytest
 
-from mongo.records import ToolKey
-from retrieval.log import marks
 from tests.service.fitness_client import SCENARIO, Fitness, fresh
-from tests.service.running_service import hashing_settings, on_loop, running
+from tests.service.running_service import hashing_settings, running
 from tests.service.test_bad_input import error_of
 
 
@@ -262,27 +260,3 @@ def test_hostile_words_are_data(fitness: Fitness) -> None:
     assert len(failures[0]["errorMessage"]) <= 500
     assert fitness.best_answer(encoded, HOSTILE).status_code in {200, 404}
     assert fitness.client.get("/promotions").json()[name]["reason"] == HOSTILE
-
-
-def test_secrets_are_masked_before_they_are_stored_and_answered(fitness: Fitness) -> None:
-    """In scenarios, messages, reasons and mutations."""
-    secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"  # noqa: S105  # it only looks like one
-    name = fresh("translator")
-    fitness.put(name)
-    fitness.mark(name, scenario=f"translate with {secret}", errorMessage=f"refused {secret}")
-    fitness.promote(name, reason=f"leaked {secret}", mutation=f"without {secret}")
-    fitness.learned()
-    for answer in (
-        fitness.best_answer(name, f"translate with {secret}"),
-        fitness.client.get(f"/tools/{name}/failures"),
-        fitness.client.get("/promotions"),
-        fitness.client.get(f"/namespaces/{name}/promotion/history"),
-        fitness.client.post("/evolutions/find", json={"scenario": f"{name} {secret}"}),
-    ):
-        assert answer.status_code == 200
-        assert secret not in answer.text
-    [mark] = on_loop(
-        fitness.service,
-        marks(fitness.service.context.store.events, ToolKey("default", None, name), 5),
-    )
-    assert secret not in mark.scenario + mark.error_message
