@@ -178,6 +178,14 @@ class OnnxModel:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(files.max_length)
 
+    def lengths(self, texts: list[str]) -> list[int]:
+        """How long texts are, in tokens of four characters.
+
+        In batches by characters alone a third of what is computed is padding: a short text of
+        numbers has many tokens.
+        """
+        return [4 * len(encoding.ids) for encoding in self._tokenizer.encode_batch(texts)]
+
     # This family embeds both roles alike.
     def encode(self, texts: list[str], role: Role = "document") -> Vectors:  # noqa: ARG002
         """Unit vectors of the texts, shape (n, dimension), float32."""
@@ -206,6 +214,7 @@ class OnnxEmbedder(ThreadedEmbedder):
             name=files.name,
             fingerprint=files.fingerprint,
             dimension=model.dimension,
+            lengths=model.lengths,
         )
 
     @classmethod

@@ -32,8 +32,10 @@ from retrieval.knowledge.documents import Document
 from retrieval.memory import DOCUMENT, VECTOR, Memory
 
 BATCH = 4_000
-EMBED_BATCH = 256
-"""Documents per round of the model: sorted by length among so many, each takes a tenth less."""
+EMBED_BATCH = 1024
+"""Documents per round of the model: sorted by length among so many, 3 % of it is padding."""
+_POINTS = 256
+"""Of them that the index takes at once: it lets nothing else run for 50 us each."""
 _FLOOD = 2_000
 """Events a second above which intake has the processor to itself, two seconds at most at a time:
 more than is learned even alone, so that what arrives more slowly is learned beside it."""
@@ -241,9 +243,9 @@ class Indexer:
                 noted.note(documents=len(documents))
                 texts = [each.text for each in documents]
                 vectors = await self._embedder.embed(texts, "document")
-                await self._index.upsert(
-                    [_point(workspace, *each) for each in zip(documents, vectors, strict=True)]
-                )
+                points = [_point(workspace, *each) for each in zip(documents, vectors, strict=True)]
+                for start in range(0, len(points), _POINTS):
+                    await self._index.upsert(points[start : start + _POINTS])
         # One that was asked for again meanwhile has another rank, and stays.
         done = [Removal(VECTOR.name, row.key, row.rank) for row in rows]
         try:

@@ -113,3 +113,18 @@ async def test_closing_fails_what_waits(model, worker):
     assert (await running).item() == 7
     with pytest.raises(EmbeddingError, match="closed"):
         await worker.embed(["late"], "query")
+
+
+async def test_what_the_model_calls_long_decides_which_texts_run_together(model):
+    """Texts are put together by how long the model says they are, not by their characters."""
+    model.go_on.set()
+
+    def lengths(texts: list[str]) -> list[int]:
+        return [2_000 if text.startswith("0") else 10 for text in texts]
+
+    running = ThreadedEmbedder(
+        model.encode, name="test", fingerprint="", dimension=1, lengths=lengths
+    )
+    await running.embed(["0", "a" * 900, "00", "b" * 800], "document")
+    await running.close()
+    assert sorted(map(sorted, model.batches)) == [["0"], ["00"], ["a" * 900, "b" * 800]]
