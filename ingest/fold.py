@@ -96,6 +96,9 @@ _CONTENTS: dict[EventKind, type[Any]] = {
     "rule": RuleRemoval,
 }
 
+_OF_A_CALL = (KNOWLEDGE, HEALTH, STATISTICS, REGISTERED, SIGNATURES, VERSIONS)
+"""Rows of a tool that its calls are learned into."""
+
 log = logging.getLogger("aftercall.learner")
 
 
@@ -139,14 +142,14 @@ async def load(
     batch = Batch(events, contents, readings)
     workspace = cache.workspace
     named, followed = _named(batch)
-    for event in await log_.find(workspace, "execution", named):
+    for event in await log_.find(workspace, "execution", named) if named else ():
         batch.earlier[event.id] = named_execution_of(event)
-    for event in await log_.find(workspace, "suggestion", followed):
+    for event in await log_.find(workspace, "suggestion", followed) if followed else ():
         batch.issued[event.id] = event, decoded(IssuedSuggestion, event.data)
     executions = (each for each in contents.values() if isinstance(each, StoredExecution))
     sessions = {thread_of(each.execution) for each in executions}
     await cache.load_sessions(log_, sessions, before=events[0].position)
-    wanted = await asyncio.to_thread(lambda: set(_wanted(workspace, batch)))
+    wanted = await asyncio.to_thread(_wanted, workspace, batch)
     await cache.load(knowledge, wanted)
     await cache.load(knowledge, list(_judged_late(cache, batch)))
     spoken_of = any(kind is CALL and cache.get(kind, key) for kind, key in wanted)
@@ -489,15 +492,23 @@ def _called(batch: Batch, event: Event, execution_id: str | None) -> Called | No
     return Called.of(found)
 
 
-def _wanted(workspace: str, batch: Batch) -> Iterator[tuple[RowKind[Any], str]]:
-    yield KNOWLEDGE, tool_row(workspace_wide(workspace))
-    yield AGENTS, ""
+def _wanted(workspace: str, batch: Batch) -> set[tuple[RowKind[Any], str]]:
+    wanted: set[tuple[RowKind[Any], str]] = {
+        (KNOWLEDGE, tool_row(workspace_wide(workspace))),
+        (AGENTS, ""),
+    }
+    called: set[ToolKey] = set()
     for event in batch.events:
         content = batch.contents.get(event.position)
         if isinstance(content, StoredExecution):
-            yield from _wanted_by_execution(batch, content)
+            called.add(content.tool_key)
+            wanted.update(_wanted_by_execution(batch, content))
         else:
-            yield from _wanted_by_report(workspace, batch, event, content)
+            wanted.update(_wanted_by_report(workspace, batch, event, content))
+    for tool in called:
+        row = tool_row(tool)
+        wanted.update((kind, row) for kind in _OF_A_CALL)
+    return wanted
 
 
 def _wanted_by_report(
@@ -544,15 +555,14 @@ def _judged_late(cache: WorkspaceCache, batch: Batch) -> Iterator[tuple[RowKind[
 def _wanted_by_execution(
     batch: Batch, stored: StoredExecution
 ) -> Iterator[tuple[RowKind[Any], str]]:
-    execution, tool = stored.execution, stored.tool_key
-    row = tool_row(tool)
-    for kind in (KNOWLEDGE, HEALTH, REGISTERED, SIGNATURES, VERSIONS):
-        yield kind, row
+    """Beside the rows of its tool."""
+    execution = stored.execution
     yield CALL, execution.execution_id
     document = _document_of(stored, batch.readings.get(execution.execution_id))
     batch.documents[stored.position] = document
     yield DOCUMENT, document
-    yield from _wanted_by_use(tool, execution.tool_version, execution.context)
+    if scenario := execution.context:
+        yield DOCUMENT, trials.scenario_id(stored.tool_key, execution.tool_version, scenario)
     if execution.suggestion_id is not None:
         yield JUDGED, f"{execution.suggestion_id}\x1f{execution.execution_id}"
         yield FOLLOWED, execution.suggestion_id

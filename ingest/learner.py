@@ -82,11 +82,10 @@ def learn_success(knowledge: ToolKnowledge, execution: Execution, schema_hash: s
     if not execution.parameters_known:
         return
     profile = knowledge.profile_to_update(schema_hash)
-    profile.observe_success(
+    call = profile.observe_success(
         execution.parameters, session_of(execution), execution.agent, execution.timestamp
     )
-    session = session_mark(execution.session_id, execution.agent)
-    forget_repeat(knowledge.runs, execution.parameters, session)
+    forget_repeat(knowledge.runs, call, session_mark(execution.session_id, execution.agent))
 
 
 def learn_failure(

@@ -79,8 +79,8 @@ from retrieval.reading.reader import ErrorReading
 _MAX_MESSAGE = 500
 """Characters kept of an error message: it is shown, not searched."""
 _DIGITS = re.compile(r"\d+")
-_KNOWN_WORDINGS = 2_048
-"""Whose ids are kept: a batch asks for each twice, and calls of a tool repeat their contexts."""
+_KNOWN_WORDINGS = 8_192
+"""Whose ids are kept: a batch of 4,000 asks for each twice, first for all of them."""
 
 
 class Counted(NamedTuple):
@@ -286,7 +286,7 @@ def _has_room(
     if len(scenarios) < MAX_SCENARIOS:
         return True
     latest_use = min(scenarios.values())
-    least = min(each for each, used_at in scenarios.items() if used_at == latest_use)
+    least = min([each for each, used_at in scenarios.items() if used_at == latest_use])
     if (at, identity) < (latest_use, least):
         return False  # a late arrival, from before all that is known
     del scenarios[least]

@@ -3,8 +3,7 @@
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from cachetools import LRUCache
 
@@ -76,14 +75,15 @@ class WorkspaceCache:
 
     def get(self, kind: RowKind[T], key: str) -> T | None:
         """A row that was loaded; None when there is none."""
-        return cast("T | None", self._rows[kind.name, key])
+        found: T | None = self._rows[kind.name, key]
+        return found
 
     def made(self, kind: RowKind[T], key: str) -> T:
         """A row that was loaded, made empty when there is none."""
-        found = self._rows[kind.name, key]
+        found: T | None = self._rows[kind.name, key]
         if found is None:
             found = self._rows[kind.name, key] = kind.type()
-        return cast("T", found)
+        return found
 
     def put(
         self,
@@ -119,28 +119,31 @@ class WorkspaceCache:
         for session in unknown:
             self.sessions[session] = deque(maxlen=SESSION_CALLS)
         for event in reversed(found):
-            self.sessions[str(event.session)].append(_slim(named_execution_of(event)))
+            self.sessions[str(event.session)].append(named_execution_of(event))
 
     def remember_call(self, stored: StoredExecution) -> deque[StoredExecution]:
         """Add a call to its session; the latest calls of that, in the order of arrival."""
         session = thread_of(stored.execution)
         calls = self.sessions.setdefault(session, deque(maxlen=SESSION_CALLS))
         self.sessions.move_to_end(session)
-        calls.append(_slim(stored))
+        calls.append(stored)
         return calls
 
     def session_call(self, execution: Execution) -> SessionCall:
         """A call of a session with its plain values."""
         known = self._session_calls.get(execution.execution_id)
         if known is None:
-            known = session_call(execution.tool_name, execution.parameters, execution.result)
+            values = extract(execution.result)
+            known = session_call(execution.tool_name, execution.parameters, values)
             self._session_calls[execution.execution_id] = known
         return known
 
     def put_document(self, document: Document, position: int, tool: ToolKey | None = None) -> None:
         """A document was changed, or is new; it gets a vector when its text is a new one."""
         known = self.get(DOCUMENT, document.document_id)
-        is_new = known is None or (known.text, known.terms) != (document.text, document.terms)
+        is_new = known is not document and (
+            known is None or (known.text, known.terms) != (document.text, document.terms)
+        )
         self.put(DOCUMENT, document.document_id, document, tool=tool)
         if is_new:
             self._changed[VECTOR.name, document.document_id] = None, position, b""
@@ -179,13 +182,3 @@ class WorkspaceCache:
             return data
         sparse = place[0] == HEALTH.name  # of which most is empty, and nothing tells kinds apart
         return encoded(self._rows[place], sparse=sparse)
-
-
-def _slim(stored: StoredExecution) -> StoredExecution:
-    """With no more of its result than its plain values."""
-    result = stored.execution.result
-    if result is None:
-        return stored
-    kept = extract(result) if stored.execution.session_id is not None else None
-    execution = stored.execution.model_copy(update={"result": kept})
-    return replace(stored, execution=execution, stands_for=1)

@@ -5,7 +5,7 @@ call when it came, an outcome what its suggestion was.
 """
 
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal, TypeVar
 from uuid import uuid4
 
@@ -24,7 +24,7 @@ from aftercall.models import (
     Tool,
 )
 from aftercall.models.calls import Call
-from mongo.records import OWNER, Event, StateRow, ToolKey, decoded, encoded
+from mongo.records import OWNER, Event, StateRow, ToolKey, decoded, encoded, reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,9 @@ class StoredExecution:
     stands_for: int = 1
     """Calls that it stands for: itself, and the successes that sampling left out before it."""
     principal: str = OWNER
+
+
+_recorded = reader(_Recorded)
 
 
 def execution_event(
@@ -117,7 +120,7 @@ def thread_of(execution: Execution) -> str:
 
 def execution_of(event: Event) -> StoredExecution:
     """The execution that an event holds."""
-    recorded = decoded(_Recorded, event.data)
+    recorded = _recorded(event.data)
     called = recorded.execution
     return StoredExecution(
         position=event.position,
@@ -446,4 +449,4 @@ def removal_event(removal: RuleRemoval, principal: str = OWNER) -> Event:
 
 def hour_of(moment: datetime) -> int:
     """Hours since 1970 (UTC) until the hour of a moment."""
-    return int(moment.astimezone(UTC).timestamp() // 3600)
+    return int(moment.timestamp() // 3600)

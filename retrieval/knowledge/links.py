@@ -39,6 +39,8 @@ class SessionCall:
 
     tool_name: str
     values: dict[str, list[JsonValue]]
+    sources: dict[str, list[JsonValue]]
+    """The same by tool and place."""
 
 
 def extract(result: JsonValue) -> JsonObject:
@@ -96,7 +98,8 @@ def session_call(tool_name: str, parameters: JsonObject, extracted: JsonValue) -
             values.setdefault(_ARGUMENT + place_of(path), []).append(value)
     for place, each in extracted.items() if isinstance(extracted, dict) else ():
         values[place] = list(each) if isinstance(each, list) else [each]
-    return SessionCall(tool_name, values)
+    sources = {f"{tool_name}\x1f{place}": each for place, each in values.items()}
+    return SessionCall(tool_name, values, sources)
 
 
 @dataclass(slots=True)
@@ -180,6 +183,5 @@ def _latest(earlier: Sequence[SessionCall]) -> dict[str, list[JsonValue]]:
         if call.tool_name in seen:
             continue
         seen.add(call.tool_name)
-        for place, values in call.values.items():
-            found[f"{call.tool_name}\x1f{place}"] = values
+        found |= call.sources
     return found

@@ -93,7 +93,7 @@ def _touch(latest: dict[str, int], key: str, at: int, limit: int) -> None:
     latest[key] = at
     if len(latest) > limit:
         least = min(latest.values())
-        del latest[min(each for each, when in latest.items() if when == least)]
+        del latest[min([each for each, when in latest.items() if when == least])]
 
 
 MAX_VALUES = 50
@@ -362,8 +362,8 @@ class ToolProfile:
 
     def observe_success(
         self, parameters: JsonObject, session: str, agent: str = "", at: datetime | None = None
-    ) -> None:
-        """Count a call that succeeded.
+    ) -> str:
+        """Count a call that succeeded; returns the hash of its parameters (`call_hash`).
 
         Args:
             parameters: what was sent.
@@ -374,12 +374,13 @@ class ToolProfile:
         now, session, agent = _milliseconds(at), token(session), agent_token(agent)
         self.successes += 1
         self._count_agent(agent)
-        call = _call_hash(parameters)
+        call = call_hash(parameters)
         if self.failed_calls.get(call, now + 1) <= now:
             del self.failed_calls[call]
         _touch(self.succeeded_calls, call, now, MAX_SUCCEEDED_CALLS)
         for _, value, profile in self._profiled(parameters, succeeded=True):
             profile.observe_success(value, session=session, agent=agent, at=now, room=self._room())
+        return call
 
     def observe_failure(
         self,
@@ -417,7 +418,7 @@ class ToolProfile:
         if (
             blame_parameters and lasting and not is_redacted(parameters)
         ):  # one mask stands for many values
-            call = _call_hash(parameters)
+            call = call_hash(parameters)
             if self.succeeded_calls.get(call, -1) < now:
                 _touch(self.failed_calls, call, now, MAX_FAILED_CALLS)
 
@@ -436,7 +437,7 @@ class ToolProfile:
 
     def is_known_to_fail(self, parameters: JsonObject) -> bool:
         """Whether exactly these parameters failed, and did not succeed since."""
-        return _call_hash(parameters) in self.failed_calls
+        return call_hash(parameters) in self.failed_calls
 
     def at(self, place: str) -> ParameterProfile | None:
         """A parameter, or a place inside of one such as `flights[].date`."""
@@ -576,5 +577,6 @@ def _is_a_name(place: str) -> bool:
     return len(place) <= MAX_NAME_BYTES and len(canonical_json(place).encode()) <= MAX_NAME_BYTES
 
 
-def _call_hash(parameters: JsonObject) -> str:
+def call_hash(parameters: JsonObject) -> str:
+    """The first 16 hexadecimal digits of the hash of a call's parameters."""
     return content_hash(parameters)[:_HASH]

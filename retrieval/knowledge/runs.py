@@ -11,9 +11,10 @@ from hashlib import sha256
 from math import ceil
 from typing import NamedTuple
 
-from aftercall.json_values import JsonObject, content_hash
+from aftercall.json_values import JsonObject
 from aftercall.models import ErrorCategory
 from aftercall.redaction import is_redacted
+from retrieval.knowledge.profile import call_hash
 from retrieval.principals import agent_mark, drop_loudest, fairly_heard, principal_of
 
 MAX_RECOVERIES = 32
@@ -142,7 +143,7 @@ def learn_repeat(
 ) -> None:
     """Count a failure, in place. Masked parameters stand for many calls: only its error counts."""
     keys = [_key_within(session, signature_id)]
-    keys += [] if is_redacted(parameters) else [_key(parameters)]
+    keys += [] if is_redacted(parameters) else [call_hash(parameters)]
     for key in keys:
         run = runs.pop(key, None)
         if run is None or run.signature != signature_id or _is_over(run, category, at):
@@ -157,10 +158,10 @@ def learn_repeat(
         del runs[next(iter(runs))]
 
 
-def forget_repeat(runs: dict[str, Run], parameters: JsonObject, session: str) -> None:
-    """Say that a call of a session worked, in place."""
+def forget_repeat(runs: dict[str, Run], call: str, session: str) -> None:
+    """Say that a call, by its hash, worked in a session, in place."""
     if runs:
-        runs.pop(_key(parameters), None)
+        runs.pop(call, None)
         within = _key_within(session, "")
         if within in "".join(runs):  # there are many, and hardly ever one of this session
             for key in [key for key in runs if key.startswith(within)]:
@@ -181,7 +182,7 @@ def repeats_of(
         return Repeats()
     alike = runs.get(_key_within(session, signature_id))
     times = 0 if alike is None or _is_over(alike, category, now) else alike.count
-    run = None if is_redacted(parameters) else runs.get(_key(parameters))
+    run = None if is_redacted(parameters) else runs.get(call_hash(parameters))
     if run is None or run.signature != signature_id or _is_over(run, category, now):
         return Repeats(alike=times)
     own = run.sessions.get(session, 0)
@@ -199,7 +200,7 @@ class Loop(NamedTuple):
 
 def loops_of(runs: dict[str, Run], parameters: JsonObject, session: str) -> Iterator[Loop]:
     """The errors of a session since the tool last worked in it."""
-    own = None if is_redacted(parameters) else runs.get(_key(parameters))
+    own = None if is_redacted(parameters) else runs.get(call_hash(parameters))
     for key, run in runs.items():
         if key.startswith(_key_within(session, "")):
             yield Loop(run.signature, run.count, own is not None and own.signature == run.signature)
@@ -208,10 +209,6 @@ def loops_of(runs: dict[str, Run], parameters: JsonObject, session: str) -> Iter
 def session_mark(session_id: str | None, agent: str) -> str:
     """A short mark of a session; without one, the agent stands for it."""
     return sha256((session_id or f"\x1f{agent}").encode()).hexdigest()[:8]
-
-
-def _key(parameters: JsonObject) -> str:
-    return content_hash(parameters)[:16]
 
 
 def _key_within(session: str, signature_id: str) -> str:

@@ -9,11 +9,14 @@ from uuid import UUID
 
 import pytest
 
+from aftercall.models import ExecutionError
+from aftercall.models.calls import ShadowFacts
 from embeddings.embedders import HashingEmbedder
 from ingest.indexer import learn_batch
 from ingest.nightly import DAYS_LEFT, REBUILD, NightlyJob, take_lease
 from ingest.nightly_steps import expire
 from ingest.workspace import WorkspaceCache
+from mongo.contents import execution_event, execution_of
 from mongo.protocol import Generation, Store
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.memory import KNOWLEDGE, SKIPPED, Memory, tool_row
@@ -48,6 +51,35 @@ async def learn(store: Store, generation: Generation, seed: int, until: int | No
             cache = WorkspaceCache(WORKSPACE, cursor.serial if cursor else 0)
         await learn_batch(store, generation, cache, events, position)
         cache.shrink()
+
+
+async def test_what_is_read_without_checks_is_what_was_written(store: Store) -> None:
+    """An execution comes out of the log as the checked model that went in."""
+    sent = {
+        "result": {"rows": [1, 2.5, None, {"a": "b"}]},
+        "tool_version": "1.2.0",
+        "session_id": "s-1",
+        "sequence": 3,
+        "attempt": 2,
+        "trace_id": "0af7651916cd43dd8448eb211c80319c",
+        "shadow": ShadowFacts(after="same"),
+    }
+    of_error = {"error": ExecutionError(message="no", code="404", details={"at": [{"x": 1}]})}
+    one = an_execution(**sent)
+    other = an_execution(
+        execution_id=str(UUID(int=9)), outcome="failure", repair_of=one.execution_id, **of_error
+    )
+    for each in (one, other):
+        event = execution_event(
+            WORKSPACE, each, content_hash="", schema_hash=None, input_schema=None
+        )
+        await store.events.append(WORKSPACE, [event])
+    read = [execution_of(each).execution for each in await store.events.after(WORKSPACE, 0, 10)]
+    assert read == [one, other]
+    assert [type(each.error) for each in read] == [type(None), ExecutionError]
+    assert [each.model_dump_json() for each in read] == [
+        each.model_dump_json() for each in (one, other)
+    ]
 
 
 async def fill(store: Store, seed: int, count: int = 500) -> None:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retrieval.knowledge.profile import call_hash
 from retrieval.knowledge.runs import (
     MAX_PER_AGENT,
     MAX_RECOVERIES,
@@ -101,7 +102,7 @@ def test_a_run_is_of_the_same_call_and_error_until_it_works() -> None:
     fail(runs, parameters={"a": 2})
     assert count(runs, parameters={"a": 3}) == Repeats(alike=4)
     assert count(runs, signature_id="else") == Repeats()
-    forget_repeat(runs, {"a": 1}, "s")
+    forget_repeat(runs, call_hash({"a": 1}), "s")
     assert count(runs) == Repeats()
     assert count(runs, session="other") == Repeats(alike=1), "the other session still fails"
 
