@@ -254,9 +254,16 @@ class Indexer:
         # One that was asked for again meanwhile has another rank, and stays.
         done = [Removal(VECTOR.name, row.key, row.rank) for row in rows]
         try:
-            await knowledge.commit(Commit(workspace, removed=done, lease=lease))
+            serial = await knowledge.commit(Commit(workspace, removed=done, lease=lease))
         except StoreFencedError:
             await self._leases.drop(workspace)
+            return len(rows)
+        # Neither learner nor answers keep rows of vectors: all that they keep holds still.
+        cache = self._caches.get(workspace)
+        if cache is not None and cache.serial == serial - 1:
+            cache.serial = serial
+        if self._own is None:
+            self._memory.forget_rows(workspace, (), serial)
         return len(rows)
 
 
