@@ -593,6 +593,6 @@ LATE = Batch(
     "late", VOICES, {**NAMES, **VALUES, **LISTS, **CALLS}, LOOKED_UP, WITH_ERRORS, BEYOND,
     BEYOND_BY_SCHEMA, TOGETHER, "What comes by voice, from a scanner, a sheet or a form, names and "
     "values in the notation of other tools and tongues, shapes of other protocols, and fifteen "
-    "kinds that hold no right repair: written without knowing what can be mended, and fitted on only "
-    "after it was measured at first sight.",
+    "kinds that hold no right repair: written without knowing what can be mended, and fitted on "
+    "only after it was measured at first sight.",
 )  # fmt: skip
