@@ -224,19 +224,19 @@ class MongoEvents:
             await _head(self._db, row)
             row = await self._db.heads.find_one({"_id": workspace}, _WITHOUT_BODY) or row
             first, upto = row.get("first", 1), min(through, row.get("through", 0))
-            # Those whose eraser was killed before it deleted them.
-            await self._db.log.delete_many({"workspace": workspace, "position": {"$lt": first}})
             last, erased = await _oldest(self._db, workspace, first, upto, before, limit)
-            if not erased:
-                return 0
-            counts = {f"counts.{kind}": -number for kind, number in erased.items()}
-            moved = await self._db.heads.update_one(
-                {"_id": workspace, "first": row.get("first")},
-                {"$set": {"first": last + 1}, "$inc": counts},
-            )
-            if moved.matched_count:
-                await self._db.log.delete_many({"workspace": workspace, "position": {"$lte": last}})
-                return sum(erased.values())
+            if erased:
+                counts = {f"counts.{kind}": -number for kind, number in erased.items()}
+                moved = await self._db.heads.update_one(
+                    {"_id": workspace, "first": row.get("first")},
+                    {"$set": {"first": last + 1}, "$inc": counts},
+                )
+                if not moved.matched_count:
+                    continue
+                first = last + 1
+            # With those whose eraser was killed before it deleted them.
+            await self._db.log.delete_many({"workspace": workspace, "position": {"$lt": first}})
+            return sum(erased.values())
 
     @guarded
     async def forget(self, workspace: str, positions: Collection[int]) -> int:

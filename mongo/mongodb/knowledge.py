@@ -413,9 +413,9 @@ async def copy_base(db: Database, generation: int) -> None:
     names = db.cursors.find({"generation": BASE}, {"workspace": 1})
     for workspace in [row["workspace"] async for row in names]:
         while True:
-            before = await settled(db, workspace, BASE)
             # What an attempt that was killed has copied, or one that the base was moved on beside.
             await _drop(db, workspace, generation)
+            before = await settled(db, workspace, BASE)
             for collection in (db.rows, db.patterns, db.counters):
                 await _copy(collection, workspace, generation)
             after = await settled(db, workspace, BASE)

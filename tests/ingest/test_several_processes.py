@@ -8,12 +8,16 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ingest.indexer import Indexer
 from mongo.protocol import Store
+from mongo.records import Commit
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.log import counts
+from retrieval.memory import Memory
 from tests.ingest.histories import WORKSPACE, differences, history
 from tests.ingest.shared_scenario import open_shared
 from tests.mongo.mongo_server import SharedMongo
@@ -120,6 +124,32 @@ async def test_a_process_that_slept_through_its_lease_harms_nothing(where: str) 
             await until_learned(store)
             await asyncio.to_thread(sleeper.end)
         assert await differences(store) == []
+
+
+@pytest.mark.parametrize("is_forgotten", [False, True])
+async def test_who_lost_the_lease_moves_no_cursor(where: str, *, is_forgotten: bool) -> None:
+    """Though the new holder has learned nothing yet: neither behind events nor forgotten ones."""
+    async with recorded(where, 20) as store:
+        nothing: Any = None  # is embedded
+        learner = Indexer(
+            store=store,
+            memory=Memory(store),
+            index=nothing,
+            embedder=nothing,
+            lease_s=600,
+            batch=10,
+        )
+        await learner.learn_step()
+        [cursor] = (await store.knowledge.cursors()).values()
+        assert cursor.position == 10
+        [lease] = [each.lease for each in learner._leases._keepers.values()]
+        newer = await store.leases.take(lease.name, "another", await store.leases.read(lease.name))
+        await store.knowledge.commit(Commit(WORKSPACE, lease=newer))
+        if is_forgotten:
+            await store.events.forget(WORKSPACE, range(11, 100))
+        await learner.learn_step()
+        assert (await store.knowledge.cursors())[WORKSPACE].position == cursor.position
+        await learner.close()
 
 
 async def test_events_that_were_forgotten_last_are_not_waited_for(where: str) -> None:

@@ -440,6 +440,25 @@ async def test_what_a_former_rebuild_learned_is_no_part_of_the_next(
         assert await scan_all(await fourth.open_generation(2), "rule", "w") == []
 
 
+async def test_a_base_that_moves_on_while_it_is_copied_is_copied_anew(
+    store: MongoStore, other: MongoStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The generation has what came in between, and goes on from there."""
+    bases = [await each.open_generation(0) for each in (store, other)]
+    await bases[0].commit(Commit("w", [Row("rule", "elder")], moved=(0, 4)))
+    copy = knowledge._copy
+
+    async def moving(*what: Any) -> None:
+        monkeypatch.setattr(knowledge, "_copy", copy)
+        await copy(*what)
+        await bases[1].commit(Commit("w", [Row("rule", "later")], moved=(4, 9)))
+
+    monkeypatch.setattr(knowledge, "_copy", moving)
+    beside = await store.open_generation(2)
+    assert [row.key for row in await scan_all(beside, "rule", "w")] == ["elder", "later"]
+    assert await beside.cursors() == {"w": Cursor(9, 2)}
+
+
 async def test_another_process_takes_up_the_generation(
     store: MongoStore, other: MongoStore
 ) -> None:

@@ -312,3 +312,13 @@ async def test_a_file_that_a_killed_process_was_making_is_made(tmp_path: Path) -
             shutil.copy(f"{halfway}{suffix}", data / f"{FILE_NAME}{suffix}")
     async with closing(await open_sqlite_store(data)) as store:
         assert await store.events.heads() == {}
+
+
+@pytest.mark.parametrize("fields", ["position, kind, id || 'x'", "position + 9, kind, id"])
+async def test_the_file_itself_takes_no_event_twice(tmp_path: Path, fields: str) -> None:
+    """Neither two in one place nor two of one id, whoever writes them."""
+    async with closing(await open_sqlite_store(tmp_path)) as store:
+        await store.events.append(WORKSPACE, make_events(2))
+    rest = "server, tool, session, principal, received, content_hash, schema_hash, data"
+    with pytest.raises(sqlite3.IntegrityError):
+        execute(tmp_path, f"INSERT INTO events SELECT workspace, {fields}, {rest} FROM events")  # noqa: S608  # ours

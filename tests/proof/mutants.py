@@ -73,6 +73,8 @@ _SQL = re.compile(
     r"\b(BEGIN|COMMIT|ROLLBACK)\b"
     r"|(?:INTO|UPDATE|DELETE FROM) (cursors|heads|fences|counts|state|leases|metadata|head)\b"
 )
+_TABLE = re.compile(r"\b(?:FROM|INTO|UPDATE|JOIN) (?!SET)(\w+)")
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 _REFUSALS = {
     "StoreFencedError", "StateConflictError", "StoreInUseError", "RebuildRefusedError",
     "NightlyLostError", "AlreadyImportedError",
@@ -143,6 +145,11 @@ def mutants(root: Path = ROOT) -> list[Mutant]:
     ]
 
 
+def swapped_in(text: str) -> list[str]:
+    """The statements of a module that are swapped with a neighbour."""
+    return [what for _, _, how, what, _ in _Finder(text).found if how == "swapped"]
+
+
 Found = tuple[int, str, str, str, str]
 _Change = tuple[ast.AST, str]
 
@@ -165,7 +172,14 @@ class _Finder:
         for line in text.encode().splitlines(keepends=True):
             self._starts.append(self._starts[-1] + len(line))
         self.found: list[Found] = []
-        for node in ast.walk(ast.parse(text)):
+        tree = ast.parse(text)
+        self._inside: dict[ast.AST, _Function] = {}
+        """Of what stands in a function, the innermost one."""
+        self._functions: dict[str, _Function] = {}
+        for each in [n for n in ast.walk(tree) if isinstance(n, _Function)]:
+            self._functions[each.name] = each
+            self._inside.update(dict.fromkeys(ast.walk(each), each))
+        for node in ast.walk(tree):
             for name in ("body", "orelse", "finalbody"):
                 block = getattr(node, name, None)
                 if isinstance(block, list):
@@ -184,9 +198,36 @@ class _Finder:
             simple = ast.Expr | ast.Assign | ast.AugAssign | ast.For | ast.With | ast.If
             others = [*block[place + 1 : place + 2], *block[max(0, place - 1) : place]]
             for other in [each for each in others if isinstance(each, simple)][:1]:
-                if not (isinstance(other, ast.Expr) and isinstance(other.value, ast.Constant)):
+                if not self._is_equal(statement, other):
                     swap = [(statement, self._of(other)), (other, self._of(statement))]
                     self._add(kind, "swapped", statement, swap)
+
+    def _is_equal(self, one: ast.stmt, other: ast.stmt) -> bool:
+        """Whether no order of these two can be seen, by a rule that is sure from the text alone."""
+        if isinstance(other, ast.Expr) and isinstance(other.value, ast.Constant):
+            return True  # a docstring
+        function = self._inside.get(one)
+        return function is not None and (
+            _only_remembers(one, other, isinstance(function, ast.AsyncFunctionDef))
+            or self._is_one_transaction(one, other, function)
+        )
+
+    def _is_one_transaction(self, one: ast.stmt, other: ast.stmt, function: _Function) -> bool:
+        """Both are of the transaction that the caller began, and of different tables."""
+        given = [each.arg for each in function.args.args[:1]] == ["connection"]
+        tables = [self._tables(each) for each in (one, other)]
+        return given and all(tables) and tables[0].isdisjoint(tables[1])
+
+    def _tables(self, statement: ast.AST, depth: int = 1) -> set[str]:
+        """Tables that its SQL names, with that of functions that get the connection."""
+        found = set[str]()
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.update(_TABLE.findall(node.value))
+            helper = self._functions.get(_called(node)) if isinstance(node, ast.Call) else None
+            if helper is not None and depth:
+                found |= self._tables(helper, depth - 1)
+        return found
 
     def _parts(self, node: ast.AST) -> None:
         match node:
@@ -246,6 +287,49 @@ class _Finder:
     def _of(self, node: ast.AST) -> str:
         start, end = self._span(node)
         return self._text.encode()[start:end].decode()
+
+
+def _only_remembers(one: ast.stmt, other: ast.stmt, is_async: bool) -> bool:
+    """Whether the other one binds or counts in memory, and neither uses what the other binds.
+
+    An async function does what leaves the process by an `await` alone; of another one no call is
+    taken for harmless.
+    """
+    if not isinstance(other, ast.Assign | ast.AugAssign):
+        return False
+    leaves = ast.Await | ast.Yield if is_async else ast.Call
+    if any(isinstance(node, leaves) for node in ast.walk(other)):
+        return False
+    return not (_meet(_bound(one), _used(other)) or _meet(_bound(other), _used(one)))
+
+
+def _bound(statement: ast.stmt) -> Iterator[str]:
+    """Names, with their dots and without their places, that it binds."""
+    for each in getattr(statement, "targets", [getattr(statement, "target", None)]):
+        if each is not None:
+            yield ast.unparse(each.value if isinstance(each, ast.Subscript) else each)
+
+
+def _used(node: ast.AST) -> Iterator[str]:
+    """Names with their dots that it uses or binds; of a method that is called, whose it is."""
+    if isinstance(node, ast.Name | ast.Attribute):
+        yield ast.unparse(node)
+        base: ast.AST = node
+        while isinstance(base, ast.Attribute):
+            base = base.value
+        if isinstance(base, ast.Name):
+            return
+    for each in ast.iter_child_nodes(node):
+        is_method = isinstance(node, ast.Call) and each is node.func
+        yield from _used(each.value if is_method and isinstance(each, ast.Attribute) else each)
+
+
+def _meet(names: Iterator[str], others: Iterator[str]) -> bool:
+    """Whether one of them is one of the others, or a part of it."""
+    return any(
+        f"{b}.".startswith(f"{a}.") or f"{a}.".startswith(f"{b}.")
+        for a, b in product(names, others)
+    )
 
 
 def _called(call: ast.Call) -> str:

@@ -18,12 +18,13 @@ import pytest
 
 from aftercall.cli import main
 from embeddings.embedders import HashingEmbedder
-from ingest.nightly import NightlyJob
+from ingest.nightly import LEASE, NightlyJob
 from ingest.nightly_steps import expire
 from mongo.errors import StoreError
 from mongo.protocol import Store
+from mongo.records import Commit, Row
 from mongo.sqlite.store import open_sqlite_store
-from retrieval.memory import Memory
+from retrieval.memory import DOCUMENT, Memory
 from service.archive import (
     AlreadyImportedError,
     ArchiveError,
@@ -36,8 +37,9 @@ from service.archive import (
     written,
 )
 from service.environment import environment_of
+from service.nightly import run_nightly
 from service.settings import Settings
-from service.stores import opened_store
+from service.stores import open_stores, opened_store
 from tests.mongo.mongo_server import SharedMongo, missing
 from tests.mongo.store_samples import make_event
 from tests.service.running_service import (
@@ -322,6 +324,30 @@ def test_a_killed_import_goes_on(
             assert await tallied(store) == await tallied(first)
 
     asyncio.run(again())
+
+
+async def test_nothing_begins_with_a_store_that_is_half_imported(
+    whole: list[bytes], tmp_path: Path
+) -> None:
+    """An export to a pipe is empty, a nightly run takes nothing, and a service names the cure.
+
+    A rebuild, which is the cure where vectors are gone, would be refused too.
+    """
+    settings = quiet(tmp_path)
+    async with opened(settings.data.dir) as target:
+        with pytest.raises(ArchiveError):
+            await import_store(target, ArchiveReader(buffered(b"".join(whole[:20]))))
+        with pytest.raises(HalfImportedError):
+            await anext(ArchiveWriter(target).lines())
+        gone = [Row(DOCUMENT.name, str(number)) for number in range(200)]
+        await target.knowledge.commit(Commit("default", gone))
+    with pytest.raises(HalfImportedError):
+        await run_nightly(settings, lambda _: None, lambda *_: None)
+    with pytest.raises(HalfImportedError, match="run `aftercall import FILE` again"):
+        async with open_stores(settings):
+            pass
+    async with opened(settings.data.dir) as target:
+        assert await target.leases.read(LEASE) is None
 
 
 async def is_half(folder: Path) -> bool:
