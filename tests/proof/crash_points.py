@@ -6,8 +6,12 @@
 One fixed scenario (`live`) records, learns, expires, rebuilds, forgets, exports, imports and spools
 in a folder of its own. `crash_shim.c` counts the calls that change files below it and kills the
 process at the n-th. What is left is opened again as a service opens it, learned to its end, and
-compared with what was acknowledged before the death (`wrong_with`). A run that has a `--state` file
-goes on where the last one ended.
+compared with what was acknowledged before the death (`wrong_with`).
+
+Points are of one class where the same lines of the product make the same call on the same file, at
+the same step of the life, while the same files wait for their sync (`_Classes`). Each class is
+tried at its first point, then each at its last, then at its middle, then all others. A run that has
+a `--state` file goes on where the last one ended.
 """
 
 import argparse
@@ -16,6 +20,7 @@ import ctypes
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -23,12 +28,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from hashlib import sha256
 from math import gcd
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from aftercall.recording.spool import Spool
@@ -54,6 +60,11 @@ from service.settings import DataSettings, EmbeddingSettings, IndexingSettings, 
 from service.stores import Stores, open_stores, opened_store
 from tests.ingest.histories import BEGIN, WORKSPACE, differences, history
 
+_ROOT = Path(__file__).parents[2]
+_NUMBER = re.compile(r"[0-9a-f]{8}[0-9a-f-]*|\d+")
+_INSIDE = re.compile(r"(?<=/vectors)/.*|(?<=/vectors-g#)/.*")
+"""Of the vector index, which writes by itself: what matters is the call of ours that it is in."""
+_OURS = re.compile(rf"{re.escape(str(_ROOT))}/(?!\.venv)")
 SHIM = Path(__file__).with_name("crash_shim.c")
 WAYS = {"kill": 0, "torn": 1, "power": 2}
 DAYS, RETENTION = 40.0, timedelta(days=30)
@@ -292,6 +303,60 @@ async def _shipped(folder: Path) -> int:
 # Deaths.
 
 
+_LISTENER = ctypes.CFUNCTYPE(
+    None, ctypes.c_longlong, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t
+)
+_WRITE = "write"
+"""What the class of a write begins with: only such a call can be torn."""
+
+
+class _Classes:
+    """What the points of a life have in common, but for the data that are written."""
+
+    def __init__(self, folder: Path) -> None:
+        self.step = ""
+        """What was said last."""
+        self._folder = str(folder.resolve())
+        self._unsynced: set[str] = set()
+        self._names: dict[int, str] = {}
+        self._life: Coroutine[Any, Any, None] | None = None
+
+    async def watched(self, life: Coroutine[Any, Any, None]) -> None:
+        """Live, so that calls of other threads are known by what waits for them."""
+        self._life = life
+        await life
+
+    def note(self, number: int, call: bytes, path: bytes, half: int) -> None:
+        """A call, within the thread that makes it; `half` is of what it writes."""
+        name = call.decode()
+        file = _INSIDE.sub("", _NUMBER.sub("#", path.decode().removeprefix(self._folder)))
+        what = (name, file, half.bit_length(), self.step, sorted(self._unsynced), self._lines())
+        kind = _WRITE if "write" in name and half else name
+        self._names[number] = f"{kind}-{sha256(repr(what).encode()).hexdigest()[:10]}"
+        if "sync" in name:
+            self._unsynced.discard(file)
+        elif "write" in name or "truncate" in name:
+            self._unsynced.add(file)
+
+    def _lines(self) -> list[tuple[str, int]]:
+        """Of ours that this thread is in, and of those that wait."""
+        frame: FrameType | None = sys._getframe(2)
+        found = []
+        while frame is not None:
+            found.append((frame.f_code, frame.f_lineno))
+            frame = frame.f_back
+        waiting: Any = self._life
+        while getattr(waiting, "cr_frame", None) is not None:
+            found.append((waiting.cr_code, waiting.cr_frame.f_lineno))
+            waiting = waiting.cr_await
+        ours = [each for each in found if _OURS.match(each[0].co_filename)]
+        return [(code.co_qualname, line - code.co_firstlineno) for code, line in ours]
+
+    def of_all(self, count: int) -> list[str]:
+        """Of all points in order; what no thread of Python calls is a class of its own."""
+        return [self._names.get(number, "elsewhere") for number in range(1, count + 1)]
+
+
 class Deaths:
     """Forks a life for each point, with the shim in it; what is left is looked at in another."""
 
@@ -304,15 +369,15 @@ class Deaths:
             raise SystemExit(text)
         self._shipped: int = json.loads(text)[0]
 
-    def count(self, way: int) -> int:
-        """Points of a life that nobody ends; raises where even that one is wrong."""
-        point, wrong = self.one(1 << 60, way)
+    def classes(self, way: str) -> list[str]:
+        """Of each point of a life that nobody ends; raises where even that one is wrong."""
+        names, wrong = self.one(0, WAYS[way])
         if wrong:
             raise SystemExit(f"without any death: {wrong}")
-        return point
+        return names
 
-    def one(self, point: int, way: int) -> tuple[int, list[str]]:
-        """Die at a point: how many calls there were, and what is wrong afterwards."""
+    def one(self, point: int, way: int) -> tuple[list[str], list[str]]:
+        """Die at a point, or at none: the classes of all in that case, and what is wrong then."""
         memory = Path("/dev/shm")  # nothing of it outlives the process
         folder = Path(
             tempfile.mkdtemp(prefix="aftercall-crash-", dir=memory if memory.is_dir() else None)
@@ -320,21 +385,30 @@ class Deaths:
         try:
             text, status = forked(lambda say: self._lived(folder, point, way, say))
             if status not in (0, -signal.SIGKILL):
-                return 0, [f"ended with {status}: {text[-2000:]}"]
-            lines = text.split("\n")
-            calls = next((json.loads(x)[1] for x in lines if x.startswith('["calls"')), 0)
-            said = "".join(f"{x}\n" for x in lines[:-1] if not x.startswith('["calls"'))
+                return [], [f"ended with {status}: {text[-2000:]}"]
+            said, _, classes = text.partition('["classes"')
+            names = json.loads(f'[""{classes}')[1:] if classes else []
             found, status = forked(lambda say: self._looked(folder, said, say))
             if status != 0:
-                return calls, [f"cannot be opened: {found[-400:]}"]
-            return calls, [json.loads(line)[0] for line in found.split("\n")[:-1]]
+                return names, [f"cannot be opened: {found[-400:]}"]
+            return names, [json.loads(line)[0] for line in found.split("\n")[:-1]]
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _lived(self, folder: Path, point: int, way: int, say: Say) -> None:
+        classes = _Classes(folder)
+        listener = _LISTENER(classes.note)  # it has to live as long as the shim may call it
+        if point == 0:
+            self._shim.crash_tell(listener)
         self._shim.crash_arm(str(folder).encode(), ctypes.c_longlong(point), way)
-        asyncio.run(live(folder, say))
-        say("calls", self._shim.crash_count())
+
+        def heard(*words: Any) -> None:
+            classes.step = str(words[0])
+            say(*words)
+
+        asyncio.run(classes.watched(live(folder, heard)))
+        if point == 0:
+            say("classes", *classes.of_all(self._shim.crash_count()))
 
     def _looked(self, folder: Path, said: str, say: Say) -> None:
         for each in asyncio.run(wrong_with(folder, Said.read(said), self._shipped)):
@@ -369,15 +443,30 @@ def forked(work: Callable[[Say], None]) -> tuple[str, int]:
 
 
 LOADED = "AFTERCALL_CRASH_SHIM"
-_ROOT = Path(__file__).parents[2]
 
 
-def order(points: int) -> list[int]:
-    """All points, so that whatever share is taken from the front is spread over the whole life."""
-    step = max(1, round(points * 0.618034))
-    while gcd(step, points) > 1:
+def order(classes: Sequence[str]) -> dict[str, int]:
+    """All points by a name that lasts: the first of each class first, then last and middle ones.
+
+    What is taken from the front of each part is spread over the whole life.
+    """
+    members: dict[str, list[int]] = {}
+    for point, name in enumerate(classes, 1):
+        members.setdefault(name, []).append(point)
+    parts: list[dict[str, int]] = [{}, {}, {}, {}]
+    for name, points in members.items():
+        first = dict.fromkeys((0, len(points) - 1, len(points) // 2))
+        for place in dict.fromkeys((*first, *range(len(points)))):
+            part = [*first].index(place) if place in first else 3
+            parts[part][f"{name}.{place}"] = points[place]
+    return {name: part[name] for part in parts for name in _spread(list(part))}
+
+
+def _spread(names: Sequence[str]) -> list[str]:
+    step = max(1, round(len(names) * 0.618034))
+    while gcd(step, len(names)) > 1:
         step += 1
-    return [1 + step * each % points for each in range(points)]
+    return [names[step * each % len(names)] for each in range(len(names))]
 
 
 def load_shim(folder: Path) -> dict[str, str]:
@@ -394,18 +483,28 @@ def load_shim(folder: Path) -> dict[str, str]:
     return {**others, **one, "LD_PRELOAD": str(library), LOADED: str(library)}
 
 
-def work(way: str, jobs: int, job: int, until: int, minutes: float) -> None:
-    """One job's share of the points of a way, without those that stdin names; a line for each."""
+def work(way: str, jobs: int, until: int, minutes: float) -> None:
+    """Try the points of a way, without those that stdin names; a line for each."""
     logging.disable()
     known, deaths, ends = set(json.load(sys.stdin)), Deaths(), time.monotonic() + 60 * minutes
-    points = deaths.count(WAYS[way])
-    _tell({"points": points})
-    new = [point for point in order(points) if point not in known][:until]
-    for point in new[job::jobs]:
-        if time.monotonic() > ends:
-            break
-        _, wrong = deaths.one(point, WAYS[way])
-        _tell({"point": point, "wrong": wrong})
+    classes = deaths.classes(way)
+    if way == "torn":
+        classes = [each if each.startswith(_WRITE) else "" for each in classes]
+    points = {name: point for name, point in order(classes).items() if not name.startswith(".")}
+    _tell({"points": [*points]})
+    new = [name for name in points if name not in known][:until]
+    children = []
+    for job in range(jobs):
+        if (child := os.fork()) == 0:
+            for name in new[job::jobs]:
+                if time.monotonic() > ends:
+                    break
+                _tell({"point": name, "wrong": deaths.one(points[name], WAYS[way])[1]})
+            os._exit(0)
+        children.append(child)
+    ends_of = [os.waitpid(child, 0)[1] for child in children]
+    if any(ends_of):
+        raise SystemExit("a job did not end well")
 
 
 def _tell(what: dict[str, Any]) -> None:
@@ -417,52 +516,44 @@ def run(
     way: str,
     *,
     jobs: int = 2,
-    known: Collection[int] = (),
+    known: Collection[str] = (),
     until: int = 1 << 30,
     minutes: float = 60.0,
-) -> tuple[int, dict[int, list[str]]]:
-    """How many points there are, and of each new one that was tried what was wrong."""
+) -> tuple[list[str], dict[str, list[str]]]:
+    """All points in the order of trial, and of each new one that was tried what was wrong."""
     with tempfile.TemporaryDirectory() as folder:
         environ = load_shim(Path(folder))
         environ["PYTHONPATH"] = os.pathsep.join(map(str, (_ROOT, _ROOT / "sdk")))
         words = [sys.executable, "-m", "tests.proof.crash_points", "--work", way]
-        shares = [
-            subprocess.Popen(  # ourselves
-                [*words, *map(str, (jobs, job, until, minutes))],
-                env=environ, cwd=_ROOT, text=True, stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            )
-            for job in range(jobs)
-        ]  # fmt: skip
-        points, found = 0, dict[int, list[str]]()
-        with ThreadPoolExecutor(jobs) as pool:  # each is asked at once
-            told = pool.map(lambda share: share.communicate(json.dumps([*known]))[0], shares)
-        for share, text in zip(shares, told, strict=True):
-            for line in text.splitlines():
-                said = json.loads(line)
-                points = said.get("points", points)
-                if "point" in said:
-                    found[said["point"]] = said["wrong"]
-            if share.returncode:
-                raise SystemExit(f"a job ended with {share.returncode}")
-    return points, found
+        done = subprocess.run(  # ourselves
+            [*words, *map(str, (jobs, until, minutes))], check=False,
+            env=environ, cwd=_ROOT, text=True, input=json.dumps([*known]),
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        if done.returncode:
+            raise SystemExit(f"the work ended with {done.returncode}: {done.stdout[-2000:]}")
+        first, *lines = map(json.loads, done.stdout.splitlines())
+        return first["points"], {line["point"]: line["wrong"] for line in lines}
 
 
-def told(known: dict[str, Any]) -> str:
-    """What a way came to, in words."""
-    return (
-        f"{len(known['tried'])} of {known['points']} points, {len(known['wrong'])} wrong, "
-        f"{known['rebuilds']} asked for a rebuild, {known['s']} s"
-    )
+def told(way: str, known: dict[str, Any]) -> list[str]:
+    """A row of the table: what a way came to."""
+    tried, classes = set(known["tried"]), dict[str, list[str]]()
+    for name in known["points"]:
+        classes.setdefault(name.partition(".")[0], []).append(name)
+    # The order names first, last and middle ones first of all.
+    whole = sum(tried.issuperset(each[:3]) for each in classes.values())
+    some = sum(not tried.isdisjoint(each) for each in classes.values())
+    return [
+        way, f"{len(known['points']):,}", f"{len(classes):,}", f"{some:,}", f"{whole:,}",
+        f"{len(tried.intersection(known['points'])):,}", str(len(known["wrong"])),
+        str(known["rebuilds"]), f"{known['s'] / 60:.0f} min",
+    ]  # fmt: skip
 
 
 def report(state: dict[str, Any]) -> str:
     """The table of `docs/figures/reliability.md`."""
-    rows = [
-        f"| {way} | {known['points']:,} | {len(known['tried']):,} | {len(known['wrong'])} | "
-        f"{known['rebuilds']} | {known['s'] / 60:.0f} min |"
-        for way, known in state.items()
-    ]
+    rows = ["| " + " | ".join(told(way, known)) + " |" for way, known in state.items()]
     return "\n".join([_REPORT, *rows, ""])
 
 
@@ -477,8 +568,8 @@ _REPORT = """## Dying at every point
 
 `python -m tests.proof.crash_points`.
 
-| death | points | tried | wrong afterwards | asked for a rebuild | took |
-|---|---:|---:|---:|---:|---:|"""
+| death | points | classes | tried at a point | at first, middle and last | points tried | wrong | asked for a rebuild | took |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|"""  # noqa: E501  # a row of a table
 
 
 def main() -> None:
@@ -492,18 +583,18 @@ def main() -> None:
     )
     parser.add_argument("--state", type=Path, help="go on where this file says, and keep it so")
     parser.add_argument("--write", type=Path, metavar="FILE", help="the table, as Markdown")
-    parser.add_argument("--work", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.work:
-        way, jobs, job, until, minutes = args.work
-        work(way, int(jobs), int(job), int(until), float(minutes))
+        way, jobs, until, minutes = args.work
+        work(way, int(jobs), int(until), float(minutes))
         return
     state: dict[str, Any] = {}
     if args.state and args.state.exists():
         state = json.loads(args.state.read_text("utf-8"))
     for way in args.ways:
         known = state.setdefault(
-            way, {"points": 0, "tried": [], "rebuilds": 0, "s": 0, "wrong": {}}
+            way, {"points": [], "tried": [], "rebuilds": 0, "s": 0, "wrong": {}}
         )
         began = time.monotonic()
         points, found = run(
@@ -512,10 +603,10 @@ def main() -> None:
         for point, wrong in found.items():
             known["rebuilds"] += _REBUILD in wrong
             if bad := [each for each in wrong if each != _REBUILD]:
-                known["wrong"][str(point)] = bad
+                known["wrong"][point] = bad
         known["points"], known["tried"] = points, known["tried"] + list(found)
         known["s"] = round(known["s"] + time.monotonic() - began)
-        sys.stdout.write(f"{way}: {told(known)}\n")
+        sys.stdout.write(f"{report({way: known})}\n")
         sys.stdout.writelines(
             f"  {point}: {'; '.join(bad)[:600]}\n" for point, bad in known["wrong"].items()
         )

@@ -1,7 +1,8 @@
 /* Counts what a process does to the files below a folder, and kills it at the n-th such call.
  *
  * Loaded before all others (LD_PRELOAD), so that the calls of SQLite, of the vector index and of
- * Python are all seen. `crash_arm` begins to count. Three ways to die at a call:
+ * Python are all seen. `crash_arm` begins to count; what is given to `crash_tell` hears of each call
+ * that a thread of Python makes, within that call. Three ways to die at a call:
  *   0  before it;
  *   1  in the middle of it: a write leaves its first half;
  *   2  with the power: of all files what was written and not synced is undone (renames, new names
@@ -34,8 +35,11 @@ struct undo {
 };
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-static char root[PATH_MAX];
+static char root[PATH_MAX], where[PATH_MAX];
+static const char *called;
 static long long target, seen;
+static void (*tell)(long long number, const char *call, const char *path, size_t size);
+void *PyGILState_GetThisThreadState(void) __attribute__((weak));
 static int way, armed;
 static struct undo *undone;
 
@@ -52,8 +56,13 @@ void crash_arm(const char *folder, long long n, int how) {
 
 long long crash_count(void) { return seen; }
 
+void crash_tell(void (*listener)(long long, const char *, const char *, size_t)) {
+  tell = listener;
+}
+
 static int below(const char *path) {
   size_t length = strlen(root);
+  snprintf(where, sizeof where, "%.4000s", path);
   return strncmp(path, root, length) == 0 && path[length] == '/';
 }
 
@@ -86,7 +95,9 @@ static void restore(void) {
 
 /* Count a call; die where it is the one, after `half` of a write was made. */
 static void point(int fd, const void *bytes, size_t half, off_t at) {
-  if (++seen != target) return;
+  seen++;
+  if (tell != NULL && PyGILState_GetThisThreadState() != NULL) tell(seen, called, where, half);
+  if (seen != target) return;
   if (way == 1 && bytes != NULL && half > 0) {
     if (at < 0) at = lseek(fd, 0, fcntl(fd, F_GETFL) & O_APPEND ? SEEK_END : SEEK_CUR);
     if (REAL(pwrite64)(fd, bytes, half, at) < 0) abort();
@@ -137,6 +148,8 @@ static void synced(int fd) {
 
 #define GUARDED(call, is_ours, before, after)  \
   pthread_mutex_lock(&lock);                   \
+  where[0] = 0;                                \
+  called = __func__;                           \
   int mine = is_ours;                          \
   if (mine) { before; }                        \
   __typeof__(call) result = call;              \
