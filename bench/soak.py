@@ -518,27 +518,37 @@ def quantile(values: list[float], share: float) -> float:
 
 
 def drift(side: Side, began: float, ended: float) -> Json:
-    """By kind of request: p50 and p99 of the first quarter and of the last, undisturbed."""
+    """By kind of request: p50 and p99 of the first quarter and of the last, undisturbed.
+
+    In milliseconds, and in times of the median of `healthz` within the same minute, which is slow
+    where the machine is.
+    """
     quarter = (ended - began) / 4
     times = sorted((start - 0.2, end + SETTLE_S) for start, end, _ in side.faults)
 
     def is_calm(at: float, took: float) -> bool:
         return not any(start <= at + took / 1000 and at <= end for start, end in times)
 
-    first: dict[str, list[float]] = defaultdict(list)
-    last: dict[str, list[float]] = defaultdict(list)
-    for at, kind, took in side.took:
-        into = first if at < began + quarter else last if at > ended - quarter else None
-        if into is not None and is_calm(at, took):
-            into[kind].append(took)
+    calm = [each for each in side.took if is_calm(each[0], each[2])]
+    health: dict[int, list[float]] = defaultdict(list)
+    for at, kind, took in calm:
+        if kind == "healthz":
+            health[int(at - began) // 60].append(took)
+    usual = {minute: statistics.median(each) for minute, each in health.items()}
+    found: dict[str, tuple[list[tuple[float, float]], ...]] = defaultdict(lambda: ([], []))
+    for at, kind, took in calm:
+        minute = int(at - began) // 60
+        if minute in usual and not began + quarter <= at <= ended - quarter:
+            found[kind][at > ended - quarter].append((took, took / usual[minute]))
     return {
         kind: {
-            "requests": [len(first[kind]), len(last[kind])],
-            "p50": [quantile(each[kind], 0.5) for each in (first, last)],
-            "p99": [quantile(each[kind], 0.99) for each in (first, last)],
+            name: [
+                [quantile(column, share) for column in zip(*part, strict=True)] for part in parts
+            ]
+            for name, share in (("p50", 0.5), ("p99", 0.99))
         }
-        for kind in sorted(first)
-        if min(len(first[kind]), len(last[kind])) >= 20
+        for kind, parts in sorted(found.items())
+        if min(map(len, parts)) >= 20
     }
 
 
@@ -697,15 +707,18 @@ def tables(figures: Json) -> str:
         )
         + ".",
         "",
-        "| steady, undisturbed | p50, first quarter | last | ratio | p99, first quarter | last "
-        "| ratio |",
+        "Drift is how many times slower a request of the steady one is in the last quarter than in "
+        "the first, each in times of `healthz` within its minute: 1.00 is none, however busy the "
+        "machine became.",
+        "",
+        "| undisturbed | p50, first quarter | last | drift | p99, first quarter | last | drift |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for kind, row in steady["drift"].items():
         cells = []
         for which in ("p50", "p99"):
-            first, last = row[which]
-            cells.append(f"{first:.1f} ms | {last:.1f} ms | {last / max(first, 0.01):.2f}")
+            (first, to_first), (last, to_last) = row[which]
+            cells.append(f"{first:.1f} ms | {last:.1f} ms | {to_last / max(to_first, 0.01):.2f}")
         lines.append(f"| {kind} | {' | '.join(cells)} |")
     killed = figures["sides"]["killed"]["startS"]
     lines += ["", f"Starts after a kill: median {statistics.median(killed):.1f} s, longest "

@@ -494,7 +494,7 @@ def _clock_shim(folder: Path) -> Path | None:
 
 
 def lived(
-    seed: int, steps: Sequence[Step], store: str, services: int, broken: str = "-"
+    seed: int, steps: Sequence[Step], store: str, services: int, broken: str = ""
 ) -> list[str]:
     """What is wrong after a plan, in a world of its own."""
 

@@ -1,7 +1,7 @@
 """A service of a history, in its own process: `python -m tests.proof.history_service BROKEN ...`.
 
 It is a command of `aftercall` without vectors, which writes down its commits. BROKEN names what is
-wrong with it on purpose (`BREAKS`), so that the checker can be seen to find it; `-` is nothing.
+wrong with it on purpose (`BREAKS`, between spaces), so that the checker can be seen to find it.
 """
 
 import asyncio
@@ -41,8 +41,8 @@ def main(broken: str, command: Sequence[str]) -> int:
             settings.data.dir, beside=True
         )
         vars(learning)["Indexer"] = lambda **given: Indexer(**{**given, "is_shared": True})
-    if broken in BREAKS:
-        BREAKS[broken]()
+    for each in broken.split():
+        BREAKS[each]()
     for kind in (SqliteKnowledge, MongoKnowledge):
         kind.commit = _traced(kind.commit)  # type: ignore[method-assign]
     return cli.main(list(command))

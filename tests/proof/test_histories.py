@@ -22,18 +22,17 @@ def test_what_was_acknowledged_is_there_once_whatever_befalls_the_services(store
 @pytest.mark.parametrize(
     ("broken", "found"),
     [
-        ("lose", "was acknowledged and is lost"),
-        ("double", "times"),
-        ("unfence", "were both learned"),
-        ("stale", "which was overwritten"),
+        ("lose double stale", ["was acknowledged and is lost", "times", "which was overwritten"]),
+        ("unfence", ["were both learned"]),
     ],
 )
-def test_a_product_that_is_wrong_on_purpose_is_found(broken: str, found: str) -> None:
+def test_a_product_that_is_wrong_on_purpose_is_found(broken: str, found: list[str]) -> None:
     """It loses, doubles, lets two learn at once, or answers what was overwritten."""
     services = 2 if broken == "unfence" else 1
     steps = [each for each in plan(3, 110, services) if each.what not in FAULTS]
     wrong = lived(3, steps, "sqlite", services, broken)
-    assert any(found in each for each in wrong), wrong
+    for said in found:
+        assert any(said in each for each in wrong), wrong
 
 
 def test_a_plan_comes_from_its_seed_and_shrinks_to_what_it_takes() -> None:
