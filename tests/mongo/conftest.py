@@ -23,7 +23,7 @@ async def mongo_options(folder: Path) -> MongoOptions:
     """
     uri = await asyncio.to_thread(_MONGO.uri)
     name = _MONGO.database(folder)
-    return MongoOptions(uri, name, pool_size=16, connect_timeout_s=60, timeout_s=60)
+    return MongoOptions(uri, name, pool_size=16, connect_timeout_s=200, timeout_s=200)
 
 
 async def open_mongo(folder: Path) -> MongoStore:

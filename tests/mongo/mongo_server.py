@@ -26,7 +26,7 @@ from pymongo.errors import PyMongoError
 
 GIVEN = "AFTERCALL_TEST_MONGO_URI"
 
-_PATIENCE_S = 60.0
+_PATIENCE_S = 200.0
 
 _RUN = uuid4().hex[:8]
 

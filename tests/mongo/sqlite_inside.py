@@ -25,7 +25,7 @@ async def held_writer(store: SqliteStore) -> AsyncIterator[None]:
 
     def hold(_: sqlite3.Connection) -> None:
         entered.set()
-        if not leave.wait(timeout=30):
+        if not leave.wait(timeout=200):
             raise TimeoutError("the test did not let the writer go")
 
     holding = asyncio.create_task(write(store, hold))

@@ -107,7 +107,7 @@ async def test_a_call_cancelled_while_it_runs_is_finished(store: SqliteStore) ->
     def slow(connection: sqlite3.Connection) -> bool:
         connection.execute("INSERT INTO metadata VALUES ('slow', 'done')")
         loop.call_soon_threadsafe(is_running.set)
-        return may_end.wait(timeout=30)
+        return may_end.wait(timeout=200)
 
     async with held_writer(store):
         cancelled = asyncio.create_task(write(store, slow))
@@ -118,7 +118,7 @@ async def test_a_call_cancelled_while_it_runs_is_finished(store: SqliteStore) ->
     with pytest.raises(asyncio.CancelledError):
         await cancelled
     may_end.set()
-    assert await asyncio.wait_for(neighbour, timeout=30) == ["accepted"]
+    assert await asyncio.wait_for(neighbour, timeout=200) == ["accepted"]
     assert await store.metadata.get("slow") == "done"
 
 

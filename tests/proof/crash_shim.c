@@ -96,7 +96,15 @@ static void restore(void) {
 /* Count a call; die where it is the one, after `half` of a write was made. */
 static void point(int fd, const void *bytes, size_t half, off_t at) {
   seen++;
-  if (tell != NULL && PyGILState_GetThisThreadState() != NULL) tell(seen, called, where, half);
+  if (tell != NULL && PyGILState_GetThisThreadState() != NULL) {
+    long long number = seen;
+    const char *call = called;
+    char path[PATH_MAX];
+    strcpy(path, where);
+    pthread_mutex_unlock(&lock); /* who hears it may wait for a thread that waits for this lock */
+    tell(number, call, path, half);
+    pthread_mutex_lock(&lock);
+  }
   if (seen != target) return;
   if (way == 1 && bytes != NULL && half > 0) {
     if (at < 0) at = lseek(fd, 0, fcntl(fd, F_GETFL) & O_APPEND ? SEEK_END : SEEK_CUR);

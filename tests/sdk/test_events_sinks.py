@@ -339,7 +339,7 @@ def race(path: Path, *, count: int) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
     for process in processes:
-        process.communicate("go\n", timeout=60)
+        process.communicate("go\n", timeout=200)
         assert process.returncode == 0
 
 
@@ -395,7 +395,7 @@ def test_a_full_disk_is_told_once(tmp_path: Path) -> None:
     """The calls go on, the log says once that events are lost, and later lines are whole."""
     path = tmp_path / "events.jsonl"
     process = run(FULL_DISK, str(path))
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=200)
     assert process.returncode == 0
     assert len(said.splitlines()) == 1
     assert "JsonLinesSink failed with" in said

@@ -27,7 +27,7 @@ def bearer(key: str) -> dict[str, str]:
 
 def client_of(service: RunningService, key: str) -> httpx2.Client:
     """Asks with a key; the caller closes it."""
-    return httpx2.Client(base_url=service.url, timeout=30, headers=bearer(key))
+    return httpx2.Client(base_url=service.url, timeout=200, headers=bearer(key))
 
 
 def key_id(key: str) -> str:

@@ -120,7 +120,7 @@ class RunningService:
 
 def on_loop(service: RunningService, work: Coroutine[Any, Any, T]) -> T:
     """What a coroutine of the service's own stores returns, run where they live."""
-    return asyncio.run_coroutine_threadsafe(work, service.loop).result(timeout=60)
+    return asyncio.run_coroutine_threadsafe(work, service.loop).result(timeout=200)
 
 
 def put_rows(service: RunningService, *rows: Row) -> None:
@@ -181,11 +181,11 @@ def running(settings: Settings, port: int = 0) -> Iterator[RunningService]:
             raise faults[0]
         if lifecycle.context is None:
             raise RuntimeError("the server started without its services")
-        with httpx2.Client(base_url=url_of(listener), timeout=30) as client:
+        with httpx2.Client(base_url=url_of(listener), timeout=200) as client:
             yield RunningService(url_of(listener), lifecycle.context, loops[0], client)
     finally:
         server.should_exit = True
-        thread.join(timeout=30)
+        thread.join(timeout=200)
         listener.close()
     if faults:
         raise faults[0]
@@ -201,13 +201,13 @@ class ServeProcess:
 
     def get(self, path: str) -> dict[str, Any]:
         """The JSON of a GET."""
-        answer: dict[str, Any] = httpx2.get(self.url + path, timeout=30).json()
+        answer: dict[str, Any] = httpx2.get(self.url + path, timeout=200).json()
         return answer
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal and wait; the exit status."""
         self.process.send_signal(number)
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=200)
 
 
 def aftercall(
@@ -262,14 +262,14 @@ def serving(
     try:
         line = process.stdout.readline() if process.stdout else ""
         if " ready at " not in line:
-            process.wait(timeout=30)
+            process.wait(timeout=200)
             drain.join(timeout=5)
             raise RuntimeError(f"serve ended with {process.returncode}: {''.join(errors)}")
         yield ServeProcess(process, line.split(" ready at ")[1].split()[0], line)
     finally:
         if process.poll() is None:
             process.kill()
-        process.wait(timeout=30)
+        process.wait(timeout=200)
         drain.join(timeout=5)
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe:

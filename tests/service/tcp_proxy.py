@@ -95,11 +95,11 @@ def proxy_to(target_port: int) -> Iterator[TcpProxy]:
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),), name="proxy")
     thread.start()
-    started.wait(timeout=10)
+    assert started.wait(timeout=200)
     try:
         yield proxy
     finally:
         assert proxy._loop is not None
         assert stop is not None
         proxy._loop.call_soon_threadsafe(stop.set)
-        thread.join(timeout=10)
+        thread.join(timeout=200)

@@ -38,7 +38,7 @@ class Starting:
 
     def ready(self) -> tuple[int, str]:
         """Status and message of `/readyz`."""
-        answer = httpx2.get(f"{self.url}/readyz", timeout=30)
+        answer = httpx2.get(f"{self.url}/readyz", timeout=200)
         return answer.status_code, answer.json().get("error", {}).get("message", "")
 
 
@@ -66,10 +66,10 @@ def starting(data_dir: Path, uri: str) -> Iterator[Starting]:
         eventually(is_up)
         yield service
         process.terminate()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=200) == 0
     finally:
         process.kill()
-        process.wait(timeout=30)
+        process.wait(timeout=200)
         drain.join(timeout=5)
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe:

@@ -192,5 +192,5 @@ def test_while_another_process_switches_the_store_recording_waits_and_the_rest_g
                 assert service.client.get("/readyz").status_code == 200
             assert not recording.done()
             switching.execute("COMMIT")
-            assert recording.result(timeout=30).status_code == 202
+            assert recording.result(timeout=200).status_code == 202
     assert service.is_stored(late)

@@ -157,7 +157,7 @@ def test_a_storm_of_changes_leaves_answers_that_agree_with_the_store(tmp_path: A
     def storm(url: str, seed: int) -> set[int]:
         chance = random.Random(seed)  # noqa: S311 - data for a test
         statuses = set()
-        with httpx2.Client(base_url=url, timeout=30) as client:
+        with httpx2.Client(base_url=url, timeout=200) as client:
             for _ in range(60):
                 name = chance.choice(names)
                 spec = {

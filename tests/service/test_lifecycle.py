@@ -85,7 +85,7 @@ def test_requests_in_flight_are_answered_before_it_stops(tmp_path: Path) -> None
     body = json.dumps(record).encode()
     with serving(tmp_path) as service:
         host, port = service.url.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=60) as connection:
+        with socket.create_connection((host, int(port)), timeout=200) as connection:
             head = (
                 "POST /executions HTTP/1.1\r\nHost: localhost\r\n"
                 f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -96,7 +96,7 @@ def test_requests_in_flight_are_answered_before_it_stops(tmp_path: Path) -> None
             eventually(lambda: not listens(host, int(port)))
             connection.sendall(body[20:])
             assert connection.recv(1000).startswith(b"HTTP/1.1 202")
-        assert service.process.wait(timeout=60) == 0
+        assert service.process.wait(timeout=200) == 0
     with serving(tmp_path) as again:
         assert again.get(f"/executions/{record['executionId']}")["agent"] == "librarian"
 
@@ -115,7 +115,7 @@ def stalled(tmp_path: Path, shutdown_s: int) -> Iterator[tuple[ServeProcess, str
     environ = {"AFTERCALL_SERVER_SHUTDOWN_S": str(shutdown_s)}
     with serving(tmp_path, environ=environ) as service:
         host, port = service.url.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=60) as connection:
+        with socket.create_connection((host, int(port)), timeout=200) as connection:
             connection.sendall(
                 b"POST /executions HTTP/1.1\r\nHost: localhost\r\n"
                 b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n["
@@ -266,7 +266,7 @@ def test_status_tells_what_a_service_that_is_not_ready_does(tmp_path: Path) -> N
             status, out, err = finished("status", "--service", url)
         finally:
             server.should_exit = True
-            thread.join(timeout=30)
+            thread.join(timeout=200)
     assert (status, out) == (1, "")
     [line] = err.splitlines()
     assert line.startswith(f"aftercall: the service at {url} ")
@@ -284,7 +284,7 @@ def test_a_service_that_starts_all_the_same_warns(tmp_path: Path) -> None:
         assert " ready at " in process.stdout.readline()
     finally:
         process.terminate()
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=200)
     assert "anybody there may read and write" in errors
     assert "AFTERCALL_SERVER_PROT is not a setting; did you mean AFTERCALL_SERVER_PORT?" in errors
     assert process.returncode == 0
@@ -296,7 +296,7 @@ def test_a_signal_while_it_starts_stops_it(tmp_path: Path) -> None:
     assert process.stderr is not None
     process.stderr.readline()  # its first event: it is opening something
     process.terminate()
-    process.communicate(timeout=30)
+    process.communicate(timeout=200)
     assert process.returncode == 0
     with serving(tmp_path) as again:
         assert again.stop() == 0
@@ -330,8 +330,8 @@ def test_logs_are_json_lines_without_what_was_in_the_calls(tmp_path: Path) -> No
     httpx2.get(f"{url}/zebra/giraffe?walrus=ocelot")
     httpx2.get(f"{url}/executions/{record['executionId']}")
     process.terminate()
-    process.wait(timeout=30)
-    drain.join(timeout=60)
+    process.wait(timeout=200)
+    drain.join(timeout=200)
     events = [json.loads(line) for line in errors]
     [recorded] = [e for e in events if e["event"] == "request" and e["status"] == 202]
     assert recorded["route"] == "/executions"

@@ -94,7 +94,7 @@ def by_hand(*options: str) -> Iterator["subprocess.Popen[str]"]:
         yield process
     finally:
         process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=200)
 
 
 def test_it_ends_with_its_input() -> None:

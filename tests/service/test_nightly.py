@@ -188,7 +188,7 @@ def test_again_and_again_until_it_is_stopped(data: str, number: signal.Signals) 
             NightlyReport.model_validate_json(process.stdout.readline())
     finally:
         process.send_signal(number)
-        process.communicate(timeout=30)
+        process.communicate(timeout=200)
     assert process.returncode == 0
 
 
@@ -203,7 +203,7 @@ async def test_a_run_that_is_told_to_stop_ends_at_once(store: Store, tmp_path: P
     try:
         await asyncio.to_thread(eventually, lambda: listens_to_signals(process.pid))
         process.terminate()
-        _, err = await asyncio.to_thread(process.communicate, timeout=60)
+        _, err = await asyncio.to_thread(process.communicate, timeout=200)
     finally:
         process.kill()
     assert process.returncode == 143

@@ -71,7 +71,7 @@ def record(service: ServeProcess, records: list[dict[str, Any]]) -> None:
     """Record and wait until all is indexed."""
     for start in range(0, len(records), 1000):
         answer = httpx2.post(
-            f"{service.url}/executions", json=records[start : start + 1000], timeout=60
+            f"{service.url}/executions", json=records[start : start + 1000], timeout=200
         )
         assert answer.status_code == 202
     eventually(lambda: service.get("/status")["pendingIndexing"] == 0)
@@ -79,7 +79,7 @@ def record(service: ServeProcess, records: list[dict[str, Any]]) -> None:
 
 def answer_of(service: ServeProcess) -> Any:
     """The answer to the question without what differs each time."""
-    answer = httpx2.post(f"{service.url}/suggest", json=QUESTION, timeout=60).json()
+    answer = httpx2.post(f"{service.url}/suggest", json=QUESTION, timeout=200).json()
     answer.pop("tookMs")
     for suggestion in answer["suggestions"]:
         suggestion.pop("suggestionId")
@@ -133,7 +133,7 @@ def steadily(work: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         stop.set()
-        thread.join(timeout=60)
+        thread.join(timeout=200)
     if raised:
         raise raised[0]
 
@@ -172,7 +172,7 @@ def test_a_running_service_answers_and_records_while_it_is_rebuilt(
 
         def arrive() -> None:
             new = execution(toolName="another_tool", parameters={f"late_{len(arrived)}": "x"})
-            answer = httpx2.post(f"{service.url}/executions", json=new, timeout=60)
+            answer = httpx2.post(f"{service.url}/executions", json=new, timeout=200)
             assert answer.status_code == 202
             arrived.append(new["executionId"])
 
@@ -258,7 +258,7 @@ def test_a_killed_rebuild_changes_nothing(tmp_path: Path, is_there: str) -> None
         }
         eventually(reached[is_there])
         process.kill()
-        process.communicate(timeout=30)
+        process.communicate(timeout=200)
         assert service.get("/status")["generation"] == 1
         assert answer_of(service) == before
         record(service, [execution(toolName="afterwards")])

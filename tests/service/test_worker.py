@@ -101,7 +101,7 @@ async def test_it_learns_until_it_is_told_to_stop(servers: Settings) -> None:
         while await pending(servers):
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        assert process.wait(200) == 0
     assert await pending(servers) == 0
 
 
