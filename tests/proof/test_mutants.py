@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.proof.mutants import swapped_in
+from tests.proof.mutant_finder import swapped_in
 
 ONE_TRANSACTION = """
 def write(connection, entry):

@@ -20,7 +20,8 @@ from mongo.sqlite.control import open_sqlite_control
 from mongo.sqlite.store import open_sqlite_store
 from service.archive import unpacked, written
 from tests.ingest.histories import WORKSPACE, history
-from tests.proof.crash_points import LOADED, WAYS, Say, forked, load_shim
+from tests.proof.crash_life import Say
+from tests.proof.crash_points import LOADED, WAYS, forked, load_shim
 
 ROOT = Path(__file__).parents[2]
 ENTRY = AuditEntry("key.make", "key", "owner", WORKSPACE, datetime(2026, 2, 1, tzinfo=UTC))
