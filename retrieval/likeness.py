@@ -256,7 +256,12 @@ def name_similarity(left: str, right: str) -> float:
     (`page` and `page_size`) or its opposite (`min_price` and `max_price`) makes it 0, however alike
     the rest is.
     """
-    a, b = words_of(left[:_MAX_NAME]), words_of(right[:_MAX_NAME])
+    return _name_similarity(left[:_MAX_NAME], right[:_MAX_NAME])
+
+
+@lru_cache(8_192)
+def _name_similarity(left: str, right: str) -> float:
+    a, b = words_of(left), words_of(right)
     if not a or not b:
         return 0.0
     if "".join(a) == "".join(b):
