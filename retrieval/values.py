@@ -384,6 +384,10 @@ _BETWEEN = ("\n", ";", "|")
 _LINE = re.compile(r"(?:[-*\u2022]|\d{1,3}[.)])\s+(\S.*)")
 """An item of a list that a text writes in lines."""
 _LAST_OF_SEVERAL = re.compile(r",?\s(?:and|&|und|y|et)\s(\S+)\Z")
+_BARE_WORDS = re.compile(
+    r"\[\s*((?!(?:true|false|null|none)\b)[A-Za-z][\w.-]*(?:\s*,\s*[A-Za-z][\w.-]*)*)\s*\]"
+)
+"""A list whose texts have no quotes, as YAML writes it."""
 _BRACKETS = frozenset("()[]{}<>\"'`")
 
 
@@ -396,6 +400,9 @@ def _to_array(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
             text = text[1:-1]  # as a database writes a list
         if text.startswith("["):
             held = _in_python(text)
+            bare = _BARE_WORDS.fullmatch(text[:_MAX_JSON_TEXT]) if held is None else None
+            if bare is not None and len(text) <= _MAX_JSON_TEXT:
+                return [part.strip() for part in bare[1].split(",")]
             return _from_json_text(text, list) if held is None else held
         lines = [_LINE.fullmatch(line.strip()) for line in text[:_MAX_JSON_TEXT].splitlines()]
         if len(lines) > 1 and len(found := list(filter(None, lines))) == len(lines):

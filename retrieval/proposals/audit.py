@@ -18,10 +18,12 @@ from typing import NamedTuple
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
-from retrieval.parameters import leaves_like, value_at
+from aftercall.redaction import is_redacted
+from retrieval.parameters import Path, leaves_like, place_of, value_at
 from retrieval.proposals.case import Case
 from retrieval.proposals.compose import Proposal
 from retrieval.proposals.doubts import unconfirmed
+from retrieval.values import fits
 
 AUDITED = (
     "unconfirmed",
@@ -32,6 +34,7 @@ AUDITED = (
     "least_likely",
     "new_signs",
     "odd_signs",
+    "unlike_values",
     "reading",
     "reshaped",
     "parameters",
@@ -44,6 +47,10 @@ _INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ODD = re.compile(r"[^\w\s\-.,/:@]")
 _FEW = 3
 """Texts of successes below which they do not show which signs are usual."""
+_OFTEN = 3
+"""Uses of each known value from which on they look like all that there are."""
+_FORMS = 2
+"""Forms of values up to which a parameter has a form."""
 _MOST_TEXTS = 50
 _MOST = 2_000
 """Characters of a text, and plain values of a call, that are looked at."""
@@ -53,13 +60,16 @@ def audit(case: Case, proposal: Proposal) -> tuple[float, ...]:
     """The numbers of a proposal for the call as it was sent, as `AUDITED` names them.
 
     Words are counted in all plain values; *new signs* are texts with a sign that no success had
-    there, *odd signs* texts with one that few values have, where too few successes are known.
+    there, *odd signs* texts with one that few values have, where too few successes are known;
+    *unlike values* are none of a list that is stated or was always kept to, or of another form than
+    all that is known.
     """
     sent = leaves_like(case.parameters, ())[:_MOST]
     repaired = leaves_like(proposal.parameters, ())[:_MOST]
     before, after = (Counter(_words(each)) for each in (sent, repaired))
     same = sum(same_json(value_at(case.parameters, path), value) for path, value in repaired)
     new_signs, odd_signs = _signs(case, proposal.parameters)
+    unlike = sum(_is_unlike(case, path, value) for path, value in repaired)
     return (
         float(unconfirmed(case, proposal)),
         float((after - before).total()),
@@ -69,6 +79,7 @@ def audit(case: Case, proposal: Proposal) -> tuple[float, ...]:
         min(option.evidence.mean for option in proposal.options),
         float(new_signs),
         float(odd_signs),
+        float(unlike),
         case.reading.confidence,
         float(proposal.reshaped is not None),
         float(len(case.parameters)),
@@ -99,6 +110,28 @@ def _signs(case: Case, parameters: JsonObject) -> tuple[int, int]:
             usual = set("".join(known))
             new += any(not each.isalnum() and each not in usual for each in value[:_MOST])
     return new, odd
+
+
+def _is_unlike(case: Case, path: Path, value: JsonValue) -> bool:
+    if len(path) > 1:
+        inner = case.profile.at(place_of(path)) if case.profile is not None else None
+        return inner is not None and inner.successes > 0 and not fits(value, tuple(inner.types))
+    name = str(path[0])
+    view, seen, known = case.parameter(name), case.seen(name), _known_texts(case, name)
+    if not isinstance(value, str) or is_redacted(value):
+        return False
+    if view is not None and len(view.stated_values) > 1:
+        return value not in map(str, view.stated_values)
+    if seen is None or len(known) < 2 or value in known:
+        return False
+    forms = set(map(_form, known))
+    is_closed = seen.successes >= _OFTEN * len(seen.values)
+    return is_closed or (len(known) >= _FEW and len(forms) <= _FORMS and _form(value) not in forms)
+
+
+def _form(text: str) -> str:
+    """The text with one sign for each run of digits and of letters: `#W12` is `#a9`."""
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "9", text[:_MOST]))
 
 
 def _known_texts(case: Case, name: str) -> list[str]:

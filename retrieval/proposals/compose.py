@@ -10,6 +10,7 @@ from itertools import islice
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, canonical_json
+from aftercall.redaction import is_redacted
 from retrieval.edit_effects import apply_edits, changed_names, effect_key
 from retrieval.edits import (
     EditDoesNotApplyError,
@@ -226,7 +227,8 @@ def _tidier(case: Case, path: Path, value: str) -> str | None:
     name = str(path[0])
     view, seen = case.parameter(name), case.seen(name)
     names = {word for step in path if isinstance(step, str) for word in words_of(step)}
-    if view is None or view.states(value) or not FREE_TEXT.isdisjoint(names):
+    is_free = not FREE_TEXT.isdisjoint(names)
+    if view is None or view.states(value) or is_free or is_redacted(value):
         return None
     words, known = words_of(value), view.stated_values
     spelt = [str(each) for each in known if words and words_of(str(each)) == words]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bench.quality.fitting import Judged, fit_trees, json_of_trees
 from retrieval.confidence import JUDGED, SURE, Estimate, judge, judged, shipped
-from retrieval.edits import Replace
+from retrieval.edits import Remove, Replace
 from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.proposals.audit import AUDITED, Trees, audit, shipped_trees, trees_of_text
 from retrieval.proposals.case import Option, Trials
@@ -42,6 +42,17 @@ def test_signs_that_few_values_have_are_counted_where_no_successes_are_known() -
     """What stays in the repaired call, whoever put it there."""
     assert counts_of({"city": "Rome", "days": 3}, {"city": "{Rome}", "days": 3})["odd_signs"] == 1
     assert counts_of({"city": "rome", "days": 3}, {"city": "Rome, IT", "days": 3})["odd_signs"] == 0
+
+
+def test_a_value_unlike_all_that_are_listed_or_known_is_counted() -> None:
+    """Whatever was mended beside it; what is masked is none of our business."""
+    listed = object_schema(mode={"type": "string", "description": "One of: 'START', 'STOP'"})
+    for value, expected in (("IGNITION_ON", 1), ("STOP", 0), ("[redacted:string:9-16]", 0)):
+        case = make_case({"mode": value, "cache": 1}, "unexpected cache", schema=listed)
+        option = Option((Remove(name="cache"),), "", Trials(9, 1), ("error",))
+        proposal = Proposal({"mode": value}, (option,), frozenset(("cache",)), "")
+        found = dict(zip(AUDITED, audit(case, proposal), strict=True))
+        assert found["unlike_values"] == expected
 
 
 @given(vectors, st.sampled_from(_EVIDENCE), st.floats(0, 20))

@@ -21,7 +21,7 @@ from retrieval.knowledge.rules import ToolKnowledge, skeleton_of
 from retrieval.parameters import view_of_schema
 from retrieval.proposals.case import Case
 from retrieval.reading.reader import read_error
-from tests.retrieval.cases import READS, an_execution, make_case, object_schema
+from tests.retrieval.cases import READS, an_execution, answer_to, make_case, object_schema
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 MARK = "zq"
@@ -305,3 +305,12 @@ def test_a_rule_of_one_agent_gives_its_value_to_nobody(
     case = replace(case, profile=known.profile(None), signature=signature, writes=writes)
     response = answer(Question(case, ExecutionError(message=message), READS), limit=20).response
     assert MARK not in said(response)
+
+
+def test_a_mask_is_no_mark_around_a_value() -> None:
+    """The caller has the value in full, so nothing is mended in what stands for it."""
+    schema = object_schema(campaign="string", start_date="string") | {"additionalProperties": False}
+    sent = {"campaign": MASK, "start_date_param": "2016-03-01"}
+    case = make_case(sent, "Unknown argument: start_date_param", schema=schema)
+    [first, *_] = answer_to(case).response.suggestions
+    assert first.corrected_parameters == {"campaign": MASK, "start_date": "2016-03-01"}

@@ -19,7 +19,8 @@ from retrieval.values import CastError, cast, number_in, unmarked
         (0, "boolean", False), ("a.txt", "array", ["a.txt"]), ("a,b", "array", ["a", "b"]),
         ("('a', {'b': 1})", "array", ["a", {"b": 1}]), ("['a']", "array", ["a"]),
         ("(a) b", "array", ["(a) b"]), ("3rd", "integer", 3), ("int(3)", "integer", 3),
-        ('["a"]', "array", ["a"]), (["a"], "string", "a"), ('{"a": 1}', "object", {"a": 1}),
+        ('["a"]', "array", ["a"]), ("[a, b-c]", "array", ["a", "b-c"]),
+        (["a"], "string", "a"), ('{"a": 1}', "object", {"a": 1}),
     ],
 )  # fmt: skip
 def test_a_cast_says_the_same_in_another_type(
