@@ -29,6 +29,7 @@ from retrieval.knowledge.profile import ParameterProfile
 from retrieval.likeness import (
     differ_in_digits,
     is_portion,
+    name_similarity,
     named_in,
     refers,
     relates_otherwise,
@@ -73,6 +74,9 @@ _OTHER_AMOUNT = 0.75
 """What is left where a write gets another amount than its caller's: of real ones few were meant."""
 _SAID = frozenset(("context", "schema", "error"))
 _FOUND = frozenset(("session", "profile", "similar"))
+_HOW_MANY = frozenset(("all", "any", "every", "everything", "both", "none", "*"))
+_SAME_NAME = 0.9
+"""Likeness from which on two names are one parameter's."""
 _MAX_NUMBERS = 1_000
 _MAX_KNOWN = 50
 _MAX_TEXT = 2_000
@@ -169,11 +173,25 @@ def _loses(case: Case, edit: Edit) -> bool:
     if isinstance(edit, Remove):
         last = words_of(edit.name)[-1:]
         is_part = not (_PARTS | _NEUTRAL).isdisjoint(last) and not says_nothing(sent)
-        if is_part or (not edit.inside and _wishes(case, edit.name, sent)):
+        if (
+            is_part
+            or _contradicts(case, edit, sent)
+            or (not edit.inside and _wishes(case, edit.name, sent))
+        ):
             return True
         return not _IS_NAME.fullmatch(str(edit.path[-1]))
     is_id = not IDS.isdisjoint(words_of(edit.name))
     return isinstance(edit, Cast) and is_id and _EXPONENT.search(str(sent)) is not None
+
+
+def _contradicts(case: Case, edit: Remove, value: JsonValue) -> bool:
+    """Whether another value stands under another spelling of the name: which one is meant?"""
+    return not edit.inside and any(
+        name != edit.name
+        and not same_json(value, held)
+        and name_similarity(edit.name, name) >= _SAME_NAME
+        for name, held in islice(case.parameters.items(), _MAX_KNOWN)
+    )
 
 
 def _wishes(case: Case, name: str, value: JsonValue) -> bool:
@@ -232,11 +250,12 @@ def _stands_for(edit: Edit) -> bool:
 
 
 def _counts(case: Case, edit: Edit) -> bool:
-    """Whether a small number is put into a list: it may say how many, or be the only one."""
+    """Whether what is put into a list says how many: a small number, or a word such as `all`."""
     to_list = (isinstance(edit, Cast) and edit.to == "array") or (
         isinstance(edit, Replace) and isinstance(edit.value, list)
     )
-    return to_list and may_count(value_at(case.parameters, edit.path))
+    sent = value_at(case.parameters, edit.path)
+    return to_list and (may_count(sent) or str(sent).strip().lower() in _HOW_MANY)
 
 
 def _is_another(edit: Edit) -> bool:

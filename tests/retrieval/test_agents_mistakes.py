@@ -144,6 +144,8 @@ def test_it_is_read_as_it_was_meant(
         (TITLE | {"labels": 4}, "labels must be an array", TASK),
         (TITLE | {"on_behalf_of": "another-account"}, "unknown field on_behalf_of", TASK),
         (TITLE | {"undo": True}, "unknown field undo", TASK),
+        (TITLE | {"labels": "all"}, "labels must be an array", TASK),
+        (TITLE | {"Title": "Wash it"}, "unknown field Title", TASK),
         ({"data": "eyJvd25lciI6ICJPcGVuSGFyYm9yIn0"}, "unknown field data",
          object_schema(owner="string") | CLOSED),
     ],
