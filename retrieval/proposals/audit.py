@@ -45,6 +45,8 @@ AUDITED = (
 _WORD = re.compile(r"[^\W_]+")
 _INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ODD = re.compile(r"[^\w\s\-.,/:@]")
+_EXAMPLES = re.compile(r"\be\.?g\b|\bsuch as\b|\bexamples?\b|\blike\b|\be\.?x\.", re.IGNORECASE)
+"""What says that values in a description are not all that there are."""
 _FEW = 3
 """Texts of successes below which they do not show which signs are usual."""
 _OFTEN = 3
@@ -120,7 +122,8 @@ def _is_unlike(case: Case, path: Path, value: JsonValue) -> bool:
     view, seen, known = case.parameter(name), case.seen(name), _known_texts(case, name)
     if not isinstance(value, str) or is_redacted(value):
         return False
-    if view is not None and len(view.stated_values) > 1:
+    examples = view is not None and _EXAMPLES.search(view.description) is not None
+    if view is not None and len(view.stated_values) > 1 and not examples:
         return value not in map(str, view.stated_values)
     if seen is None or len(known) < 2 or value in known:
         return False

@@ -53,6 +53,10 @@ def test_a_value_unlike_all_that_are_listed_or_known_is_counted() -> None:
         proposal = Proposal({"mode": value}, (option,), frozenset(("cache",)), "")
         found = dict(zip(AUDITED, audit(case, proposal), strict=True))
         assert found["unlike_values"] == expected
+    zone = object_schema(zone={"type": "string", "description": "e.g. 'Europe/Rome', 'Asia/Tokyo'"})
+    case = make_case({"zone": "Africa/Cairo", "cache": 1}, "unexpected cache", schema=zone)
+    proposal = Proposal({"zone": "Africa/Cairo"}, (option,), frozenset(("cache",)), "")
+    assert dict(zip(AUDITED, audit(case, proposal), strict=True))["unlike_values"] == 0
 
 
 @given(vectors, st.sampled_from(_EVIDENCE), st.floats(0, 20))
