@@ -507,7 +507,8 @@ def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
         estimate = estimate.at_most(bound(proposal)).times(left)
         found.append(RankedProposal(proposal, features, estimate, left))
     found.sort(key=_surest)
-    found[:_MOST_JUDGED] = [_judged(case, each, verifier) for each in found[:_MOST_JUDGED]]
+    refused = verifier.refuses_sent() if found else 0.0
+    found[:_MOST_JUDGED] = [_judged(case, each, refused) for each in found[:_MOST_JUDGED]]
     return sorted(found, key=_surest)
 
 
@@ -515,14 +516,14 @@ def _surest(ranked: RankedProposal) -> tuple[float, str]:
     return -ranked.estimate.probability, ranked.proposal.key
 
 
-def _judged(case: Case, ranked: RankedProposal, verifier: Verifier) -> RankedProposal:
+def _judged(case: Case, ranked: RankedProposal, refused: float) -> RankedProposal:
     """The proposal with what the trees say; what several mended alike has its own record."""
     proposal = ranked.proposal
     if any(option.share for option in proposal.options):
         return ranked
     told = dict(zip(FEATURES, ranked.features, strict=True))
     most = bound(proposal)
-    told |= {"bound": most, "refused": verifier.refuses_sent()}
+    told |= {"bound": most, "refused": refused}
     told |= zip(AUDITED, audit(case, proposal), strict=True)
     vector = tuple(told[name] for name in JUDGED)
     likely = logistic(shipped_trees().log_odds(vector))
