@@ -9,12 +9,14 @@ import contextlib
 import logging
 import socket
 import time
+import warnings
 from asyncio import TimerHandle, Transport
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 
 from fastapi import FastAPI
+from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -82,6 +84,8 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
         settings: for limits and host names; nothing is read from the environment.
         lifecycle: its `services` are set and taken away by the process that opens and closes them.
     """
+    # FastAPI ignores it too, but where models are built at first use that comes too early.
+    warnings.filterwarnings("ignore", category=UnsupportedFieldAttributeWarning)
     app = FastAPI(
         title="Aftercall",
         version=VERSION,

@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -25,6 +24,7 @@ from retrieval.memory import HEALTH, TROUBLE, USED, tool_row
 from service.context import Context, Lifecycle, open_context
 from service.server import bounded_protocol, create_app, loop_factory
 from service.settings import DataSettings, EmbeddingSettings, RetentionSettings, Settings
+from tests.service.warm_starts import WarmStart
 
 ROOT = Path(__file__).parents[2]
 
@@ -217,20 +217,15 @@ def aftercall(
 
     It may open `files` files, where that is given.
     """
-    limited = () if files is None else ("sh", "-c", f'ulimit -n {files}; exec "$@"', "sh")
-    return subprocess.Popen(
-        [*limited, sys.executable, "-m", "aftercall.cli", *arguments],
-        cwd=ROOT,
-        env={
+    return WarmStart(
+        arguments,
+        {
             **{k: v for k, v in os.environ.items() if not k.startswith("AFTERCALL_")},
             "AFTERCALL_EMBEDDING_MODEL": "hashing",
             "AFTERCALL_RETENTION_DAYS": "0",
             **(environ or {}),
         },
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        files,
     )
 
 

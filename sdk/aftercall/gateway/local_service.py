@@ -28,6 +28,8 @@ LINGER_S = 300.0
 _LOOK_EVERY_S = 5.0
 _START_WITHIN_S = 60.0
 """Until it listens: on a busy machine the imports alone take seconds."""
+_LOOKED_WITHIN_S = 2.0
+"""Which service is used is said where a connection opens; a client does not wait longer for it."""
 _POLL_S = 0.1
 _AFTER_A_FAILURE_S = 60.0
 _LOG_BYTES = 1 << 20
@@ -73,8 +75,9 @@ class LocalService:
             await asyncio.wait([keeping])
 
     async def looked(self) -> str:
-        """What is in use, once it is known whether a service answers or has to be started."""
-        await self._looked.wait()
+        """What is in use, once that is known, or after `_LOOKED_WITHIN_S` that it is looked for."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._looked.wait(), _LOOKED_WITHIN_S)
         return self.in_use
 
     async def _keep(self) -> None:

@@ -33,6 +33,7 @@ class WireModel(BaseModel):
     """Base of every wire model: immutable, camelCase out, both cases in, unknown fields refused."""
 
     model_config = ConfigDict(
+        defer_build=True,
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,
