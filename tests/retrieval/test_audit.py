@@ -83,12 +83,19 @@ def test_trees_say_what_they_were_fitted_on() -> None:
         assert trees.log_odds(row.vector) == pytest.approx(odds, abs=0.02)
 
 
-@given(st.floats(0, 1), st.floats(0, 1), st.booleans())
-def test_neither_alone_is_sure(estimate: float, likely: float, is_doubted: bool) -> None:
-    """Weights and trees must both be, and a doubt holds whatever the trees say."""
-    found = judged(estimate, likely, is_doubted=is_doubted)
+@given(st.floats(0, 1), st.floats(0, 1), st.booleans(), st.sampled_from(JUDGED))
+def test_neither_alone_is_sure(
+    estimate: float, likely: float, is_doubted: bool, shown: str
+) -> None:
+    """Weights and trees must both be, and a doubt holds whatever the trees say.
+
+    Of a change that shows no word that is gone or new the trees must be surer.
+    """
+    vector = tuple(float(name == shown) for name in JUDGED)
+    found = judged(estimate, likely, vector, is_doubted=is_doubted)
     if found > SURE:
         assert min(estimate, likely) > SURE
+        assert shown in ("new_words", "lost_words") or likely > 0.92
     if is_doubted:
         assert found <= estimate
 
