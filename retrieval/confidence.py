@@ -477,7 +477,6 @@ itself than others: of mistakes of a batch that trees had never seen, one in nin
 they said `SURE`, and one in thirty above this."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class RankedProposal:
     """A proposal that may be made, with what its confidence comes from.

@@ -23,9 +23,10 @@ def same(shown: Callable[[], object], told: Callable[[], object]) -> None:
     eventually(lambda: shown() == told())
 
 
-def grave_findings(page: Page) -> list[str]:
-    """Serious and critical findings of axe-core: the rule, and where it is broken."""
-    violations = Axe().run(page).response["violations"]
+def grave_findings(page: Page, *rules: str) -> list[str]:
+    """Serious and critical findings of axe-core: the rule (of these), and where it is broken."""
+    options = {"runOnly": {"type": "rule", "values": list(rules)}} if rules else None
+    violations = Axe().run(page, options=options).response["violations"]
     return [
         f"{each['id']}: {node['target']} {node['failureSummary']}"
         for each in violations

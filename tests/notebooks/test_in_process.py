@@ -24,7 +24,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("jupyter")
 
 
-@pytest.mark.parametrize("name", NAMES)
+LONG = "fitness_and_regret"
+"""It plays many worlds, for more than a minute."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.prove] * (name == LONG)) for name in NAMES]
+)
 def test_it_needs_no_server(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No cell fails or warns, and every plot is drawn."""
     played = execute(name, folder, monkeypatch)

@@ -7,10 +7,10 @@ descriptors, environment and folder, is killed and waited for as any process is,
 
 import atexit
 import functools
+import gc
 import importlib
 import json
 import os
-import pkgutil
 import resource
 import selectors
 import signal
@@ -82,10 +82,11 @@ def _forker() -> socket.socket:
 
 
 def _import_all() -> None:
-    """What the commands import, one way or the other; a process that forks has no thread yet."""
-    for room in ("embeddings", "ingest", "mongo", "retrieval", "service"):
-        for each in pkgutil.walk_packages(importlib.import_module(room).__path__, f"{room}."):
-            importlib.import_module(each.name)
+    """What most commands import; a process that forks has no thread yet."""
+    for name in ("server", "context", "imports", "archive", "nightly", "rebuild"):
+        importlib.import_module(f"service.{name}")
+    gc.collect()
+    gc.freeze()
 
 
 def _fork_for_ever(requests: socket.socket) -> dict[str, Any] | None:
