@@ -5,12 +5,12 @@
 `make bench-quality` installs what it needs beside the project (`bfcl-eval`, matplotlib), then runs
 it.
 A dataset that is not there is named and left out. `--only` measures some parts and writes nothing,
-but for `choosing`, `regret`, `boundaries`, `memory`, `kinds`, `traps`, `attacks` and `secrets`,
-which have pages of their own in `docs/figures/`. The parts `final` (APIs that nothing was developed
-on), `kinds-final`, `kinds-fresh-kept`, `kinds-wild-kept`, `kinds-late-kept` and `kinds-sixth-kept`
-(kinds of mistakes likewise), `kinds-fresh`, `kinds-wild`, `kinds-late`, `kinds-sixth`,
-`kinds-parts` (what each part earns on kinds) and `mistakes` (a section of `memory`) are measured
-only when they are named.
+but for `repair.md`, where all parts of it are named, and `choosing`, `regret`, `boundaries`,
+`memory`, `kinds`, `traps`, `attacks` and `secrets`, which have pages of their own in
+`docs/figures/`. The parts `final` (APIs that nothing was developed on), `kinds-final`,
+`kinds-fresh-kept`, `kinds-wild-kept`, `kinds-late-kept` and `kinds-sixth-kept` (kinds of mistakes
+likewise), `kinds-fresh`, `kinds-wild`, `kinds-late`, `kinds-sixth`, `kinds-parts` (what each part
+earns on kinds) and `mistakes` (a section of `memory`) are measured only when they are named.
 """
 
 import argparse
@@ -191,6 +191,7 @@ OF_THEIR_OWN = {
 }
 ONLY_NAMED = {"final", *kinds.PAGES, "kinds-parts", "mistakes"} - {"kinds"}
 """Steps that print and write pages of their own; the others are of `repair.md`."""
+OF_REPAIR = set(STEPS) - OF_THEIR_OWN - ONLY_NAMED
 
 
 async def _ablation(pattern: str) -> list[ablation.Row]:
@@ -204,7 +205,12 @@ async def _ablation(pattern: str) -> list[ablation.Row]:
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", choices=STEPS, help="these only; writes no repair.md")
+    parser.add_argument(
+        "--only",
+        nargs="*",
+        choices=STEPS,
+        help="these only; writes repair.md where all its parts are named",
+    )
     parser.add_argument("--ablation", nargs="?", const="", metavar="PATTERN",
                         help="switch off one part after the other; writes ablation.md")  # fmt: skip
     options = parser.parse_args()
@@ -217,7 +223,7 @@ def main() -> None:
     page = markdown(figures)
     if not options.only or set(options.only) - OF_THEIR_OWN:
         print(page)
-    if options.only:
+    if options.only and not set(options.only) >= OF_REPAIR:
         return
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "repair.md").write_text(page, encoding="utf-8")
