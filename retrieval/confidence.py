@@ -522,9 +522,10 @@ def _surest(ranked: RankedProposal) -> tuple[float, str]:
 
 
 def _judged(case: Case, ranked: RankedProposal, refused: float) -> RankedProposal:
-    """The proposal with what the trees say; what several mended alike has its own record."""
+    """The proposal with what the trees say; what was mended alike before has its own record."""
     proposal = ranked.proposal
-    if any(option.share for option in proposal.options):
+    options = proposal.options
+    if any(option.share for option in options) or all(option.repairs for option in options):
         return ranked
     told = dict(zip(FEATURES, ranked.features, strict=True))
     most = bound(proposal)
@@ -532,24 +533,29 @@ def _judged(case: Case, ranked: RankedProposal, refused: float) -> RankedProposa
     told |= zip(AUDITED, audit(case, proposal), strict=True)
     vector = tuple(told[name] for name in JUDGED)
     likely = logistic(shipped_trees().log_odds(vector))
-    probability = judged(ranked.estimate.shipped, likely, vector, is_doubted=ranked.left < 1)
-    estimate = ranked.estimate.moved_to(min(most, probability))
-    return replace(ranked, estimate=estimate, judged=vector)
+    estimate, bar = ranked.estimate.shipped, bar_of(vector)
+    probability = judged(estimate, likely, bar, is_doubted=ranked.left < 1)
+    moved = ranked.estimate.moved_to(min(most, probability))
+    return replace(ranked, estimate=moved, judged=vector)
 
 
-def judged(estimate: float, likely: float, vector: tuple[float, ...], *, is_doubted: bool) -> float:
+def judged(estimate: float, likely: float, bar: float, *, is_doubted: bool) -> float:
     """The probability by both: what neither the weights nor the trees are sure of is not sure.
 
     What is not sure is as likely as the trees say, but for a doubt, which they do not know of.
-    `vector` is what the trees were given, as `JUDGED` names it.
+    `bar` is what the trees must say, as `bar_of` tells it.
     """
-    keeps_all = not any(vector[place] for place in _WORDS)
-    most = _NOT_SURE if keeps_all and likely <= _SURE_OF_A_PLACE else 1.0
+    most = 1.0 if likely > bar else _NOT_SURE
     if is_doubted:
         return min(estimate, likely, most)
     if estimate > SURE:
         return min(estimate if likely > SURE else likely, most)
     return min(likely, max(estimate, _NOT_SURE))
+
+
+def bar_of(vector: tuple[float, ...]) -> float:
+    """How sure the trees must be of what they were given, as `JUDGED` names it."""
+    return SURE if any(vector[place] for place in _WORDS) else _SURE_OF_A_PLACE
 
 
 def weakest(features: tuple[float, ...], proposal: Proposal) -> tuple[float, ...] | None:

@@ -50,6 +50,7 @@ from retrieval.confidence import (
     MIN_CONFIDENCE,
     Calibration,
     RankedProposal,
+    bar_of,
     bound,
     judge,
     judged,
@@ -276,7 +277,9 @@ def _surest(row: Row, model: HistGradientBoostingClassifier | None) -> tuple[flo
         estimate = seen.confidence(shipped())
         if model is not None and seen.judged is not None:
             [odds] = model.decision_function([seen.judged])
-            estimate = judged(estimate, logistic(odds), seen.judged, is_doubted=seen.share < 1)
+            estimate = judged(
+                estimate, logistic(odds), bar_of(seen.judged), is_doubted=seen.share < 1
+            )
         found.append((estimate, seen.right))
     return max(found, key=lambda each: each[0])
 

@@ -49,7 +49,7 @@ _EXAMPLES = re.compile(r"\be\.?g\b|\bsuch as\b|\bexamples?\b|\blike\b|\be\.?x\."
 """What says that values in a description are not all that there are."""
 _FEW = 3
 """Texts of successes below which they do not show which signs are usual."""
-_OFTEN = 3
+_OFTEN = 5
 """Uses of each known value from which on they look like all that there are."""
 _FORMS = 2
 """Forms of values up to which a parameter has a form."""
@@ -125,11 +125,11 @@ def _is_unlike(case: Case, path: Path, value: JsonValue) -> bool:
     examples = view is not None and _EXAMPLES.search(view.description) is not None
     if view is not None and len(view.stated_values) > 1 and not examples:
         return value not in map(str, view.stated_values)
-    if seen is None or len(known) < 2 or value in known:
+    if seen is None or len(known) < _FEW or value in known:
         return False
     forms = set(map(_form, known))
     is_closed = seen.successes >= _OFTEN * len(seen.values)
-    return is_closed or (len(known) >= _FEW and len(forms) <= _FORMS and _form(value) not in forms)
+    return is_closed or (len(forms) <= _FORMS and _form(value) not in forms)
 
 
 def _form(text: str) -> str:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.quality.fitting import Judged, fit_trees, json_of_trees
-from retrieval.confidence import JUDGED, SURE, Estimate, judge, judged, shipped
+from retrieval.confidence import JUDGED, SURE, Estimate, bar_of, judge, judged, shipped
 from retrieval.edits import Remove, Replace
 from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.proposals.audit import AUDITED, Trees, audit, shipped_trees, trees_of_text
@@ -92,7 +92,7 @@ def test_neither_alone_is_sure(
     Of a change that shows no word that is gone or new the trees must be surer.
     """
     vector = tuple(float(name == shown) for name in JUDGED)
-    found = judged(estimate, likely, vector, is_doubted=is_doubted)
+    found = judged(estimate, likely, bar_of(vector), is_doubted=is_doubted)
     if found > SURE:
         assert min(estimate, likely) > SURE
         assert shown in ("new_words", "lost_words") or likely > 0.92
