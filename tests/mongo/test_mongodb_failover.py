@@ -45,7 +45,7 @@ pytestmark = [
     ),
 ]
 T = TypeVar("T")
-SHARE = 50
+SHARE = 25
 """Of so many faults at all statements `make test` makes one; `make prove` makes all."""
 
 

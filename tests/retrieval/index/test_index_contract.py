@@ -342,8 +342,8 @@ async def test_updates_and_searches_may_run_at_once(index):
 
 
 async def test_the_event_loop_goes_on_during_a_large_upsert(index):
-    """A heartbeat keeps beating while many points go in."""
-    points = [point(f"document {number}") for number in range(500)]
+    """A heartbeat keeps beating while thousands of points go in."""
+    points = [point(f"document {number}") for number in range(2_000)]
     bulk = asyncio.create_task(index.upsert(points))
     beats = 0
     while not bulk.done():
