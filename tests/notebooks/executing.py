@@ -16,6 +16,8 @@ NAMES = (
     "your_own_proposer",
 )
 
+LONG = "fitness_and_regret"
+"""It plays many worlds, for more than a minute."""
 READING = NAMES[:4]
 """Those that look at a running service; the others keep to one of their own."""
 _CELL_S = 300

@@ -8,7 +8,7 @@ import pytest
 
 from aftercall import AsyncClient
 from service.demo.history import play_history
-from tests.notebooks.executing import READING, complaints, execute, images
+from tests.notebooks.executing import LONG, READING, complaints, execute, images
 from tests.service.running_service import ServeProcess, serving
 
 pytestmark = pytest.mark.real
@@ -44,7 +44,9 @@ def _held(server: ServeProcess) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("name", READING)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.prove] * (name == LONG)) for name in READING]
+)
 def test_it_reads_from_a_server_and_writes_nothing(
     name: str, server: ServeProcess, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

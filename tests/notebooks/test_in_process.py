@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.notebooks.executing import NAMES, complaints, execute, images
+from tests.notebooks.executing import LONG, NAMES, complaints, execute, images
 
 pytestmark = pytest.mark.real
 
@@ -22,10 +22,6 @@ PLOTS = {
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One for all, so that matplotlib looks for fonts once."""
     return tmp_path_factory.mktemp("jupyter")
-
-
-LONG = "fitness_and_regret"
-"""It plays many worlds, for more than a minute."""
 
 
 @pytest.mark.parametrize(
