@@ -545,12 +545,12 @@ def judged(estimate: float, likely: float, bar: float, *, is_doubted: bool) -> f
     What is not sure is as likely as the trees say, but for a doubt, which they do not know of.
     `bar` is what the trees must say, as `bar_of` tells it.
     """
-    most = 1.0 if likely > bar else _NOT_SURE
+    told = likely if likely > bar else min(likely, _NOT_SURE)
     if is_doubted:
-        return min(estimate, likely, most)
+        return min(estimate, told)
     if estimate > SURE:
-        return min(estimate if likely > SURE else likely, most)
-    return min(likely, max(estimate, _NOT_SURE))
+        return estimate if told > SURE else told
+    return min(told, max(estimate, _NOT_SURE))
 
 
 def bar_of(vector: tuple[float, ...]) -> float:

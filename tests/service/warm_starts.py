@@ -2,7 +2,7 @@
 
 A process that has imported what the commands need forks for each of them. A fork has its own
 descriptors, environment and folder, is killed and waited for as any process is, and runs the same
-`main` to its end. Where the system cannot tell of a fork's end (`pidfd_open`), Python is started.
+`main` to its end. It needs Linux, which tells of a fork's end (`pidfd_open`).
 """
 
 import atexit
@@ -103,8 +103,12 @@ def _fork_for_ever(requests: socket.socket) -> dict[str, Any] | None:
                 if not pid:
                     for place, end in enumerate(ends[:3]):
                         os.dup2(end, place)
-                    for end in (*ends, *(each.fd for each in waiting.get_map().values())):
+                    for end in ends:
                         os.close(end)
+                    for others in (each.data for each in waiting.get_map().values() if each.data):
+                        others[1].close()
+                    waiting.close()
+                    requests.close()
                     known: dict[str, Any] = json.loads(asked)
                     return known
                 for end in ends[:3]:
