@@ -35,21 +35,21 @@ test: $(STAMP) ## format check, lint, types, import layers and tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n auto --dist loadfile
+	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
 
 prove: $(STAMP) ## the long proofs: deaths, histories, mutants, fuzzing, npm servers, soak
 	$(BIN)/python -m tests.proof.crash_points --minutes 20 --state .prove/crash_points.json
 	$(BIN)/python -m bench.soak --minutes 1
 	$(BIN)/python -m tests.proof.histories --minutes 60 --state .prove/histories.json
 	$(BIN)/python -m tests.proof.mutants --minutes 60 --state .prove/mutants.json
-	$(BIN)/pytest -n auto --dist loadfile --timeout 7200 --durations 20 -m prove
+	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder --timeout 7200 --durations 20 -m prove
 
 check: $(STAMP) ## the same without the tests that start real servers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n auto --dist loadfile -m "not real and not prove"
+	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder -m "not real and not prove"
 
 generate: $(STAMP) ## write the SDK's synchronous modules from the asynchronous ones
 	@$(BIN)/python sdk/generate_sync.py

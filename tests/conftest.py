@@ -1,5 +1,6 @@
 """What all tests share: generated examples are judged by what happens, not by how long it takes."""
 
+import os
 import sys
 from collections.abc import Iterator
 
@@ -29,6 +30,12 @@ def nothing_left() -> Iterator[None]:
     yield
     used = [sys.modules[name] for name in SERVERS if name in sys.modules]
     assert [name for module in used for name in module.left_behind()] == []
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many workers again as there are cores: a third of the time they wait for processes."""
+    cores = os.cpu_count() or 1
+    return cores + cores // 2
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -118,7 +118,9 @@ def _without_unique(append: Any) -> Any:
 
 
 def _unfence() -> None:
-    """Everybody learns at any time, and every commit is taken."""
+    """Everybody learns at any time, late enough for another one, and every commit is taken."""
+    import asyncio
+
     from ingest import indexer
     from mongo.records import Lease
     from mongo.sqlite.store import SqliteKnowledge
@@ -130,6 +132,7 @@ def _unfence() -> None:
 
     async def committed(self: Any, one: Any) -> int:
         if one.moved is not None:
+            await asyncio.sleep(0.2)
             at = (await self.cursors()).get(one.workspace)
             one = replace(one, moved=(at.position if at else 0, one.moved[1]), lease=None)
         return await commit(self, one)
