@@ -33,7 +33,7 @@ def nothing_left() -> Iterator[None]:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Half as many workers again as there are cores: a third of the time they wait for processes."""
+    """Half as many workers again as cores: a third of the time they wait for processes."""
     cores = os.cpu_count() or 1
     return cores + cores // 2
 
