@@ -304,7 +304,11 @@ def report(state: dict[str, Any]) -> str:
 
 def written_into(file: Path, section: str) -> None:
     """Put a section into a file of figures, instead of the one of its heading."""
-    heading, parts = section.partition("\n")[0], file.read_text("utf-8").split("\n## ")
+    heading = section.partition("\n")[0]
+    if not file.exists():
+        file.write_text(section, "utf-8")
+        return
+    parts = file.read_text("utf-8").split("\n## ")
     others = [each for each in parts if not f"## {each}".startswith(f"{heading}\n")]
     file.write_text("\n## ".join([*others, section.removeprefix("## ")]), "utf-8")
 
