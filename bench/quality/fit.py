@@ -135,12 +135,12 @@ async def ask_set(embedder: Embedder, name: str, stride: int = 1) -> AsyncIterat
         for fold, (outside, inside) in enumerate(folds(older, FOLDS)):
             asked = (await trials(dataset, inside))[::stride]
             for with_schema in (True, False):
-                async with open_brain(embedder) as brain:
-                    if fold == 0:  # tools that nobody has called yet
+                recording = await history(dataset, outside, with_schema=with_schema)
+                # In the first fold also as if nobody had called these tools yet.
+                for learned in ([], recording.executions) if fold == 0 else (recording.executions,):
+                    async with open_brain(embedder) as brain:
+                        await brain.learn(learned)
                         yield await _ask(brain, asked, with_schema=with_schema)
-                    recording = await history(dataset, outside, with_schema=with_schema)
-                    await brain.learn(recording.executions)
-                    yield await _ask(brain, asked, with_schema=with_schema)
 
 
 async def _ask_kinds(
