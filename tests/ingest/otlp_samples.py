@@ -61,11 +61,7 @@ def exception(kind: str, message: str, stack: str = "Traceback ...") -> Json:
     return {
         "name": "exception",
         "attributes": attributes(
-            {
-                "exception.type": kind,
-                "exception.message": message,
-                "exception.stacktrace": stack,
-            }
+            {"exception.type": kind, "exception.message": message, "exception.stacktrace": stack}
         ),
     }
 
@@ -73,15 +69,10 @@ def exception(kind: str, message: str, stack: str = "Traceback ...") -> Json:
 def span(number: int, values: Json, **fields: Any) -> Json:
     """A span with these attributes; its id is `number`."""
     return {
-        "traceId": TRACE,
-        "spanId": f"{number:016x}",
-        "name": "a span",
-        "kind": 1,
-        "startTimeUnixNano": str(START_NS),
-        "endTimeUnixNano": str(START_NS + 250_000_000),
-        "attributes": attributes(values),
-        **fields,
-    }
+        "traceId": TRACE, "spanId": f"{number:016x}", "name": "a span", "kind": 1,
+        "startTimeUnixNano": str(START_NS), "endTimeUnixNano": str(START_NS + 250_000_000),
+        "attributes": attributes(values), **fields,
+    }  # fmt: skip
 
 
 def tool_span(number: int, **fields: Any) -> Json:

@@ -70,10 +70,7 @@ async def test_a_rebuild_keeps_ids_and_names(brain: Brain, clusterer: AxisCluste
     [workspace] = await clusterer.cluster_all()
     assert workspace == WORKSPACE
     [known] = (await brain.memory.axis_clusters(WORKSPACE)).clusters
-    assert (known.cluster_id, known.name) == (
-        before.clusters[0].cluster_id,
-        "html table parsing",
-    )
+    assert (known.cluster_id, known.name) == (before.clusters[0].cluster_id, "html table parsing")
     assert known.members == ["parsing html table", "html table parsing"]
 
 

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -53,17 +53,21 @@ async def learn(store: Store, generation: Generation, seed: int, until: int | No
         cache.shrink()
 
 
+def night_at(at: datetime, store: Store, **options: Any) -> NightlyJob:
+    """The job of a night, at a moment."""
+    return NightlyJob(
+        store=store, memory=Memory(store), open_model=_no_model, knowledge=store.knowledge,
+        retention=RETENTION, clock=lambda: at, **{"keeper": None, **options},
+    )  # fmt: skip
+
+
 async def test_what_is_read_without_checks_is_what_was_written(store: Store) -> None:
     """An execution comes out of the log as the checked model that went in."""
     sent = {
-        "result": {"rows": [1, 2.5, None, {"a": "b"}]},
-        "tool_version": "1.2.0",
-        "session_id": "s-1",
-        "sequence": 3,
-        "attempt": 2,
-        "trace_id": "0af7651916cd43dd8448eb211c80319c",
-        "shadow": ShadowFacts(after="same"),
-    }
+        "result": {"rows": [1, 2.5, None, {"a": "b"}]}, "tool_version": "1.2.0",
+        "session_id": "s-1", "sequence": 3, "attempt": 2,
+        "trace_id": "0af7651916cd43dd8448eb211c80319c", "shadow": ShadowFacts(after="same"),
+    }  # fmt: skip
     of_error = {"error": ExecutionError(message="no", code="404", details={"at": [{"x": 1}]})}
     one = an_execution(**sent)
     other = an_execution(
@@ -107,12 +111,7 @@ async def test_a_rebuild_after_an_expiry_is_what_was_learned_live(store: Store, 
     live = await held(store.knowledge)
     end = BEGIN + timedelta(days=DAYS)
     for days in (-3.0, 0.0):  # the job of an earlier night, and of the last one
-        job = NightlyJob(
-            store=store, memory=Memory(store), open_model=_no_model, keeper=None,
-            knowledge=store.knowledge, retention=RETENTION, expire_all=True,
-            clock=lambda days=days: end + timedelta(days=days),
-        )  # fmt: skip
-        done = await expire(job)
+        done = await expire(night_at(end + timedelta(days=days), store, expire_all=True))
     assert done["learned"]
     first = (await store.events.after(WORKSPACE, 0, 1))[0]
     assert first.received_at >= end - RETENTION - timedelta(days=1)
@@ -127,11 +126,7 @@ async def test_what_a_rebuild_still_has_to_learn_does_not_expire(store: Store) -
     await learn(store, store.knowledge, 4)
     live, anew = await held(store.knowledge), await store.open_generation(2)
     rebuild, night = await take_lease(store, 3, REBUILD), await take_lease(store, 3)
-    job = NightlyJob(
-        store=store, memory=Memory(store), open_model=_no_model, keeper=night,
-        knowledge=store.knowledge, retention=RETENTION, expire_all=True,
-        clock=lambda: BEGIN + timedelta(days=DAYS),
-    )  # fmt: skip
+    job = night_at(BEGIN + timedelta(days=DAYS), store, keeper=night, expire_all=True)
     done = await expire(job)
     assert (done["events"], done[DAYS_LEFT]) == (0, 1)
     assert done["learned"]
@@ -148,12 +143,7 @@ async def test_the_base_never_passes_what_was_learned(store: Store) -> None:
     """What the current generation has not learned stays in the log, however old it is."""
     await fill(store, 1, count=100)
     await learn(store, store.knowledge, 1, until=20)
-    job = NightlyJob(
-        store=store, memory=Memory(store), open_model=_no_model, keeper=None,
-        knowledge=store.knowledge, retention=RETENTION, expire_all=True,
-        clock=lambda: BEGIN + timedelta(days=400),
-    )  # fmt: skip
-    await expire(job)
+    await expire(night_at(BEGIN + timedelta(days=400), store, expire_all=True))
     assert (await (await store.open_generation(0)).cursors())[WORKSPACE].position == 20
     assert (await store.events.after(WORKSPACE, 0, 1))[0].position == 21
 
@@ -165,12 +155,7 @@ async def test_a_clock_that_jumps_ahead_expires_a_day_at_most(store: Store) -> N
     first = (await store.events.after(WORKSPACE, 0, 1))[0].received_at
     learned, left = [], []
     for days in (400.0, RETENTION.days + 0.5, RETENTION.days + DAYS):
-        job = NightlyJob(
-            store=store, memory=Memory(store), open_model=_no_model, keeper=None,
-            knowledge=store.knowledge, retention=RETENTION,
-            clock=lambda days=days: first + timedelta(days=days),
-        )  # fmt: skip
-        done = await expire(job)
+        done = await expire(night_at(first + timedelta(days=days), store))
         learned.append(done["learned"])
         left.append(done[DAYS_LEFT])
     events = [e for e in history(2, 500, DAYS) if e.received_at < first + timedelta(days=2)]

@@ -28,22 +28,12 @@ DESKTOP = (
 )
 
 VALUES: list[tuple[Any, str]] = [
-    (EXECUTION, "executions"),
-    (SPANS, "otlp"),
-    ({"resourceLogs": []}, "otlp"),
-    (CHAT, "transcripts"),
-    (CHAT["messages"], "transcripts"),
-    ([CHAT, CHAT], "transcripts"),
-    (RESPONSE, "transcripts"),
-    ([{"type": "function_call", "call_id": "c"}], "transcripts"),
-    (HELLO[0], "mcp"),
-    (list(HELLO), "mcp"),
-    (PAIRS, "mcp"),
-    ([ENTRY], "mcp"),
-    ({"a": 1}, None),
-    ([], None),
-    (7, None),
-]
+    (EXECUTION, "executions"), (SPANS, "otlp"), ({"resourceLogs": []}, "otlp"),
+    (CHAT, "transcripts"), (CHAT["messages"], "transcripts"), ([CHAT, CHAT], "transcripts"),
+    (RESPONSE, "transcripts"), ([{"type": "function_call", "call_id": "c"}], "transcripts"),
+    (HELLO[0], "mcp"), (list(HELLO), "mcp"), (PAIRS, "mcp"), ([ENTRY], "mcp"), ({"a": 1}, None),
+    ([], None), (7, None),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("value", "format_"), VALUES)

@@ -65,19 +65,13 @@ def test_items_of_the_responses_api_are_matched_by_call_id() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        "Error: nothing found",
-        "Traceback (most recent call last)",
-        '{"errors": 3, "error": null}',
-        '{"error": ""}',
-        '{"job": 5, "error": "timeout", "result": "the job failed"}',
-        '{"status": "error", "rows": []}',
-        '{"success": false, "message": "no"}',
-        '["error"]',
-        '{"error": "cut off',
-        '{"content": [{"type": "text", "text": "failed"}], "isError": false}',
+        "Error: nothing found", "Traceback (most recent call last)", '{"errors": 3, "error": null}',
+        '{"error": ""}', '{"job": 5, "error": "timeout", "result": "the job failed"}',
+        '{"status": "error", "rows": []}', '{"success": false, "message": "no"}', '["error"]',
+        '{"error": "cut off', '{"content": [{"type": "text", "text": "failed"}], "isError": false}',
         "",
     ],
-)
+)  # fmt: skip
 def test_no_success_becomes_a_failure_by_its_text(said: str) -> None:
     """What merely reads like an error, or reports on one, is a success."""
     assert answer_of(said).outcome == "success"
@@ -102,7 +96,6 @@ def test_structured_errors_are_failures(said: str, type_: str, message: str) -> 
     """Objects that hold nothing but an error, `isError`, typed outcomes; as text or as parts."""
     for content in (said, [{"type": "text", "text": said}], json.loads(said)):
         error = answer_of(content).error
-        assert error is not None
         assert (error.type, error.message) == (type_, message)
 
 
@@ -110,7 +103,6 @@ def test_a_flag_of_the_message_makes_a_failure() -> None:
     """As some frameworks write it beside the content."""
     for flag in ({"status": "error"}, {"is_error": True}, {"isError": True}):
         error = answer_of("it broke", **flag).error
-        assert error is not None
         assert error.message == "it broke"
 
 
@@ -143,17 +135,10 @@ def test_what_is_no_call_is_told_of_with_its_place() -> None:
     )
     assert not executions
     assert [where for where, _ in rest] == [
-        "messages[0].tool_calls[0]",
-        "messages[2].tool_calls[0]",
-        "messages[3].tool_calls[0]",
-        "messages[4]",
-        "messages[6]",
-        "messages[7].tool_calls[0]",
-        "messages[7].tool_calls[1]",
-        "messages[8].tool_calls[0]",
-        "messages[9].tool_calls[0]",
-        "messages[5].tool_calls[0]",
-    ]
+        "messages[0].tool_calls[0]", "messages[2].tool_calls[0]", "messages[3].tool_calls[0]",
+        "messages[4]", "messages[6]", "messages[7].tool_calls[0]", "messages[7].tool_calls[1]",
+        "messages[8].tool_calls[0]", "messages[9].tool_calls[0]", "messages[5].tool_calls[0]",
+    ]  # fmt: skip
     assert "no JSON object" in rest[0][1]
     assert "64 bits" in rest[2][1]
     assert "no result" in rest[-1][1]
@@ -272,11 +257,7 @@ def test_any_value_is_read_or_told_of(value: Any) -> None:
     assert [str(each) for each in read_transcript(value, GIVEN)] == [str(each) for each in first]
 
 
-@given(
-    mistake=st.sampled_from(["drop", "junk", "double"]),
-    at=st.integers(0, 7),
-    junk=_JSON,
-)
+@given(mistake=st.sampled_from(["drop", "junk", "double"]), at=st.integers(0, 7), junk=_JSON)
 def test_a_damaged_message_loses_only_the_calls_it_is_part_of(
     mistake: str, at: int, junk: Any
 ) -> None:

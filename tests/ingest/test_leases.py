@@ -49,7 +49,6 @@ async def test_only_one_of_two_has_it_and_the_other_gets_it_when_it_is_given_bac
     await one.give_back()
     assert not one.is_held
     assert await other.try_take()
-    assert other.lease is not None
     assert other.lease.token == 2
     await one.give_back()  # it was given back already: the other one's is left alone
     assert other.is_held
@@ -92,7 +91,6 @@ async def test_a_holder_says_by_itself_that_it_lost_the_lease() -> None:
     assert one.lease is None
     store.is_away = False
     assert await one.try_take()
-    assert one.lease is not None
     assert one.lease.token == 2
     await stop(one)
 

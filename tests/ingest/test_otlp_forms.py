@@ -248,20 +248,14 @@ def test_values_are_bounded_over_a_whole_request(monkeypatch: pytest.MonkeyPatch
         )
     )
     assert [type(read) for read in reads] == [
-        Execution,
-        Execution,
-        Unreadable,
-        Unreadable,
-        Execution,
-    ]
+        Execution, Execution, Unreadable, Unreadable, Execution,
+    ]  # fmt: skip
     refused = reads[2]
     assert isinstance(refused, Unreadable)
     assert "send fewer spans at a time" in refused.message
 
 
-def test_a_body_of_empty_spans_takes_no_memory_to_speak_of(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_body_of_empty_spans_takes_no_memory_to_speak_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """8 MiB of them, which protobuf's own parser takes 700 MiB for, end at the bound."""
     monkeypatch.setattr("ingest.formats.otlp.spans.MAX_SPANS", 20_000)
     empty = b"\x12\x00" * (4 * 1024 * 1024)

@@ -19,16 +19,11 @@ from mongo.sqlite.store import open_sqlite_store
 def _call(number: int, **fields: object) -> Execution:
     return Execution.model_validate(
         {
-            "executionId": str(UUID(int=number)),
-            "timestamp": "2026-02-20T14:30:00Z",
-            "agent": "librarian",
-            "toolName": "search",
-            "parameters": {},
-            "outcome": "success",
-            "durationMs": 1.0,
-            **fields,
+            "executionId": str(UUID(int=number)), "timestamp": "2026-02-20T14:30:00Z",
+            "agent": "librarian", "toolName": "search", "parameters": {}, "outcome": "success",
+            "durationMs": 1.0, **fields,
         }
-    )
+    )  # fmt: skip
 
 
 def _failure(number: int, **fields: object) -> Execution:

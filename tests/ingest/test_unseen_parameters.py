@@ -33,7 +33,6 @@ async def test_they_count_and_leave_no_profile(brain: Brain) -> None:
     """The error's signature is counted; no parameter was seen, nor a call without any."""
     await brain.learn(unseen(1, error=MISSING), unseen(2), unseen(3))
     knowledge = await brain.knowledge(TOOL)
-    assert knowledge is not None
     assert [known.count for known in knowledge.signatures.values()] == [1]
     assert knowledge.profile(None) is None
     assert all(known.mends == 0 for known in knowledge.signatures.values())

@@ -31,10 +31,7 @@ async def open_mongo(folder: Path) -> MongoStore:
     return await open_mongo_store(await mongo_options(folder))
 
 
-ADAPTERS: dict[str, OpenStore] = {
-    "sqlite": open_sqlite_store,
-    "mongodb": open_mongo,
-}
+ADAPTERS: dict[str, OpenStore] = {"sqlite": open_sqlite_store, "mongodb": open_mongo}
 """How to open each adapter on what belongs to a folder: the same folder, the same content."""
 
 

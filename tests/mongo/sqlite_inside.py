@@ -8,9 +8,19 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mongo.sqlite.store import FILE_NAME, SqliteStore
+import pytest
+
+from mongo.sqlite.store import FILE_NAME, SqliteStore, open_sqlite_store
 
 T = TypeVar("T")
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    """An empty SQLite store."""
+    opened = await open_sqlite_store(tmp_path / "data")
+    yield opened
+    await opened.close()
 
 
 async def write(store: SqliteStore, operation: Callable[[sqlite3.Connection], T]) -> T:

@@ -25,7 +25,6 @@ async def test_a_lease_is_taken_kept_and_given_back(store: Store) -> None:
     assert again == replace(first, beat=2)
     await leases.give_back(beaten)
     free = await leases.read(NAME)
-    assert free is not None
     assert (free.token, free.held) == (1, False)
     assert await leases.beat(beaten) is None
     other = await lease_of(store, NAME, "host/2/b")
@@ -42,7 +41,6 @@ async def test_a_lease_is_taken_over_only_as_it_was_seen(store: Store) -> None:
     for stale in (held, None, replace(held, token=7)):
         assert await store.leases.take(NAME, "host/2/b", stale) is None
     new = await store.leases.take(NAME, "host/2/b", beaten)
-    assert new is not None
     assert new.token == 2
     assert await store.leases.beat(held) is None
     await store.leases.give_back(held)

@@ -70,11 +70,7 @@ class Way:
         self.control: ControlStore
         self.other_control: ControlStore
 
-    async def ask(
-        self,
-        call: Callable[[], Awaitable[T]],
-        *done: type[Exception],
-    ) -> T | None:
+    async def ask(self, call: Callable[[], Awaitable[T]], *done: type[Exception]) -> T | None:
         """What a call answers in the end; None where it says, sent again, that it was done."""
         is_again = False
         while True:

@@ -32,13 +32,8 @@ from tests.mongo.store_samples import (
 
 LATE = datetime(9000, 1, 1, tzinfo=UTC)
 WRITES = (
-    "bulk_write",
-    "insert_many",
-    "insert_one",
-    "update_one",
-    "find_one_and_update",
-    "delete_many",
-)
+    "bulk_write", "insert_many", "insert_one", "update_one", "find_one_and_update", "delete_many",
+)  # fmt: skip
 
 
 class KilledError(Exception):
@@ -164,10 +159,7 @@ AFTER = {
 
 @pytest.mark.parametrize("is_large", [False, True], ids=["inline", "in pieces"])
 async def test_a_commit_that_is_killed_anywhere_is_done_or_not(
-    store: MongoStore,
-    other: MongoStore,
-    monkeypatch: pytest.MonkeyPatch,
-    is_large: bool,
+    store: MongoStore, other: MongoStore, monkeypatch: pytest.MonkeyPatch, is_large: bool
 ) -> None:
     """Who reads its cursor next finds all of it or nothing; doing it again does it once."""
     if is_large:

@@ -141,21 +141,14 @@ async def test_closing_waits_for_what_was_begun(tmp_path: Path) -> None:
 def test_every_fault_of_the_server_has_its_own_error() -> None:
     """Without what a record holds, which the server's own messages repeat."""
     cases: list[tuple[int, str, type[StoreError]]] = [
-        (14031, "", StoreFullError),
-        (8, "No space left on device", StoreFullError),
+        (14031, "", StoreFullError), (8, "No space left on device", StoreFullError),
         (8, "attempt to write a readonly database", StoreReadOnlyError),
-        (10107, "", StoreReadOnlyError),
-        (13435, "", StoreReadOnlyError),
-        (91, "", StoreUnavailableError),
-        (133, "", StoreUnavailableError),
-        (189, "", StoreUnavailableError),
-        (18, "", StoreError),
-        (13, "", StoreError),
-        (11600, "", StoreUnavailableError),
-        (50, "", StoreUnavailableError),
-        (10334, "", StoreError),
-        (121, "", StoreError),
-    ]
+        (10107, "", StoreReadOnlyError), (13435, "", StoreReadOnlyError),
+        (91, "", StoreUnavailableError), (133, "", StoreUnavailableError),
+        (189, "", StoreUnavailableError), (18, "", StoreError), (13, "", StoreError),
+        (11600, "", StoreUnavailableError), (50, "", StoreUnavailableError),
+        (10334, "", StoreError), (121, "", StoreError),
+    ]  # fmt: skip
     for code, text, kind in cases:
         for error in (
             OperationFailure(f"{text} {SECRET}", code),

@@ -13,14 +13,7 @@ from mongo.sqlite import files
 from mongo.sqlite.files import connect_writer
 from mongo.sqlite.store import FILE_NAME, open_sqlite_store
 from tests.mongo.sqlite_inside import execute, write
-from tests.mongo.store_samples import (
-    WORKSPACE,
-    closing,
-    make_events,
-    put,
-    read_all,
-    scan_all,
-)
+from tests.mongo.store_samples import WORKSPACE, closing, make_events, put, read_all, scan_all
 
 
 async def test_beside_needs_a_store_of_this_version(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +15,7 @@ import pytest
 from mongo.errors import StoreFullError
 from mongo.sqlite.files import connect_writer
 from mongo.sqlite.store import SqliteStore, open_sqlite_store
-from tests.mongo.sqlite_inside import held_writer, write
+from tests.mongo.sqlite_inside import held_writer, store, write
 from tests.mongo.store_samples import (
     WORKSPACE,
     closing,
@@ -30,10 +29,7 @@ from tests.mongo.store_samples import (
 SCENARIO = Path(__file__).with_name("full_disk_scenario.py")
 
 
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    async with closing(await open_sqlite_store(tmp_path / "data")) as opened:
-        yield opened
+__all__ = ["store"]
 
 
 async def leave_pages(store: SqliteStore, count: int) -> None:

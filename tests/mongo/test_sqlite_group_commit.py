@@ -3,21 +3,16 @@
 import asyncio
 import sqlite3
 import threading
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from mongo.errors import StoreError, StoreReadOnlyError, StoreUnavailableError
-from mongo.sqlite.store import FILE_NAME, SqliteStore, open_sqlite_store
-from tests.mongo.sqlite_inside import held_writer, write
-from tests.mongo.store_samples import WORKSPACE, closing, make_event, make_events, read_all
+from mongo.sqlite.store import FILE_NAME, SqliteStore
+from tests.mongo.sqlite_inside import held_writer, store, write
+from tests.mongo.store_samples import WORKSPACE, make_event, make_events, read_all
 
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    async with closing(await open_sqlite_store(tmp_path / "data")) as opened:
-        yield opened
+__all__ = ["store"]
 
 
 async def begin(*calls: asyncio.Task[object]) -> None:

@@ -63,7 +63,6 @@ def process_that_holds(folder: Path) -> Iterator[int]:
         [sys.executable, "-c", HOLD, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
         try:
-            assert holder.stdout is not None
             assert holder.stdout.readline() == b"open\n"
             yield holder.pid
         finally:

@@ -109,10 +109,7 @@ class WireProxy:
             each.transport.abort()
 
     async def _answer(
-        self,
-        message: _Message,
-        server: asyncio.StreamReader,
-        to_server: asyncio.StreamWriter,
+        self, message: _Message, server: asyncio.StreamReader, to_server: asyncio.StreamWriter
     ) -> Document | None:
         """What the client is answered; None for a connection that is cut."""
         command = message.document

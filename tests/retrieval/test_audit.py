@@ -1,14 +1,15 @@
 """The audit of a repaired call, and the trees that judge by it."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.quality.fitting import Judged, fit_trees, json_of_trees
 from retrieval.confidence import JUDGED, SURE, Estimate, bar_of, judge, judged, shipped
 from retrieval.edits import Remove, Replace
 from retrieval.knowledge.rules import SignatureKnowledge
-from retrieval.proposals.audit import AUDITED, Trees, audit, shipped_trees, trees_of_text
+from retrieval.proposals.audit import AUDITED, audit, shipped_trees, trees_of_text
 from retrieval.proposals.case import Option, Trials
 from retrieval.proposals.compose import Proposal
 from tests.retrieval.cases import make_case, object_schema
@@ -70,14 +71,14 @@ def test_evidence_never_makes_the_trees_less_sure(
     assert trees.log_odds(better) >= trees.log_odds(vector) - 1e-9
 
 
-def test_trees_say_what_they_were_fitted_on() -> None:
+def test_trees_say_what_they_were_fitted_on(fitting: Any) -> None:
     """The written trees give the fitted model's log-odds."""
     rows = [
-        Judged(tuple(float((at * (place + 3)) % 7) for place in range(len(JUDGED))), at % 3 > 0)
+        fitting.Judged(tuple(float(at * n % 7) for n in range(3, len(JUDGED) + 3)), at % 3 > 0)
         for at in range(400)
     ]
-    model = fit_trees(rows)
-    trees: Trees = trees_of_text(json_of_trees(model))
+    model = fitting.fit_trees(rows)
+    trees = trees_of_text(fitting.json_of_trees(model))
     for row in rows[:40]:
         [odds] = model.decision_function([row.vector])
         assert trees.log_odds(row.vector) == pytest.approx(odds, abs=0.02)

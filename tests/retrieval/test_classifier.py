@@ -1,7 +1,7 @@
 """The classifier: its data, its shipped head, and when it is asked."""
 
 from collections import Counter
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from aftercall.json_values import JsonObject
 from aftercall.models import ErrorCategory, ExecutionError, FailedCall, SuggestRequest
-from bench.quality.fitting import json_of, labelled_messages, training_digest
 from embeddings.embedders import open_embedder
 from embeddings.models import BUNDLED_NAME
 from retrieval.classifier import CategoryHead, shipped_head, text_of
@@ -21,9 +20,9 @@ __all__ = ["brain"]
 UNREAD = "The lamp stood still as the moon went over the barn"
 
 
-def test_the_labelled_set_is_large_varied_and_split_by_family() -> None:
+def test_the_labelled_set_is_large_varied_and_split_by_family(fitting: Any) -> None:
     """No message stands twice, each family is on one side, and each category on both."""
-    messages = labelled_messages()
+    messages = fitting.labelled_messages()
     assert len(messages) >= 500
     assert len({each.message for each in messages}) == len(messages)
     assert {each.category for each in messages} <= set(get_args(ErrorCategory))
@@ -32,10 +31,10 @@ def test_the_labelled_set_is_large_varied_and_split_by_family() -> None:
     assert all(sides[category, "test"] >= 10 for category in {each.category for each in messages})
 
 
-def test_the_shipped_head_belongs_to_the_set() -> None:
+def test_the_shipped_head_belongs_to_the_set(fitting: Any) -> None:
     """Who changes the set fits the head anew: `python -m bench.quality.classifier --write`."""
     head = shipped_head()
-    assert head.training_digest == training_digest(labelled_messages())
+    assert head.training_digest == fitting.training_digest(fitting.labelled_messages())
     assert head.embedder == BUNDLED_NAME
     assert head.weights.dtype == np.float32
 
@@ -46,10 +45,10 @@ def test_a_head_is_of_one_embedder() -> None:
     assert CategoryHead.load("hashing") is None
 
 
-def test_a_head_survives_its_file() -> None:
+def test_a_head_survives_its_file(fitting: Any) -> None:
     """Written and read again it classifies as before."""
     head = shipped_head()
-    assert json_of(CategoryHead.of_json(json_of(head))) == json_of(head)
+    assert fitting.json_of(CategoryHead.of_json(fitting.json_of(head))) == fitting.json_of(head)
 
 
 def test_probabilities_are_probabilities_and_the_unsure_is_unknown() -> None:
@@ -77,9 +76,9 @@ def test_words_and_the_grammar_weigh_beside_the_embedding() -> None:
     assert head.classify(nothing, "the lamp", "conflict").category == "conflict"
 
 
-def test_families_added_since_the_freeze_are_never_tested_on() -> None:
+def test_families_added_since_the_freeze_are_never_tested_on(fitting: Any) -> None:
     """Else whoever adds messages could choose them for the test split."""
-    later = [each for each in labelled_messages() if each.is_later]
+    later = [each for each in fitting.labelled_messages() if each.is_later]
     assert len({each.source for each in later}) >= 50
     assert {each.split for each in later} == {"train"}
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import retrieval.proposals
 from aftercall.models import EvidenceSource
-from bench.quality.fitting import Labelled, fit_priors, fit_weights
 from retrieval.confidence import (
     FEATURES,
     MIN_CONFIDENCE,
@@ -269,10 +268,12 @@ def test_a_suggestion_that_keeps_failing_is_not_retried_automatically(number: in
 
 @settings(deadline=None)
 @given(st.integers(8, 400), st.integers(0, 400))
-def test_a_prior_lies_between_what_was_seen_and_what_was_judged(right: int, wrong: int) -> None:
+def test_a_prior_lies_between_what_was_seen_and_what_was_judged(
+    fitting: Any, right: int, wrong: int
+) -> None:
     """Drawn towards the judged share, and never so sure that a workspace could not move it."""
     seen = [("kind", True)] * right + [("kind", False)] * wrong
-    [(kind, (for_it, against))] = fit_priors(seen, judged=0.7).items()
+    [(kind, (for_it, against))] = fitting.fit_priors(seen, judged=0.7).items()
     low, high = sorted([0.7, right / (right + wrong)])
     assert kind == "kind"
     assert low - 0.01 <= for_it / (for_it + against) <= high + 0.01
@@ -280,18 +281,18 @@ def test_a_prior_lies_between_what_was_seen_and_what_was_judged(right: int, wron
     assert for_it + against <= min(60, right + wrong + 4) + 0.02
 
 
-def test_a_kind_that_was_hardly_seen_keeps_its_judgement() -> None:
+def test_a_kind_that_was_hardly_seen_keeps_its_judgement(fitting: Any) -> None:
     """Seven trials say too little; other kinds do not speak for it."""
     seen = [("rare", True)] * 7 + [("common", False)] * 50
-    assert set(fit_priors(seen)) == {"common"}
+    assert set(fitting.fit_priors(seen)) == {"common"}
 
 
 # Fitted weights
 
 
-def row(right: bool, **features: float) -> Labelled:
+def row(fitting: Any, right: bool, **features: float) -> Any:
     """A row with these features; the others are 0."""
-    return Labelled(tuple(features.get(name, 0.0) for name in FEATURES), right)
+    return fitting.Labelled(tuple(features.get(name, 0.0) for name in FEATURES), right)
 
 
 def calibrated(count: int, seed: int = 1) -> Iterator[tuple[float, bool]]:
@@ -302,10 +303,11 @@ def calibrated(count: int, seed: int = 1) -> Iterator[tuple[float, bool]]:
         yield probability, random.random() < probability
 
 
-def test_weights_of_calibrated_likelihoods_are_about_one() -> None:
+def test_weights_of_calibrated_likelihoods_are_about_one(fitting: Any) -> None:
     """Where the likelihood says it all, nothing is changed."""
-    fitted = fit_weights(
-        [row(right, likelihood=log_odds(probability)) for probability, right in calibrated(4_000)]
+    seen = calibrated(4_000)
+    fitted = fitting.fit_weights(
+        [row(fitting, right, likelihood=log_odds(probability)) for probability, right in seen]
     )
     assert fitted.weights["likelihood"] == pytest.approx(1, abs=0.1)
 
@@ -313,27 +315,29 @@ def test_weights_of_calibrated_likelihoods_are_about_one() -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1_000), trials, counts, rivals)
 def test_whatever_was_seen_fitted_weights_are_monotone(
-    seed: int, evidence: Trials, more: float, others: list[float]
+    fitting: Any, seed: int, evidence: Trials, more: float, others: list[float]
 ) -> None:
     """A history in which the likely was wrong makes no confidence that falls with evidence."""
     random = Random(seed)  # noqa: S311  # repeatable data, no secret
     rows = [
-        Labelled(tuple(random.uniform(-3, 3) for _ in FEATURES), random.random() < 0.5)
+        fitting.Labelled(tuple(random.uniform(-3, 3) for _ in FEATURES), random.random() < 0.5)
         for _ in range(30)
     ]
-    misleading = [row(n % 2 == 0, likelihood=-float(n % 2 == 0), rivals=-2.0 * (n % 2 == 0))
-                  for n in range(40)]  # fmt: skip
-    calibration = fit_weights(rows + misleading)
+    misleading = [
+        row(fitting, right, likelihood=-float(right), rivals=-2.0 * right)
+        for right in [True, False] * 20
+    ]
+    calibration = fitting.fit_weights(rows + misleading)
     before = estimate_of(calibration, a_proposal(evidence), others)
     after = estimate_of(calibration, a_proposal(evidence.plus(Trials(more, 0))), others)
     assert after.probability >= before.probability - 1e-12
 
 
 @pytest.mark.parametrize("right", [True, False])
-def test_weights_need_both_kinds_of_rows(right: bool) -> None:
+def test_weights_need_both_kinds_of_rows(fitting: Any, right: bool) -> None:
     """From what was always right nothing can be told."""
     with pytest.raises(ValueError, match="class"):
-        fit_weights([row(right, likelihood=1.0)] * 10)
+        fitting.fit_weights([row(fitting, right, likelihood=1.0)] * 10)
 
 
 # A workspace's own scaling

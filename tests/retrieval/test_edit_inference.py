@@ -13,6 +13,7 @@ from retrieval.edit_effects import apply_edits
 from retrieval.edits import (
     Add,
     Cast,
+    Clamp,
     Edit,
     EditDoesNotApplyError,
     FromContext,
@@ -231,3 +232,21 @@ def test_a_long_or_deep_call_costs_little_and_raises_nothing() -> None:
     infer_edits(wide, {"a": [{"k": i} for i in range(5_000)], "n": 1}, reading)
     with pytest.raises(EditDoesNotApplyError):
         apply_edits(wide, [Cast(name="a", inside=("*", "k"), to="integer")])
+
+
+@pytest.mark.parametrize(
+    ("edit", "call"),
+    [
+        (Rename(name="a", to="b"), {"c": 1}),
+        (Rename(name="a", to="b"), {"a": 1, "b": 2}),
+        (Remove(name="a"), {}),
+        (Add(name="a", value=1), {"a": 2}),
+        (Cast(name="a", to="integer"), {"a": "x"}),
+        (Clamp(name="a", maximum=10), {"a": 5}),
+        (Replace(name="a", before="x", value="y"), {"a": "z"}),
+    ],
+)
+def test_an_edit_without_its_object_does_not_apply(edit: Edit, call: dict[str, Any]) -> None:
+    """An edit never guesses: it applies to what it was learned for, or not at all."""
+    with pytest.raises(EditDoesNotApplyError):
+        apply_edits(call, [edit])

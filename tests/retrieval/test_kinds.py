@@ -1,14 +1,13 @@
 """The benchmark's kinds of mistakes: each is made, is one, and is the same each time."""
 
+import importlib
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from bench.quality import ablation
-from bench.quality import kinds_mixed as mixed
-from bench.quality.kinds import FAMILIES, KEPT, NEVER, World, trials
 from bench.quality.sessions import GoldCall, Session
 from bench.quality.trial import Json, Trial, Verdict
 
@@ -91,27 +90,36 @@ def verdict(call: GoldCall, parameters: Json) -> Verdict:
     return "right" if parameters == call.parameters else "wrong success"
 
 
-@pytest.fixture
-def world() -> World:
-    return World("reports", Reports(), error_of, verdict, frozenset(("reports",)))
+@pytest.fixture(scope="module")
+def kinds() -> Any:
+    """The module of all kinds, which imports frameworks: when a test needs it."""
+    return importlib.import_module("bench.quality.kinds")
 
 
-def made(world: World) -> list[Trial]:
-    return trials(world, world.dataset.sessions(), list(FAMILIES))
+def make(kinds: Any) -> list[Trial]:
+    """Every mistake that can be made of the calls of this world."""
+    world = kinds.World("reports", Reports(), error_of, verdict, frozenset(("reports",)))
+    return list(kinds.trials(world, world.dataset.sessions(), list(kinds.FAMILIES)))
 
 
-def test_every_kind_makes_calls_that_the_tool_refuses(world: World) -> None:
+@pytest.fixture(scope="module")
+def made(kinds: Any) -> list[Trial]:
+    """They are the same each time, so once will do for most tests."""
+    return make(kinds)
+
+
+def test_every_kind_makes_calls_that_the_tool_refuses(kinds: Any, made: list[Trial]) -> None:
     """What is sent is wrong, and what was meant is right; of one tool no call is another's.
 
     Later kinds are of the one half or the other, and not each can be made of this tool's calls.
     """
-    found = made(world)
     later = ("agents", "fresh", "wild", "late", "sixth")
-    kinds = {kind for name, of in FAMILIES.items() if not name.startswith(later) for kind in of}
-    assert len(kinds) >= 32
-    assert kinds - {each.damage.kind for each in found} == {"another tool's call"}
-    assert len({each.damage.kind for each in found} - kinds) >= 8
-    for each in found:
+    families = {name: of for name, of in kinds.FAMILIES.items() if not name.startswith(later)}
+    whole = {kind for of in families.values() for kind in of}
+    assert len(whole) >= 32
+    assert whole - {each.damage.kind for each in made} == {"another tool's call"}
+    assert len({each.damage.kind for each in made} - whole) >= 8
+    for each in made:
         call = call_of(0, each.sequence)
         assert each.error["message"]
         in_form = ("made-up id", "two calls mixed up", "impossible day")
@@ -120,30 +128,35 @@ def test_every_kind_makes_calls_that_the_tool_refuses(world: World) -> None:
         assert error_of(call, each.gold) is None, each.damage
 
 
-async def test_what_was_meant_is_right_save_where_nothing_can_be_known(world: World) -> None:
+async def test_what_was_meant_is_right_save_where_nothing_can_be_known(
+    kinds: Any, made: list[Trial]
+) -> None:
     """In the families that should not be repaired no answer is right, not even the lucky one."""
-    for each in made(world):
-        guessed = each.damage.parameter in NEVER
+    for each in made:
+        guessed = each.damage.parameter in kinds.NEVER
         assert await each.judge(each.gold) == ("wrong success" if guessed else "right")
 
 
-def test_the_mistakes_are_the_same_each_time(world: World) -> None:
+def test_the_mistakes_are_the_same_each_time(kinds: Any, made: list[Trial]) -> None:
     """So figures of two versions of the service can be compared."""
-    first, second = made(world), made(world)
-    assert [(each.damaged, each.damage) for each in first] == [
-        (each.damaged, each.damage) for each in second
+    assert [(each.damaged, each.damage) for each in make(kinds)] == [
+        (each.damaged, each.damage) for each in made
     ]
 
 
-def test_the_families_kept_for_the_end_are_of_other_mistakes_in_other_voices() -> None:
+def test_the_families_kept_for_the_end_are_of_other_mistakes_in_other_voices(kinds: Any) -> None:
     """So nothing of what the final table asks about was developed on."""
-    assert set(KEPT) < FAMILIES.keys()
+    from bench.quality import kinds_mixed as mixed
+
+    assert set(kinds.KEPT) < kinds.FAMILIES.keys()
     assert not set(mixed.DEVELOPED.mistakes) & set(mixed.FINAL.mistakes)
     assert not set(mixed.DEVELOPED.voices) & set(mixed.FINAL.voices)
 
 
 def test_every_part_that_is_left_out_is_there() -> None:
     """Of the ablation: a part of an old name would measure nothing, and look as if it earned 0."""
+    from bench.quality import ablation
+
     for part in (*ablation.parts(), *ablation.certainty_parts()):
         assert part.patches or part.name == ablation.NOTHING, part.name
         for owner, name, _ in part.patches:

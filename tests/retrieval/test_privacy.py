@@ -31,19 +31,12 @@ COMMON = ["main", "ASC", "2026-03-01", 5, True]
 NAMES = ["name", "names", "limit", "zone", "where"]
 
 MESSAGES = [
-    "'zone' is a required property",
-    "'name' is a required property",
-    "limit must be an integer",
-    "limit must be <= 10",
-    "Out of range value for column 'limit' at row 1",
-    "No item found with name '{name}'",
-    "Invalid value for zone",
-    "name is not valid",
+    "'zone' is a required property", "'name' is a required property", "limit must be an integer",
+    "limit must be <= 10", "Out of range value for column 'limit' at row 1",
+    "No item found with name '{name}'", "Invalid value for zone", "name is not valid",
     "Additional properties are not allowed ('where' was unexpected)",
-    "name must be one of 'main', 'dev'",
-    "names.0: field required",
-    "something went wrong",
-]
+    "name must be one of 'main', 'dev'", "names.0: field required", "something went wrong",
+]  # fmt: skip
 SCHEMAS = [
     None,
     object_schema(["name"], name="string", limit="integer", zone="string"),

@@ -54,13 +54,11 @@ def test_a_renamed_or_missing_key_inside_a_list_shows_without_a_schema() -> None
     for number in range(10):
         profile.observe_success(BOOKING, f"s{number}", "ada", at(number))  # type: ignore[arg-type]  # plain JSON
     view = profile.inner_view(("flights", 0))
-    assert view is not None
     assert view.closed
     sent: dict[str, Any] = {"flightNumber": "HAT136", "date": "2024-05-20"}
     assert (view.unknown(sent), view.missing(sent)) == (["flightNumber"], ["flight_number"])
     assert view.parameters["seat"] == ParameterView("seat", types=("integer",))
     contact = profile.inner_view(("contact",))
-    assert contact is not None
     assert list(contact.parameters) == ["name", "address"]
     assert profile.view().parameters["flights"].item_types == ("object",)
     assert profile.inner_view(("flights",)) is None
@@ -73,7 +71,6 @@ def test_a_value_inside_a_list_that_an_error_names_is_refused_there() -> None:
     fault = Fault("bad_format", ("flights", 1, "date"))
     profile.observe_failure(BOOKING, [fault], at(1), blame_parameters=True)  # type: ignore[arg-type]  # plain JSON
     date = profile.at("flights[].date")
-    assert date is not None
     assert date.is_refused("2024-05-21")
     assert not date.is_refused("2024-05-20")
     assert (date.successes, date.failures) == (0, 2)

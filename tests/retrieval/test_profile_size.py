@@ -64,10 +64,8 @@ def test_the_profiles_of_real_tools_are_small() -> None:
                 )
     assert max(len(encoded(profile)) for profile in profiles.values()) <= 32 * KIB
     flights = profiles["book_reservation"].inner_view(("flights", 0))
-    assert flights is not None
     assert [name for name, view in flights.parameters.items() if view.required] == [
         "flight_number", "date",
     ]  # fmt: skip
     date = profiles["book_reservation"].at("flights[].date")
-    assert date is not None
     assert date.usual_format() == ("date", 1.0)

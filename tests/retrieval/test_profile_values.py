@@ -1,6 +1,7 @@
 """Common knowledge: counted by agents and sessions, so that no flood makes or moves it."""
 
 from retrieval.knowledge.profile import MAX_VALUES, CommonValue, ToolProfile
+from retrieval.knowledge.rules import MAX_SIGNATURES, ToolKnowledge
 from retrieval.principals import MAX_WEIGHT_OF_AGENT
 from retrieval.reading.faults import Fault
 from tests.retrieval.profiles import at
@@ -198,8 +199,10 @@ def test_one_agent_alone_sets_no_boundary_where_there_are_others() -> None:
 
 
 def test_masks_count_as_what_they_stand_for_and_are_no_values() -> None:
-    """The type of a masked value is in its mask; its text is nobody's value."""
+    """The type of a masked value is in its mask; its text is nobody's value, nor is a long one."""
     profile = ToolProfile()
+    profile.observe_success({"text": "x" * 500}, "s", "ada", at(1))
+    assert profile.parameters["text"].values == {}
     for mask in (
         "[redacted:number:1-8]",
         "[hashed:integer:0123456789abcdef]",
@@ -223,3 +226,22 @@ def test_texts_have_a_usual_format() -> None:
     day, tags = profile.parameters["day"], profile.parameters["tags"]
     assert (day.usual_format(), day.longest) == (("date", 0.75), 10)
     assert tags.usual_format() is None
+
+
+def test_a_success_clears_what_was_known_to_fail() -> None:
+    """The same call works now: it is no longer held against a proposal."""
+    profile = ToolProfile()
+    profile.observe_failure({"a": 1}, blame_parameters=True)
+    assert profile.is_known_to_fail({"a": 1})
+    profile.observe_success({"a": 1}, "s")
+    assert not profile.is_known_to_fail({"a": 1})
+
+
+def test_knowledge_of_a_tool_is_bounded() -> None:
+    """The least recent signatures are forgotten first."""
+    knowledge = ToolKnowledge()
+    for number in range(MAX_SIGNATURES + 50):
+        knowledge.signature_to_update(f"error {number}", "unknown").count += 1
+    assert len(knowledge.signatures) == MAX_SIGNATURES
+    assert knowledge.signature("error 0") is None
+    assert knowledge.signature(f"error {MAX_SIGNATURES + 49}") is not None

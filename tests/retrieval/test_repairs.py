@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 
 from retrieval.edit_effects import apply_edits
-from retrieval.edits import (
-    NO_SOURCES,
-)
+from retrieval.edits import NO_SOURCES
 from retrieval.inference import all_edits
 from retrieval.knowledge.repairs import (
     MAX_EXAMPLES,

@@ -8,16 +8,7 @@ from aftercall.models import ExecutionError
 from ingest.learner import learn_outcome, learn_repair
 from ingest.mining import Repair
 from retrieval.edit_effects import apply_edits
-from retrieval.edits import (
-    Add,
-    Cast,
-    Clamp,
-    Edit,
-    FromError,
-    Remove,
-    Rename,
-    Replace,
-)
+from retrieval.edits import Add, Cast, Clamp, Edit, FromError, Remove, Rename, Replace
 from retrieval.inference import infer_edits
 from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge, skeleton_of
 from retrieval.proposals.case import Case, value_sources_of

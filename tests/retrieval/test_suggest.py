@@ -6,13 +6,7 @@ from uuid import UUID
 import pytest
 
 from aftercall.json_values import content_hash
-from aftercall.models import (
-    FailedCall,
-    SuggestRequest,
-    SuggestResponse,
-    Tool,
-    ToolAnnotations,
-)
+from aftercall.models import FailedCall, SuggestRequest, SuggestResponse, Tool, ToolAnnotations
 from embeddings.protocol import EmbeddingError
 from mongo.errors import StoreUnavailableError
 from mongo.records import ToolKey

@@ -10,6 +10,7 @@ import pytest
 from aftercall.client import AsyncClient, Client
 from aftercall.models import Execution
 from tests.sdk.loopback import Loopback, Scripted
+from tests.sdk.scripted_chat_server import ScriptedChatServer
 
 
 @pytest.fixture
@@ -23,6 +24,13 @@ def service() -> Iterator[Loopback]:
 def scripted(service: Loopback) -> Scripted:
     """The same service, whose next answers are given."""
     return Scripted(service)
+
+
+@pytest.fixture
+def chat() -> Iterator[ScriptedChatServer]:
+    """A real server of the chat API, whose answers are given."""
+    with ScriptedChatServer() as server:
+        yield server
 
 
 @pytest.fixture(params=[Client, AsyncClient], ids=["sync", "async"])
@@ -58,14 +66,10 @@ def new_execution() -> Callable[..., Execution]:
 
     def make(**changes: Any) -> Execution:
         fields: dict[str, Any] = {
-            "execution_id": str(uuid.uuid4()),
-            "timestamp": "2026-02-20T14:30:00Z",
-            "agent": "librarian",
-            "server_name": "rag-server",
-            "tool_name": "rag_query",
-            "parameters": {"query": "reflection", "topK": 5},
-            "outcome": "success",
-        }
+            "execution_id": str(uuid.uuid4()), "timestamp": "2026-02-20T14:30:00Z",
+            "agent": "librarian", "server_name": "rag-server", "tool_name": "rag_query",
+            "parameters": {"query": "reflection", "topK": 5}, "outcome": "success",
+        }  # fmt: skip
         return Execution.model_validate(fields | changes)
 
     return make

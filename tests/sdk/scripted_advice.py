@@ -7,6 +7,8 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
+from pydantic import BaseModel, Field
+
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import (
     Action,
@@ -70,6 +72,25 @@ def answer(
     )
 
 
+TOP_K = suggestion(change("/top_k", 10, before=50))
+UNSURE = suggestion(change("/top_k", 10, before=50), confidence=0.5)
+
+
+class Limited(BaseModel):
+    limit: int = Field(le=10)
+
+
+def write(limit: int) -> str:
+    """Write, and look at what came back: the words would refuse the argument too."""
+    return Limited(limit=limit).model_dump_json()
+
+
+async def write_async(limit: int) -> str:
+    """Write, and look at what came back."""
+    await asyncio.sleep(0)
+    return write(limit)
+
+
 class ScriptedService:
     """Answers in order; an exception is raised, a callable is called with the execution."""
 
@@ -96,6 +117,11 @@ class ScriptedService:
     @property
     def delay_s(self) -> float:
         return self._delay_s
+
+    @property
+    def said_of_the_run(self) -> list[object]:
+        """Whether the tool had run, as each question says."""
+        return [each.error.details.get("ran") for each in self.asked if each.error is not None]
 
 
 class AsyncScripted(ScriptedService):

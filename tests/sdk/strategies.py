@@ -12,6 +12,7 @@ from aftercall.models import (
     Execution,
     ExecutionError,
     FailedCall,
+    Promotion,
     RecordReceipt,
     SimilarExecution,
     SimilarRequest,
@@ -135,3 +136,10 @@ similar_responses = _models(
     SimilarResponse, executions=st.lists(_models(SimilarExecution), max_size=2)
 )
 receipts = _models(RecordReceipt)
+_parts = st.text("abcdefghij_-.01 ü", min_size=1, max_size=8).filter(lambda part: part.strip(". "))
+promotions = _models(
+    Promotion,
+    evolved_file=st.none() | st.lists(_parts, min_size=1, max_size=3).map("/".join),
+    promoted_at=timestamps.map(lambda moment: moment.replace(microsecond=0)),
+)
+"""As a file has them: with a time, in whole seconds."""

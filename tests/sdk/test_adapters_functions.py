@@ -12,6 +12,8 @@ from aftercall import ConfigurationError, ToolAnnotations
 from aftercall.adapters.functions import _CallSignature, recorded, reflecting
 from aftercall.models import Execution
 from tests.sdk.scripted_advice import (
+    TOP_K,
+    UNSURE,
     AsyncScripted,
     Records,
     SyncScripted,
@@ -19,8 +21,6 @@ from tests.sdk.scripted_advice import (
     change,
     suggestion,
 )
-
-TOP_K = suggestion(change("/top_k", 10, before=50))
 
 
 def search(query: str, top_k: int = 5, *, tags: list[str] | None = None) -> list[str]:
@@ -62,8 +62,7 @@ async def test_an_async_function_is_served_by_either_client() -> None:
 
 def test_the_signature_and_the_error_stay_the_functions_own() -> None:
     """Name, docstring, signature and exception are those of the function; advice is a note."""
-    unsure = suggestion(change("/top_k", 10, before=50), confidence=0.5)
-    tool = reflecting(client=SyncScripted(answer(unsure)), recorder=Records())(search)
+    tool = reflecting(client=SyncScripted(answer(UNSURE)), recorder=Records())(search)
     assert (tool.__name__, tool.__doc__) == ("search", "Search it.")
     assert inspect.signature(tool) == inspect.signature(search)
     with pytest.raises(ValueError, match="top_k") as raised:
@@ -80,7 +79,6 @@ def test_the_question_carries_schema_and_claims() -> None:
     with pytest.raises(ValueError, match="top_k"):
         tool("memory", 50)
     schema = service.asked[0].input_schema
-    assert schema is not None
     assert (schema["required"], schema["additionalProperties"]) == (["query"], False)
     assert schema["properties"]["top_k"] == {"type": "integer"}  # type: ignore[index,call-overload]
     assert service.annotations == [claims]
@@ -132,7 +130,6 @@ def test_a_call_that_does_not_fit_fails_as_python_says() -> None:
     assert len(tool("memory", topK=3)) == 3
     assert records.executions[0].parameters == {"query": "memory", "topK": 3}
     error = records.executions[0].error
-    assert error is not None
     assert error.type == "TypeError"
     assert "unexpected keyword argument 'topK'" in error.message
 

@@ -9,7 +9,7 @@ from langchain.agents import create_agent
 from langchain.tools import ToolRuntime
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.tools import BaseTool, InjectedToolCallId, tool
+from langchain_core.tools import BaseTool, InjectedToolCallId, ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import InjectedState, ToolNode
@@ -21,16 +21,16 @@ from aftercall.adapters.langgraph import ReflectionMiddleware
 from aftercall.models import Execution
 from retrieval.reading.reader import read_error
 from tests.sdk.scripted_advice import (
+    TOP_K,
+    UNSURE,
     AsyncScripted,
     Records,
     SyncScripted,
     answer,
     change,
     suggestion,
+    write,
 )
-
-TOP_K = suggestion(change("/top_k", 10, before=50))
-UNSURE = suggestion(change("/top_k", 10, before=50), confidence=0.5)
 
 
 @tool
@@ -64,9 +64,7 @@ def call_of(name: str, arguments: dict[str, Any]) -> AIMessage:
 
 
 def graph_of(
-    tools: Sequence[BaseTool | Callable[..., Any]],
-    reflection: ReflectionMiddleware,
-    **options: Any,
+    tools: Sequence[BaseTool | Callable[..., Any]], reflection: ReflectionMiddleware, **options: Any
 ) -> Any:
     checkpointer = options.pop("checkpointer", None)
     node = ToolNode(
@@ -155,16 +153,13 @@ def test_an_error_that_the_node_tells_is_read_without_its_frame() -> None:
     graph = graph_of([search], reflection, handle_tool_errors=True)
     message = run(graph, "search", {"query": "x", "top_k": 50})
     error = records.executions[0].error
-    assert error is not None
     assert (error.type, error.message) == ("ValueError", "top_k must be <= 10")
     assert str(message.content).startswith("Error: ValueError('top_k must be <= 10')\n Please fix")
     assert "Suggestions from Aftercall" in str(message.content)
 
 
 @pytest.mark.parametrize("handled", [True, False])
-def test_refused_arguments_are_told_so_that_the_service_knows_nothing_ran(
-    handled: bool,
-) -> None:
+def test_refused_arguments_are_told_so_that_the_service_knows_nothing_ran(handled: bool) -> None:
     """The schema's own refusal is recorded, without the arguments that LangGraph repeats."""
     options: dict[str, Any] = {} if handled else {"handle_tool_errors": False}
     reflection, records, _ = reflecting(answer(TOP_K))
@@ -172,9 +167,31 @@ def test_refused_arguments_are_told_so_that_the_service_knows_nothing_ran(
     message = run(graph, "checked", {"query": "private matter", "top_k": 50})
     assert message.content == "10 hits for private matter"
     first = records.executions[0]
-    assert first.error is not None
     assert (first.error.type, "private matter" in first.error.message) == ("ValidationError", False)
     assert read_error(first.error, first.parameters).rejected_before_run
+
+
+@pytest.mark.parametrize("handle", [True, False])
+def test_a_tool_has_run_unless_its_schema_refused(handle: bool) -> None:
+    """Raised or told by the tool node; a `ToolException` is left to its words."""
+
+    @tool
+    def hands_on(limit: int) -> str:
+        """Tell what a server said."""
+        raise ToolException(f"Input validation error: {limit} is too many")
+
+    @tool
+    def breaks(limit: int) -> str:
+        """Write, and call something wrongly."""
+        raise TypeError(f"inner() got an unexpected keyword argument 'limit' {limit}")
+
+    reflection, _, service = reflecting()
+    graph = graph_of([tool(write), hands_on, breaks], reflection, handle_tool_errors=handle)
+    for name, limit in (("write", 50), ("write", "many"), ("hands_on", 50), ("breaks", 50)):
+        run(graph, name, {"limit": limit})
+    assert service.said_of_the_run == [True, None, None, True]
+    types = [each.error.type for each in service.asked]
+    assert types == ["ValidationError", "ValidationError", "ToolException", "TypeError"]
 
 
 def test_an_interrupt_passes_through_unrecorded() -> None:
@@ -280,5 +297,4 @@ def test_a_typed_error_may_stand_in_the_artifact() -> None:
     run(graph, "films", {"page": ""})
     told: list[Execution] = records.executions
     assert told[0].result_status == "weak"
-    assert told[1].error is not None
     assert told[1].error.type == "low_utility"

@@ -8,6 +8,7 @@ import pytest
 from agents import (
     Agent,
     FunctionTool,
+    ModelBehaviorError,
     RunConfig,
     Runner,
     ToolGuardrailFunctionOutput,
@@ -21,16 +22,16 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 from aftercall import ConfigurationError, ToolAnnotations
 from aftercall.adapters.openai_agents import ToolReflection
 from tests.sdk.scripted_advice import (
+    TOP_K,
+    UNSURE,
     AsyncScripted,
     Records,
     SyncScripted,
     answer,
-    change,
-    suggestion,
+    write,
+    write_async,
 )
 
-TOP_K = suggestion(change("/top_k", 10, before=50))
-UNSURE = suggestion(change("/top_k", 10, before=50), confidence=0.5)
 DEFAULT_TEXT = "An error occurred while running the tool. Please try again."
 
 
@@ -74,9 +75,7 @@ async def outputs_of(
         for number, (name, arguments) in enumerate(calls)
     ]
     agent = Agent(
-        name="ada",
-        model=ScriptedModel([*steps, [assistant_message("done")]]),
-        tools=tools,
+        name="ada", model=ScriptedModel([*steps, [assistant_message("done")]]), tools=tools
     )
     run = await Runner.run(agent, "look it up", hooks=hooks, run_config=run_config)
     return [str(item.output) for item in run.new_items if item.type == "tool_call_output_item"]
@@ -110,6 +109,21 @@ async def test_a_reflecting_tool_tells_the_error_that_the_sdk_hides() -> None:
     assert own == "ValueError: top_k must be <= 10"
     assert 'replace "/top_k": 50 -> 10' in advice
     assert len(records.executions) == 1
+
+
+def refuses(limit: int) -> str:
+    """Write, and run an agent whose model blunders."""
+    raise ModelBehaviorError(f"Invalid JSON input for tool other: limit {limit}")
+
+
+async def test_a_tool_has_run_unless_the_sdk_refused() -> None:
+    """An error of the SDK's that the tool has met is no refusal of the tool's arguments."""
+    reflection, _, service = reflection_of()
+    tools = [reflection.reflecting(function_tool(each)) for each in (write, write_async, refuses)]
+    called = [("write", 50), ("write_async", 50), ("write", "many"), ("refuses", 50)]
+    await outputs_of(tools, *((name, {"limit": limit}) for name, limit in called))
+    assert service.said_of_the_run == [True, True, None, None]
+    assert [each.error.code for each in service.asked] == [None, None, "-32602", None]
 
 
 async def test_a_tools_own_failure_function_goes_first() -> None:
@@ -156,7 +170,6 @@ async def test_a_failure_that_the_sdk_words_is_no_success() -> None:
     assert told == [DEFAULT_TEXT]
     (execution,) = records.executions
     assert (execution.outcome, len(service.asked)) == ("failure", 1)
-    assert execution.error is not None
     assert execution.error.message == DEFAULT_TEXT
 
 
@@ -182,7 +195,6 @@ async def test_timeouts_are_failures_either_way() -> None:
         told = await outputs_of([tool], ("slow", {"query": "x"}), hooks=reflection.run_hooks)
         assert told == [text]
     for execution in records.executions:
-        assert execution.error is not None
         assert execution.error.type == "ToolTimeoutError"
     assert len(records.executions) == 2
 

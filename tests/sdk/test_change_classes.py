@@ -122,17 +122,13 @@ def test_what_limits_a_call_is_not_lost(
 @pytest.mark.parametrize(
     ("left", "right", "opposite"),
     [
-        ("unpublishAt", "publishAt", True),
-        ("unlockd", "locked", True),
-        ("denied_users", "allowedUsers", True),
-        ("ap-southeast-1", "ap-northeast-1", True),
-        ("no writer", "writer", True),
-        ("file_name", "fileName", False),
-        ("recipent", "recipient", False),
-        ("only", "offset", False),
+        ("unpublishAt", "publishAt", True), ("unlockd", "locked", True),
+        ("denied_users", "allowedUsers", True), ("ap-southeast-1", "ap-northeast-1", True),
+        ("no writer", "writer", True), ("file_name", "fileName", False),
+        ("recipent", "recipient", False), ("only", "offset", False),
         ("a" * 10_000, "un" + "a" * 10_000, False),
     ],
-)
+)  # fmt: skip
 def test_opposites_differ_by_a_word_or_a_negation(left: str, right: str, opposite: bool) -> None:
     """In names and in values, with a slip in the word too; long texts are not looked at."""
     assert are_opposites(left, right) == are_opposites(right, left) == opposite

@@ -103,20 +103,12 @@ def test_the_commands_of_all_distributions_are_listed_in_a_line_each(
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (["greet", "--who", "world"], 0),
-        (["greet", "--who", "three"], 3),
-        (["greet", "--who", "nobody"], 1),
-        (["greet", "--who", "stranger"], 130),
-        (["greet"], 2),
-        (["greet", "--wo"], 2),
-        (["sick"], 1),
-        (["gone", "--with", "options"], 1),
-        (["empty"], 1),
-        (["unheard-of"], 2),
-        ([], 2),
-        (["--version"], 0),
+        (["greet", "--who", "world"], 0), (["greet", "--who", "three"], 3),
+        (["greet", "--who", "nobody"], 1), (["greet", "--who", "stranger"], 130), (["greet"], 2),
+        (["greet", "--wo"], 2), (["sick"], 1), (["gone", "--with", "options"], 1), (["empty"], 1),
+        (["unheard-of"], 2), ([], 2), (["--version"], 0),
     ],
-)
+)  # fmt: skip
 def test_exit_codes(words: Sequence[str], code: int) -> None:
     """0 done (or the command's own), 1 failed, 2 wrong command line, 130 interrupted."""
     assert run(*words) == code

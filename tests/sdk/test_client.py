@@ -242,28 +242,18 @@ async def test_a_broken_connection_is_unreachable(
 @pytest.mark.parametrize(
     "fault",
     [
-        loopback.garbage,
-        loopback.page(200),
-        loopback.page(301),
-        loopback.page(400),
-        loopback.page(401),
-        loopback.page(404),
-        loopback.page(409),
-        loopback.error(301),
+        loopback.garbage, loopback.page(200), loopback.page(301), loopback.page(400),
+        loopback.page(401), loopback.page(404), loopback.page(409), loopback.error(301),
         loopback.answer(b'{"detail": "Not Found"}', status=404),
-        loopback.answer(b'{"error": "no"}', status=422),
-        loopback.answer(b""),
-        loopback.answer(b"null"),
-        loopback.answer(b"[]"),
-        loopback.answer(b"{}"),
+        loopback.answer(b'{"error": "no"}', status=422), loopback.answer(b""),
+        loopback.answer(b"null"), loopback.answer(b"[]"), loopback.answer(b"{}"),
         loopback.answer(b'{"version": 1}'),
-        loopback.answer(b'{"version": "0.1.0", "ready": "perhaps"'),
-        loopback.answer(b"\xff\xfe"),
+        loopback.answer(b'{"version": "0.1.0", "ready": "perhaps"'), loopback.answer(b"\xff\xfe"),
         loopback.answer(b"[" * 100_000),
         loopback.answer(b"not gzip", headers={"content-encoding": "gzip"}),
         loopback.answer(b"", status=204),
     ],
-)
+)  # fmt: skip
 async def test_what_is_not_of_the_contract_is_a_protocol_error(
     once: Any, service: Loopback, fault: Fault
 ) -> None:
@@ -311,12 +301,7 @@ def test_a_bad_address_is_a_configuration_error(base_url: str) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("method", ["record", "status"])
 async def test_what_passes_by_itself_is_retried(
-    call: Any,
-    service: Loopback,
-    new_execution: New,
-    waits: list[float],
-    fault: Fault,
-    method: str,
+    call: Any, service: Loopback, new_execution: New, waits: list[float], fault: Fault, method: str
 ) -> None:
     """Two failures, then success: the caller does not notice."""
     service.fail(fault, times=2)
@@ -445,9 +430,7 @@ async def test_a_service_below_a_path_is_reached(service: Loopback, connect: Any
 
 
 async def test_the_proxy_of_the_environment_is_not_used(
-    service: Loopback,
-    connect: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    service: Loopback, connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A call to this machine must not leave it because of a variable."""
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):

@@ -307,18 +307,14 @@ def test_keys_and_containers_are_brought_into_shape(
 @pytest.mark.parametrize(
     ("value", "wanted"),
     [
-        ({"films": ["Heat"]}, TITLES),
-        ({"movieTitles": [], "MovieTitles": []}, TITLES),
+        ({"films": ["Heat"]}, TITLES), ({"movieTitles": [], "MovieTitles": []}, TITLES),
         ("no titles found", {"type": "array", "items": {"type": "string"}}),
-        ({"message": "none"}, {"items": FILM}),
-        ({"errors": ["timeout"]}, {"min_items": 1}),
+        ({"message": "none"}, {"items": FILM}), ({"errors": ["timeout"]}, {"min_items": 1}),
         ({"result": [], "total": 0}, {"min_items": 1}),
-        ({"result": {"result": []}}, {"min_items": 1}),
-        (["a", "b"], {"type": "string"}),
-        ("5", {"type": "integer"}),
-        ({"data": {"other": 1}}, TITLES),
+        ({"result": {"result": []}}, {"min_items": 1}), (["a", "b"], {"type": "string"}),
+        ("5", {"type": "integer"}), ({"data": {"other": 1}}, TITLES),
     ],
-)
+)  # fmt: skip
 def test_what_could_mean_something_else_stays_as_it_is(value: object, wanted: object) -> None:
     """Synonyms, two candidates, prose, other keys beside the envelope: the check will say so."""
     assert canonical(value, Deliverable.from_dict(wanted)) is value

@@ -19,7 +19,6 @@ PHRASES = json.loads((Path(__file__).parent / "data" / "correction_phrases.json"
 @pytest.mark.parametrize(("text", "kind"), PHRASES["corrections"].items())
 def test_a_correction_is_proposed_with_its_kind(text: str, kind: str) -> None:
     proposal = propose_correction(text)
-    assert proposal is not None
     assert proposal.kind == kind
     assert proposal.phrase in text
     assert 0 < proposal.confidence < 1
@@ -43,8 +42,6 @@ def test_on_messages_that_the_rules_were_not_written_for() -> None:
 def test_what_is_wrong_counts_more_than_that_it_should_be_done_again() -> None:
     vague = propose_correction("Try again.")
     clear = propose_correction("Try again. That is not what I asked for, you see.")
-    assert vague is not None
-    assert clear is not None
     assert vague.confidence < clear.confidence
     assert clear.phrase == "That is not what I asked for, you see"
 

@@ -53,17 +53,13 @@ def _of(events: list[ToolCallEvent]) -> list[Ended]:
 
 
 def read(path: Path) -> list[ToolCallEvent]:
-    kinds: dict[str, type[ToolCallPlanned | ToolCallResult]] = {
-        "ToolCallPlanned": ToolCallPlanned,
-        "ToolCallResult": ToolCallResult,
-    }
-    lines = path.read_bytes().split(b"\n")
-    assert lines.pop() == b""
-    return [
-        kinds["ToolCallResult" if b'"ToolCallResult"' in line else "ToolCallPlanned"]
-        .model_validate_json(line)
-        for line in lines
-    ]  # fmt: skip
+    *lines, last = path.read_bytes().split(b"\n")
+    assert last == b""
+    found: list[ToolCallEvent] = []
+    for line in lines:
+        kind = ToolCallResult if b'"ToolCallResult"' in line else ToolCallPlanned
+        found.append(kind.model_validate_json(line))
+    return found
 
 
 class Lines(logging.Handler):
@@ -263,7 +259,6 @@ def test_a_recorded_call_is_a_whole_execution() -> None:
     assert (first.parameters, first.outcome, first.duration_ms) == ({"topK": 5}, "success", 7)
     assert first.error is None
     assert len(str(first.result)) < 5000
-    assert second.error is not None
     assert (second.error.type, second.error.message) == ("ValueError", "too� many")
     assert first.execution_id != second.execution_id
     assert first.timestamp <= second.timestamp
@@ -336,7 +331,6 @@ def race(path: Path, *, count: int) -> None:
     """Two processes write at the same time."""
     processes = [run(MANY, str(path), name, str(count)) for name in ("a", "b")]
     for process in processes:
-        assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
     for process in processes:
         process.communicate("go\n", timeout=200)
@@ -364,7 +358,6 @@ def test_after_a_process_that_was_killed_in_a_line(tmp_path: Path) -> None:
     living = ToolCalls("living", [JsonLinesSink(path)])
     process = run(HALF_A_LINE, str(path))
     with process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.kill()
     assert not path.read_bytes().endswith(b"\n")

@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,12 +39,6 @@ NEWER = "import sys\nprint(' '.join(sys.argv[1:]).upper())\n"
 
 RUNS_BARE = Checks(commands=(("{python}", "{file}"),), timeout_s=30)
 """The tool's own check: it must not fail without an argument."""
-
-
-@pytest.fixture
-def chat() -> Iterator[ScriptedChatServer]:
-    with ScriptedChatServer() as server:
-        yield server
 
 
 class Home:
@@ -119,20 +112,13 @@ class Registry:
         self.failures: list[SimilarFailure] = []
 
     async def tool_failures(
-        self,
-        tool_id: str,  # noqa: ARG002
-        *,
-        scenario: str | None = None,  # noqa: ARG002
-        limit: int | None = None,
+        self, tool_id: str, *, scenario: str | None = None, limit: int | None = None
     ) -> list[SimilarFailure]:
+        del tool_id, scenario
         return self.failures[:limit]
 
-    async def find_evolutions(
-        self,
-        scenario: str,  # noqa: ARG002
-        *,
-        limit: int = 5,
-    ) -> list[Evolution]:
+    async def find_evolutions(self, scenario: str, *, limit: int = 5) -> list[Evolution]:
+        del scenario
         return [
             Evolution(namespace=name, promotion=promotion, similarity=0.9)
             for name, promotions in self.promoted.items()
@@ -296,7 +282,6 @@ async def test_secrets_stay_at_home(home: Home) -> None:
         failures=[PastFailure(scenario="s", error_message=f"bad key {secret}")],
     )
     assert result.status == "evolved"
-    assert result.file is not None
     assert result.file.read_text() == source + "print(2)\n"
     assert secret not in home.promotions_file.read_text()
     assert secret not in (home.root / CHANGELOG_FILE).read_text()
@@ -445,7 +430,6 @@ def test_processes_that_evolve_at_once_lose_no_entry(home: Home) -> None:
 async def test_a_kill_leaves_nothing_half_done(home: Home, killed_at: str, promoted: bool) -> None:
     """Before the file, between file and promotion, and before the changelog; then all goes on."""
     with start(home.root, "shout", killed_at=killed_at) as process:
-        assert process.stdout is not None
         assert [process.stdout.readline() for _ in range(2)] == ["started\n", "ready\n"]
         process.kill()
     left = home.versions

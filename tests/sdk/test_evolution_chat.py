@@ -5,7 +5,6 @@ import json
 import logging
 import re
 import traceback
-from collections.abc import Iterator
 
 import pytest
 
@@ -20,24 +19,11 @@ from aftercall.evolution import (
     UnusableAnswerError,
 )
 from tests.sdk.loopback import cut_off, hang
-from tests.sdk.scripted_chat_server import (
-    Answer,
-    ScriptedChatServer,
-    drips,
-    fenced,
-    says,
-    status,
-)
+from tests.sdk.scripted_chat_server import Answer, ScriptedChatServer, drips, fenced, says, status
 
 KEY = "sk-proj-Zm9vYmFyYmF6cXV4MTIz"
 SOURCE = "import sys\nprint(sys.argv[1].upper())\n"
 CODE = "import sys\nprint(sys.argv[1].upper() if len(sys.argv) > 1 else '')"
-
-
-@pytest.fixture
-def chat() -> Iterator[ScriptedChatServer]:
-    with ScriptedChatServer() as server:
-        yield server
 
 
 def task(**changes: object) -> EvolutionTask:

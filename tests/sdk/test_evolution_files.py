@@ -11,12 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aftercall.errors import ConfigurationError
-from aftercall.evolution.files import (
-    create_beside,
-    resolve_script,
-    version_in,
-    versioned_name,
-)
+from aftercall.evolution.files import create_beside, resolve_script, version_in, versioned_name
 from aftercall.files import append_line
 from aftercall.models.tools import VersionNumber
 

@@ -47,11 +47,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def commands(folder: Path) -> CommandExecutor:
-    return CommandExecutor(
-        folder,
-        tool_dir=folder / "tools",
-        commands={"python": sys.executable},
-    )
+    return CommandExecutor(folder, tool_dir=folder / "tools", commands={"python": sys.executable})
 
 
 async def fails(
@@ -94,8 +90,7 @@ async def test_an_input_is_exactly_one_argument(
 ) -> None:
     """Whatever it holds; there is no shell, and it is looked through for nothing."""
     echo = python_tool("{tool_dir}/echo.py", "first", "{input}", "last")
-    wide = CommandExecutor(folder, tool_dir=folder / "tools", commands={"python": sys.executable})
-    assert (await wide.execute(echo, text)).value == ["first", text, "last"]
+    assert (await commands.execute(echo, text)).value == ["first", text, "last"]
     assert sorted(os.listdir(folder)) == ["outside.py", "tools"]  # noqa: PTH208  # names alone
 
 
@@ -113,11 +108,7 @@ async def test_an_input_cannot_become_an_option(commands: CommandExecutor, text:
 
 @pytest.mark.parametrize(
     ("data", "said"),
-    [
-        ({"a": "x\0y"}, "NUL"),
-        ({"b": 1}, "needs 'a' in its input"),
-        ("text", "must be an object"),
-    ],
+    [({"a": "x\0y"}, "NUL"), ({"b": 1}, "needs 'a' in its input"), ("text", "must be an object")],
 )
 async def test_an_input_that_does_not_fit_is_rejected_before_the_tool_runs(
     commands: CommandExecutor, data: JsonValue, said: str

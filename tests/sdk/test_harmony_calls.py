@@ -7,12 +7,7 @@ from typing import Any
 
 import pytest
 
-from aftercall.events import (
-    ToolCallPlanned,
-    ToolCallResult,
-    ToolCalls,
-    args_preview_hash,
-)
+from aftercall.events import ToolCallPlanned, ToolCallResult, ToolCalls, args_preview_hash
 from aftercall.harmony import (
     AsyncHarmonyToolCalls,
     Dispatcher,

@@ -101,25 +101,17 @@ def test_arrays_are_edited_by_position() -> None:
 @pytest.mark.parametrize(
     "operation",
     [
-        Operation("remove", "/missing"),
-        Operation("replace", "/missing", value=1),
-        Operation("add", "/missing/inner", value=1),
-        Operation("replace", "/list/3", value=1),
-        Operation("remove", "/list/-"),
-        Operation("remove", "/list/-1"),
-        Operation("remove", "/list/00"),
-        Operation("remove", "/list/01"),
-        Operation("remove", "/list/1.0"),
-        Operation("remove", "/list/\u0660"),
-        Operation("remove", "/list/" + "9" * 5000),
-        Operation("add", "/list/4", value=1),
-        Operation("replace", "/text/0", value=1),
-        Operation("replace", "", value={}),
-        Operation("replace", "text", value=1),
-        Operation("replace", "/te~xt", value=1),
+        Operation("remove", "/missing"), Operation("replace", "/missing", value=1),
+        Operation("add", "/missing/inner", value=1), Operation("replace", "/list/3", value=1),
+        Operation("remove", "/list/-"), Operation("remove", "/list/-1"),
+        Operation("remove", "/list/00"), Operation("remove", "/list/01"),
+        Operation("remove", "/list/1.0"), Operation("remove", "/list/\u0660"),
+        Operation("remove", "/list/" + "9" * 5000), Operation("add", "/list/4", value=1),
+        Operation("replace", "/text/0", value=1), Operation("replace", "", value={}),
+        Operation("replace", "text", value=1), Operation("replace", "/te~xt", value=1),
         Operation("replace", "/text~", value=1),
     ],
-)
+)  # fmt: skip
 def test_an_operation_that_does_not_fit_is_refused(operation: Operation) -> None:
     """Nothing is applied by half, and the document stays as it is."""
     document: JsonObject = {"list": [1, 2, 3], "text": "abc", "te~xt": 1}

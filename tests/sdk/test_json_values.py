@@ -57,22 +57,15 @@ def nested(depth: int) -> JsonValue:
 @pytest.mark.parametrize(
     ("dirty", "complaint"),
     [
-        (math.nan, "is nan"),
-        (math.inf, "is inf"),
-        (-math.inf, "is -inf"),
-        ("a\x00b", "NUL"),
-        ("\ud800", "lone surrogate"),
-        (2**63, "more than 64 bits"),
+        (math.nan, "is nan"), (math.inf, "is inf"), (-math.inf, "is -inf"), ("a\x00b", "NUL"),
+        ("\ud800", "lone surrogate"), (2**63, "more than 64 bits"),
         pytest.param(-(10**5000), "more than 64 bits", id="5000-digits"),
-        (b"bytes", "of type bytes"),
-        ((1, 2), "of type tuple"),
-        ({1, 2}, "of type set"),
-        (object(), "of type object"),
-        ({1: "a"}, "key 1, which is not a string"),
+        (b"bytes", "of type bytes"), ((1, 2), "of type tuple"), ({1, 2}, "of type set"),
+        (object(), "of type object"), ({1: "a"}, "key 1, which is not a string"),
         ({"a\x00": 1}, "key that contains a NUL"),
         ({"\udfff": 1}, "key that contains a lone surrogate"),
     ],
-)
+)  # fmt: skip
 @given(before=json_objects, after=json_objects)
 @settings(max_examples=10)
 def test_a_dirty_value_is_refused_with_its_path(

@@ -30,7 +30,7 @@ SUGGESTED: dict[str, Any] = {
             "suggestionId": str(uuid4()),
             "action": "change_parameters",
             "changes": [
-                {"op": "replace", "path": "/topK", "from": 50, "value": None, "reason": "limit"},
+                {"op": "replace", "path": "/topK", "from": 50, "value": None, "reason": "limit"}
             ],
             "correctedParameters": {"query": "reflection", "topK": None},
             "confidence": 0.91,
@@ -116,7 +116,6 @@ async def test_what_the_tools_claim(service: Service) -> None:
     ]  # fmt: skip
     for name, tool in listed.items():
         claims = tool.annotations
-        assert claims is not None
         assert claims.read_only_hint is (name != "record_execution")
         assert claims.idempotent_hint is (name != "record_execution")
         assert claims.destructive_hint is False

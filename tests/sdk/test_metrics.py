@@ -11,21 +11,10 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from aftercall.metrics import MAX_CHARS, OTHER, ToolCallMetrics, tool_label
 
 HOSTILE = [
-    'quo"te',
-    "back\\slash",
-    "line\nbreak",
-    '"} 1\ntool_calls_total{tool="forged',
-    "nul\x00",
-    "half \ud800 pair",
-    "\u202eright to left",
-    "\r\x1b[31m\x85\u2028",
-    "ünïcode ✓ 工具 😀",
-    "{}=,# HELP",
-    " ",
-    "",
-    "n" * 10_000,
-    "🜚" * 5_000,
-]
+    'quo"te', "back\\slash", "line\nbreak", '"} 1\ntool_calls_total{tool="forged', "nul\x00",
+    "half \ud800 pair", "\u202eright to left", "\r\x1b[31m\x85\u2028", "ünïcode ✓ 工具 😀",
+    "{}=,# HELP", " ", "", "n" * 10_000, "🜚" * 5_000,
+]  # fmt: skip
 
 
 def samples(families: Iterable[Metric]) -> dict[tuple[str, str | None, str | None], float]:

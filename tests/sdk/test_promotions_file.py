@@ -22,6 +22,7 @@ from aftercall.promotions_file import (
     update_promotions,
     write_promotions,
 )
+from tests.sdk.strategies import names, promotions
 
 SEED = """{
   "code_generator": {
@@ -43,23 +44,7 @@ SEED = """{
 }
 """  # seed 002, "Data Structures"
 
-texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
-parts = st.text("abcdefghij_-.01 ü", min_size=1, max_size=8).filter(lambda part: part.strip(". "))
-promotions = st.fixed_dictionaries(
-    {
-        "evolved_version": st.from_regex(r"v?[0-9]{1,3}(\.[0-9]{1,3}){0,2}", fullmatch=True),
-        "evolved_file": st.none() | st.lists(parts, min_size=1, max_size=3).map("/".join),
-        "original_version": st.just("1.0.0"),
-        "reason": texts,
-        "mutation": texts,
-        "promoted_at": st.datetimes(
-            datetime(1970, 1, 2),  # noqa: DTZ001  # Hypothesis adds the zone
-            datetime(2199, 12, 30),  # noqa: DTZ001  # as above
-            timezones=st.just(UTC),
-        ).map(lambda moment: moment.replace(microsecond=0)),
-    }
-).map(Promotion.model_validate)
-files = st.dictionaries(texts.filter(bool), promotions, max_size=4)
+files = st.dictionaries(names, promotions, max_size=4)
 
 
 def test_the_seeds_example_comes_back_byte_for_byte() -> None:

@@ -1,6 +1,7 @@
 """Redaction: nothing secret gets out, nothing else is lost, and twice is like once."""
 
 import string
+import time
 
 import pytest
 from hypothesis import assume, example, given
@@ -59,21 +60,14 @@ SECRET_TEXTS = {
 }
 
 SECRET_IN_TEXT = {
-    "assignment": "password={}",
-    "assignment of part": "access_token={}&user=me",
-    "shell": "AWS_SECRET_ACCESS_KEY={} aws s3 ls",
-    "YAML": "secret: {}\nother: 1",
-    "JSON": '{{"apiKey": "{}", "query": "x"}}',
-    "JSON in JSON": '{{\\"password\\": \\"{}\\"}}',
-    "Python": "{{'client_secret': '{}'}}",
-    "URL": "https://me:{}@example.org/path",
-    "URL without user": "redis://:{}@cache:6379/0",
-    "bearer header": "Authorization: Bearer {}",
-    "other header": "authorization: Token {}",
-    "header in JSON": '{{"Authorization": "Basic {}"}}',
-    "bearer alone": "used bearer {} for it",
-    "cookie header": "Cookie: theme=dark; session={}",
-}
+    "assignment": "password={}", "assignment of part": "access_token={}&user=me",
+    "shell": "AWS_SECRET_ACCESS_KEY={} aws s3 ls", "YAML": "secret: {}\nother: 1",
+    "JSON": '{{"apiKey": "{}", "query": "x"}}', "JSON in JSON": '{{\\"password\\": \\"{}\\"}}',
+    "Python": "{{'client_secret': '{}'}}", "URL": "https://me:{}@example.org/path",
+    "URL without user": "redis://:{}@cache:6379/0", "bearer header": "Authorization: Bearer {}",
+    "other header": "authorization: Token {}", "header in JSON": '{{"Authorization": "Basic {}"}}',
+    "bearer alone": "used bearer {} for it", "cookie header": "Cookie: theme=dark; session={}",
+}  # fmt: skip
 
 MASKED_SHAPES = {
     "": "", "a": "1-8", "a" * 8: "1-8", "a" * 9: "9-16", "a" * 32: "17-32", "a" * 64: "33-64",
@@ -100,34 +94,13 @@ def secret_laden_texts(draw: st.DrawFn) -> str:
         st.builds(str.format, st.sampled_from(list(SECRET_IN_TEXT.values())), planted),
         st.sampled_from(
             [
-                "token=",
-                "password: ",
-                "bearer ",
-                '"',
-                "'",
-                "\\",
-                "://",
-                "@",
-                ":",
-                "eyJ",
-                "sk-",
-                "4111",
-                "1111",
-                "-",
-                "Cookie: ",
-                "[redacted:string:1-8]",
-                "[hashed:integer:0a1b]",
-                "[redacted:",
-                "]",
-                "-----BEGIN ",
-                "PRIVATE KEY-----",
-                " ",
-                "\n",
-                "Authorization:",
+                "token=", "password: ", "bearer ", '"', "'", "\\", "://", "@", ":", "eyJ", "sk-",
+                "4111", "1111", "-", "Cookie: ", "[redacted:string:1-8]", "[hashed:integer:0a1b]",
+                "[redacted:", "]", "-----BEGIN ", "PRIVATE KEY-----", " ", "\n", "Authorization:",
             ]
         ),
         texts,
-    )
+    )  # fmt: skip
     return "".join(draw(st.lists(fragments, max_size=8)))
 
 
@@ -203,7 +176,6 @@ def test_a_secret_parameter_does_not_leak_from_anywhere(
     masked = Redactor().call(type(call).model_validate(fields))
     assert secret not in masked.model_dump_json()
     assert masked.tool_name == call.tool_name
-    assert masked.input_schema is not None
     assert masked.input_schema["properties"][name]["type"] == "string"  # type: ignore[call-overload,index]  # as built
 
 
@@ -249,24 +221,16 @@ def test_masks_tell_type_and_length_class(text: str, length_class: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "topK must be <= 10",
-        "password: must be at least 8 characters",
-        "password: Field required",
-        "Unexpected token: '}' at position 3",
-        "Unexpected token } in JSON",
-        "basic authentication required",
-        "max_tokens=4096 and next_page_token=abcdef",
-        "the token expired",
-        "order 1234567890123 shipped at 1771597800000",
-        "see https://example.org/a:b?c=d@e",
-        "task-abcdefghijklmnopqrstuvwxyz",
-        "commit 53aa51172d142c89d9012cce15ae4d6cc0ca6895",
-        "0000 0000 0000 0000",
-        "rows 4111 1111 1111 1112 and 12 15 18 22 30 31 45 50 60",
-        "took 4111111111111111.5 ms",
+        "topK must be <= 10", "password: must be at least 8 characters", "password: Field required",
+        "Unexpected token: '}' at position 3", "Unexpected token } in JSON",
+        "basic authentication required", "max_tokens=4096 and next_page_token=abcdef",
+        "the token expired", "order 1234567890123 shipped at 1771597800000",
+        "see https://example.org/a:b?c=d@e", "task-abcdefghijklmnopqrstuvwxyz",
+        "commit 53aa51172d142c89d9012cce15ae4d6cc0ca6895", "0000 0000 0000 0000",
+        "rows 4111 1111 1111 1112 and 12 15 18 22 30 31 45 50 60", "took 4111111111111111.5 ms",
         "id 0b7e1c9a-2a4e-4b0e-9d5c-3f1f6a1b2c3d",
     ],
-)
+)  # fmt: skip
 def test_plain_messages_stay_as_they_are(text: str) -> None:
     """Validators' sentences, counts, cursors, hashes and ids are what is learned from."""
     assert Redactor().text(text) == text
@@ -344,9 +308,15 @@ def test_sessions_stay_apart_when_their_ids_are_secrets() -> None:
      "bearer ", "a-", "cookie: ", "token=bearer ", "\\", "[redacted:string:1-8]token=abcd "],
 )  # fmt: skip
 def test_long_hostile_texts_are_done_in_linear_time(unit: str) -> None:
-    """A megabyte of what patterns stumble over comes to an end (quadratic time would not)."""
-    text = "token" + unit * (1_000_000 // len(unit))
-    assert isinstance(Redactor().text(text), str)
+    """Eight times as much of what patterns stumble over takes nowhere near 64 times as long."""
+
+    def seconds(size: int) -> float:
+        text = "token" + unit * (size // len(unit))
+        begun = time.process_time()
+        assert isinstance(Redactor().text(text), str)
+        return time.process_time() - begun
+
+    assert seconds(200_000) < 16 * seconds(25_000) + 0.5
 
 
 def test_masked_values_are_recognised_at_any_depth() -> None:

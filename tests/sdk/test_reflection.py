@@ -13,11 +13,7 @@ from aftercall.errors import ServiceUnreachableError
 from aftercall.json_values import JsonObject
 from aftercall.models import Change, ExecutionError, SuggestResponse, ToolAnnotations
 from aftercall.outcomes import Outcome
-from aftercall.reflection import (
-    ReflectedResult,
-    ReflectionPolicy,
-    ResultReader,
-)
+from aftercall.reflection import ReflectedResult, ReflectionPolicy, ResultReader
 from aftercall.reflection.reflected_call import FailureRates
 from aftercall.reflection.retry_rules import RetryRules
 from tests.sdk.scripted_advice import (
@@ -87,7 +83,6 @@ async def test_the_first_error_comes_back_with_what_was_tried(run: Run) -> None:
     """A final failure tells the error of the call that was made, the attempts, and what is left."""
     offers = [suggestion(change("/topK", n)) for n in (9, 8, 7)]
     result, _, _ = await run(PickyTool(), answer(*offers))
-    assert result.error is not None
     assert result.error.message == "topK must be <= 10 (call 1)"
     assert str(result.exception) == "topK must be <= 10 (call 1)"
     assert [a.outcome for a in result.attempts] == ["failure"] * 3
@@ -321,7 +316,6 @@ async def test_a_failure_told_by_a_result_is_read_and_kept(run: Run) -> None:
     repaired, _, records = await run(Telling(bad, good), answer(offer), reader=_Reader())
     failed, _, _ = await run(Telling(bad), answer(), reader=_Reader())
     assert (repaired.result, failed.result) == (good, bad)
-    assert failed.error is not None
     assert failed.error.type == "NotOk"
     assert [e.result for e in records.executions] == [None, "fine"]
 
@@ -361,7 +355,6 @@ def test_backoff_has_full_jitter_and_grows() -> None:
         first = rules.next_retry(error, answer(*offers))
         assert first is not None
         second = rules.next_retry(error, answer())
-        assert second is not None
         waits[drawn] = (first.wait_s, second.wait_s)
     assert waits == {0.0: (0.0, 0.0), 0.5: (0.5, 1.0), 1.0: (1.0, 1.5)}
 
@@ -456,7 +449,6 @@ async def test_a_referral_is_recorded_and_never_retried(
         said = answer(*script, category="unknown")
         result, service, records = await run(tool, said, may_repeat=may_repeat)
         assert not result.succeeded
-        assert result.error is not None
         assert (result.error.type, result.error.details) == (kind, {"evidence": "seen"})
         assert result.suggestions == script
         assert f"{kind} is a referral" in result.note

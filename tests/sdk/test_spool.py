@@ -46,7 +46,6 @@ def killed_after(script: str, *args: str) -> None:
         [sys.executable, "-c", script, *args], stdout=subprocess.PIPE, text=True
     )
     with process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.kill()
 
@@ -78,8 +77,6 @@ def test_a_claimed_segment_is_not_given_twice(folder: Path) -> None:
     one.append(lines(1))
     one.append(lines(2))
     with one.oldest() as first, two.oldest() as second, one.oldest() as third:
-        assert first is not None
-        assert second is not None
         assert (first.lines, second.lines) == (lines(1), lines(2))
         assert third is None
 
@@ -126,7 +123,6 @@ def test_what_is_being_sent_is_not_dropped(folder: Path) -> None:
         spool.append(lines(number, width=9))
     with spool.oldest() as segment:
         assert spool.append(lines(5, width=9)) == 1
-        assert segment is not None
         assert segment.lines == lines(1, width=9)
     assert drained(spool) == lines(1, 3, 4, 5, width=9)
 

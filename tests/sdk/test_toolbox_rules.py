@@ -8,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import ConfigurationError
-from aftercall.executors.protocol import (
-    ToolFailedError,
-    ToolRefusedError,
-    rejected,
-    timed_out,
-)
+from aftercall.executors.protocol import ToolFailedError, ToolRefusedError, rejected, timed_out
 from aftercall.models import ExecutionError, Promotion, Tool, ToolAnnotations, ToolSpec
 from aftercall.outcomes import make_error
 from aftercall.toolbox.resolver import as_tool, entry_for, in_place_of
@@ -135,7 +130,6 @@ def test_the_best_tool_that_ran_is_evolved() -> None:
     plan = rules(tool("a"), tool("b"), tool("c"))
     play(plan, ToolRefusedError("x"), failed(), failed())
     chosen = plan.to_evolve()
-    assert chosen is not None
     assert chosen.tool.tool_id == "b"
     nobody = rules(tool("a"))
     play(nobody, rejected("x"))
@@ -150,11 +144,7 @@ def ending(kind: str) -> ToolFailedError | None:
     return endings.get(kind)
 
 
-@given(
-    st.lists(st.tuples(st.booleans(), kinds), max_size=8),
-    st.integers(1, 5),
-    st.booleans(),
-)
+@given(st.lists(st.tuples(st.booleans(), kinds), max_size=8), st.integers(1, 5), st.booleans())
 def test_a_possible_effect_is_always_the_last_thing_that_happens(
     plan_of: list[tuple[bool, str]], most: int, may_repeat: bool
 ) -> None:

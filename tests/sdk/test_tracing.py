@@ -214,7 +214,6 @@ async def test_every_request_carries_the_callers_place(
         detach(token)
     headers = service.requests[-1].headers
     found = TRACEPARENT.fullmatch(headers["traceparent"])
-    assert found is not None
     assert int(found[1], 16) == span.get_span_context().trace_id
     assert int(found[2], 16) == span.get_span_context().span_id
     assert "baggage" not in headers
@@ -237,7 +236,6 @@ async def test_the_question_is_asked_below_the_failed_attempt(
             call_with_reflection_sync(PickyTool().run, client=blocking, **settings)
     (asked,) = [each for each in service.requests if each.path == "/suggest"]
     found = TRACEPARENT.fullmatch(asked.headers["traceparent"])
-    assert found is not None
     assert int(found[1], 16) == trace_of(spans.one(ATTEMPT))
     assert int(found[2], 16) == id_of(spans.one(ASKED))
 

@@ -6,12 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from aftercall.models import (
-    FailedCall,
-    SuggestRequest,
-    SuggestResponse,
-    Tool,
-)
+from aftercall.models import FailedCall, SuggestRequest, SuggestResponse, Tool
 from aftercall.outcomes import Outcome
 from retrieval.answer import Question, answer
 from retrieval.edits import Add, Edit

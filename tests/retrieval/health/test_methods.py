@@ -15,15 +15,11 @@ from tests.retrieval.health.health_samples import NOW
     [
         ({"action": "create_issue", "title": "x"}, ("action", "create_issue")),
         ({"op": "a", "method": "GET"}, ("method", "GET")),
-        ({"command": "git.log"}, ("command", "git.log")),
-        ({"command": "rm -rf build"}, None),
-        ({"method": "x" * 65}, None),
-        ({"method": 3}, None),
-        ({"method": "métier"}, None),
-        ({"title": "create"}, None),
-        ({}, None),
+        ({"command": "git.log"}, ("command", "git.log")), ({"command": "rm -rf build"}, None),
+        ({"method": "x" * 65}, None), ({"method": 3}, None), ({"method": "métier"}, None),
+        ({"title": "create"}, None), ({}, None),
     ],
-)
+)  # fmt: skip
 def test_a_method_is_an_identifier_under_a_known_name(
     parameters: dict[str, Any], found: tuple[str, str] | None
 ) -> None:

@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 
 from aftercall.models import Cohesion, ToolHealth, ToolName
 from aftercall.redaction import Redactor
-from retrieval.health.record import (
-    KnownHealth,
-    MethodTallies,
-    Referred,
-    Tally,
-)
+from retrieval.health.record import KnownHealth, MethodTallies, Referred, Tally
 from retrieval.health.report import MAX_SHOWN, health_report, utility_of
 from tests.retrieval.health.health_samples import NOW, moments, tallies
 

@@ -1,13 +1,16 @@
 """Points and questions for the index's tests, embedded by hashing."""
 
 import uuid
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from embeddings.embedders import hashed_vector
 from embeddings.text import terms_text
-from retrieval.index.protocol import Hit, IndexPoint, IndexQuery, Kind
+from retrieval.index.edge import EdgeIndex
+from retrieval.index.protocol import Hit, IndexPoint, IndexQuery, Kind, VectorIndex
 
 DIMENSION = 96
 
@@ -62,6 +65,22 @@ def question(
         server_name=server_name,
         document_ids=document_ids,
     )
+
+
+async def open_edge(folder: Path) -> EdgeIndex:
+    return await EdgeIndex.open(folder, dimension=DIMENSION, fingerprint="hashing-1@96")
+
+
+def shards(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("shard-*"))
+
+
+def uses(index: VectorIndex) -> list[Callable[[], Awaitable[object]]]:
+    """Every call that an index takes."""
+    return [
+        lambda: index.upsert([point("a")]), lambda: index.delete([document_id("a")]),
+        lambda: index.search([question("a")]), index.count,
+    ]  # fmt: skip
 
 
 def nearly(hits: list[Hit], tolerance: float = 1e-6) -> list[Hit]:

@@ -14,7 +14,7 @@ from retrieval.index.protocol import (
     VectorIndexError,
     VectorIndexUnavailableError,
 )
-from tests.retrieval.index.documents import DIMENSION, document_id, point, question
+from tests.retrieval.index.documents import DIMENSION, point, question, uses
 
 
 class SlowIndex:
@@ -130,12 +130,7 @@ async def test_a_closed_one_says_so_and_closes_what_it_is_given():
     with pytest.raises(VectorIndexError, match="closed"):
         await current.switch(late)
     assert late.closed == 1
-    for use in (
-        lambda: current.upsert([point("a")]),
-        lambda: current.delete([document_id("a")]),
-        lambda: current.search([question("a")]),
-        current.count,
-    ):
+    for use in uses(current):
         with pytest.raises(VectorIndexError, match="closed"):
             await use()
 

@@ -11,14 +11,16 @@ import pytest
 
 from retrieval.index import edge_shard
 from retrieval.index.edge import EdgeIndex
-from retrieval.index.edge_shard import (
-    WRITE_AHEAD_LOG,
-    IndexFolder,
-    Shard,
-    remove_folder,
-)
+from retrieval.index.edge_shard import WRITE_AHEAD_LOG, IndexFolder, Shard, remove_folder
 from retrieval.index.protocol import IndexInUseError, VectorIndexError
-from tests.retrieval.index.documents import DIMENSION, document_id, point, question
+from tests.retrieval.index.documents import (
+    DIMENSION,
+    document_id,
+    open_edge,
+    point,
+    question,
+    shards,
+)
 
 MODEL = "hashing-1@96"
 
@@ -52,10 +54,6 @@ asyncio.run(main())
 """
 
 
-async def _open(folder: Path) -> EdgeIndex:
-    return await EdgeIndex.open(folder, dimension=DIMENSION, fingerprint=MODEL)
-
-
 async def _python(code: str, folder: Path) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", code, str(folder)),
@@ -63,10 +61,6 @@ async def _python(code: str, folder: Path) -> asyncio.subprocess.Process:
         stderr=asyncio.subprocess.PIPE,
         cwd=Path(__file__).parents[3],
     )
-
-
-def _shards(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.glob("shard-*"))
 
 
 @pytest.mark.real
@@ -80,7 +74,7 @@ async def test_what_upsert_acknowledged_survives_kill_9(tmp_path):
         if acknowledged == 60:
             writer.kill()
     assert await writer.wait() == -signal.SIGKILL
-    index = await _open(tmp_path)
+    index = await open_edge(tmp_path)
     for batch in range(acknowledged + 1):
         answers = await index.search(
             [question(f"batch{batch}row{row}", limit=1) for row in range(7)]
@@ -115,19 +109,19 @@ async def test_what_upsert_acknowledged_survives_a_power_cut(tmp_path):
 
 async def test_a_second_process_is_refused(tmp_path, monkeypatch):
     """One process owns the folder; the second is told so, and the first is not disturbed."""
-    index = await _open(tmp_path)
+    index = await open_edge(tmp_path)
     await index.upsert([point("a")])
     second = await _python(OPEN_ONCE, tmp_path)
     _, errors = await second.communicate()
     assert b"IndexInUseError: another process has the vectors" in errors
     monkeypatch.setattr(edge_shard, "LOCK_PATIENCE_SECONDS", 0.0)
     with pytest.raises(IndexInUseError, match="--data-dir"):
-        await _open(tmp_path)
+        await open_edge(tmp_path)
     with pytest.raises(IndexInUseError):
         remove_folder(tmp_path)
     assert await index.count() == 1
     await index.close()
-    await (await _open(tmp_path)).close()
+    await (await open_edge(tmp_path)).close()
 
 
 @pytest.mark.parametrize(
@@ -135,34 +129,34 @@ async def test_a_second_process_is_refused(tmp_path, monkeypatch):
 )
 async def test_a_damaged_record_is_an_error_with_its_cure(tmp_path, content):
     """No guess about whose vectors these are."""
-    await (await _open(tmp_path)).close()
+    await (await open_edge(tmp_path)).close()
     (tmp_path / "index.json").write_text(content)
     with pytest.raises(VectorIndexError, match="aftercall rebuild"):
-        await _open(tmp_path)
+        await open_edge(tmp_path)
 
 
 async def test_a_damaged_shard_is_an_error_with_its_cure(tmp_path):
     """What the engine cannot read is reported as ours, never as the engine's own exception."""
-    await (await _open(tmp_path)).close()
-    (shard,) = _shards(tmp_path)
+    await (await open_edge(tmp_path)).close()
+    (shard,) = shards(tmp_path)
     (tmp_path / shard / "edge_config.json").write_text("not json")
     with pytest.raises(VectorIndexError, match="aftercall rebuild"):
-        await _open(tmp_path)
+        await open_edge(tmp_path)
     remove_folder(tmp_path)
-    await (await _open(tmp_path)).close()
+    await (await open_edge(tmp_path)).close()
 
 
 async def test_leftovers_of_a_kill_are_removed(tmp_path):
     """Of a creation and of a compaction: only the shard that the record names is the index."""
     Shard.create(tmp_path / "shard-halfmade", dimension=DIMENSION).close()
-    index = await _open(tmp_path)
+    index = await open_edge(tmp_path)
     assert await index.count() == 0
     await index.upsert([point("a")])
     await index.close()
-    (current,) = _shards(tmp_path)
+    (current,) = shards(tmp_path)
     shutil.copytree(tmp_path / current, tmp_path / "shard-leftover")
-    index = await _open(tmp_path)
-    assert _shards(tmp_path) == [current]
+    index = await open_edge(tmp_path)
+    assert shards(tmp_path) == [current]
     assert await index.count() == 1
     await index.close()
 
@@ -184,7 +178,7 @@ async def test_who_waited_for_a_folder_that_was_removed_holds_the_new_one(tmp_pa
 async def test_destroy_leaves_nothing_and_a_new_one_may_begin(tmp_path):
     """A rebuild with another model begins by this; where nothing is, nothing happens."""
     remove_folder(tmp_path / "new")
-    index = await _open(tmp_path)
+    index = await open_edge(tmp_path)
     await index.upsert([point("a")])
     await index.close()
     remove_folder(tmp_path)
@@ -196,7 +190,7 @@ async def test_destroy_leaves_nothing_and_a_new_one_may_begin(tmp_path):
 
 async def test_a_full_disk_refuses_updates_and_goes_on_searching(tmp_path, monkeypatch):
     """Writing to a full disk would kill the process, so it is refused before, with the cure."""
-    index = await _open(tmp_path)
+    index = await open_edge(tmp_path)
     await index.upsert([point("a")])
     monkeypatch.setattr(edge_shard, "MIN_FREE_BYTES", 1 << 60)
     for update in (index.upsert([point("b")]), index.delete([document_id("a")])):
@@ -211,7 +205,7 @@ async def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
     """A file where the folder should be is a `VectorIndexError`, not an `OSError`."""
     (tmp_path / "file").touch()
     with pytest.raises(VectorIndexError, match="cannot use"):
-        await _open(tmp_path / "file")
+        await open_edge(tmp_path / "file")
 
 
 def test_a_log_is_replayed_once_however_often_it_is_killed(tmp_path):

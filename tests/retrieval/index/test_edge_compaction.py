@@ -1,24 +1,15 @@
 """Compaction beside the service: nothing is lost, nothing waits, a failure changes nothing."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
 from retrieval.index import edge
 from retrieval.index.edge import EdgeIndex, is_worthwhile
-from tests.retrieval.index.documents import DIMENSION, document_id, point, question
+from tests.retrieval.index.documents import document_id, open_edge, point, question, shards
 
 POINTS = 12_000
 """Enough vectors for a graph: the engine builds none for less than 2,000 KiB."""
-
-
-async def _open(folder: Path) -> EdgeIndex:
-    return await EdgeIndex.open(folder, dimension=DIMENSION, fingerprint="hashing-1@96")
-
-
-def _shards(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.glob("shard-*"))
 
 
 async def _found(index: EdgeIndex, name: str) -> bool:
@@ -44,20 +35,20 @@ def test_compaction_stays_in_proportion_to_what_was_written():
 async def test_what_is_deleted_sets_off_no_compaction(tmp_path, monkeypatch):
     """Deleting adds no point that a search would have to scan."""
     monkeypatch.setattr(edge, "MIN_NEW_POINTS", 100)
-    index = await _open(tmp_path)
-    (before,) = _shards(tmp_path)
+    index = await open_edge(tmp_path)
+    (before,) = shards(tmp_path)
     await index.upsert([point(f"document{number}") for number in range(60)])
     await index.delete([document_id(f"document{number}") for number in range(60)])
     await index.compacted()
-    assert _shards(tmp_path) == [before]
+    assert shards(tmp_path) == [before]
     await index.close()
 
 
 @pytest.mark.real
 async def test_what_changes_during_a_compaction_is_kept(tmp_path, early):
     """Added, replaced and deleted while the copy is optimized: all in the compacted shard."""
-    index = await _open(tmp_path)
-    (before,) = _shards(tmp_path)
+    index = await open_edge(tmp_path)
+    (before,) = shards(tmp_path)
     await index.upsert([point(f"document{number}") for number in range(POINTS)])
     compaction = asyncio.create_task(index.compacted())
     await index.upsert([point("added meanwhile")])
@@ -66,7 +57,7 @@ async def test_what_changes_during_a_compaction_is_kept(tmp_path, early):
     assert await _found(index, "added meanwhile")
     assert not compaction.done()  # otherwise this test shows nothing
     await compaction
-    (after,) = _shards(tmp_path)
+    (after,) = shards(tmp_path)
     assert after != before
     for _ in range(2):
         assert await index.count() == POINTS
@@ -76,21 +67,21 @@ async def test_what_changes_during_a_compaction_is_kept(tmp_path, early):
         (hits,) = await index.search([question("replaced meanwhile", limit=1)])
         assert hits[0].document_id == document_id("document5")
         await index.close()
-        index = await _open(tmp_path)
+        index = await open_edge(tmp_path)
     await index.close()
-    assert _shards(tmp_path) == [after]
+    assert shards(tmp_path) == [after]
 
 
 @pytest.mark.prove
 @pytest.mark.real
 async def test_closing_does_not_wait_for_a_compaction(tmp_path, early):
     """The compaction is dropped, its copy removed, and the points are where they were."""
-    index = await _open(tmp_path)
-    (before,) = _shards(tmp_path)
+    index = await open_edge(tmp_path)
+    (before,) = shards(tmp_path)
     await index.upsert([point(f"document{number}") for number in range(POINTS)])
     await index.close()
-    assert _shards(tmp_path) == [before]
-    index = await _open(tmp_path)
+    assert shards(tmp_path) == [before]
+    index = await open_edge(tmp_path)
     assert await index.count() == POINTS
     await index.close()
 
@@ -99,13 +90,13 @@ async def test_closing_does_not_wait_for_a_compaction(tmp_path, early):
 @pytest.mark.real
 async def test_a_compaction_that_fails_is_logged_and_changes_nothing(tmp_path, early, caplog):
     """Searches stay slower, that is all."""
-    index = await _open(tmp_path)
-    (before,) = _shards(tmp_path)
+    index = await open_edge(tmp_path)
+    (before,) = shards(tmp_path)
     index._compacting.stop()  # every later run of it fails
     await index.upsert([point(f"document{number}") for number in range(POINTS)])
     await index.compacted()
     assert "not compacted" in caplog.text
-    assert _shards(tmp_path) == [before]
+    assert shards(tmp_path) == [before]
     await index.upsert([point("after")])
     assert await _found(index, "after")
     assert await index.count() == POINTS + 1
@@ -116,16 +107,16 @@ async def test_a_compaction_that_fails_is_logged_and_changes_nothing(tmp_path, e
 @pytest.mark.real
 async def test_another_try_comes_after_a_failure(tmp_path, early, monkeypatch):
     """A failure is not for ever: as many points later it is tried again, and works."""
-    index = await _open(tmp_path)
-    (before,) = _shards(tmp_path)
+    index = await open_edge(tmp_path)
+    (before,) = shards(tmp_path)
     monkeypatch.setattr(edge.sys, "executable", "/bin/false")
     await index.upsert([point(f"document{number}") for number in range(POINTS)])
     await index.compacted()
-    assert _shards(tmp_path) == [before]
+    assert shards(tmp_path) == [before]
     monkeypatch.undo()
     monkeypatch.setattr(edge, "MIN_NEW_POINTS", 100)
     await index.upsert([point(f"more {number}") for number in range(100)])
     await index.compacted()
-    assert _shards(tmp_path) != [before]
+    assert shards(tmp_path) != [before]
     assert await index.count() == POINTS + 100
     await index.close()

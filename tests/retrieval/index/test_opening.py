@@ -14,21 +14,6 @@ from retrieval.index.opening import (
 )
 from retrieval.index.protocol import EdgePlace, QdrantPlace, VectorIndexError
 from tests.retrieval.index.documents import DIMENSION, point
-from tests.retrieval.index.servers import NEEDS_SERVER, server_place
-
-
-@pytest.fixture(
-    params=[
-        pytest.param(EdgePlace, id="edge"),
-        pytest.param(lambda folder: QdrantPlace(f"local:{folder}"), id="local"),
-        pytest.param(lambda _: server_place(), id="server", marks=[pytest.mark.real, NEEDS_SERVER]),
-    ]
-)
-async def place(request, tmp_path):
-    made = request.param(tmp_path)
-    yield made
-    for name in await list_indexes(made):
-        await destroy_index(made, name)
 
 
 async def _open(place, name, fingerprint="hashing-1@96"):

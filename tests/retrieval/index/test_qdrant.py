@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from contextlib import asynccontextmanager
 
 import grpc
 import pytest
@@ -22,7 +23,7 @@ from retrieval.index.qdrant import (
     is_too_old,
     translate,
 )
-from tests.retrieval.index.documents import DIMENSION, document_id, point, question
+from tests.retrieval.index.documents import DIMENSION, document_id, point, question, uses
 
 MODEL = ("hashing-1@96", DIMENSION)
 CONFIG = {"fingerprint": "hashing-1@96", "dimension": DIMENSION}
@@ -90,16 +91,10 @@ async def test_a_collection_of_somebody_else_is_left_alone(local, client):
 @pytest.mark.parametrize(
     ("version", "old"),
     [
-        ("1.18.4", True),
-        ("1.9.0", True),
-        ("0.11.0", True),
-        ("1.19.0", False),
-        ("v1.20.1-dev", False),
-        ("2.0.0", False),
-        ("nightly", False),
-        ("", False),
+        ("1.18.4", True), ("1.9.0", True), ("0.11.0", True), ("1.19.0", False),
+        ("v1.20.1-dev", False), ("2.0.0", False), ("nightly", False), ("", False),
     ],
-)
+)  # fmt: skip
 def test_a_server_that_would_rank_by_other_words_is_too_old(version, old):
     """Those before 1.19 know no IDF per question, and would ignore it silently."""
     assert is_too_old(version) is old
@@ -150,12 +145,7 @@ async def test_a_collection_that_is_deleted_meanwhile_is_an_error_with_its_cure(
     """Nothing makes it anew in silence: the log would think that its vectors are there."""
     index = await _open(local)
     await client.delete_collection("our-made")
-    for use in (
-        lambda: index.upsert([point("a")]),
-        lambda: index.delete([document_id("a")]),
-        lambda: index.search([question("a")]),
-        index.count,
-    ):
+    for use in uses(index):
         with pytest.raises(VectorIndexError, match="aftercall rebuild"):
             await use()
     await index.close()
@@ -210,24 +200,9 @@ async def test_a_server_that_is_away_is_unavailable(unused_tcp_port):
         await _open(_server(unused_tcp_port, timeout_s=2))
 
 
-async def test_a_server_that_hangs_is_unavailable_when_the_time_is_over():
-    """It takes connections, and says nothing."""
-    released = asyncio.Event()
-
-    async def say_nothing(reader, writer):
-        await released.wait()
-        writer.close()
-
-    server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
-    async with server:
-        port = server.sockets[0].getsockname()[1]
-        with pytest.raises(VectorIndexUnavailableError, match="not answer"):
-            await _open(_server(port, timeout_s=0.5))
-        released.set()
-
-
-async def test_a_call_under_way_ends_with_our_error_when_the_index_is_closed():
-    """Its channel cancels it, which must not look as if somebody had cancelled the caller."""
+@asynccontextmanager
+async def silence():
+    """A server that takes connections and says nothing: its port, and whether it was asked."""
     asked, released = asyncio.Event(), asyncio.Event()
 
     async def say_nothing(reader, writer):
@@ -237,14 +212,26 @@ async def test_a_call_under_way_ends_with_our_error_when_the_index_is_closed():
 
     server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
     async with server:
-        port = server.sockets[0].getsockname()[1]
+        yield server.sockets[0].getsockname()[1], asked
+        released.set()
+
+
+async def test_a_server_that_hangs_is_unavailable_when_the_time_is_over():
+    """It takes connections, and says nothing."""
+    async with silence() as (port, _):
+        with pytest.raises(VectorIndexUnavailableError, match="not answer"):
+            await _open(_server(port, timeout_s=0.5))
+
+
+async def test_a_call_under_way_ends_with_our_error_when_the_index_is_closed():
+    """Its channel cancels it, which must not look as if somebody had cancelled the caller."""
+    async with silence() as (port, asked):
         index = QdrantIndex(Connection(_server(port)), "made", dimension=DIMENSION, shards=1)
         counting = asyncio.create_task(index.count())
         await asked.wait()
         await index.close()
         with pytest.raises(VectorIndexError):
             await counting
-        released.set()
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embeddings.protocol import Embedder
-from retrieval.patterns import (
-    MAX_FAILURES,
-    grouped,
-)
+from retrieval.patterns import MAX_FAILURES, grouped
 from tests.retrieval.patterns.failures import TOOL, clustered, failure
 
 BOUND = "topK must be <= <n>"
@@ -92,11 +89,6 @@ def test_ids_last_when_the_leader_is_gone() -> None:
     assert after.first_seen == before.first_seen
 
 
-def test_a_pattern_without_documents_vanishes() -> None:
-    [before] = clustered([], [failure(1, BOUND)])
-    assert clustered([before], []) == []
-
-
 def test_another_model_needs_new_vectors_and_keeps_the_patterns() -> None:
     """Vectors of two models are never compared."""
     both = [failure(1, BOUND), failure(2, BOUND_TOO)]
@@ -117,14 +109,8 @@ def test_only_the_most_frequent_of_very_many_are_looked_at() -> None:
 
 
 SIGNATURES = [
-    BOUND,
-    BOUND_TOO,
-    "topK broke",
-    "no <v> found",
-    "No <n> found",
-    "slow",
-    "'to' missing",
-]
+    BOUND, BOUND_TOO, "topK broke", "no <v> found", "No <n> found", "slow", "'to' missing",
+]  # fmt: skip
 failures = st.lists(
     st.builds(
         failure,

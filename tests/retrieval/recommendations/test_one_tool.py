@@ -109,7 +109,6 @@ def test_a_split_names_the_two_axes_and_what_the_tool_proposes() -> None:
     for _ in range(3):
         story.refuses(TWO_JOBS)
     found = about(story, tools=[registered()])["split"]
-    assert found.tool is not None
     assert found.tool.tool_id == "page_reader"
     assert found.message.startswith('split "page_reader", which is asked to do several jobs')
     assert '"transport" (100%)' in found.message
@@ -123,14 +122,10 @@ def test_a_split_names_the_two_axes_and_what_the_tool_proposes() -> None:
 @pytest.mark.parametrize(
     ("part", "is_named"),
     [
-        ("http_client", True),
-        ("HTTP_Client", True),
-        ("fetch it with http_client.", True),
-        ("search", True),
-        ("search the page", False),
-        ("read_page", False),
+        ("http_client", True), ("HTTP_Client", True), ("fetch it with http_client.", True),
+        ("search", True), ("search the page", False), ("read_page", False),
     ],
-)
+)  # fmt: skip
 def test_it_is_to_recompose_where_a_split_names_a_registered_tool(
     part: str, is_named: bool
 ) -> None:

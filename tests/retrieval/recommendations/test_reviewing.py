@@ -38,14 +38,12 @@ def test_a_further_failure_never_lowers_the_priority(
     before = review_of("w", status(evolved, original))
     after = review_of("w", status((evolved[0], evolved[1] + 1), original))
     if before is not None:
-        assert after is not None
         assert after.priority >= before.priority - 1e-3
 
 
 def test_a_review_that_is_done_is_due_again_by_later_failures_or_another_version() -> None:
     """By failures since then; the record of before says nothing new."""
     found = review_of("w", status((28, 12)))
-    assert found is not None
     data, at = found.model_dump_json().encode(), NOW - timedelta(days=1)
     stored = StoredRecommendation("w", found.recommendation_id, "done", at, data)
     done = around(reviews=reviews_of([stored]))
