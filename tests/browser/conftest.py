@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from tests.browser.reading import Faults
+from tests.browser.reading import Faults, looking_at
 from tests.browser.story import tell_story
 from tests.conftest import NO_CHROMIUM
 from tests.service.running_service import ServeProcess, serving
@@ -99,11 +99,5 @@ def page(context: BrowserContext, faults: Faults) -> Iterator[Page]:
 @pytest.fixture
 def empty_page(browser: Browser, nothing_yet: ServeProcess) -> Iterator[Page]:
     """As `page`, on a service without any call."""
-    context = browser.new_context(base_url=nothing_yet.url)
-    context.set_default_timeout(15_000)
-    page = context.new_page()
-    faults = Faults(home=nothing_yet.url.removeprefix("http://"))
-    faults.watch(page)
-    yield page
-    context.close()
-    assert faults.remaining() == []
+    with looking_at(browser, nothing_yet) as page:
+        yield page

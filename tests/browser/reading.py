@@ -1,14 +1,15 @@
 """Reading a page: its tables and numbers, and what the browser complained of meanwhile."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import ConsoleMessage, Page, Request, Response, expect
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, expect
 
-from tests.service.running_service import eventually
+from tests.service.running_service import ServeProcess, eventually
 
 
 def rows(page: Page, table: str) -> list[list[str]]:
@@ -76,3 +77,15 @@ class Faults:
     def _answered(self, response: Response) -> None:
         if response.status >= 400:
             self.found.append(f"status {response.status}: {response.url}")
+
+
+@contextmanager
+def looking_at(browser: Browser, service: ServeProcess) -> Iterator[Page]:
+    """A page on a service, which fails its test when the browser complains of anything."""
+    faults = Faults(home=service.url.removeprefix("http://"))
+    with browser.new_context(base_url=service.url) as context:
+        context.set_default_timeout(15_000)
+        page = context.new_page()
+        faults.watch(page)
+        yield page
+    assert faults.remaining() == []

@@ -2,7 +2,6 @@
 
 import re
 
-import httpx2
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -21,7 +20,7 @@ def counted(successes: int, failures: int) -> list[str]:
 
 def test_the_table_says_what_the_api_says(page: Page, story: ServeProcess) -> None:
     """Every agent with its calls, most first."""
-    usage = httpx2.get(f"{story.url}/stats/usage?window=30d&limit=500").json()
+    usage = story.get("/stats/usage?window=30d&limit=500")
     page.goto("/dashboard/agents?window=30d")
     expect(page.get_by_role("heading", level=1)).to_have_text("Agents")
     told = rows(page, "Agents")
@@ -44,7 +43,7 @@ def test_the_table_says_what_the_api_says(page: Page, story: ServeProcess) -> No
 
 def test_an_agent_s_page_says_what_the_api_says(page: Page, story: ServeProcess) -> None:
     """Its numbers, its tools, and the patterns that name it, with links to both."""
-    told = httpx2.get(f"{story.url}/stats/agents/planner?window=7d").json()
+    told = story.get("/stats/agents/planner?window=7d")
     page.goto("/dashboard/agents?window=7d")
     page.get_by_role("link", name="planner", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("planner")
@@ -55,7 +54,7 @@ def test_an_agent_s_page_says_what_the_api_says(page: Page, story: ServeProcess)
     assert [row[2:] for row in rows(page, "Tools of an agent")] == [
         counted(each["successes"], each["failures"]) for each in told["tools"]
     ]
-    patterns = httpx2.get(f"{story.url}/patterns").json()["patterns"]
+    patterns = story.get("/patterns")["patterns"]
     mine = [each["signature"] for each in patterns if "planner" in each["agents"]]
     assert [row[0] for row in rows(page, "Patterns of an agent")] == mine
     page.get_by_role("link", name="no answer within <n> s").click()

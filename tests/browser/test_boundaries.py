@@ -1,6 +1,5 @@
 """The page Boundaries in a browser."""
 
-import httpx2
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -17,7 +16,7 @@ def told(story: ServeProcess) -> None:
     tell_referrals(story.url)
 
     def is_clustered() -> bool:
-        report = httpx2.get(f"{story.url}/boundaries").json()
+        report = story.get("/boundaries")
         return report["clusteredAt"] is not None and report["unclustered"] == 0
 
     eventually(is_clustered)
@@ -25,7 +24,7 @@ def told(story: ServeProcess) -> None:
 
 def test_the_tables_say_what_the_api_says(page: Page, story: ServeProcess) -> None:
     """Clusters, what co-occurs, and the tools with their cohesion."""
-    report = httpx2.get(f"{story.url}/boundaries?limit=200").json()
+    report = story.get("/boundaries?limit=200")
     page.goto("/dashboard/boundaries")
     clusters = rows(page, "Clusters of axes")
     assert [row[0] for row in clusters] == [each["name"] for each in report["clusters"]]
@@ -43,7 +42,7 @@ def test_the_tables_say_what_the_api_says(page: Page, story: ServeProcess) -> No
 
 def test_the_map_has_every_cluster(page: Page, story: ServeProcess) -> None:
     """By the names that the service answers."""
-    names = [each["name"] for each in httpx2.get(f"{story.url}/boundaries").json()["clusters"]]
+    names = [each["name"] for each in story.get("/boundaries")["clusters"]]
     page.goto("/dashboard/boundaries")
     drawn = page.get_by_role("list", name="Map of").locator(".bar-label")
     expect(drawn).to_contain_text(names)

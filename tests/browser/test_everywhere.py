@@ -58,7 +58,7 @@ def told(story: ServeProcess) -> None:
 @pytest.fixture(scope="module")
 def addresses(story: ServeProcess) -> dict[str, str]:
     """An address of each kind of page, by the path of its kind."""
-    patterns = httpx2.get(f"{story.url}/patterns?limit=500").json()["patterns"]
+    patterns = story.get("/patterns?limit=500")["patterns"]
     [hostile] = [
         each["patternId"]
         for each in patterns
@@ -187,19 +187,19 @@ def test_it_is_accessible_quotes_as_text_and_leads_somewhere(
     assert {link: status for link, status in answered.items() if status != 200} == {}
 
 
-@pytest.mark.parametrize("path", PATHS)
 def test_an_unknown_workspace_or_window_is_told_and_not_replaced(
-    page: Page, faults: Faults, addresses: dict[str, str], path: str
+    page: Page, faults: Faults, addresses: dict[str, str]
 ) -> None:
-    """Figures of another one than was asked for would be believed."""
+    """On no page: figures of another one than was asked for would be believed."""
     faults.allow("404")
-    for name, what in (("workspace", "workspace"), ("window", "time range")):
-        answer = page.goto(asking(addresses[path], **{name: IMAGE}))
-        assert answer is not None
-        assert answer.status == 404
-        expect(page.get_by_text(f"There is no {what}")).to_contain_text(IMAGE)
-        expect(page.get_by_role("link", name="To the overview")).to_be_visible()
-        expect(page.locator("main .card")).to_have_count(0)
+    for address in addresses.values():
+        for name, what in (("workspace", "workspace"), ("window", "time range")):
+            answer = page.goto(asking(address, **{name: IMAGE}))
+            assert answer is not None
+            assert answer.status == 404, address
+            expect(page.get_by_text(f"There is no {what}")).to_contain_text(IMAGE)
+            expect(page.get_by_role("link", name="To the overview")).to_be_visible()
+            expect(page.locator("main .card")).to_have_count(0)
 
 
 @pytest.fixture

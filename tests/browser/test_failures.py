@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.reading import grave_findings, rows
+from tests.browser.reading import grave_findings, looking_at, rows
 from tests.browser.story import Teller, tell_mending, too_many
 from tests.service.running_service import ServeProcess, serving
 
@@ -28,14 +28,14 @@ def mended(story: ServeProcess) -> None:
 
 def met(story: ServeProcess, window: str = "7d") -> list[dict[str, Any]]:
     """What the API says of the patterns of a window."""
-    answer = httpx2.get(f"{story.url}/stats/patterns?window={window}&limit=500").json()
+    answer = story.get(f"/stats/patterns?window={window}&limit=500")
     found: list[dict[str, Any]] = answer["patterns"]
     return found
 
 
 def pattern_id(story: ServeProcess, signature: str) -> str:
     """The id of the pattern with such a wording."""
-    patterns = httpx2.get(f"{story.url}/patterns").json()["patterns"]
+    patterns = story.get("/patterns")["patterns"]
     found: str = next(each["patternId"] for each in patterns if signature in each["signature"])
     return found
 
@@ -50,7 +50,7 @@ def test_the_page_says_what_the_api_says(page: Page, story: ServeProcess) -> Non
     assert [row[0] for row in told] == [each["pattern"]["title"] for each in expected]
     assert [row[1] for row in told] == [each["pattern"]["signature"] for each in expected]
     assert [row[4] for row in told] == [f"{each['failures']:,}" for each in expected]
-    usage = httpx2.get(f"{story.url}/stats/usage?window=7d").json()
+    usage = story.get("/stats/usage?window=7d")
     bars = page.get_by_role("list", name="Failures by category").get_by_role("listitem")
     for bar, counted in zip(bars.all(), usage["byCategory"], strict=True):
         expect(bar).to_contain_text(counted["category"])
@@ -146,7 +146,7 @@ def test_patterns_are_filtered_by_tool_and_category(page: Page, story: ServeProc
 def test_a_pattern_s_page_says_what_the_api_says(page: Page, story: ServeProcess) -> None:
     """Its history, its counts, its wordings and whom it happened to."""
     which = pattern_id(story, TOP_K)
-    told = httpx2.get(f"{story.url}/stats/patterns/{which}?window=7d").json()
+    told = story.get(f"/stats/patterns/{which}?window=7d")
     page.goto(f"/dashboard/patterns/{which}?window=7d")
     expect(page.get_by_role("heading", level=1)).to_have_text(TITLE)
     in_window = sum(each["failures"] for each in told["points"])
@@ -184,17 +184,15 @@ def test_a_pattern_s_page_shows_its_repairs_and_what_they_rest_on(
 
 def test_before_the_first_night_it_says_what_to_run(browser: Browser, tmp_path: Path) -> None:
     """The command that gathers failures into patterns, once there are failures to gather."""
-    with serving(tmp_path / "data") as service:
+    with serving(tmp_path / "data") as service, looking_at(browser, service) as page:
         with httpx2.Client(base_url=service.url) as client:
             teller = Teller(client)
             teller.call("search", error=too_many())
             teller.send()
-        page = browser.new_page(base_url=service.url)
         page.goto("/dashboard/failures")
         expect(page.get_by_text("Failures are not grouped into patterns yet.")).to_be_visible()
         expect(page.get_by_text("aftercall nightly", exact=True)).to_be_visible()
         assert grave_findings(page) == []
-        page.context.close()
 
 
 def test_names_break_between_their_parts(page: Page) -> None:

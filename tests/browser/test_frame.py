@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -13,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from mongo.sqlite.store import open_sqlite_store
 from service.routes.dashboard import PAGES
-from tests.browser.reading import Faults
+from tests.browser.reading import Faults, looking_at
 from tests.browser.story import IMAGE, Teller
 from tests.mongo.store_samples import make_event
 from tests.service.running_service import ServeProcess, serving
@@ -23,18 +22,18 @@ pytestmark = pytest.mark.real
 NAV = [page.nav for page in PAGES if page.nav]
 
 
-@pytest.mark.parametrize("name", NAV)
-def test_every_page_of_the_navigation_renders(page: Page, name: str) -> None:
+def test_every_page_of_the_navigation_renders(page: Page) -> None:
     """Without a complaint of the browser's, under its own heading and title."""
     page.goto("/dashboard/")
-    page.get_by_role("navigation", name="Pages").get_by_role("link", name=name).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text(name)
-    expect(page).to_have_title(f"{name} - Aftercall")
-    current = page.get_by_role("navigation", name="Pages").locator("[aria-current=page]")
-    expect(current).to_have_text(name)
-    for landmark in ("banner", "main", "contentinfo"):
-        expect(page.get_by_role(landmark)).to_have_count(1)
-    assert page.locator("html").get_attribute("lang") == "en-GB"
+    pages = page.get_by_role("navigation", name="Pages")
+    for name in NAV:
+        pages.get_by_role("link", name=name).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(name)
+        expect(page).to_have_title(f"{name} - Aftercall")
+        expect(pages.locator("[aria-current=page]")).to_have_text(name)
+        for landmark in ("banner", "main", "contentinfo"):
+            expect(page.get_by_role(landmark)).to_have_count(1)
+        assert page.locator("html").get_attribute("lang") == "en-GB"
 
 
 def test_the_first_stop_of_the_keyboard_leads_to_the_content(page: Page) -> None:
@@ -99,14 +98,14 @@ def test_windows_are_links_that_stay_and_can_be_shared(page: Page) -> None:
     expect(page).to_have_url(re.compile(r"/dashboard/failures$"))
 
 
-@pytest.mark.parametrize("path", ["/nowhere", f"/{IMAGE}", "/nowhere/%7B%7B7*7%7D%7D/x/y"])
-def test_where_there_is_no_page_it_says_so(page: Page, faults: Faults, path: str) -> None:
+def test_where_there_is_no_page_it_says_so(page: Page, faults: Faults) -> None:
     """Within the frame, with 404, and without a word of the address."""
     faults.allow("404")
-    answer = page.goto(f"/dashboard{path}")
-    assert answer is not None
-    assert answer.status == 404
-    expect(page.get_by_role("link", name="To the overview")).to_be_visible()
+    for path in ("/nowhere", f"/{IMAGE}", "/nowhere/%7B%7B7*7%7D%7D/x/y"):
+        answer = page.goto(f"/dashboard{path}")
+        assert answer is not None
+        assert answer.status == 404
+        expect(page.get_by_role("link", name="To the overview")).to_be_visible()
 
 
 async def _recorded(folder: Path) -> None:
@@ -131,27 +130,22 @@ def test_a_workspace_is_picked_from_those_there_are(
     browser: Browser, two_workspaces: ServeProcess
 ) -> None:
     """With the keyboard; every link keeps it, and the window too."""
-    context = browser.new_context(base_url=two_workspaces.url)
-    page = context.new_page()
-    faults = Faults(home=urlsplit(two_workspaces.url).netloc)
-    faults.watch(page)
-    page.goto("/dashboard/?window=7d")
-    picker = page.get_by_label("Workspace")
-    expect(picker).to_have_value("default")
-    picker.select_option("research <b>")
-    page.get_by_role("button", name="Show").press("Enter")
-    expect(page).to_have_url(re.compile(r"\?window=7d&workspace=research\+%3Cb%3E$"))
-    expect(page.get_by_label("Workspace")).to_have_value("research <b>")
-    page.get_by_role("link", name="Tools", exact=True).click()
-    expect(page).to_have_url(re.compile(r"/tools\?window=7d&workspace=research\+%3Cb%3E$"))
-    picker = page.get_by_label("Workspace")
-    expect(picker).to_have_value("research <b>")
-    expect(picker.locator("option").first).to_have_text("default")
-    picker.select_option("default")
-    page.get_by_role("button", name="Show").press("Enter")
-    expect(page).to_have_url(re.compile(r"/tools\?window=7d&workspace=default$"))
-    assert faults.remaining() == []
-    context.close()
+    with looking_at(browser, two_workspaces) as page:
+        page.goto("/dashboard/?window=7d")
+        picker = page.get_by_label("Workspace")
+        expect(picker).to_have_value("default")
+        picker.select_option("research <b>")
+        page.get_by_role("button", name="Show").press("Enter")
+        expect(page).to_have_url(re.compile(r"\?window=7d&workspace=research\+%3Cb%3E$"))
+        expect(page.get_by_label("Workspace")).to_have_value("research <b>")
+        page.get_by_role("link", name="Tools", exact=True).click()
+        expect(page).to_have_url(re.compile(r"/tools\?window=7d&workspace=research\+%3Cb%3E$"))
+        picker = page.get_by_label("Workspace")
+        expect(picker).to_have_value("research <b>")
+        expect(picker.locator("option").first).to_have_text("default")
+        picker.select_option("default")
+        page.get_by_role("button", name="Show").press("Enter")
+        expect(page).to_have_url(re.compile(r"/tools\?window=7d&workspace=default$"))
 
 
 def test_a_service_that_is_away_is_said_aloud_until_it_is_back(page: Page, faults: Faults) -> None:

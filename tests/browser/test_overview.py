@@ -1,15 +1,14 @@
 """Overview in a browser: its numbers are the API's, it stays up to date, and text stays text."""
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
 
 import httpx2
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.reading import Faults, rows
+from tests.browser.reading import looking_at, rows
 from tests.service.running_service import ServeProcess, execution, serving
 
 pytestmark = pytest.mark.real
@@ -25,23 +24,16 @@ def stat(page: Page, title: str, label: str) -> Locator:
     return block.locator(".value")
 
 
-def record(service: ServeProcess, **fields: Any) -> None:
-    """One more success, now."""
-    call = execution(**{"timestamp": datetime.now(UTC).isoformat(), **fields})
-    httpx2.post(f"{service.url}/executions", json=call).raise_for_status()
-
-
-@pytest.mark.parametrize("place", range(3), ids=["24h", "7d", "30d"])
-def test_totals_are_the_apis(page: Page, story: ServeProcess, place: int) -> None:
-    title = ["Last 24 hours", "Last 7 days", "Last 30 days"][place]
+def test_totals_are_the_apis(page: Page, story: ServeProcess) -> None:
     page.goto("/dashboard/")
-    totals = story.get("/stats/totals")["windows"][place]["totals"]
-    calls = totals["successes"] + totals["failures"]
-    expect(stat(page, title, "Calls")).to_have_text(f"{calls:,}")
-    expect(stat(page, title, "Failures")).to_have_text(f"{totals['failures']:,}")
-    expect(stat(page, title, "Succeeded")).to_have_text(
-        f"{100 * totals['successes'] / calls:.1f} %"
-    )
+    windows = story.get("/stats/totals")["windows"]
+    titles = ("Last 24 hours", "Last 7 days", "Last 30 days")
+    for title, totals in zip(titles, [each["totals"] for each in windows], strict=True):
+        calls = totals["successes"] + totals["failures"]
+        expect(stat(page, title, "Calls")).to_have_text(f"{calls:,}")
+        expect(stat(page, title, "Failures")).to_have_text(f"{totals['failures']:,}")
+        rate = f"{100 * totals['successes'] / calls:.1f} %"
+        expect(stat(page, title, "Succeeded")).to_have_text(rate)
 
 
 def test_reflection_and_answers_are_the_apis(page: Page, story: ServeProcess) -> None:
@@ -78,27 +70,14 @@ def test_links_lead_to_tools_and_patterns_in_the_same_window(page: Page) -> None
     expect(page).to_have_url(re.compile(r"/dashboard/tools/library/search\?window=7d$"))
 
 
-@pytest.fixture
-def filling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeProcess]:
-    """A service without a call, which will have one."""
-    with serving(tmp_path_factory.mktemp("filling") / "data") as service:
-        yield service
-        assert service.stop() == 0
-
-
 def test_an_empty_page_says_how_to_begin_and_fills_by_itself(
-    browser: Browser, filling: ServeProcess
+    browser: Browser, tmp_path: Path
 ) -> None:
-    context = browser.new_context(base_url=filling.url)
-    page = context.new_page()
-    faults = Faults(home=filling.url.removeprefix("http://"))
-    faults.watch(page)
-    page.goto("/dashboard/")
-    expect(page.get_by_text("No call was recorded yet.")).to_be_visible()
-    expect(page.get_by_text("aftercall demo --history")).to_be_visible()
-    expect(page.get_by_role("region", name="Last 24 hours")).to_have_count(0)
-    record(filling)
-    expect(stat(page, "Last 24 hours", "Calls")).to_have_text("1")
-    expect(page.get_by_text("No call was recorded yet.")).to_be_hidden()
-    assert faults.remaining() == []
-    context.close()
+    with serving(tmp_path / "data") as filling, looking_at(browser, filling) as page:
+        page.goto("/dashboard/")
+        expect(page.get_by_text("No call was recorded yet.")).to_be_visible()
+        expect(page.get_by_role("region", name="Last 24 hours")).to_have_count(0)
+        call = execution(timestamp=datetime.now(UTC).isoformat())
+        httpx2.post(f"{filling.url}/executions", json=call).raise_for_status()
+        expect(stat(page, "Last 24 hours", "Calls")).to_have_text("1")
+        expect(page.get_by_text("No call was recorded yet.")).to_be_hidden()

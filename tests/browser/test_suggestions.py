@@ -19,7 +19,7 @@ def share(counts: dict[str, int]) -> str:
 
 def test_it_says_what_the_api_says(page: Page, story: ServeProcess) -> None:
     """Before and after reflection, what followed a suggestion, and the answers."""
-    told = httpx2.get(f"{story.url}/stats/reflection?window=7d").json()
+    told = story.get("/stats/reflection?window=7d")
     page.goto("/dashboard/suggestions?window=7d")
     card = page.get_by_role("region", name="Before and after reflection")
     expect(card).to_contain_text(f"First attempts that succeeded{share(told['firstAttempts'])}")
@@ -54,7 +54,7 @@ def test_calls_in_shadow_say_what_would_have_been_done(page: Page, story: ServeP
 
 def test_the_calibration_says_what_the_api_says(page: Page, story: ServeProcess) -> None:
     """Ten bins with counts, both errors, and that a success is not proof of being right."""
-    told = httpx2.get(f"{story.url}/stats/confidence").json()
+    told = story.get("/stats/confidence")
     page.goto("/dashboard/suggestions")
     card = page.get_by_role("region", name="Calibration", exact=True)
     table = card.get_by_role("table", name="Calibration by tenths")

@@ -9,13 +9,8 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.browser.reading import Faults, rows, same
-from tests.browser.story import (
-    TWIN,
-    Teller,
-    tell_mending,
-    tell_referrals,
-)
+from tests.browser.reading import Faults, looking_at, rows, same
+from tests.browser.story import TWIN, Teller, tell_mending, tell_referrals
 from tests.service.running_service import ServeProcess, serving
 
 pytestmark = pytest.mark.real
@@ -36,7 +31,7 @@ def more(story: ServeProcess) -> None:
 
 def told(story: ServeProcess, window: str = "7d") -> list[dict[str, Any]]:
     """What the API says of the tools of a window."""
-    answer = httpx2.get(f"{story.url}/stats/tools?window={window}&limit=500").json()
+    answer = story.get(f"/stats/tools?window={window}&limit=500")
     found: list[dict[str, Any]] = answer["tools"]
     return found
 
@@ -96,7 +91,7 @@ def test_a_tool_s_page_says_what_the_api_says(page: Page, story: ServeProcess) -
     assert stat(page, "Success") == f"{100 * own['successes'] / calls:.1f} %"
     assert stat(page, "Quality") == f"{own['quality']:.2f}"
     where = "window=7d&serverName=library&toolName=search"
-    trend = httpx2.get(f"{story.url}/stats/trend?{where}").json()
+    trend = story.get(f"/stats/trend?{where}")
     page.get_by_role("region", name="Success over time").get_by_text("Show as table").click()
     shown = [row[1] for row in rows(page, "Success rate of this tool")]
     assert shown == [_rate(each) for each in trend["points"]]
@@ -118,9 +113,7 @@ def test_days_are_chosen_and_compared_with_those_before(page: Page, story: Serve
     page.get_by_role("button", name="Show").press("Enter")
     expect(page.locator(".dates summary")).to_have_text(window.replace("..", " to "))
     trends = [
-        httpx2.get(
-            f"{story.url}/stats/trend?window={each}&serverName=library&toolName=search"
-        ).json()
+        story.get(f"/stats/trend?window={each}&serverName=library&toolName=search")
         for each in (window, before)
     ]
     now, earlier = (sum(p["successes"] + p["failures"] for p in t["points"]) for t in trends)
@@ -167,13 +160,12 @@ def test_a_tool_s_page_tells_parameters_versions_and_fitness(page: Page) -> None
 
 def test_the_pages_of_a_table_keep_the_focus(browser: Browser, tmp_path: Path) -> None:
     """On the last page too, where there is no next one; and a filter that takes nothing says so."""
-    with serving(tmp_path / "data") as service:
+    with serving(tmp_path / "data") as service, looking_at(browser, service) as page:
         with httpx2.Client(base_url=service.url, timeout=30) as client:
             teller = Teller(client)
             for number in range(26):
                 teller.call(f"of_many_{number}")
             teller.send()
-        page = browser.new_page(base_url=service.url)
         page.goto("/dashboard/tools")
         following = page.get_by_role("button", name="Next")
         for _ in range(2):
@@ -183,7 +175,6 @@ def test_the_pages_of_a_table_keep_the_focus(browser: Browser, tmp_path: Path) -
             expect(following).to_have_attribute("aria-disabled", "true")
         page.get_by_label("Filter Tools").fill("nothing is called like that")
         expect(page.get_by_text("Nothing here matches the filter.")).to_be_visible()
-        page.context.close()
 
 
 def test_a_tool_s_page_tells_its_failures_and_marks(page: Page) -> None:

@@ -27,7 +27,7 @@ CALL = {
 
 def asked(story: ServeProcess) -> int:
     """How many answers were counted."""
-    told = httpx2.get(f"{story.url}/stats/reflection?window=30d").json()
+    told = story.get("/stats/reflection?window=30d")
     return int(told["answers"]["asked"])
 
 
@@ -45,14 +45,14 @@ def ask(page: Page) -> None:
 def test_it_answers_as_the_api_does_and_counts_nothing(page: Page, story: ServeProcess) -> None:
     """The same reading, confidence, changes and corrected parameters; nothing is recorded."""
     before = asked(story)
-    executions = httpx2.get(f"{story.url}/status").json()["executions"]
+    executions = story.get("/status")["executions"]
     page.goto("/dashboard/try")
     fill(page)
     ask(page)
     best = page.get_by_role("region", name="Suggestion 1")
     expect(best).to_contain_text("Change the parameters: 1 change")
     assert asked(story) == before
-    assert httpx2.get(f"{story.url}/status").json()["executions"] == executions
+    assert story.get("/status")["executions"] == executions
     answer = httpx2.post(f"{story.url}/suggest", json={"execution": CALL}).json()
     suggestion = answer["suggestions"][0]
     [change] = suggestion["changes"]

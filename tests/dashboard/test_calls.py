@@ -10,12 +10,7 @@ from retrieval.knowledge.documents import document_id
 from retrieval.memory import MendedFailure
 from retrieval.patterns import ConsolidatedPattern, mark_of
 from service.dashboard.html import ui
-from service.dashboard.pattern import (
-    PatternEvidence,
-    ShownRepair,
-    belonging_to,
-    read_repairs,
-)
+from service.dashboard.pattern import PatternEvidence, ShownRepair, belonging_to, read_repairs
 from tests.dashboard.test_look import look
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
@@ -16,18 +16,15 @@ from service.lifecycle import Shared
 
 
 def look(
-    window: UsageWindow = "24h", workspace: str = "default", query: dict[str, str] | None = None
+    window: UsageWindow = "24h",
+    workspace: str = "default",
+    query: dict[str, str] | None = None,
+    context: Any = None,
 ) -> Look:
     return Look(
-        context=cast("Any", None),
-        workspace=workspace,
-        window=window,
-        path="/tools",
-        query=query or {},
-        named={},
-        workspaces=[workspace],
-        shared=Shared(),
-    )
+        context=context, workspace=workspace, window=window, path="/tools",
+        query=query or {}, named={}, workspaces=[workspace], shared=Shared(),
+    )  # fmt: skip
 
 
 def test_a_link_keeps_window_and_workspace() -> None:

@@ -201,14 +201,8 @@ ASKED = {"call": '{"toolName": "t", "parameters": {}, "error": "too many <b>"}'}
 
 @pytest.mark.parametrize(
     ("origin", "status"),
-    [
-        (None, 200),
-        ("http://localhost:8799", 200),
-        ("https://evil.example", 403),
-        ("null", 403),
-        ("http://[", 403),
-    ],
-    ids=["program", "own", "foreign", "sandboxed", "half an address"],
+    [(None, 200), ("http://localhost:8799", 200), ("https://evil.example", 403)],
+    ids=["program", "own", "foreign"],
 )
 async def test_only_the_service_s_own_pages_may_ask(
     house: House, origin: str | None, status: int

@@ -22,12 +22,9 @@ from tests.dashboard.made import NOW
 
 def tenth(place: int, judged: int = 0, promised: float = 0, succeeded: float = 0) -> ConfidenceBin:
     return ConfidenceBin(
-        at_least=place / 10,
-        below=(place + 1) / 10,
-        judged=judged,
-        mean_confidence=promised if judged else None,
-        succeeded=succeeded if judged else None,
-    )
+        at_least=place / 10, below=(place + 1) / 10, judged=judged,
+        mean_confidence=promised if judged else None, succeeded=succeeded if judged else None,
+    )  # fmt: skip
 
 
 def confidence(*bins: ConfidenceBin, error: float | None = 0.031) -> ConfidenceStatistics:

@@ -11,12 +11,11 @@ from mongo.contents import StoredTool
 from mongo.records import ToolKey
 from retrieval.fitness.statistics import ToolTrials as Remembered
 from retrieval.fitness.statistics import trial_of
-from service.dashboard.look import Look
 from service.dashboard.tool import UNNAMED, evidence_of, version_rows
 from service.dashboard.tools import with_never_called
 from service.health import tool_health
-from service.lifecycle import Shared
 from tests.dashboard.made import NOW
+from tests.dashboard.test_look import look
 from tests.dashboard.test_pattern import learned, repaired
 from tests.service.fitness_client import fresh
 from tests.service.running_service import RunningService, hashing_settings, on_loop, running
@@ -93,13 +92,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
         yield started
 
 
-def look(service: RunningService) -> Look:
-    return Look(
-        context=service.context, workspace="default", window="7d", path="/tool", query={},
-        named={}, workspaces=["default"], shared=Shared(),
-    )  # fmt: skip
-
-
 def test_what_is_known_of_a_tool_is_read_together(service: RunningService) -> None:
     """Versions, fitness, marks, what it is not offered for, and the block that agents get."""
     tool, tool_id = fresh("tool"), fresh("id")
@@ -111,7 +103,7 @@ def test_what_is_known_of_a_tool_is_read_together(service: RunningService) -> No
     service.client.post(f"/tools/{tool_id}/failures", json=mark).raise_for_status()
     learned(service, *repaired(tool, 1, toolVersion="1.0.0"))
     health = on_loop(service, tool_health(service.context, "default", tool_id))
-    found = on_loop(service, evidence_of(look(service), health))
+    found = on_loop(service, evidence_of(look("7d", context=service.context), health))
     [version] = found.versions
     assert (version["version"], version["ids"]) == ("1.0.0", tool_id)
     assert version["successes"] == 1

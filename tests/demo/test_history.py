@@ -51,8 +51,13 @@ async def test_a_history_is_recorded_learned_and_reported(client: InProcessClien
     assert len(await client.corrections(limit=_LIMIT)) == counts["corrections"] > 0
 
 
-async def test_suggestions_that_were_followed_are_told_as_such(client: InProcessClient) -> None:
-    """A call on a suggestion's word carries its id, the call that it mends, and its attempt."""
+async def test_suggestions_that_were_followed_are_told_as_such_and_the_night_finds_patterns(
+    client: InProcessClient,
+) -> None:
+    """A call on a suggestion's word carries its id, the call that it mends, and its attempt.
+
+    The nightly run works inside, too: there are patterns of failures that several agents met.
+    """
     report = await play_history(client, calls_per_day=40, now=NOW)
     log, kept = client.context.store.events, list[Execution]()
     position = 0
@@ -70,9 +75,15 @@ async def test_suggestions_that_were_followed_are_told_as_such(client: InProcess
         assert by_id[each.repair_of].session_id == each.session_id
         assert each.attempt >= 2
 
+    assert not (await client.run_night()).failed
+    patterns = await client.patterns(limit=_LIMIT)
+    assert patterns[0].count >= 5
 
-async def test_nobody_asks_where_asking_is_off(client: InProcessClient) -> None:
-    """The history is then that of agents alone, call by call."""
+
+async def test_nobody_asks_where_asking_is_off_and_the_same_history_twice_counts_once(
+    client: InProcessClient,
+) -> None:
+    """It is that of agents alone, call by call; ids follow from the seed, those of words too."""
     report = await play_history(client, calls_per_day=20, now=NOW, ask=False)
     alone = executions_alone(now=NOW, calls_per_day=20)
 
@@ -81,25 +92,9 @@ async def test_nobody_asks_where_asking_is_off(client: InProcessClient) -> None:
     for each in alone[::50]:
         assert await client.get_execution(each.execution_id) == each
 
-
-async def test_the_same_history_twice_counts_once(client: InProcessClient) -> None:
-    """Ids follow from the seed, corrections and marks included."""
-    first = await play_history(client, calls_per_day=20, now=NOW, ask=False)
     await play_history(client, calls_per_day=20, now=NOW, ask=False)
-
-    assert (await client.status()).executions == first.calls
-    assert len(await client.corrections(limit=_LIMIT)) == first.counts["corrections"]
-
-
-async def test_the_nightly_runs_inside(client: InProcessClient) -> None:
-    """After it there are patterns of failures that several agents met."""
-    await play_history(client, calls_per_day=40, now=NOW)
-    report = await client.run_night()
-
-    assert not report.failed
-    patterns = await client.patterns(limit=_LIMIT)
-    assert patterns
-    assert patterns[0].count >= 5
+    assert (await client.status()).executions == report.calls
+    assert len(await client.corrections(limit=_LIMIT)) == report.counts["corrections"]
 
 
 async def test_a_folder_of_its_own_is_removed_and_a_given_one_stays(tmp_path: Path) -> None:

@@ -1,9 +1,7 @@
 """`aftercall demo --history`: what it says, refuses and leaves behind."""
 
-import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +12,7 @@ import pytest
 
 from aftercall.cli import main
 from service.demo.stage import environment
-from tests.service.running_service import finished
+from tests.service.running_service import aftercall, finished
 
 _PATIENCE_S = 60
 
@@ -22,21 +20,12 @@ _PATIENCE_S = 60
 @contextmanager
 def playing(folder: Path, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
     """The command as a process whose temporary folders lie in `folder`."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "aftercall.cli", "demo", "--history", *arguments],
-        env={**os.environ, "AFTERCALL_EMBEDDING_MODEL": "hashing", "TMPDIR": str(folder)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    process = aftercall("demo", "--history", *arguments, environ={"TMPDIR": str(folder)})
     try:
         yield process
     finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait(timeout=_PATIENCE_S)
-        if process.stdout:
-            process.stdout.close()
+        process.kill()
+        process.communicate(timeout=_PATIENCE_S)
 
 
 @pytest.mark.real
@@ -73,10 +62,10 @@ def test_an_interruption_in_the_middle_is_clean(tmp_path: Path) -> None:
         while not list(tmp_path.glob("aftercall-demo-*/data/*")) and time.monotonic() < deadline:
             time.sleep(0.05)  # between two looks
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=_PATIENCE_S)
+        out, err = process.communicate(timeout=_PATIENCE_S)
         assert process.returncode == 128 + signal.SIGINT
-    assert "data are removed" in out
-    assert "Traceback" not in out
+    assert "data are removed" in out + err
+    assert "Traceback" not in out + err
     assert not list(tmp_path.iterdir())
 
 

@@ -89,15 +89,10 @@ def open_gateway(service_url: str, recorder: Recorder, tmp_path: Path) -> OpenGa
         with (tmp_path / "upstream.log").open("a") as errlog:
             async with AsyncClient(service_url, retries=0) as api:
                 gateway = build_gateway(
-                    GatewayConfig.from_dict({"mcpServers": servers}),
-                    client=api,
-                    recorder=recorder,
-                    policy=policy or ReflectionPolicy(base_backoff_s=0),
-                    errlog=errlog,
-                    lists=lists,
-                    searches=searches,
-                    observers=observers,
-                )
+                    GatewayConfig.from_dict({"mcpServers": servers}), client=api,
+                    recorder=recorder, policy=policy or ReflectionPolicy(base_backoff_s=0),
+                    errlog=errlog, lists=lists, searches=searches, observers=observers,
+                )  # fmt: skip
                 async with Client(gateway, **client_options) as client:
                     yield client
 

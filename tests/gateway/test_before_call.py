@@ -77,47 +77,46 @@ async def test_what_the_schema_refuses_is_mended_before_the_call_and_said(
     assert status["executions"] == 1
 
 
+MODES: dict[str, tuple[dict[str, Any], bool, str]] = {
+    "lossy": ({"note": "lossy"}, False, "timezone"),
+    "advise": ({"mode": "advise"}, True, "Suggestions from Aftercall"),
+    "shadow": ({"mode": "shadow"}, True, "timezone"),
+    "off": ({"mode": "off"}, True, "timezone"),
+    "one": ({"mode": "off", "tools": {NOW: {"mode": "repair", "note": "never"}}}, False,
+            "timezone"),
+}  # fmt: skip
+"""Of servers: how they are handled, whether a wrong call fails, and what its result says last."""
+
+
 @pytest.mark.real
-@pytest.mark.parametrize(
-    ("own", "is_error", "last"),
-    [
-        ({"note": "lossy"}, False, "timezone"),
-        ({"mode": "advise"}, True, "Suggestions from Aftercall"),
-        ({"mode": "shadow"}, True, "timezone"),
-        ({"mode": "off"}, True, "timezone"),
-        ({"mode": "off", "tools": {NOW: {"mode": "repair", "note": "never"}}}, False, "timezone"),
-    ],
-)
 async def test_a_server_and_a_tool_have_modes_and_notes_of_their_own(
-    open_gateway: OpenGateway,
-    true_service: RunningService,
-    recorder: Recorder,
-    own: dict[str, Any],
-    is_error: bool,
-    last: str,
+    open_gateway: OpenGateway, true_service: RunningService, recorder: Recorder
 ) -> None:
-    """What the caller sees, and what is recorded."""
-    async with open_gateway(handled(**own)) as client:
-        result = await client.call_tool_mcp(NOW, WRONG)
+    """What the caller sees, and what is recorded: all but the calls of the one that is off."""
+    servers = {name: handled(**own)["time"] for name, (own, _, _) in MODES.items()}
+    async with open_gateway(servers) as client:
+        for name, (_, is_error, last) in MODES.items():
+            result = await client.call_tool_mcp(f"{name}_{NOW}", WRONG)
+            assert result.is_error is is_error, name
+            assert last in texts(result)[-1], name
+            assert "repaired this call" not in texts(result)[-1], name
     await asyncio.to_thread(recorder.flush)
-    assert result.is_error is is_error
-    assert last in texts(result)[-1]
-    assert "repaired this call" not in texts(result)[-1]
-    assert true_service.get("/status")["executions"] == (0 if own == {"mode": "off"} else 1)
+    assert true_service.get("/status")["executions"] == len(MODES) - 1
 
 
 @pytest.mark.real
-@pytest.mark.parametrize(("own", "is_said"), [({}, True), ({"mode": "advise"}, True),
-                                              ({"note": "never"}, False)])  # fmt: skip
-async def test_what_a_tool_passes_over_in_silence_is_said(
-    open_gateway: OpenGateway, own: dict[str, Any], is_said: bool
-) -> None:
+async def test_what_a_tool_passes_over_in_silence_is_said(open_gateway: OpenGateway) -> None:
     """The call works, and its result says which parameter the tool does not have."""
-    async with open_gateway(handled(**own)) as client:
-        result = await client.call_tool_mcp(NOW, {"timezone": "UTC", "format": "iso"})
-    assert not result.is_error
-    assert ('"format" is no parameter of this tool' in texts(result)[-1]) is is_said
-    assert bool(result.meta and result.meta.get("aftercall")) is is_said
+    modes: dict[str, dict[str, str]] = {"a": {}, "b": {"mode": "advise"}, "c": {"note": "never"}}
+    servers = {name: handled(**own)["time"] for name, own in modes.items()}
+    async with open_gateway(servers) as client:
+        for name in modes:
+            sent = {"timezone": "UTC", "format": "iso"}
+            result = await client.call_tool_mcp(f"{name}_{NOW}", sent)
+            assert not result.is_error
+            is_said = '"format" is no parameter of this tool' in texts(result)[-1]
+            assert is_said is (name != "c"), name
+            assert bool(result.meta and result.meta.get("aftercall")) is is_said
 
 
 @pytest.mark.real

@@ -19,50 +19,31 @@ def _wanting(deliverable: Any) -> dict[str, Any]:
 def test_both_kinds_of_server_are_read_in_their_order(tmp_path: Path) -> None:
     """Commands and addresses, with what other programs keep in the same file passed over."""
     file = tmp_path / "servers.json"
-    file.write_text(
-        json.dumps(
-            {
-                "theme": "dark",
-                "mcpServers": {
-                    "git": {
-                        "command": "mcp-server-git",
-                        "args": ["--repository", "."],
-                        "env": {"A": "${B}"},
-                        "cwd": "/srv",
-                        "timeout": 1500,
-                        "autoApprove": ["git_log"],
-                    },
-                    "off": {"command": "x", "disabled": True},
-                    "wiki": {"type": "http", "url": "https://w.example/mcp", "headers": {"k": "v"}},
-                },
-            }
-        )
-    )
+    git = {
+        "command": "mcp-server-git", "args": ["--repository", "."], "env": {"A": "${B}"},
+        "cwd": "/srv", "timeout": 1500,
+    }  # fmt: skip
+    wiki = {"url": "https://w.example/mcp", "headers": {"k": "v"}}
+    servers = {
+        "git": {**git, "autoApprove": ["git_log"]}, "off": {"command": "x", "disabled": True},
+        "wiki": {"type": "http", **wiki},
+    }  # fmt: skip
+    file.write_text(json.dumps({"theme": "dark", "mcpServers": servers}))
     assert GatewayConfig.from_file(file).servers == [
-        UpstreamServer(
-            name="git",
-            command="mcp-server-git",
-            args=["--repository", "."],
-            env={"A": "${B}"},
-            cwd="/srv",
-            timeout=1500,
-        ),
-        UpstreamServer(name="wiki", url="https://w.example/mcp", headers={"k": "v"}),
+        UpstreamServer.model_validate({"name": "git", **git}),
+        UpstreamServer.model_validate({"name": "wiki", **wiki}),
     ]
 
 
 def test_deliverables_stand_under_the_gateways_own_key() -> None:
     """Other programs that read the same file pass the key over; both kinds of server have them."""
     own = {"deliverables": {"find": {"fields": {"titles": {"minItems": 1}}}, "count": {}}}
-    config = GatewayConfig.from_dict(
-        {
-            "mcpServers": {
-                "films": {"command": "films", "aftercall": own},
-                "wiki": {"url": "http://h", "aftercall": own},
-                "git": {"command": "git", "aftercall": {}},
-            }
-        }
-    )
+    servers = {
+        "films": {"command": "films", "aftercall": own},
+        "wiki": {"url": "http://h", "aftercall": own},
+        "git": {"command": "git", "aftercall": {}},
+    }
+    config = GatewayConfig.from_dict({"mcpServers": servers})
     wanted = Deliverable(fields={"titles": Deliverable(min_items=1)})
     films, wiki, git = config.servers
 

@@ -77,13 +77,9 @@ class Home:
 
     def status(self) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-P", "-m", "aftercall.cli", "status"],
-            env=self.environ,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+            [sys.executable, "-P", "-m", "aftercall.cli", "status"], env=self.environ,
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
 
     async def ready(self) -> bool:
         return (await asyncio.to_thread(self.status)).returncode == 0

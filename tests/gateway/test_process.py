@@ -15,6 +15,7 @@ import psutil
 import pytest
 from fastmcp import Client
 
+from aftercall.cli import main
 from tests.gateway.conftest import BIN, TIME_SERVER
 from tests.gateway.contract_service import ContractService
 from tests.gateway.waiting import children, until
@@ -63,12 +64,9 @@ def request(number: int, method: str, **params: Any) -> bytes:
 
 
 HELLO = request(
-    1,
-    "initialize",
-    protocolVersion="2025-06-18",
-    capabilities={},
+    1, "initialize", protocolVersion="2025-06-18", capabilities={},
     clientInfo={"name": "tester", "version": "1"},
-)
+)  # fmt: skip
 CALL = request(2, "tools/call", name=NOW, arguments={"timezone": "UTC"})
 
 
@@ -82,6 +80,14 @@ async def answers(process: asyncio.subprocess.Process, *requests: bytes) -> list
         async with asyncio.timeout(20):
             found.append(json.loads(await process.stdout.readline()))
     return found
+
+
+async def first_word(process: asyncio.subprocess.Process) -> str:
+    """The line that names its address."""
+    if process.stderr is None:
+        raise AssertionError("the process was started without pipes")
+    async with asyncio.timeout(20):
+        return (await process.stderr.readline()).decode()
 
 
 async def test_nothing_but_mcp_goes_to_standard_output(
@@ -191,10 +197,7 @@ async def test_over_http_agents_share_the_servers(
     """Several clients over HTTP, one server process; SIGTERM ends all with exit code 0."""
     words = command(config, service.url, "--transport", "http", "--port", "0", "--agent", "house")
     async with started(words, environment) as process:
-        if process.stderr is None:
-            raise AssertionError("the process was started without pipes")
-        async with asyncio.timeout(20):
-            line = (await process.stderr.readline()).decode()
+        line = await first_word(process)
         url = line.split()[-1]
         async with Client(url) as one, Client(url, mode="legacy") as other:
             results = await asyncio.gather(
@@ -231,25 +234,23 @@ async def test_over_http_agents_share_the_servers(
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_one_line(
-    tmp_path: Path, environment: dict[str, str], content: str, more: Sequence[str], message: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    content: str,
+    more: Sequence[str],
+    message: str,
 ) -> None:
     """No traceback, nothing on standard output, exit code 1."""
+    monkeypatch.setenv("HOME", str(tmp_path))
     file = tmp_path / "broken.json"
     file.write_text(content)
-    ended = subprocess.run(
-        command(file, "http://127.0.0.1:9", *more),
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-
-    assert ended.returncode == 1
-    assert ended.stdout == ""
-    assert ended.stderr.startswith("aftercall: ")
-    assert message in ended.stderr
-    assert len(ended.stderr.splitlines()) == 1
+    assert main(command(file, "http://127.0.0.1:9", *more)[1:]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("aftercall: ")
+    assert message in err
+    assert len(err.splitlines()) == 1
 
 
 async def test_over_http_each_key_has_a_gateway_of_its_own(
@@ -261,10 +262,7 @@ async def test_over_http_each_key_has_a_gateway_of_its_own(
         house = environment | {"AFTERCALL_API_KEY": new_key(keyed, "house")}
         words = command(config, keyed.url, "--transport", "http", "--port", "0")
         async with started(words, house) as process:
-            if process.stderr is None:
-                raise AssertionError("the process was started without pipes")
-            async with asyncio.timeout(20):
-                url = (await process.stderr.readline()).decode().split()[-1]
+            url = (await first_word(process)).split()[-1]
             for key in keys.values():
                 async with Client(url, auth=key) as one:
                     await one.call_tool(NOW, {"timezone": "UTC"})

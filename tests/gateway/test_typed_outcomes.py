@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,49 +20,43 @@ REFERRAL = Referral(
     suggested_split=["http_get", "read_titles"],
     evidence="the url answers with HTML",
 )
-SERVER = {"command": sys.executable, "args": ["-m", "tests.gateway.typed_tools"]}
-ROOT = str(Path(__file__).parents[2])
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The tools as a server of its own, in another process."""
-    return {**SERVER, "env": {"PYTHONPATH": ROOT}}
+SERVER = {
+    "command": sys.executable, "args": ["-m", "tests.gateway.typed_tools"],
+    "env": {"PYTHONPATH": str(Path(__file__).parents[2])},
+}  # fmt: skip
+"""The tools as a server of its own, in another process."""
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("tool", ["returned", "returned_beside_a_schema", "as_json_text"])
 async def test_a_referral_crosses_the_gateway_whole(
-    open_gateway: OpenGateway,
-    service: ContractService,
-    recorder: Recorder,
-    server: dict[str, Any],
-    tool: str,
+    open_gateway: OpenGateway, service: ContractService, recorder: Recorder
 ) -> None:
     """Type, message and metadata are recorded, the caller sees the tool's own error first."""
     service.suggest = lambda _: wire_answer(
         wire_suggestion(action="switch_tool", tool="http_get", split=["http_get", "read_titles"]),
     )
-    async with open_gateway({"films": server}) as client:
-        result = await client.call_tool(tool, {}, raise_on_error=False)
+    tools = ("returned", "returned_beside_a_schema", "as_json_text")
+    async with open_gateway({"films": SERVER}) as client:
+        results = [await client.call_tool(tool, {}, raise_on_error=False) for tool in tools]
     recorder.flush(timeout_s=60)
 
-    assert result.is_error
-    assert "a page has to be fetched first" in texts(result)[0]
-    assert '"http_get", then "read_titles"' in texts(result)[-1]
-    [execution] = service.recorded
-    error = ExecutionError.model_validate(execution["error"])
-    assert (error.type, error.message) == ("wrong_tool_boundary", "a page has to be fetched first")
-    assert referral_of(error) == REFERRAL
-    assert error.details["page"] == 3
+    for result, execution in zip(results, service.recorded, strict=True):
+        assert result.is_error
+        said = "a page has to be fetched first"
+        assert said in texts(result)[0]
+        assert '"http_get", then "read_titles"' in texts(result)[-1]
+        error = ExecutionError.model_validate(execution["error"])
+        assert (error.type, error.message) == ("wrong_tool_boundary", said)
+        assert referral_of(error) == REFERRAL
+        assert error.details["page"] == 3
 
 
 @pytest.mark.real
 async def test_what_a_success_says_of_itself_is_recorded_and_changes_nothing(
-    open_gateway: OpenGateway, service: ContractService, recorder: Recorder, server: dict[str, Any]
+    open_gateway: OpenGateway, service: ContractService, recorder: Recorder
 ) -> None:
     """An empty list with `success_no_parse` is a success on both sides (seed 003)."""
-    async with open_gateway({"films": server}) as client:
+    async with open_gateway({"films": SERVER}) as client:
         plain = await client.call_tool("weak", {})
         typed = await client.call_tool("weak_outcome", {})
         reported = await client.call_tool("job", {})

@@ -13,12 +13,9 @@ from aftercall.outcomes import Outcome
 mcp: FastMCP[Any] = FastMCP("films")
 
 BOUNDARY: Outcome[Any] = Outcome.wrong_tool_boundary(
-    "a page has to be fetched first",
-    boundary_axes="transport, extraction",
-    suggested_split="http_get -> read_titles",
-    evidence="the url answers with HTML",
-    page=3,
-)
+    "a page has to be fetched first", boundary_axes="transport, extraction",
+    suggested_split="http_get -> read_titles", evidence="the url answers with HTML", page=3,
+)  # fmt: skip
 WEAK = {"status": "success_no_parse", "items": []}
 _SCHEMA = {
     "type": "object",

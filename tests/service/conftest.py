@@ -1,10 +1,12 @@
 """One service for all tests of a module that do not break it."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from aftercall import AsyncClient, cli
+from aftercall import Client, cli
+from tests.mongo.mongo_server import SharedMongo
 from tests.service.fitness_client import Fitness
 from tests.service.running_service import Run, RunningService, hashing_settings, running
 
@@ -15,14 +17,34 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
         yield started
 
 
+@pytest.fixture(scope="session")
+def mongo() -> Iterator[SharedMongo]:
+    """A MongoDB, for those who need no more of it than a database."""
+    server = SharedMongo()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def own_service(tmp_path: Path) -> Iterator[RunningService]:
+    """A service of the test's own: nothing was counted in it yet, and it may be broken."""
+    with running(hashing_settings(tmp_path)) as started:
+        yield started
+
+
 @pytest.fixture
 def fitness(service: RunningService) -> Fitness:
     return Fitness(service)
 
 
 @pytest.fixture
-async def client(service: RunningService) -> AsyncIterator[AsyncClient]:
-    async with AsyncClient(service.url) as made:
+def own_fitness(own_service: RunningService) -> Fitness:
+    return Fitness(own_service)
+
+
+@pytest.fixture
+def client(service: RunningService) -> Iterator[Client]:
+    with Client(service.url) as made:
         yield made
 
 

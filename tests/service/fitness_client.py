@@ -1,6 +1,7 @@
 """What the tests of choosing a tool ask of a running service."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -51,8 +52,6 @@ class Fitness:
     def record(self, tool: str, *, ok: bool, context: str = SCENARIO, **fields: Any) -> None:
         """Record an execution of a tool without a server."""
         make = execution if ok else failure
-        from datetime import UTC, datetime
-
         now = datetime.now(UTC).isoformat()
         sent = make(
             **{"toolName": tool, "serverName": None, "context": context, "timestamp": now, **fields}

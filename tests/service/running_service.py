@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import httpx2
@@ -60,15 +62,10 @@ def hashing_settings(folder: Path, **sections: Any) -> Settings:
 def execution(**fields: Any) -> dict[str, Any]:
     """A valid success in the wire's form, with a new id."""
     return {
-        "executionId": str(uuid4()),
-        "timestamp": f"{DAY}T14:30:00Z",
-        "agent": "librarian",
-        "serverName": "rag-server",
-        "toolName": "rag_query",
-        "parameters": {"query": "reflection", "topK": 5},
-        "outcome": "success",
-        **fields,
-    }
+        "executionId": str(uuid4()), "timestamp": f"{DAY}T14:30:00Z", "agent": "librarian",
+        "serverName": "rag-server", "toolName": "rag_query",
+        "parameters": {"query": "reflection", "topK": 5}, "outcome": "success", **fields,
+    }  # fmt: skip
 
 
 def failure(**fields: Any) -> dict[str, Any]:
@@ -191,6 +188,12 @@ def running(settings: Settings, port: int = 0) -> Iterator[RunningService]:
         raise faults[0]
 
 
+def connected(url: str) -> socket.socket:
+    """A connection to a service, to send it bytes as they are."""
+    parts = urlsplit(url)
+    return socket.create_connection((parts.hostname or "", parts.port or 0), timeout=200)
+
+
 @dataclass(frozen=True)
 class ServeProcess:
     """`aftercall serve` in a process of its own."""
@@ -198,6 +201,8 @@ class ServeProcess:
     process: "subprocess.Popen[str]"
     url: str
     ready_line: str
+    errors: list[str]
+    """Lines of stderr so far; all of them once it has ended."""
 
     def get(self, path: str) -> dict[str, Any]:
         """The JSON of a GET."""
@@ -239,28 +244,13 @@ def finished(
 
 
 @contextmanager
-def serving(
-    data_dir: Path,
-    *arguments: str,
-    environ: dict[str, str] | None = None,
-    files: int | None = None,
-) -> Iterator[ServeProcess]:
-    """`aftercall serve` on a free port, ready; killed at the end if it still runs."""
-    process = aftercall(
-        "serve", "--port", "0", "--data-dir", str(data_dir), *arguments, environ=environ,
-        files=files,
-    )  # fmt: skip
-    # stderr is drained all the time, so that a full pipe never stops the service.
+def drained(process: "subprocess.Popen[str]") -> Iterator[list[str]]:
+    """What it says on stderr, read all the time; it is killed at the end if it still runs."""
     errors: list[str] = []
     drain = threading.Thread(target=lambda: errors.extend(process.stderr or ()), daemon=True)
     drain.start()
     try:
-        line = process.stdout.readline() if process.stdout else ""
-        if " ready at " not in line:
-            process.wait(timeout=200)
-            drain.join(timeout=5)
-            raise RuntimeError(f"serve ended with {process.returncode}: {''.join(errors)}")
-        yield ServeProcess(process, line.split(" ready at ")[1].split()[0], line)
+        yield errors
     finally:
         if process.poll() is None:
             process.kill()
@@ -269,3 +259,23 @@ def serving(
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe:
                 pipe.close()
+
+
+@contextmanager
+def serving(
+    data_dir: Path,
+    *arguments: str,
+    environ: dict[str, str] | None = None,
+    files: int | None = None,
+) -> Iterator[ServeProcess]:
+    """`aftercall serve` on a free port, ready; killed at the end if it still runs."""
+    words = ("serve", "--port", "0", "--data-dir", str(data_dir), *arguments)
+    process = aftercall(*words, environ=environ, files=files)
+    with drained(process) as errors:
+        line = process.stdout.readline() if process.stdout else ""
+        if " ready at " in line:
+            url = line.split(" ready at ")[1].split()[0]
+            yield ServeProcess(process, url, line, errors)
+            return
+        process.wait(timeout=200)
+    raise RuntimeError(f"serve ended with {process.returncode}: {''.join(errors)}")

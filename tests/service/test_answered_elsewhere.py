@@ -22,14 +22,6 @@ from tests.service.running_service import (
 pytestmark = pytest.mark.real
 
 
-@pytest.fixture(scope="module")
-def mongo() -> Iterator[SharedMongo]:
-    """A MongoDB for these tests."""
-    server = SharedMongo()
-    yield server
-    server.close()
-
-
 def settings(mongo: SharedMongo, folder: Path, name: str) -> Settings:
     """Of a service on the shared log, with an index of its own: rules need no vectors."""
     return hashing_settings(

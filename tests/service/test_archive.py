@@ -51,9 +51,7 @@ from tests.service.running_service import (
     running,
     serving,
 )
-from tests.service.running_service import (
-    aftercall as aftercall_process,
-)
+from tests.service.running_service import aftercall as aftercall_process
 
 Json = dict[str, Any]
 
@@ -168,15 +166,10 @@ async def half_expired(folder: Path) -> None:
     async with opened(folder) as store:
         events = await store.events.after("default", 0, 100)
         job = NightlyJob(
-            store=store,
-            memory=Memory(store),
-            open_model=no_model,
-            keeper=None,
-            knowledge=store.knowledge,
-            retention=timedelta(days=30),
-            expire_all=True,
+            store=store, memory=Memory(store), open_model=no_model, keeper=None,
+            knowledge=store.knowledge, retention=timedelta(days=30), expire_all=True,
             clock=lambda: events[-1].received_at + timedelta(days=30),
-        )
+        )  # fmt: skip
         with pytest.MonkeyPatch.context() as patch:
             half = events[len(events) // 2].received_at
             patch.setattr("ingest.fold.MARGIN", events[-1].received_at - half)
@@ -237,10 +230,9 @@ async def imported_into(settings: Settings, file: Path) -> None:
 @pytest.mark.real
 @pytest.mark.skipif(missing() is not None, reason="needs nx-27017 (the extra `dev`)")
 async def test_everything_goes_by_way_of_mongodb(
-    origin: Path, archive: Path, tmp_path: Path
+    origin: Path, archive: Path, mongo: SharedMongo, tmp_path: Path
 ) -> None:
     """The same in all three stores."""
-    mongo = SharedMongo()
     uri = await asyncio.to_thread(mongo.uri)
     settings = quiet(tmp_path, mongo={"uri": uri, "database": mongo.database(tmp_path)})
     async with opened(origin) as store:
@@ -251,7 +243,6 @@ async def test_everything_goes_by_way_of_mongodb(
         await exported(middle, tmp_path / "second.gz")
         await imported(back, tmp_path / "second.gz")
         assert await tallied(back) == expected
-    await asyncio.to_thread(mongo.close)
 
 
 async def test_what_arrives_during_an_export_belongs_to_the_next(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -48,31 +49,14 @@ def test_malformed_json_is_400_with_its_position(service: RunningService) -> Non
     goes_on(service)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"   ",
-        b'{"a": 1} x',
-        b"[1, ",
-        b'"\xff\xfe"',
-        b"\x00",
-        b'["a\nb"]',
-        b"[1,]",
-        b"{'a': 1}",
-    ],
-    ids=[
-        "empty",
-        "blank",
-        "trailing",
-        "cut off",
-        "not utf-8",
-        "nul",
-        "raw newline",
-        "comma",
-        "quotes",
-    ],
-)
+NOT_JSON = {
+    "empty": b"", "blank": b"   ", "trailing": b'{"a": 1} x', "cut off": b"[1, ",
+    "not utf-8": b'"\xff\xfe"', "nul": b"\x00", "raw newline": b'["a\nb"]', "comma": b"[1,]",
+    "quotes": b"{'a': 1}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", NOT_JSON.values(), ids=NOT_JSON)
 def test_what_is_not_json_is_400(service: RunningService, body: bytes) -> None:
     """Every way of not being JSON is the same error."""
     error_of(service.record_text(body), 400, "malformed_json")
@@ -147,7 +131,8 @@ NEVER_VALID: dict[str, tuple[Spoil, tuple[str, ...]]] = {
     "a timestamp before 1970": (
         lambda r: json.dumps(r | {"timestamp": "1969-12-31T00:00:00Z"}), ("timestamp", "1970")),
     "a timestamp two days ahead": (
-        lambda r: json.dumps(r | {"timestamp": _in_days(2)}), ("timestamp",)),
+        lambda r: json.dumps(r | {"timestamp": str(datetime.now(UTC) + timedelta(days=2))}),
+        ("timestamp",)),
     "a timestamp as a number": (
         lambda r: json.dumps(r | {"timestamp": 1_700_000_000}), ("timestamp", "RFC 3339")),
     "a success with an error": (
@@ -160,39 +145,18 @@ NEVER_VALID: dict[str, tuple[Spoil, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-def _in_days(days: int) -> str:
-    from datetime import UTC, datetime, timedelta
-
-    return (datetime.now(UTC) + timedelta(days=days)).isoformat()
-
-
-@pytest.fixture(params=NEVER_VALID, ids=list(NEVER_VALID))
-def spoiled(request: pytest.FixtureRequest) -> tuple[str, tuple[str, ...]]:
-    spoil, said = NEVER_VALID[request.param]
-    return spoil(execution()), said
-
-
-def test_alone_it_is_422_and_the_message_names_field_and_problem(
-    service: RunningService, spoiled: tuple[str, tuple[str, ...]]
+@pytest.mark.parametrize("kind", NEVER_VALID)
+def test_a_bad_execution_is_refused_with_field_and_problem_and_its_neighbours_are_stored(
+    service: RunningService, kind: str
 ) -> None:
-    """A single bad execution is refused with the field and what is wrong with it."""
-    record, said = spoiled
-    answer = service.record_text(record)
-    if answer.status_code == 409:  # well-formed, but not by this clock
-        message = error_of(answer, 409, "refused")
+    """Alone with 422 or 409; in a list it is named by its position."""
+    spoil, said = NEVER_VALID[kind]
+    record, before, after = spoil(execution()), execution(), execution()
+    alone = service.record_text(record)
+    if alone.status_code == 409:  # well-formed, but not by this clock
+        message = error_of(alone, 409, "refused")
     else:
-        message = error_of(answer, 422, "invalid_request")
-    for words in said:
-        assert words in message
-    goes_on(service)
-
-
-def test_in_a_list_it_is_rejected_and_its_neighbours_are_stored(
-    service: RunningService, spoiled: tuple[str, tuple[str, ...]]
-) -> None:
-    """One bad record never rejects its neighbours: it is named by its position."""
-    record, said = spoiled
-    before, after = execution(), execution()
+        message = error_of(alone, 422, "invalid_request")
     response = service.record_text(f"[{json.dumps(before)}, {record}, {json.dumps(after)}]")
     assert response.status_code == 202, response.text
     receipt = response.json()
@@ -200,6 +164,7 @@ def test_in_a_list_it_is_rejected_and_its_neighbours_are_stored(
     [rejection] = receipt["rejected"]
     assert rejection["index"] == 1
     for words in said:
+        assert words in message
         assert words in rejection["message"]
     assert service.is_stored(before)
     assert service.is_stored(after)
@@ -262,28 +227,19 @@ def test_1000_executions_are_taken_at_once(service: RunningService) -> None:
     assert receipt == {"accepted": 1000, "duplicates": 0, "rejected": [], "leftOut": 0}
 
 
-def test_an_id_with_other_content_is_409_alone(service: RunningService) -> None:
-    """The id is the key: the same content again is a duplicate, other content a conflict."""
-    first = execution()
-    service.record(first)
-    assert service.record(first).json() == {
-        "accepted": 0,
-        "duplicates": 1,
-        "rejected": [],
-        "leftOut": 0,
-    }
-    error_of(service.record(first | {"agent": "somebody else"}), 409, "conflict")
-    assert service.client.get(f"/executions/{first['executionId']}").json()["agent"] == "librarian"
-
-
-def test_an_id_with_other_content_is_rejected_in_a_list(service: RunningService) -> None:
-    """In a list the conflict is named, the neighbours are stored."""
+def test_an_id_with_other_content_is_a_conflict(service: RunningService) -> None:
+    """The same content again is a duplicate; in a list the conflict rejects no neighbour."""
     first, good = execution(), execution()
+    other = first | {"agent": "somebody else"}
     service.record(first)
-    receipt = service.record([first, first | {"agent": "somebody else"}, good]).json()
+    again = service.record(first).json()
+    assert again == {"accepted": 0, "duplicates": 1, "rejected": [], "leftOut": 0}
+    error_of(service.record(other), 409, "conflict")
+    receipt = service.record([first, other, good]).json()
     assert (receipt["accepted"], receipt["duplicates"]) == (1, 1)
     assert [entry["index"] for entry in receipt["rejected"]] == [1]
     assert service.is_stored(good)
+    assert service.client.get(f"/executions/{first['executionId']}").json()["agent"] == "librarian"
 
 
 def test_of_a_key_that_stands_twice_the_last_value_counts(service: RunningService) -> None:
@@ -356,13 +312,10 @@ def test_other_media_types_are_415(service: RunningService, headers: dict[str, s
 def test_a_preflight_grants_nothing(service: RunningService) -> None:
     """No CORS header lets a page of another origin send JSON or read an answer."""
     response = service.client.options(
-        "/executions",
-        headers={
-            "origin": "https://example.com",
-            "access-control-request-method": "POST",
-            "access-control-request-headers": "content-type",
-        },
-    )
+        "/executions", headers={"origin": "https://example.com",
+                                "access-control-request-method": "POST",
+                                "access-control-request-headers": "content-type"},
+    )  # fmt: skip
     error_of(response, 405, "method_not_allowed")
     granted = service.client.get("/status", headers={"origin": "https://example.com"})
     for answer in (response, granted):
@@ -460,20 +413,16 @@ def test_deeply_nested_bodies_elsewhere_are_422(service: RunningService) -> None
     goes_on(service)
 
 
-def test_an_unknown_suggestion_is_404(service: RunningService) -> None:
-    """Reporting an outcome of what was never suggested."""
-    response = service.client.post(
-        f"/suggestions/{uuid4()}/outcome",
-        json={"outcome": "success", "executionId": str(uuid4())},
-    )
-    error_of(response, 404, "not_found")
-
-
-def test_an_unknown_execution_or_tool_is_404(service: RunningService) -> None:
-    """With the same error for reading and deleting."""
-    error_of(service.client.get(f"/executions/{uuid4()}"), 404, "not_found")
-    error_of(service.client.get("/tools/none"), 404, "not_found")
-    error_of(service.client.delete("/tools/none"), 404, "not_found")
+def test_what_is_not_there_is_404(service: RunningService) -> None:
+    """An execution, a tool to read or to delete, and what was never suggested."""
+    outcome = {"outcome": "success", "executionId": str(uuid4())}
+    for answer in (
+        service.client.get(f"/executions/{uuid4()}"),
+        service.client.get("/tools/none"),
+        service.client.delete("/tools/none"),
+        service.client.post(f"/suggestions/{uuid4()}/outcome", json=outcome),
+    ):
+        error_of(answer, 404, "not_found")
 
 
 @pytest.mark.parametrize("path", ["/boundaries", "/known-tools", "/stats/usage", "/stats/totals"])

@@ -6,29 +6,17 @@ from typing import Any
 from uuid import uuid4
 
 from tests.service.fitness_client import Fitness
-from tests.service.running_service import (
-    execution,
-    failure,
-    hashing_settings,
-    on_loop,
-    running,
-)
+from tests.service.running_service import execution, failure, hashing_settings, on_loop, running
 
 SECRET = "sk-proj-Zq81mXw4Kd02Lp9Rt5Vb7Nc3Hy6Jf"  # noqa: S105  # it only looks like one
 TOLD = f"the key is {SECRET}, said the page"
 TOOL = "page_reader"
 ANSWERS = (
-    f"/tools/{TOOL}/health",
-    f"/tools/{TOOL}",
-    "/boundaries",
-    "/recommendations?state=all",
-    "/corrections?limit=100",
-    "/known-tools?maxTokens=100000",
-    "/known-tools?maxTokens=100000&format=markdown",
-    f"/tools/{TOOL}/failures",
-    "/promotions",
+    f"/tools/{TOOL}/health", f"/tools/{TOOL}", "/boundaries", "/recommendations?state=all",
+    "/corrections?limit=100", "/known-tools?maxTokens=100000",
+    "/known-tools?maxTokens=100000&format=markdown", f"/tools/{TOOL}/failures", "/promotions",
     f"/namespaces/{TOOL}/promotion/history",
-)
+)  # fmt: skip
 
 
 def _call(number: int, **fields: Any) -> dict[str, Any]:

@@ -1,25 +1,16 @@
 """The acceptance scenarios of seeds 000 and 003, told through the SDK against a true service."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
-
-import pytest
 
 from aftercall import Client, Execution, Outcome, Recorder, call_with_reflection_sync
 from aftercall.contracts import Deliverable, checked
 from aftercall.models import ExecutionError
 from tests.service.fitness_client import fresh
-from tests.service.running_service import RunningService, eventually
+from tests.service.running_service import eventually
 
 NOW = datetime.now(UTC)
-
-
-@pytest.fixture
-def client(service: RunningService) -> Iterator[Client]:
-    with Client(service.url) as client:
-        yield client
 
 
 def learned(client: Client) -> None:
@@ -66,14 +57,10 @@ def listing(client: Client, tool: str, *, films: list[str], contract: bool) -> A
     wanted = Deliverable.from_dict({"type": "object", "fields": {"titles": {"min_items": 1}}})
     with Recorder(base_url=str(client.base_url), spool_dir=None) as recorder:
         reflected = call_with_reflection_sync(
-            checked(list_films, wanted) if contract else list_films,
-            tool_name=tool,
-            parameters={"url": "https://example.org/cinema"},
-            agent="ada",
-            context="which films are on tonight?",
-            client=client,
-            recorder=recorder,
-        )
+            checked(list_films, wanted) if contract else list_films, tool_name=tool,
+            parameters={"url": "https://example.org/cinema"}, agent="ada",
+            context="which films are on tonight?", client=client, recorder=recorder,
+        )  # fmt: skip
     learned(client)
     return reflected
 

@@ -1,6 +1,5 @@
 """A call before it is made: passed, mended where that is proven, warned of, or not made again."""
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -8,7 +7,6 @@ import pytest
 
 from aftercall import Client
 from aftercall.models import Call, CheckResponse
-from tests.service.running_service import RunningService
 from tests.service.test_mended_alike import record, session
 
 SCHEMA = {
@@ -17,12 +15,6 @@ SCHEMA = {
     "required": ["path"],
     "additionalProperties": False,
 }
-
-
-@pytest.fixture
-def client(service: RunningService) -> Iterator[Client]:
-    with Client(service.url) as client:
-        yield client
 
 
 def check(client: Client, parameters: dict[str, Any], **fields: Any) -> CheckResponse:

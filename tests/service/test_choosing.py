@@ -1,12 +1,10 @@
 """The fittest tool over HTTP: its factors, what is told beside it, and what is refused."""
 
-from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from tests.service.fitness_client import SCENARIO, Fitness, fresh
-from tests.service.running_service import hashing_settings, running
 from tests.service.test_bad_input import error_of
 
 
@@ -148,15 +146,13 @@ def test_a_negative_tag_excludes_and_says_why(fitness: Fitness) -> None:
         assert excluded not in candidates
 
 
-def test_a_namespace_of_which_all_is_excluded_is_404_and_says_why(tmp_path: Any) -> None:
+def test_a_namespace_of_which_all_is_excluded_is_404_and_says_why(own_fitness: Fitness) -> None:
     """A clear answer when nothing fits."""
-    with running(hashing_settings(tmp_path)) as service:
-        fitness = Fitness(service)
-        fitness.put("translator", negativeTags=["not-for-poems"])
-        fitness.learned()
-        for use_rag in (True, False):
-            answer = fitness.best_answer("translator", "translate poems", useRag=use_rag)
-            assert "not-for-poems" in error_of(answer, 404, "no_tool_fits")
+    own_fitness.put("translator", negativeTags=["not-for-poems"])
+    own_fitness.learned()
+    for use_rag in (True, False):
+        answer = own_fitness.best_answer("translator", "translate poems", useRag=use_rag)
+        assert "not-for-poems" in error_of(answer, 404, "no_tool_fits")
 
 
 def test_a_scenario_of_any_script_and_full_length_is_taken(fitness: Fitness) -> None:
@@ -199,23 +195,21 @@ def test_namespaces_lists_who_serves_them(fitness: Fitness) -> None:
     }  # fmt: skip
 
 
-def test_find_offers_tools_of_all_namespaces_best_first(tmp_path: Any) -> None:
+def test_find_offers_tools_of_all_namespaces_best_first(own_fitness: Fitness) -> None:
     """A promoted version in place of its original; with tags, only tools that have one."""
-    with running(hashing_settings(tmp_path)) as service:
-        fitness = Fitness(service)
-        fitness.put("translator", description="Translates a report into Spanish", tags=["text"])
-        fitness.put("speaker", description="Reads a report aloud in Spanish", tags=["Voice"])
-        fitness.put("rotator", description="Rotates photos")
-        fitness.promote("translator")
-        fitness.learned()
-        found = fitness.find("translate a report into Spanish")["candidates"]
-        assert [each["tool"]["toolId"] for each in found[:2]] == ["translator", "speaker"]
-        assert (found[0]["source"], found[0]["tool"]["version"]) == ("evolved", "1.1.0")
-        assert found[0]["factors"]["base"] == pytest.approx(0.8 * found[0]["factors"]["similarity"])
-        tagged = fitness.find("translate a report into Spanish", tags=["voice", "music"])
-        assert [each["tool"]["toolId"] for each in tagged["candidates"]] == ["speaker"]
-        assert fitness.find("translate a report", tags=["nothing"])["candidates"] == []
-        assert len(fitness.find("translate a report", limit=1)["candidates"]) == 1
+    own_fitness.put("translator", description="Translates a report into Spanish", tags=["text"])
+    own_fitness.put("speaker", description="Reads a report aloud in Spanish", tags=["Voice"])
+    own_fitness.put("rotator", description="Rotates photos")
+    own_fitness.promote("translator")
+    own_fitness.learned()
+    found = own_fitness.find("translate a report into Spanish")["candidates"]
+    assert [each["tool"]["toolId"] for each in found[:2]] == ["translator", "speaker"]
+    assert (found[0]["source"], found[0]["tool"]["version"]) == ("evolved", "1.1.0")
+    assert found[0]["factors"]["base"] == pytest.approx(0.8 * found[0]["factors"]["similarity"])
+    tagged = own_fitness.find("translate a report into Spanish", tags=["voice", "music"])
+    assert [each["tool"]["toolId"] for each in tagged["candidates"]] == ["speaker"]
+    assert own_fitness.find("translate a report", tags=["nothing"])["candidates"] == []
+    assert len(own_fitness.find("translate a report", limit=1)["candidates"]) == 1
 
 
 def test_a_tool_that_was_put_again_is_found_by_its_new_words(fitness: Fitness) -> None:
@@ -243,11 +237,8 @@ def test_hostile_words_are_data(fitness: Fitness) -> None:
     name = f"{fresh('x')} {HOSTILE[:120]}"
     encoded = quote(name, safe="")
     spec = {
-        "name": name,
-        "version": "1.0.0",
-        "description": HOSTILE,
-        "negativeTags": [HOSTILE[:99]],
-    }
+        "name": name, "version": "1.0.0", "description": HOSTILE, "negativeTags": [HOSTILE[:99]],
+    }  # fmt: skip
     assert fitness.client.put(f"/tools/{encoded}", json=spec).status_code == 200
     fitness.mark(encoded, scenario=HOSTILE, errorMessage=HOSTILE * 20)
     assert fitness.promote(encoded, reason=HOSTILE, mutation=HOSTILE).status_code == 200

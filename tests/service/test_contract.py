@@ -22,19 +22,11 @@ from tests.service.running_service import (
 def test_an_execution_is_read_back_as_it_was_sent(service: RunningService) -> None:
     """With every field, in camelCase, times in UTC."""
     sent = failure(
-        timestamp=f"{DAY}T15:30:00.250+01:00",
-        context="look it up",
-        durationMs=12.5,
-        toolVersion="2",
-        sessionId="s-1",
-        sequence=3,
-        attempt=2,
-        repairOf=str(uuid4()),
-        suggestionId=str(uuid4()),
-        inputSchema={"type": "object"},
-        result={"ünïcode": ["✓", 1.5, None, True, {"a": []}]},
-        resultStatus="partial",
-    )
+        timestamp=f"{DAY}T15:30:00.250+01:00", context="look it up", durationMs=12.5,
+        toolVersion="2", sessionId="s-1", sequence=3, attempt=2, repairOf=str(uuid4()),
+        suggestionId=str(uuid4()), inputSchema={"type": "object"},
+        result={"ünïcode": ["✓", 1.5, None, True, {"a": []}]}, resultStatus="partial",
+    )  # fmt: skip
     service.record(sent)
     stored = service.client.get(f"/executions/{sent['executionId']}").json()
     assert stored.pop("timestamp") == f"{DAY}T14:30:00.250000Z"
@@ -86,30 +78,23 @@ def test_configured_names_and_allowlists_are_masked_too(tmp_path: Any) -> None:
         assert second["body"].startswith("[hashed:")
 
 
-def test_status_says_what_calls_leave_out(tmp_path: Any) -> None:
-    """What they are for."""
-    with running(hashing_settings(tmp_path)) as service:
-        call = execution(toolName="bare_tool")
-        service.record(call | {"context": None})
-        service.learned()
-        said = " ".join(service.client.get("/status").json()["missing"])
-    assert "do not say what for" in said
-
-
-def test_status_counts_what_there_is(tmp_path: Any) -> None:
-    """And names the parts that keep it."""
-    with running(hashing_settings(tmp_path)) as service:
-        service.record([execution(), execution(), failure()])
-        service.client.put("/tools/t", json={"name": "rag_query"})
-        service.learned()
-        status = service.client.get("/status").json()
-        assert status["executions"] == 3
-        assert status["tools"] == 1
-        assert status["documents"] >= 1
-        assert status["seedPatterns"] > 0
-        assert status["ready"] is True
-        assert (status["embedder"], status["logStore"]) == ("hashing", "sqlite")
-        assert status["vectorIndex"] == "qdrant-edge"
+def test_status_counts_what_there_is_and_says_what_calls_leave_out(
+    own_service: RunningService,
+) -> None:
+    """It names the parts that keep it all, and tells that nobody said what a call was for."""
+    service = own_service
+    service.record([execution(), execution(context=None), failure()])
+    service.client.put("/tools/t", json={"name": "rag_query"})
+    service.learned()
+    status = service.client.get("/status").json()
+    assert status["executions"] == 3
+    assert status["tools"] == 1
+    assert status["documents"] >= 1
+    assert status["seedPatterns"] > 0
+    assert status["ready"] is True
+    assert (status["embedder"], status["logStore"]) == ("hashing", "sqlite")
+    assert status["vectorIndex"] == "qdrant-edge"
+    assert "do not say what for" in " ".join(status["missing"])
 
 
 def test_a_repair_that_one_agent_made_is_suggested_to_another(service: RunningService) -> None:
@@ -163,8 +148,6 @@ def test_a_failed_call_is_asked_about_in_short(service: RunningService) -> None:
 @pytest.mark.parametrize("tool_id", ["git.git_log", "git/log", "a b", "..", "100%", "ünï"])
 def test_tools_are_put_read_listed_and_deleted(service: RunningService, tool_id: str) -> None:
     """Under any id, also one that holds what a URL has to escape."""
-    from urllib.parse import quote
-
     path = "/tools/" + quote(tool_id, safe="").replace(".", "%2E")
     spec = {"name": "git_log", "serverName": "git", "inputSchema": {"type": "object"}}
     put = service.client.put(path, json=spec)

@@ -1,10 +1,8 @@
 """A tool whose contract changes: noticed when it is registered anew, and said where it matters."""
 
-from collections.abc import Iterator
 from uuid import uuid4
 
 import httpx2
-import pytest
 
 from aftercall import Client
 from aftercall.models import ToolSpec
@@ -29,12 +27,6 @@ AFTER = {
     },
     "required": ["q"],
 }  # fmt: skip
-
-
-@pytest.fixture
-def client(service: RunningService) -> Iterator[Client]:
-    with Client(service.url) as client:
-        yield client
 
 
 def test_what_a_schema_asks_otherwise_is_said_parameter_by_parameter() -> None:

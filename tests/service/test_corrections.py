@@ -10,13 +10,7 @@ import httpx2
 import pytest
 
 from tests.service.fitness_client import fresh
-from tests.service.running_service import (
-    DAY,
-    RunningService,
-    execution,
-    hashing_settings,
-    running,
-)
+from tests.service.running_service import DAY, RunningService, execution, hashing_settings, running
 from tests.service.test_bad_input import error_of
 
 SAID = "that doesn't look like a movie list"

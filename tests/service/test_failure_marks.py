@@ -4,8 +4,9 @@ from uuid import uuid4
 
 import pytest
 
+from mongo.records import ToolKey
 from tests.service.fitness_client import SCENARIO, Fitness, fresh
-from tests.service.running_service import failure
+from tests.service.running_service import failure, on_loop
 from tests.service.test_bad_input import error_of
 
 
@@ -102,8 +103,6 @@ def test_a_circle_of_evolved_from_is_409_with_its_chain(fitness: Fitness) -> Non
 
 def test_a_put_that_changes_nothing_keeps_the_tool_and_the_caches(fitness: Fitness) -> None:
     """A gateway that tells all its tools again costs nothing."""
-    from tests.service.running_service import on_loop
-
     name = fresh("tool")
     first = fitness.put(name, inputSchema={"type": "object"})
     memory = fitness.service.context.memory
@@ -120,9 +119,6 @@ def test_of_two_ids_with_one_name_the_last_put_is_meant_also_when_it_is_as_befor
     fitness: Fitness,
 ) -> None:
     """Putting the first again makes it the last."""
-    from mongo.records import ToolKey
-    from tests.service.running_service import on_loop
-
     name, one, two = fresh("name"), fresh("one"), fresh("two")
     fitness.put(one, name=name)
     fitness.put(two, name=name)

@@ -1,10 +1,8 @@
 """What breaks below the routes: the contract's error, no internals, and the service goes on."""
 
-import asyncio
 import json
 import logging
 import sqlite3
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from secrets import token_hex
@@ -17,20 +15,14 @@ from mongo.sqlite.store import FILE_NAME
 from service.logs import JsonFormatter
 from tests.service.running_service import (
     RunningService,
+    connected,
     execution,
     failure,
     hashing_settings,
     on_loop,
     running,
 )
-
-
-@pytest.fixture
-def own_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    """A service that a test may break."""
-    with running(hashing_settings(tmp_path_factory.mktemp("own"))) as started:
-        yield started
-
+from tests.service.test_holdup import answer
 
 NO_WRITES = {
     "store_full": ("max_page_count = 1", "max_page_count = 1000000", "free space"),
@@ -135,42 +127,26 @@ def test_many_large_bodies_at_once_are_told_to_wait(tmp_path: Any) -> None:
             assert service.record(execution(result="x" * 150_000)).status_code == 202
 
 
+HALF = (
+    b"POST /executions HTTP/1.1\r\nHost: localhost\r\n"
+    b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n[1"
+)
+"""Of a request."""
+
+
 def test_a_body_that_never_arrives_is_408(tmp_path: Any) -> None:
     """A caller that stalls does not hold its request open for ever."""
     settings = hashing_settings(tmp_path, limits={"body_timeout_s": 0.2})
-    with running(settings) as service:
-
-        async def stall() -> bytes:
-            host, port = service.url.removeprefix("http://").split(":")
-            reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(
-                b"POST /executions HTTP/1.1\r\nHost: localhost\r\n"
-                b"Content-Type: application/json\r\nContent-Length: 10\r\n\r\n[1"
-            )
-            answer = await asyncio.wait_for(reader.read(), 60)
-            writer.close()
-            return answer
-
-        answer = asyncio.run(stall())
-        assert answer.startswith(b"HTTP/1.1 408")
-        assert b'"code":"request_timeout"' in answer
+    with running(settings) as service, connected(service.url) as connection:
+        connection.sendall(HALF)
+        assert answer(connection) == (408, "request_timeout")
         assert service.record(execution()).status_code == 202
 
 
 def test_a_caller_who_goes_away_disturbs_nobody(own_service: RunningService) -> None:
     """Half a body and a closed connection leave the service as it was."""
-
-    async def go_away() -> None:
-        host, port = own_service.url.removeprefix("http://").split(":")
-        _, writer = await asyncio.open_connection(host, int(port))
-        writer.write(
-            b"POST /executions HTTP/1.1\r\nHost: localhost\r\n"
-            b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n[1"
-        )
-        await writer.drain()
-        writer.close()
-
-    asyncio.run(go_away())
+    with connected(own_service.url) as connection:
+        connection.sendall(HALF)
     assert own_service.record(execution()).json()["accepted"] == 1
 
 

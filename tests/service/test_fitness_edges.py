@@ -14,12 +14,7 @@ from mongo.records import ToolKey
 from retrieval.log import marks
 from retrieval.memory import Memory
 from tests.service.fitness_client import SCENARIO, Fitness, fresh
-from tests.service.running_service import (
-    failure,
-    hashing_settings,
-    on_loop,
-    running,
-)
+from tests.service.running_service import failure, hashing_settings, on_loop, running
 from tests.service.test_bad_input import error_of
 from tests.service.test_promotions import entry, put_file
 
@@ -216,21 +211,19 @@ def ids_of(answer: str) -> Any:
     ] or found["error"]["code"]
 
 
-def test_of_a_large_namespace_the_answer_stays_small(tmp_path: Any) -> None:
+def test_of_a_large_namespace_the_answer_stays_small(own_fitness: Fitness) -> None:
     """Hundreds of originals: the nearest one is best, few are shown, few exclusions are listed."""
-    with running(hashing_settings(tmp_path)) as service:
-        fitness = Fitness(service)
-        for number in range(150):
-            fitness.put(
-                f"t{number:03}", namespace="many", description=f"Counts the ships of port {number}",
-                negativeTags=["not-for-tea"],
-            )  # fmt: skip
-        fitness.put("wanted", namespace="many", description="Brews green leaves in hot water")
-        fitness.learned()
-        best = fitness.best("many", "brew green leaves in hot water")
-        assert best["tool"]["toolId"] == "wanted"
-        assert len(best["candidates"]) == 10
-        for use_rag in (True, False):
-            found = fitness.best("many", "brew some tea", useRag=use_rag)
-            assert found["tool"]["toolId"] == "wanted"
-            assert 0 < len(found["excluded"]) <= 50
+    for number in range(150):
+        own_fitness.put(
+            f"t{number:03}", namespace="many", description=f"Counts the ships of port {number}",
+            negativeTags=["not-for-tea"],
+        )  # fmt: skip
+    own_fitness.put("wanted", namespace="many", description="Brews green leaves in hot water")
+    own_fitness.learned()
+    best = own_fitness.best("many", "brew green leaves in hot water")
+    assert best["tool"]["toolId"] == "wanted"
+    assert len(best["candidates"]) == 10
+    for use_rag in (True, False):
+        found = own_fitness.best("many", "brew some tea", useRag=use_rag)
+        assert found["tool"]["toolId"] == "wanted"
+        assert 0 < len(found["excluded"]) <= 50

@@ -31,7 +31,7 @@ from service.archive import ArchiveReader
 from service.cli import forget as cli
 from service.forget import Forgotten, forget, state_of
 from service.rebuild import rebuild
-from service.settings import DataSettings, EmbeddingSettings, RetentionSettings, Settings
+from service.settings import Settings
 from tests.golden.stories import normal
 from tests.ingest.histories import WORKSPACE, history
 from tests.service.keys_helper import client_of, new_key
@@ -72,11 +72,7 @@ ASKED: list[tuple[str, str, Any]] = [
 
 
 def settings(folder: Path) -> Settings:
-    return Settings(
-        data=DataSettings(dir=folder),
-        embedding=EmbeddingSettings(model="hashing"),
-        retention=RetentionSettings(days=0),
-    )
+    return hashing_settings(folder, data={"dir": folder})
 
 
 def told() -> list[Event]:

@@ -5,13 +5,13 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx2
 import pytest
 
 from tests.service.running_service import (
     RunningService,
+    connected,
     eventually,
     execution,
     failure,
@@ -33,11 +33,6 @@ def strict(tmp_path: Path) -> Iterator[RunningService]:
     limits = {"connections": 12, "head_timeout_s": 0.5}
     with running(hashing_settings(tmp_path, limits=limits)) as service:
         yield service
-
-
-def connected(url: str) -> socket.socket:
-    parts = urlsplit(url)
-    return socket.create_connection((parts.hostname or "", parts.port or 0), timeout=20)
 
 
 def answer(connection: socket.socket) -> tuple[int, str]:
@@ -113,18 +108,15 @@ def test_a_tool_of_endless_lists_is_refused(service: RunningService) -> None:
 @pytest.mark.parametrize(
     ("head", "status", "code"),
     [
-        (
-            b"GET /" + b"a" * 66_000 + b" HTTP/1.1\r\nhost: localhost\r\n\r\n",
-            414,
-            "address_too_long",
-        ),
+        (b"GET /" + b"a" * 66_000 + b" HTTP/1.1\r\nhost: localhost\r\n\r\n", 414,
+         "address_too_long"),
         (b"GET /" + b"a" * 300_000, 414, "address_too_long"),
         (b"GET / HTTP/1.1\r\nx: " + b"a" * 300_000, 431, "head_too_large"),
         (b"GET / HTTP/1.1\r\nhost: localhost\r\nx: ", 408, "request_timeout"),
         (b"hello\r\n\r\n", 400, "malformed_http"),
     ],
     ids=["address", "endless address", "endless header", "trickle", "other protocol"],
-)
+)  # fmt: skip
 def test_heads_have_an_end(strict: RunningService, head: bytes, status: int, code: str) -> None:
     """In the form of every error, and the connection is closed."""
     with connected(strict.url) as connection:

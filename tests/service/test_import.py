@@ -7,12 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.service.running_service import RunningService, execution, finished
+from tests.service.test_import_formats import lines_of
 
 pytestmark = pytest.mark.real
-
-
-def lines_of(*records: object) -> str:
-    return "".join(json.dumps(record) + "\n" for record in records)
 
 
 def test_a_file_is_recorded(service: RunningService, tmp_path: Path) -> None:

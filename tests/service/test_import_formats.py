@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -145,53 +146,34 @@ def observations(tool: str, number: int = 0) -> dict[str, Any]:
     return {"trace": {"id": f"t{number}", "sessionId": f"s{number}"}, "observations": calls}
 
 
-OTHERS = {"request": requests, "run": runs, "observation": observations}
+SESSIONS: dict[str, Callable[[str, int], dict[str, Any]]] = {
+    "chat": transcript, "otlp": spans, "request": requests, "run": runs,
+    "observation": observations,
+}  # fmt: skip
+"""What a line of a file holds; a log of MCP is many lines of each session."""
 
 
-def all_three(tool: str) -> str:
-    """A file of three sessions."""
-    if tool == "claude_code":
-        return "".join(claude_code(tool, number) for number in range(3))
-    if tool.startswith("mcp"):
-        told: list[Any] = [each for number in range(3) for each in tap(tool, number)]
-    else:
-        of_kind = OTHERS.get(tool.split("_", maxsplit=1)[0], transcript)
-        of_kind = spans if tool.startswith("otlp") else of_kind
-        told = [of_kind(tool, number) for number in range(3)]
-    if tool == "otlp_document":
-        whole = {"resourceSpans": [each for one in told for each in one["resourceSpans"]]}
-        return json.dumps(whole, indent=2)
-    return json.dumps(told, indent=2) if tool.endswith("document") else lines_of(*told)
+def three(kind: str, tool: str) -> list[Any]:
+    """The values of a file of three sessions."""
+    if kind == "mcp":
+        return [each for number in range(3) for each in tap(tool, number)]
+    return [SESSIONS[kind](tool, number) for number in range(3)]
 
 
 @pytest.mark.real
-@pytest.mark.parametrize(
-    "tool",
-    [
-        "chat_lines",
-        "chat_document",
-        "mcp_lines",
-        "mcp_document",
-        "otlp_lines",
-        "otlp_document",
-        "claude_code",
-        "request_lines",
-        "request_document",
-        "run_lines",
-        "run_document",
-        "observation_lines",
-        "observation_document",
-    ],
-)
+@pytest.mark.parametrize("kind", [*SESSIONS, "mcp", "claude_code"])
 def test_a_file_is_recorded_and_learned_from(
-    service: RunningService, tmp_path: Path, tool: str
+    service: RunningService, tmp_path: Path, kind: str
 ) -> None:
     """Told by its content; what mended the failures is what the service then suggests.
 
     A second import finds only duplicates, also of a copy with another time, for another agent.
     """
-    file = tmp_path / "whatever.txt"
-    file.write_text(all_three(tool))
+    file, tool = tmp_path / "whatever.txt", f"{kind}_tool"
+    if kind == "claude_code":
+        file.write_text("".join(claude_code(tool, number) for number in range(3)))
+    else:
+        file.write_text(lines_of(*three(kind, tool)))
     status, out, _ = finished("import", str(file), "--service", service.url, "--agent", "ada")
     assert (status, out) == (0, "6 accepted, 0 duplicates, 0 rejected\n")
     assert eventually(lambda: learned(service, tool))
@@ -287,6 +269,18 @@ def test_damaged_lines_lose_nothing_else() -> None:
         kept = [each for each in mixed if hasattr(each, "execution_id")]
         assert kept == [each for each in clean if hasattr(each, "execution_id")] != []
         assert len(mixed) > len(clean)
+
+
+@pytest.mark.parametrize("kind", [*SESSIONS, "mcp"])
+def test_a_document_says_what_its_lines_say(kind: str) -> None:
+    """A list over many lines; of spans, one request with all."""
+    told: Any = three(kind, "t")
+    lines = of(lines_of(*told).encode())
+    if kind == "otlp":
+        told = {"resourceSpans": [each for one in told for each in one["resourceSpans"]]}
+    assert of(json.dumps(told, indent=2).encode()) == lines
+    calls = [each.outcome for each in lines if hasattr(each, "outcome")]
+    assert calls == ["failure", "success"] * 3
 
 
 @pytest.mark.parametrize("indent", [None, 1, "\t"])

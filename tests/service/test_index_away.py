@@ -61,6 +61,17 @@ def suggest(service: RunningService) -> list[str]:
     return [each["action"] for each in response.json()["suggestions"]]
 
 
+def mended(service: RunningService) -> list[str]:
+    """What is suggested once three sessions have mended such a failure."""
+    for number in range(3):
+        session = {"sessionId": f"s-{number}"}
+        assert service.record([failure(**session), execution(**session)]).status_code == 202
+    service.learned()
+    known = suggest(service)
+    assert known
+    return known
+
+
 def problem(service: RunningService) -> str | None:
     """What `/status` says is wrong."""
     found: str | None = service.client.get("/status", timeout=TIMEOUT_S).json().get("problem")
@@ -69,19 +80,13 @@ def problem(service: RunningService) -> str | None:
 
 @pytest.mark.parametrize("fault", ["hangs", "refuses"])
 def test_suggestions_come_from_rules_while_the_index_is_away(
-    tmp_path: Path, silent_port: int, fault: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, silent_port: int, fault: str
 ) -> None:
     """Twenty at once do not wait for it, `/status` says it, and it is used when it is back."""
     settings = hashing_settings(tmp_path, qdrant={"url": f"local:{tmp_path / 'qdrant'}"})
     port = silent_port if fault == "hangs" else free_port()
     with running(settings) as service:
-        for number in range(3):
-            session = {"sessionId": f"s-{number}"}
-            records = [failure(**session), execution(**session)]
-            assert service.record(records).status_code == 202
-        service.learned()
-        known = suggest(service)
-        assert known
+        known = mended(service)
 
         async def waver() -> Wavering:
             current = cast("CurrentIndex", service.context.index)
@@ -118,11 +123,7 @@ def test_a_collection_that_somebody_deletes_is_told_with_its_cure(
     """Also when an empty one takes its place: rules answer, and a rebuild makes the vectors."""
     settings = hashing_settings(tmp_path, qdrant={"url": f"local:{tmp_path / 'qdrant'}"})
     with running(settings) as service:
-        for number in range(3):
-            session = {"sessionId": f"s-{number}"}
-            assert service.record([failure(**session), execution(**session)]).status_code == 202
-        service.learned()
-        known = suggest(service)
+        known = mended(service)
 
         async def disturb() -> None:
             current = cast("CurrentIndex", service.context.index)

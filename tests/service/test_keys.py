@@ -1,5 +1,6 @@
 """Keys: how they are made, what they open, how they end, and what the audit says of it."""
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -243,6 +244,19 @@ def test_where_others_can_reach_it_a_service_wants_a_key(tmp_path: Path) -> None
     assert "openssl rand" in told
 
 
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A folder with three entries in its audit, and what notes the last one."""
+    folder = tmp_path_factory.mktemp("audited")
+    place = ("--data-dir", str(folder))
+    for name in ("a one", "b two", "c three"):
+        assert finished("keys", "create", name, *place)[0] == 0
+    code, head, _ = finished("audit", "--verify", *place)
+    assert code == 0
+    assert head.startswith("3:")
+    return folder, head.strip()
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -254,17 +268,15 @@ def test_where_others_can_reach_it_a_service_wants_a_key(tmp_path: Path) -> None
          "WHERE position = 2); DELETE FROM audit WHERE position = 3", "not the one that was noted"),
     ],
 )  # fmt: skip
-def test_any_change_of_the_audit_is_found(tmp_path: Path, change: str, problem: str) -> None:
+def test_any_change_of_the_audit_is_found(
+    audited: tuple[Path, str], tmp_path: Path, change: str, problem: str
+) -> None:
     """An entry that was changed or left out, the last ones too; with a note even a new writing."""
-    place = ("--data-dir", str(tmp_path))
-    for name in ("a one", "b two", "c three"):
-        assert finished("keys", "create", name, *place)[0] == 0
-    code, head, _ = finished("audit", "--verify", *place)
-    assert code == 0
-    assert head.startswith("3:")
+    folder, head = audited
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     with sqlite3.connect(tmp_path / "control.sqlite3") as connection:
         connection.executescript(change)
-    code, _, told = finished("audit", "--verify", "--noted", head.strip(), *place)
+    code, _, told = finished("audit", "--verify", "--noted", head, "--data-dir", str(tmp_path))
     assert code == 1
     assert problem in told
 
@@ -305,7 +317,10 @@ def test_a_browser_signs_in_with_a_key_and_out_again(guarded: RunningService) ->
         assert httpx2.get(f"{guarded.url}/dashboard/tools", headers=held).status_code == 303
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://[::1", "file://"])
+@pytest.mark.parametrize(
+    "origin",
+    ["https://evil.example", "http://evil.example:8799", "null", "http://[::1", "file://", "junk"],
+)
 def test_a_page_of_another_site_changes_nothing(service: RunningService, origin: str) -> None:
     """Without a body too: a form across sites asks no preflight."""
     headers = {"origin": origin}
@@ -316,6 +331,7 @@ def test_a_page_of_another_site_changes_nothing(service: RunningService, origin:
         answer = service.client.request(method, path, headers=headers)
         assert answer.status_code == 403, path
         assert answer.json()["error"]["code"] == "origin_not_allowed"
+        assert "access-control-allow-origin" not in answer.headers
     own = {"origin": service.url}
     assert service.client.delete("/tools/t", headers=own).status_code == 404
 

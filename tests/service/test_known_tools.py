@@ -152,23 +152,22 @@ def test_a_namespace_is_told_whole(fitness: Fitness) -> None:
     assert set(names(told(fitness.service, namespace=namespace, tool=other))) == {one, two, other}
 
 
-def test_all_tools_are_told_the_most_useful_first(tmp_path: Path) -> None:
+def test_all_tools_are_told_the_most_useful_first(own_fitness: Fitness) -> None:
     """Those that fail often before those that work, and those before tools that nobody called."""
-    with running(hashing_settings(tmp_path)) as service:
-        assert "No tool is known." in told(service)
-        assert "No tool is known." in told(service, format="markdown", maxTokens=50)
-        fitness = Fitness(service)
-        fitness.put("unused")
-        for _ in range(3):
-            fitness.record("steady", ok=True)
-            fitness.record("failing", ok=False)
-        fitness.learned()
-        assert names(told(service)) == ["failing", "steady", "unused"]
-        for budget in (50, 60, 70, 90, 150):
-            text = told(service, maxTokens=budget)
-            assert estimate_tokens(text) <= budget
-            left = 3 - len(names(text))
-            assert (f"{left} more tool" in text) == (left > 0)
+    service = own_fitness.service
+    assert "No tool is known." in told(service)
+    assert "No tool is known." in told(service, format="markdown", maxTokens=50)
+    own_fitness.put("unused")
+    for _ in range(3):
+        own_fitness.record("steady", ok=True)
+        own_fitness.record("failing", ok=False)
+    own_fitness.learned()
+    assert names(told(service)) == ["failing", "steady", "unused"]
+    for budget in (50, 60, 70, 90, 150):
+        text = told(service, maxTokens=budget)
+        assert estimate_tokens(text) <= budget
+        left = 3 - len(names(text))
+        assert (f"{left} more tool" in text) == (left > 0)
 
 
 def test_links_have_the_public_address(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx2
@@ -26,8 +26,10 @@ from tests.service.running_service import (
     ROOT,
     ServeProcess,
     aftercall,
+    connected,
     eventually,
     execution,
+    failure,
     finished,
     hashing_settings,
     serving,
@@ -53,13 +55,8 @@ def serve_refused(data_dir: Path, *arguments: str, environ: dict[str, str] | Non
 def test_the_ready_line_names_url_folder_stores_and_embedder(tmp_path: Path) -> None:
     """One line on stdout, when calls are served and not before."""
     with serving(tmp_path / "data") as service:
-        for part in (
-            str(tmp_path / "data"),
-            "sqlite",
-            "qdrant-edge",
-            "hashing",
-            "http://127.0.0.1:",
-        ):
+        folder = str(tmp_path / "data")
+        for part in (folder, "sqlite", "qdrant-edge", "hashing", "http://127.0.0.1:"):
             assert part in service.ready_line
         assert service.get("/readyz") == {"status": "ready"}
         assert service.stop() == 0
@@ -84,8 +81,7 @@ def test_requests_in_flight_are_answered_before_it_stops(tmp_path: Path) -> None
     record = execution()
     body = json.dumps(record).encode()
     with serving(tmp_path) as service:
-        host, port = service.url.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=200) as connection:
+        with connected(service.url) as connection:
             head = (
                 "POST /executions HTTP/1.1\r\nHost: localhost\r\n"
                 f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -93,7 +89,7 @@ def test_requests_in_flight_are_answered_before_it_stops(tmp_path: Path) -> None
             connection.sendall(head.encode() + body[:20])
             service.get("/status")  # answered after the half request was begun
             service.process.send_signal(signal.SIGTERM)
-            eventually(lambda: not listens(host, int(port)))
+            eventually(lambda: not listens(service.url))
             connection.sendall(body[20:])
             assert connection.recv(1000).startswith(b"HTTP/1.1 202")
         assert service.process.wait(timeout=200) == 0
@@ -101,40 +97,38 @@ def test_requests_in_flight_are_answered_before_it_stops(tmp_path: Path) -> None
         assert again.get(f"/executions/{record['executionId']}")["agent"] == "librarian"
 
 
-def listens(host: str, port: int) -> bool:
+def listens(url: str) -> bool:
     try:
-        socket.create_connection((host, port), timeout=1).close()
+        connected(url).close()
     except OSError:
         return False
     return True
 
 
 @contextmanager
-def stalled(tmp_path: Path, shutdown_s: int) -> Iterator[tuple[ServeProcess, str, int]]:
-    """A service with half a request; its host and port."""
+def stalled(tmp_path: Path, shutdown_s: int) -> Iterator[ServeProcess]:
+    """A service with half a request."""
     environ = {"AFTERCALL_SERVER_SHUTDOWN_S": str(shutdown_s)}
-    with serving(tmp_path, environ=environ) as service:
-        host, port = service.url.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=200) as connection:
-            connection.sendall(
-                b"POST /executions HTTP/1.1\r\nHost: localhost\r\n"
-                b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n["
-            )
-            service.get("/status")  # answered after the half request was begun
-            yield service, host, int(port)
+    with serving(tmp_path, environ=environ) as service, connected(service.url) as connection:
+        connection.sendall(
+            b"POST /executions HTTP/1.1\r\nHost: localhost\r\n"
+            b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n["
+        )
+        service.get("/status")  # answered after the half request was begun
+        yield service
 
 
 def test_a_request_that_never_ends_does_not_hold_it_up(tmp_path: Path) -> None:
     """Running requests get a bounded time."""
-    with stalled(tmp_path, shutdown_s=1) as (service, _, _):
+    with stalled(tmp_path, shutdown_s=1) as service:
         assert service.stop() == 0
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     """Whoever does not want to wait need not."""
-    with stalled(tmp_path, shutdown_s=60) as (service, host, port):
+    with stalled(tmp_path, shutdown_s=60) as service:
         service.process.send_signal(signal.SIGTERM)
-        eventually(lambda: not listens(host, port))
+        eventually(lambda: not listens(service.url))
         assert service.stop(signal.SIGINT) == 128 + signal.SIGINT
 
 
@@ -157,61 +151,59 @@ def test_a_taken_port_is_said_before_anything_is_opened(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-def test_a_store_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
-    """Not a byte of it changes."""
+def of_a_newer_version(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("PRAGMA user_version = 999")
+
+
+def no_store_at_all(file: Path) -> None:
+    file.write_text("a shopping list, long enough to be looked at as a header of a file " * 10)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [(of_a_newer_version, "has layout 999"), (no_store_at_all, "Restore a backup")],
+)
+def test_a_store_that_is_not_ours_to_open_is_refused_and_left_alone(
+    tmp_path: Path, spoil: Callable[[Path], None], said: str
+) -> None:
+    """The message says what to do with it; not a byte of it changes."""
     with serving(tmp_path) as service:
         service.stop()
     file = tmp_path / FILE_NAME
-    with sqlite3.connect(file) as connection:
-        connection.execute("PRAGMA user_version = 999")
-    connection.close()
+    spoil(file)
     before = file.read_bytes()
-    assert "newer" in serve_refused(tmp_path)
+    assert said in serve_refused(tmp_path)
     assert file.read_bytes() == before
 
 
-def test_vectors_of_another_model_are_refused_and_rebuild_is_named(tmp_path: Path) -> None:
-    """Asking with one model among vectors of another would give nonsense."""
-    record = execution()
-    with serving(tmp_path) as service:
-        httpx2.post(f"{service.url}/executions", json=record)
-        service.stop()
-    index = tmp_path / "vectors" / "index.json"
+def of_another_model(vectors: Path) -> None:
+    index = vectors / "index.json"
     as_it_was = json.loads(index.read_text())
     index.write_text(json.dumps(as_it_was | {"fingerprint": "another-model@0123456789ab"}))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [(of_another_model, "another-model@0123456789ab"), (shutil.rmtree, "aftercall rebuild")],
+)
+def test_vectors_of_another_model_or_none_are_refused_and_rebuild_is_the_cure(
+    tmp_path: Path, spoil: Callable[[Path], None], said: str
+) -> None:
+    """Else answers would be nonsense, or poorer, without a word; the cure that is named works."""
+    with serving(tmp_path) as service:
+        httpx2.post(f"{service.url}/executions", json=execution())
+        eventually(lambda: service.get("/status")["pendingIndexing"] == 0)
+        service.stop()
+    spoil(tmp_path / "vectors")
     line = serve_refused(tmp_path)
-    assert "another-model" in line
+    assert said in line
     assert "aftercall rebuild" in line
-    # The cure works.
     status, out, _ = finished("rebuild", "--data-dir", str(tmp_path))
     assert status == 0
     assert "from 1 records" in out
     with serving(tmp_path) as again:
         assert again.get("/status")["documents"] == 1
-
-
-def test_missing_vectors_are_noticed_and_rebuild_is_named(tmp_path: Path) -> None:
-    """Somebody who removes the folder is told what to do instead of getting poorer answers."""
-    with serving(tmp_path) as service:
-        httpx2.post(f"{service.url}/executions", json=execution())
-        eventually(lambda: service.get("/status")["pendingIndexing"] == 0)
-        service.stop()
-    shutil.rmtree(tmp_path / "vectors")
-    assert "aftercall rebuild" in serve_refused(tmp_path)
-    assert finished("rebuild", "--data-dir", str(tmp_path))[0] == 0
-    with serving(tmp_path) as again:
-        assert again.get("/status")["documents"] == 1
-
-
-def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
-    """The message says what to do with it."""
-    with serving(tmp_path) as service:
-        service.stop()
-    file = tmp_path / FILE_NAME
-    file.write_text("a shopping list, long enough to be looked at as a header of a file " * 10)
-    before = file.read_bytes()
-    assert "Restore a backup" in serve_refused(tmp_path)
-    assert file.read_bytes() == before
 
 
 def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
@@ -220,25 +212,20 @@ def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     assert "--data-dir" in serve_refused(tmp_path / "file" / "data")
 
 
-def test_an_unknown_model_is_refused(tmp_path: Path) -> None:
-    """With the names that are accepted."""
-    line = serve_refused(tmp_path, environ={"AFTERCALL_EMBEDDING_MODEL": "no-such-model"})
-    assert "all-MiniLM-L6-v2" in line
-
-
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "environ", "said"),
     [
-        (("--port", "99999"), "AFTERCALL_SERVER_PORT"),
-        (("--host", "no.such.host.invalid"), "--host"),
-        (("--host", "a" * 80), "--host"),  # longer than a label of a host name may be
+        (("--port", "99999"), {}, "AFTERCALL_SERVER_PORT"),
+        (("--host", "no.such.host.invalid"), {}, "--host"),
+        (("--host", "a" * 80), {}, "--host"),  # longer than a label of a host name may be
+        ((), {"AFTERCALL_EMBEDDING_MODEL": "no-such-model"}, "all-MiniLM-L6-v2"),
     ],
 )
 def test_impossible_options_are_refused(
-    tmp_path: Path, arguments: tuple[str, ...], said: str
+    tmp_path: Path, arguments: tuple[str, ...], environ: dict[str, str], said: str
 ) -> None:
-    """In one line too."""
-    assert said in serve_refused(tmp_path, *arguments)
+    """In one line too, with what would do."""
+    assert said in serve_refused(tmp_path, *arguments, environ=environ)
 
 
 def test_no_space_at_the_start_is_told_as_such(tmp_path: Path) -> None:
@@ -275,19 +262,12 @@ def test_status_tells_what_a_service_that_is_not_ready_does(tmp_path: Path) -> N
 
 def test_a_service_that_starts_all_the_same_warns(tmp_path: Path) -> None:
     """Of an address that strangers reach, which somebody asked for, and of unknown variables."""
-    process = aftercall(
-        "serve", "--host", "0.0.0.0", "--port", "0", "--data-dir", str(tmp_path),  # noqa: S104  # the very case
-        environ={"AFTERCALL_SERVER_ALLOW_STRANGERS": "1", "AFTERCALL_SERVER_PROT": "1"},
-    )  # fmt: skip
-    try:
-        assert process.stdout is not None
-        assert " ready at " in process.stdout.readline()
-    finally:
-        process.terminate()
-        _, errors = process.communicate(timeout=200)
-    assert "anybody there may read and write" in errors
-    assert "AFTERCALL_SERVER_PROT is not a setting; did you mean AFTERCALL_SERVER_PORT?" in errors
-    assert process.returncode == 0
+    environ = {"AFTERCALL_SERVER_ALLOW_STRANGERS": "1", "AFTERCALL_SERVER_PROT": "1"}
+    with serving(tmp_path, "--host", "0.0.0.0", environ=environ) as service:  # noqa: S104  # the very case
+        assert service.stop() == 0
+    said = "".join(service.errors)
+    assert "anybody there may read and write" in said
+    assert "AFTERCALL_SERVER_PROT is not a setting; did you mean AFTERCALL_SERVER_PORT?" in said
 
 
 def test_a_signal_while_it_starts_stops_it(tmp_path: Path) -> None:
@@ -304,45 +284,27 @@ def test_a_signal_while_it_starts_stops_it(tmp_path: Path) -> None:
 
 def test_logs_are_json_lines_without_what_was_in_the_calls(tmp_path: Path) -> None:
     """Event, route, status and duration; never parameters, contexts, results, messages."""
-    words = {"parameters": "zebra", "context": "giraffe", "result": "walrus", "message": "ocelot"}
-    record = execution(
-        outcome="failure",
-        parameters={words["parameters"]: words["parameters"]},
-        context=words["context"],
-        result=words["result"],
-        error={"message": words["message"]},
-    )
-    process = aftercall(
-        "serve", "--port", "0", "--data-dir", str(tmp_path), "--log-format", "json",
-        "--log-level", "debug",
+    record = failure(
+        parameters={"zebra": "zebra"}, context="giraffe", result="walrus",
+        error={"message": "ocelot"},
     )  # fmt: skip
-    errors: list[str] = []
-    assert process.stdout is not None
-    drain = threading.Thread(target=lambda: errors.extend(process.stderr or ()))
-    drain.start()
-    url = process.stdout.readline().split(" ready at ")[1].split()[0]
-    httpx2.post(f"{url}/executions", json=[record, {"walrus": "ocelot"}])
-    httpx2.post(
-        f"{url}/executions", content=b"{zebra", headers={"content-type": "application/json"}
-    )
-    question = {k: v for k, v in record.items() if k not in {"executionId", "timestamp"}}
-    httpx2.post(f"{url}/suggest", json={"execution": question})
-    httpx2.get(f"{url}/zebra/giraffe?walrus=ocelot")
-    httpx2.get(f"{url}/executions/{record['executionId']}")
-    process.terminate()
-    process.wait(timeout=200)
-    drain.join(timeout=200)
-    events = [json.loads(line) for line in errors]
+    options = ("--log-format", "json", "--log-level", "debug")
+    with serving(tmp_path, *options) as service, httpx2.Client(base_url=service.url) as client:
+        client.post("/executions", json=[record, {"walrus": "ocelot"}])
+        malformed = {"content-type": "application/json"}
+        client.post("/executions", content=b"{zebra", headers=malformed)
+        client.post("/suggest", json={"execution": record}).raise_for_status()
+        client.get("/zebra/giraffe?walrus=ocelot")
+        client.get(f"/executions/{record['executionId']}")
+        service.stop()
+    events = [json.loads(line) for line in service.errors]
     [recorded] = [e for e in events if e["event"] == "request" and e["status"] == 202]
     assert recorded["route"] == "/executions"
     assert recorded["method"] == "POST"
     assert recorded["duration_ms"] > 0
     assert recorded["request_id"]
-    text = "".join(errors)
-    assert not [word for word in words.values() if word in text]
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe:
-            pipe.close()
+    text = "".join(service.errors)
+    assert not [word for word in ("zebra", "giraffe", "walrus", "ocelot") if word in text]
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,7 @@ from mcp import Client, StdioServerParameters
 from aftercall.cli import main
 from tests.mongo.mongo_server import free_port
 from tests.service.mcp_story import CLIENT, TOOLS, text_of, use_every_tool
-from tests.service.running_service import (
-    RunningService,
-    aftercall,
-    hashing_settings,
-    running,
-)
+from tests.service.running_service import RunningService, aftercall, hashing_settings, running
 
 pytestmark = pytest.mark.real
 

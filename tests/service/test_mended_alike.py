@@ -1,6 +1,5 @@
 """The sentence that the product exists for: what did those do differently who succeeded?"""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -9,15 +8,9 @@ import pytest
 
 from aftercall import Client, Execution
 from aftercall.models import FailedCall
-from tests.service.running_service import RunningService, eventually
+from tests.service.running_service import eventually
 
 NOW = datetime.now(UTC) - timedelta(hours=2)
-
-
-@pytest.fixture
-def client(service: RunningService) -> Iterator[Client]:
-    with Client(service.url) as client:
-        yield client
 
 
 def session(

@@ -1,7 +1,6 @@
 """`/metrics`: what is counted, that scrapers can read it, and that it never fails."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -29,13 +28,6 @@ PROMETHEUS_3 = (
     "application/openmetrics-text;version=0.0.1;q=0.4,"
     "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1"
 )
-
-
-@pytest.fixture
-def own_service(tmp_path: Path) -> Iterator[RunningService]:
-    """A service that nothing was counted in yet, and that a test may break."""
-    with running(hashing_settings(tmp_path)) as started:
-        yield started
 
 
 def ask(service: RunningService, **fields: Any) -> dict[str, Any]:

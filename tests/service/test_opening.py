@@ -10,9 +10,7 @@ import pytest
 
 from mongo.errors import StoreDamagedError, StoreReadOnlyError, StoreUnavailableError
 from mongo.protocol import Store
-from retrieval.index.protocol import (
-    VectorIndexUnavailableError,
-)
+from retrieval.index.protocol import VectorIndexUnavailableError
 from retrieval.log import StoreCounts, counts
 from service.lifecycle import when_it_answers
 from service.metrics_page import disagreement

@@ -5,7 +5,6 @@ record sees of others what several sent.
 """
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -24,18 +23,10 @@ from tests.service.running_service import (
 )
 
 DOORS = (
-    "/known-tools?maxTokens=100000",
-    "/known-tools?maxTokens=100000&format=markdown",
-    "/patterns",
-    "/recommendations?state=all",
-    "/boundaries",
-    "/stats/totals",
-    "/stats/usage",
-    "/stats/tools",
-    "/stats/patterns",
-    "/stats/reflection",
-    "/metrics",
-)
+    "/known-tools?maxTokens=100000", "/known-tools?maxTokens=100000&format=markdown", "/patterns",
+    "/recommendations?state=all", "/boundaries", "/stats/totals", "/stats/usage", "/stats/tools",
+    "/stats/patterns", "/stats/reflection", "/metrics",
+)  # fmt: skip
 VALUES: dict[str, Any] = {
     "mail": "ann.zqx@acme-zqx.example",
     "customer": "cust-zqx-48213",
@@ -81,13 +72,6 @@ def _history(value: Any, message: str, *, missing: bool) -> list[dict[str, Any]]
             call["timestamp"] = (at + timedelta(seconds=number)).isoformat()
         calls += made
     return calls
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    folder: Path = tmp_path_factory.mktemp("private")
-    with running(hashing_settings(folder)) as made:
-        yield made
 
 
 @pytest.mark.parametrize("error", ERRORS)

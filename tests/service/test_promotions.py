@@ -7,7 +7,6 @@ import pytest
 
 from aftercall.promotions_file import parse_promotions
 from tests.service.fitness_client import Fitness, fresh
-from tests.service.running_service import hashing_settings, running
 from tests.service.test_bad_input import error_of
 
 JSON_BODY = {"content-type": "application/json"}
@@ -39,16 +38,31 @@ def put_file(fitness: Fitness, text: str) -> Any:
     return fitness.client.put("/promotions", content=text.encode(), headers=JSON_BODY)
 
 
-def test_seed_1_an_imported_promotion_is_detected(tmp_path: Any) -> None:
-    """Seed 002, "Evolution Detection": version 1.1.0, is evolved; without evolution 1.0.0."""
-    with running(hashing_settings(tmp_path)) as service:
-        fitness = Fitness(service)
-        fitness.put("test_tool")
-        assert put_file(fitness, SEED_FILE).json()["added"] == ["test_tool"]
-        tool = service.client.get("/tools/test_tool", params={"useEvolved": True}).json()
-        assert (tool["version"], tool["isEvolved"]) == ("1.1.0", True)
-        tool = service.client.get("/tools/test_tool").json()
-        assert (tool["version"], tool["isEvolved"]) == ("1.0.0", False)
+@pytest.fixture
+def bare(fitness: Fitness) -> Fitness:
+    """The same service, of which nothing is promoted."""
+    assert put_file(fitness, "{}").status_code == 200
+    return fitness
+
+
+def test_seed_1_an_imported_promotion_is_detected_and_comes_out_as_it_went_in(
+    bare: Fitness,
+) -> None:
+    """Seed 002, "Evolution Detection": version 1.1.0, is evolved; without evolution 1.0.0.
+
+    The exported text has the keys, order and times of the file; it is imported as unchanged.
+    """
+    assert put_file(bare, SEED_FILE).json()["added"] == ["test_tool"]
+    assert bare.client.get("/promotions").text == SEED_FILE
+    assert put_file(bare, SEED_FILE).json() == {
+        "added": [], "changed": [], "removed": [], "unchanged": ["test_tool"],
+        "unknownNamespaces": ["test_tool"],
+    }  # fmt: skip
+    bare.put("test_tool")
+    tool = bare.client.get("/tools/test_tool", params={"useEvolved": True}).json()
+    assert (tool["version"], tool["isEvolved"]) == ("1.1.0", True)
+    tool = bare.client.get("/tools/test_tool").json()
+    assert (tool["version"], tool["isEvolved"]) == ("1.0.0", False)
 
 
 def test_a_registered_tool_of_the_version_is_the_promoted_one(fitness: Fitness) -> None:
@@ -165,98 +179,60 @@ def test_an_unknown_namespace_is_404_everywhere(fitness: Fitness) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "status", "said"),
     [
-        ({"evolvedVersion": "new"}, "evolvedVersion: 'new' is no version"),
-        ({"evolvedFile": "../secret.py"}, "evolvedFile"),
-        ({"evolvedFile": "/etc/passwd"}, "evolvedFile"),
-        ({"evolved": "1.1.0"}, "unknown field `evolved`"),
-        ({"promotedAt": "yesterday"}, "promotedAt"),
+        ({"evolvedVersion": "new"}, 422, "evolvedVersion: 'new' is no version"),
+        ({"evolvedFile": "../secret.py"}, 422, "evolvedFile"),
+        ({"evolvedFile": "/etc/passwd"}, 422, "evolvedFile"),
+        ({"evolved": "1.1.0"}, 422, "unknown field `evolved`"),
+        ({"promotedAt": "yesterday"}, 422, "promotedAt"),
+        ({"evolvedVersion": "1.0.0"}, 409, "not above originalVersion 1.0.0"),
+        ({"evolvedVersion": "0.9"}, 409, "not above originalVersion 1.0.0"),
+        ({"evolvedFile": None}, 409, "neither an evolvedFile nor a registered tool"),
     ],
 )
-def test_promotions_that_make_no_sense_are_422(
-    fitness: Fitness, fields: dict[str, Any], said: str
+def test_promotions_that_make_no_sense_are_refused(
+    fitness: Fitness, fields: dict[str, Any], status: int, said: str
 ) -> None:
-    """Named by their field, and nothing is promoted."""
+    """Named by their field, or as nothing newer; and nothing is promoted."""
     name = fresh("translator")
     fitness.put(name)
-    assert said in error_of(fitness.promote(name, **fields), 422, "invalid_request")
+    code = {422: "invalid_request", 409: "refused"}[status]
+    assert said in error_of(fitness.promote(name, **fields), status, code)
     error_of(fitness.client.get(f"/namespaces/{name}/promotion"), 404, "not_promoted")
 
 
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"evolvedVersion": "1.0.0"}, "not above originalVersion 1.0.0"),
-        ({"evolvedVersion": "0.9"}, "not above originalVersion 1.0.0"),
-        ({"evolvedFile": None}, "neither an evolvedFile nor a registered tool"),
-    ],
-)
-def test_promotions_of_nothing_newer_are_refused(
-    fitness: Fitness, fields: dict[str, Any], said: str
-) -> None:
-    """Well-formed, but there is nothing to promote."""
-    name = fresh("translator")
-    fitness.put(name)
-    assert said in error_of(fitness.promote(name, **fields), 409, "refused")
-
-
-def test_export_is_the_file_of_the_seed_exactly(tmp_path: Any) -> None:
-    """The same text comes out that went in: keys, order, times; and it is imported as unchanged."""
-    with running(hashing_settings(tmp_path)) as service:
-        fitness = Fitness(service)
-        put_file(fitness, SEED_FILE)
-        assert service.client.get("/promotions").text == SEED_FILE
-        receipt = put_file(fitness, SEED_FILE).json()
-        assert receipt == {
-            "added": [], "changed": [], "removed": [], "unchanged": ["test_tool"],
-            "unknownNamespaces": ["test_tool"],
-        }  # fmt: skip
-
-
-def test_export_of_a_promotion_made_here_is_imported_as_unchanged(tmp_path: Any) -> None:
+def test_export_of_a_promotion_made_here_is_imported_as_unchanged(bare: Fitness) -> None:
     """The file has whole seconds, the service microseconds."""
-    with running(hashing_settings(tmp_path)) as service:
-        fitness = Fitness(service)
-        fitness.put("translator")
-        fitness.promote("translator")
-        exported = service.client.get("/promotions").text
-        assert set(parse_promotions(exported)) == {"translator"}
-        assert put_file(fitness, exported).json()["unchanged"] == ["translator"]
+    name = fresh("translator")
+    bare.put(name)
+    bare.promote(name)
+    exported = bare.client.get("/promotions").text
+    assert set(parse_promotions(exported)) == {name}
+    assert put_file(bare, exported).json()["unchanged"] == [name]
 
 
-def test_an_import_says_what_became_of_each_entry(tmp_path: Any) -> None:
+def test_an_import_says_what_became_of_each_entry(bare: Fitness) -> None:
     """What the file does not name is promoted no more; all of it is in the histories."""
-    with running(hashing_settings(tmp_path)) as service:
-        fitness = Fitness(service)
-        for name in ("kept", "changed", "gone"):
-            fitness.put(name)
-        first = {name: entry() for name in ("kept", "changed", "gone")}
-        put_file(fitness, json.dumps(first))
-        second = {
-            "kept": entry(),
-            "changed": entry(evolved_version="1.2.0"),
-            "new": entry(evolved_file="tools/ünïcode.py"),
-        }
-        receipt = put_file(fitness, json.dumps(second)).json()
-        assert receipt == {
-            "added": ["new"], "changed": ["changed"], "removed": ["gone"], "unchanged": ["kept"],
-            "unknownNamespaces": ["new"],
-        }  # fmt: skip
-        assert service.client.get("/promotions").json() == second
-        actions = {
-            name: [
-                each["action"]
-                for each in service.client.get(f"/namespaces/{name}/promotion/history").json()[
-                    "changes"
-                ]
-            ]
-            for name in ("kept", "changed", "gone", "new")
-        }
-        assert actions == {
-            "kept": ["imported"], "changed": ["imported", "imported"],
-            "gone": ["removed", "imported"], "new": ["imported"],
-        }  # fmt: skip
+    kept, changed, gone, new = (fresh(each) for each in ("kept", "changed", "gone", "new"))
+    for name in (kept, changed, gone):
+        bare.put(name)
+    put_file(bare, json.dumps({name: entry() for name in (kept, changed, gone)}))
+    second = {
+        kept: entry(), changed: entry(evolved_version="1.2.0"),
+        new: entry(evolved_file="tools/ünïcode.py"),
+    }  # fmt: skip
+    assert put_file(bare, json.dumps(second)).json() == {
+        "added": [new], "changed": [changed], "removed": [gone], "unchanged": [kept],
+        "unknownNamespaces": [new],
+    }  # fmt: skip
+    assert bare.client.get("/promotions").json() == second
+    for name, actions in (
+        (kept, ["imported"]), (changed, ["imported", "imported"]),
+        (gone, ["removed", "imported"]), (new, ["imported"]),
+    ):  # fmt: skip
+        history = bare.client.get(f"/namespaces/{name}/promotion/history").json()
+        assert [each["action"] for each in history["changes"]] == actions
 
 
 BAD_FILES: dict[str, tuple[str, int, str, str | None]] = {
@@ -299,28 +275,31 @@ def test_an_entry_that_makes_no_sense_stops_the_import(
     assert fitness.client.get("/promotions").text == before
 
 
-def test_a_promotion_that_fails_more_is_reported_and_not_undone(tmp_path: Any) -> None:
+def test_a_promotion_that_fails_more_is_reported_and_not_undone(fitness: Fitness) -> None:
     """`GET /recommendations`, with its evidence; the promotion holds on."""
-    with running(hashing_settings(tmp_path)) as service:
-        fitness = Fitness(service)
-        fitness.put("translator")
+    name = fresh("translator")
+    fitness.put(name)
+
+    def used(version: str, failures: int) -> list[dict[str, Any]]:
+        """What is recommended of the tool after 20 calls of a version."""
         for number in range(20):
-            fitness.record("translator", ok=number > 0, toolVersion="1.0.0")
+            fitness.record(name, ok=number >= failures, toolVersion=version)
         fitness.learned()
-        fitness.promote("translator")
-        assert service.client.get("/recommendations").json() == {"recommendations": []}
-        for number in range(20):
-            fitness.record("translator", ok=number > 12, toolVersion="1.1.0")
-        fitness.learned()
-        [found] = service.client.get("/recommendations").json()["recommendations"]
-        assert (found["kind"], found["namespace"]) == ("review_promotion", "translator")
-        assert "13 of 20 calls against 1 of 20 calls" in found["message"]
-        assert found["confidence"] > 0.95
-        promotion = found["evidence"]["promotion"]
-        assert promotion["failsMore"] is True
-        status = service.client.get("/namespaces/translator/promotion").json()
-        assert status["evolved"]["failures"] == promotion["evolved"]["failures"] == 13
-        assert service.client.get("/tools/translator?useEvolved=true").json()["version"] == "1.1.0"
+        answer = fitness.client.get("/recommendations", params={"toolId": name})
+        found: list[dict[str, Any]] = answer.json()["recommendations"]
+        return found
+
+    assert used("1.0.0", 1) == []
+    fitness.promote(name)
+    [found] = used("1.1.0", 13)
+    assert (found["kind"], found["namespace"]) == ("review_promotion", name)
+    assert "13 of 20 calls against 1 of 20 calls" in found["message"]
+    assert found["confidence"] > 0.95
+    promotion = found["evidence"]["promotion"]
+    assert promotion["failsMore"] is True
+    status = fitness.client.get(f"/namespaces/{name}/promotion").json()
+    assert status["evolved"]["failures"] == promotion["evolved"]["failures"] == 13
+    assert fitness.client.get(f"/tools/{name}?useEvolved=true").json()["version"] == "1.1.0"
 
 
 def test_evolutions_are_found_by_what_they_were_for(fitness: Fitness) -> None:

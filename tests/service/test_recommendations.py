@@ -180,28 +180,27 @@ def test_what_was_said_is_told_without_secrets_and_bounded(service: RunningServi
         assert b"abcdefghijklmnop" not in (kept.data or b"")
 
 
-def test_nothing_is_changed_by_a_recommendation(tmp_path: Path) -> None:
+def test_nothing_is_changed_by_a_recommendation(own_fitness: Fitness) -> None:
     """Tools, promotions and health are the same after all were asked for and acted on."""
-    with running(hashing_settings(tmp_path)) as service:
-        fitness = Fitness(service)
-        fitness.put("reader")
-        fitness.promote("reader")
-        told = failing()
-        for _ in range(8):
-            told.refuses(["transport", "extraction"], split=["fetcher", "lister"])
-            told.correction()
-        fitness.learned()
-        key = learn(service, "reader", told)
+    service = own_fitness.service
+    own_fitness.put("reader")
+    own_fitness.promote("reader")
+    told = failing()
+    for _ in range(8):
+        told.refuses(["transport", "extraction"], split=["fetcher", "lister"])
+        told.correction()
+    own_fitness.learned()
+    key = learn(service, "reader", told)
 
-        def everything() -> tuple[Any, ...]:
-            paths = ("/tools", "/promotions", "/namespaces", "/namespaces/reader/promotion/history")
-            answers = [service.client.get(path).text for path in paths]
-            return (*answers, on_loop(service, service.context.memory.health([key])))
+    def everything() -> tuple[Any, ...]:
+        paths = ("/tools", "/promotions", "/namespaces", "/namespaces/reader/promotion/history")
+        answers = [service.client.get(path).text for path in paths]
+        return (*answers, on_loop(service, service.context.memory.health([key])))
 
-        before = everything()
-        found = listed(service)
-        assert {each["kind"] for each in found} == {"repair", "tighten_contract", "split"}
-        assert on_loop(service, service.context.store.events.state("default", "review")) == []
-        for each in found:
-            put(service, each["recommendationId"], state="done")
-        assert everything() == before
+    before = everything()
+    found = listed(service)
+    assert {each["kind"] for each in found} == {"repair", "tighten_contract", "split"}
+    assert on_loop(service, service.context.store.events.state("default", "review")) == []
+    for each in found:
+        put(service, each["recommendationId"], state="done")
+    assert everything() == before

@@ -121,12 +121,9 @@ def test_similar_calls_and_tools_are_the_same(both: tuple[RunningService, ...]) 
     """`/similar`, `/tools/find` and the best of a namespace, up to ties and the tolerance."""
     for failed in history.new_failures(6, tool_count=12):
         question = {
-            "toolName": failed["toolName"],
-            "serverName": failed["serverName"],
-            "context": failed["context"],
-            "parameters": failed["parameters"],
-            "limit": 5,
-        }
+            "toolName": failed["toolName"], "serverName": failed["serverName"],
+            "context": failed["context"], "parameters": failed["parameters"], "limit": 5,
+        }  # fmt: skip
         one, other = (
             service.client.post("/similar", json=question).json()["executions"] for service in both
         )

@@ -3,18 +3,8 @@
 from typing import Any
 from uuid import uuid4
 
-from aftercall import (
-    Client,
-    Execution,
-    ExecutionError,
-    FailedCall,
-    ToolSpec,
-)
-from tests.service.running_service import (
-    RunningService,
-    eventually,
-    execution,
-)
+from aftercall import Client, Execution, ExecutionError, FailedCall, ToolSpec
+from tests.service.running_service import RunningService, eventually, execution
 
 
 def an_execution(**fields: object) -> Execution:

@@ -50,11 +50,7 @@ def on_mongo(folder: Path, port: int) -> Settings:
     """Settings of a service on a MongoDB at a port, that gives up soon."""
     return hashing_settings(
         folder,
-        mongo={
-            "uri": f"mongodb://127.0.0.1:{port}",
-            "connect_timeout_s": 0.5,
-            "timeout_s": 1.0,
-        },
+        mongo={"uri": f"mongodb://127.0.0.1:{port}", "connect_timeout_s": 0.5, "timeout_s": 1.0},
         nightly={"every_h": 0},
     )
 

@@ -1,23 +1,18 @@
 """Settings: read in one place, described without exception."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from aftercall.errors import ConfigurationError
 from aftercall.files import default_data_folder
-from service.environment import (
-    list_settings,
-    read_settings,
-    unknown_variables,
-)
+from service.environment import list_settings, read_settings, unknown_variables
 from tests.service.running_service import ROOT, finished
 
 
 @pytest.fixture(autouse=True)
 def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
     for name in os.environ:
         if name.startswith("AFTERCALL_"):
             monkeypatch.delenv(name)
@@ -118,13 +113,10 @@ def test_an_impossible_value_names_its_variable(
 def test_unknown_variables_are_named_with_the_nearest_known_one() -> None:
     """A misspelt variable does nothing; that is said."""
     environ = {
-        "AFTERCALL_SERVER_PROT": "1",
-        "AFTERCALL_COMPLETELY_ELSE": "1",
-        "AFTERCALL_SERVER_HOST": "::1",
-        "AFTERCALL_URL": "http://localhost:8799",
-        "AFTERCALL_TEST_QDRANT_URL": "http://localhost:6333",
-        "PATH": "/bin",
-    }
+        "AFTERCALL_SERVER_PROT": "1", "AFTERCALL_COMPLETELY_ELSE": "1",
+        "AFTERCALL_SERVER_HOST": "::1", "AFTERCALL_URL": "http://localhost:8799",
+        "AFTERCALL_TEST_QDRANT_URL": "http://localhost:6333", "PATH": "/bin",
+    }  # fmt: skip
     warnings = list(unknown_variables(environ))
     assert len(warnings) == 2
     assert "AFTERCALL_COMPLETELY_ELSE" in warnings[0]

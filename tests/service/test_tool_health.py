@@ -21,13 +21,9 @@ def health_of(fitness: Fitness, name: str) -> dict[str, Any]:
     return found
 
 
-def now() -> str:
-    """The time, for old failures weigh nothing."""
-    return datetime.now(UTC).isoformat()
-
-
 def a_call(**fields: Any) -> dict[str, Any]:
-    return execution(timestamp=now(), **fields)
+    """A call of now, for old failures weigh nothing."""
+    return execution(timestamp=datetime.now(UTC).isoformat(), **fields)
 
 
 def test_a_tool_need_not_be_registered(fitness: Fitness) -> None:

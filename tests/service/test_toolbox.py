@@ -1,6 +1,7 @@
 """The toolbox against a true service and true executables; first seed 002's "Testing the Flow"."""
 
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -24,22 +25,11 @@ from aftercall import (
 from aftercall.errors import ConfigurationError
 from aftercall.evolution import EvolutionTask, EvolvedCode
 from aftercall.models import Promotion, ToolAnnotations
-from aftercall.process import bind
 from aftercall.promotions_file import PromotionsFileError
-from tests.service.running_service import Recorded, RunningService, eventually
+from tests.mongo.mongo_server import free_port
+from tests.service.running_service import Recorded, RunningService
 from tests.service.test_patterns import put as put_pattern
-
-PROMOTIONS = """{
-  "test_tool": {
-    "evolved_version": "1.1.0",
-    "evolved_file": "tools/executable/test_tool_v1_1.py",
-    "original_version": "1.0.0",
-    "reason": "Evolved to fix timeout",
-    "mutation": "add caching",
-    "promoted_at": "2024-01-15T10:00:00Z"
-  }
-}
-"""  # seed 002, "Test 1"
+from tests.service.test_promotions import SEED_FILE
 
 READS = ToolAnnotations(read_only_hint=True)
 
@@ -51,7 +41,7 @@ def root(tmp_path: Path) -> Path:
     tools.mkdir(parents=True)
     (tools / "test_tool.py").write_text("import sys; print('original', sys.argv[1])")
     (tools / "test_tool_v1_1.py").write_text("import sys; print('evolved', sys.argv[1])")
-    (tmp_path / ".tool_promotions.json").write_text(PROMOTIONS)
+    (tmp_path / ".tool_promotions.json").write_text(SEED_FILE)
     return tmp_path
 
 
@@ -62,16 +52,16 @@ def commands(root: Path) -> CommandExecutor:
     )
 
 
+@pytest.fixture
+async def client(service: RunningService) -> AsyncIterator[AsyncClient]:
+    async with AsyncClient(service.url) as made:
+        yield made
+
+
 def spec(script: str, **fields: Any) -> ToolSpec:
     """A tool that is a script below the folder of tools."""
     implementation = {"command": "python", "args_template": [f"{{tool_dir}}/{script}", "{input}"]}
     return ToolSpec.model_validate({"name": script, "implementation": implementation} | fields)
-
-
-def nowhere() -> str:
-    """A URL where nothing listens."""
-    with bind("127.0.0.1", 0) as free:
-        return f"http://127.0.0.1:{free.getsockname()[1]}"
 
 
 # Seed 002, "Testing the Flow"
@@ -96,15 +86,11 @@ def test_2_selection_of_the_best(service: RunningService, commands: CommandExecu
         about = "generates Python unit tests with pytest"
         other = ToolSpec(name="pytests", namespace=namespace, version="1.0.0", description=about)
         client.put_tool(f"{namespace}_tests", other)
-        eventually(lambda: client.status().pending_indexing == 0)
+        service.learned()
         for number in range(6):
-            client.mark_failure(
-                namespace,
-                f"generate Python unit tests with pytest {number}",
-                "broken",
-                severity="high",
-            )
-        eventually(lambda: client.status().pending_indexing == 0)
+            said = f"generate Python unit tests with pytest {number}"
+            client.mark_failure(namespace, said, "broken", severity="high")
+        service.learned()
     with Toolbox(AsyncClient(service.url), None, commands, agent="seed") as tools:
         best = tools.get_best_tool_in_namespace(
             tool_id=namespace, scenario="generate Python unit tests with pytest", use_rag=True
@@ -162,7 +148,7 @@ async def test_a_promotion_of_the_service_is_used_too(
     path = root / "mine.json"
     tools = AsyncToolbox(client, None, commands, agent="a", promotions=path)
     assert (await tools.call_tool(name, "x")).value == "shared_v1_2"
-    path.write_text(PROMOTIONS.replace("test_tool", name, 1).replace("test_tool", "shared"))
+    path.write_text(SEED_FILE.replace("test_tool", name, 1).replace("test_tool", "shared"))
     result = await tools.call_tool(name, "x")
     assert (result.value, result.tool.version) == ("shared_v1_1", "1.1.0")
     path.unlink()
@@ -186,7 +172,7 @@ async def test_a_promotion_to_a_missing_file_is_a_clear_error(
         await tools.call_tool("test_tool", "x")
     assert recorded.executions == []
     assert (await tools.call_tool("test_tool", "x", use_evolved=False)).value == "original x"
-    path.write_text(PROMOTIONS.replace('"1.1.0"', '"new"'))
+    path.write_text(SEED_FILE.replace('"1.1.0"', '"new"'))
     with pytest.raises(PromotionsFileError, match="entry 'test_tool'"):
         await tools.call_tool("test_tool", "x")
 
@@ -197,8 +183,9 @@ async def test_a_promotion_to_a_missing_file_is_a_clear_error(
 class Family:
     """Tools of one kind, as callables that note when they run."""
 
-    def __init__(self, client: AsyncClient) -> None:
+    def __init__(self, client: AsyncClient, service: RunningService) -> None:
         self.client = client
+        self.service = service
         self.python = PythonExecutor()
         self.recorded = Recorded()
         self.ran: list[str] = []
@@ -226,8 +213,7 @@ class Family:
 
     async def indexed(self) -> None:
         await self.client.record(self.recorded.executions)
-        with Client(self.client.base_url) as status:
-            eventually(lambda: status.status().pending_indexing == 0)
+        self.service.learned()
 
     async def call(self, **options: Any) -> Any:
         settings: dict[str, Any] = {"tags": [self.word]} | options  # the service has other tools
@@ -235,8 +221,8 @@ class Family:
 
 
 @pytest.fixture
-def family(client: AsyncClient) -> Family:
-    return Family(client)
+def family(client: AsyncClient, service: RunningService) -> Family:
+    return Family(client, service)
 
 
 async def test_the_next_tool_is_tried_and_the_failure_counts_once(family: Family) -> None:
@@ -280,14 +266,9 @@ async def test_nothing_is_done_twice_after_a_possible_effect(family: Family) -> 
 
 @pytest.mark.parametrize(
     ("scenario", "options"),
-    [
-        ("", {}),
-        (" \n ", {}),
-        ("x" * 100_000, {}),
-        ("x", {"max_attempts": 0}),
-        ("x", {"max_attempts": 26}),
-    ],
-)
+    [("", {}), (" \n ", {}), ("x" * 100_000, {}), ("x", {"max_attempts": 0}),
+     ("x", {"max_attempts": 26})],
+)  # fmt: skip
 async def test_a_question_that_cannot_be_asked_is_refused(
     family: Family, scenario: str, options: dict[str, Any]
 ) -> None:
@@ -309,7 +290,7 @@ async def test_tools_can_be_called_while_the_service_is_away(
         "shout": ToolSpec(name="shout", description="shout a text", annotations=READS),
         "test_tool": spec("test_tool.py"),
     }
-    async with AsyncClient(nowhere(), retries=0) as away:
+    async with AsyncClient(f"http://127.0.0.1:{free_port()}", retries=0) as away:
         toolbox = AsyncToolbox(
             away, recorded, Executors(python, commands), agent="a", tools=tools,
             promotions=root / ".tool_promotions.json",
@@ -409,8 +390,7 @@ async def test_when_all_fail_the_best_is_evolved_and_tried_once_more(
         client, recorded, commands, agent="a", promotions=root / ".tool_promotions.json",
         evolver=author,
     )  # fmt: skip
-    with Client(client.base_url) as status:
-        eventually(lambda: status.status().pending_indexing == 0)
+    service.learned()
     result = await toolbox.resilient_tool_call(f"{name} of lists", "last", tags=[name])
     assert (result.success, result.evolution_tried) == (heals, True)
     assert result.evolution is not None
@@ -436,7 +416,7 @@ async def test_when_all_fail_the_best_is_evolved_and_tried_once_more(
 
 
 async def test_an_evolution_that_fails_is_told(
-    client: AsyncClient, commands: CommandExecutor, root: Path
+    service: RunningService, client: AsyncClient, commands: CommandExecutor, root: Path
 ) -> None:
     """The call fails as it would have, and nothing is promoted."""
     name = f"stuck_{uuid4().hex[:6]}"
@@ -447,11 +427,10 @@ async def test_an_evolution_that_fails_is_told(
         client, None, commands, agent="a", evolver=Author("this is no code ("),
         promotions=root / ".tool_promotions.json",
     )  # fmt: skip
-    with Client(client.base_url) as status:
-        eventually(lambda: status.status().pending_indexing == 0)
+    service.learned()
     result = await toolbox.resilient_tool_call(f"{name} it", "x", tags=[name])
     assert (result.success, result.evolution_tried) == (False, True)
     assert result.evolution is not None
     assert result.evolution.status == "rejected"
     assert result.why.startswith("the only tool failed; it was not evolved: ")
-    assert (root / ".tool_promotions.json").read_text() == PROMOTIONS
+    assert (root / ".tool_promotions.json").read_text() == SEED_FILE

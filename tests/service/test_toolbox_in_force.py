@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
@@ -42,26 +43,18 @@ class Home:
 
     async def register(self) -> None:
         implementation = {"command": "python", "args_template": [f"{{tool_dir}}/{self.name}.py"]}
-        await self.client.put_tool(
-            self.name,
-            ToolSpec(
-                name=self.name,
-                namespace=self.namespace,
-                version="1.0.0",
-                implementation=implementation,
-            ),
-        )
+        spec = ToolSpec(
+            name=self.name, namespace=self.namespace, version="1.0.0",
+            implementation=implementation,
+        )  # fmt: skip
+        await self.client.put_tool(self.name, spec)
 
     def promotion(self, version: str) -> Promotion:
         file = self.write(version, f"_v{version.replace('.', '_')}")
-        return Promotion.model_validate(
-            {
-                "evolved_version": version,
-                "evolved_file": file,
-                "original_version": "1.0.0",
-                "promoted_at": "2026-01-01T00:00:00Z",
-            }
-        )
+        return Promotion(
+            evolved_version=version, evolved_file=file, original_version="1.0.0",
+            promoted_at=datetime(2026, 1, 1, tzinfo=UTC),
+        )  # fmt: skip
 
 
 @pytest.fixture

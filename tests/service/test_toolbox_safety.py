@@ -5,6 +5,7 @@ import json
 import socket
 import sys
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -24,9 +25,15 @@ from aftercall import (
 from aftercall.errors import ConfigurationError
 from aftercall.evolution import EvolutionTask, EvolvedCode
 from aftercall.models import ToolAnnotations
-from tests.service.running_service import Recorded, eventually
+from tests.service.running_service import Recorded, RunningService, eventually
 
 READS = ToolAnnotations(read_only_hint=True)
+
+
+@pytest.fixture
+async def client(service: RunningService) -> AsyncIterator[AsyncClient]:
+    async with AsyncClient(service.url) as made:
+        yield made
 
 
 def indexed(client: AsyncClient) -> None:
@@ -72,13 +79,9 @@ async def test_secrets_of_a_call_are_told_to_nobody(client: AsyncClient, tmp_pat
         "import json, sys\nraise ValueError('refused ' + json.load(sys.stdin)['password'])\n"
     )
     spec = ToolSpec(
-        name=name,
-        description=f"{name} somewhere",
-        version="1.0.0",
-        annotations=READS,
-        tags=[name],
+        name=name, description=f"{name} somewhere", version="1.0.0", annotations=READS, tags=[name],
         implementation={"command": "python", "args_template": [f"{{tool_dir}}/{name}.py"]},
-    )
+    )  # fmt: skip
     await client.put_tool(name, spec)
     indexed(client)
 

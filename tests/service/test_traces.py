@@ -13,23 +13,14 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import (
-    BatchSpanProcessor,
-    SimpleSpanProcessor,
-)
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import Status as SpanStatus
 from opentelemetry.trace import StatusCode, Tracer, format_span_id, format_trace_id
 
 from ingest.formats.otlp.reading import execution_id_of
 from mongo.errors import StoreError
-from tests.ingest.otlp_samples import (
-    START_NS,
-    Json,
-    in_protobuf,
-    request,
-    tool_span,
-)
+from tests.ingest.otlp_samples import START_NS, Json, in_protobuf, request, tool_span
 from tests.service.running_service import RunningService
 
 pytestmark = pytest.mark.real
@@ -39,18 +30,22 @@ JSON = {"content-type": "application/json"}
 GZIP = {"content-encoding": "gzip"}
 
 
-def exporter_to(service: RunningService, compression: Compression) -> OTLPSpanExporter:
-    """OpenTelemetry's own exporter, as an application configures it."""
-    return OTLPSpanExporter(service.url + "/v1/traces", compression=compression, timeout=20)
+def provider_to(
+    service: RunningService, compression: Compression = Compression.Gzip
+) -> TracerProvider:
+    """Of tracers whose spans go to the service in batches, by OpenTelemetry's own exporter."""
+    url = service.url + "/v1/traces"
+    provider = TracerProvider(resource=Resource.create({"service.name": "helpdesk"}))
+    exporter = OTLPSpanExporter(url, compression=compression, timeout=20)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    return provider
 
 
 @pytest.fixture(params=[Compression.Gzip, Compression.NoCompression], ids=["gzip", "plain"])
 def tracer(
     request: pytest.FixtureRequest, service: RunningService
 ) -> Iterator[tuple[Tracer, TracerProvider]]:
-    """A tracer whose spans go to the service in batches."""
-    provider = TracerProvider(resource=Resource.create({"service.name": "helpdesk"}))
-    provider.add_span_processor(BatchSpanProcessor(exporter_to(service, request.param)))
+    provider = provider_to(service, request.param)
     yield provider.get_tracer("tests"), provider
     provider.shutdown()
 
@@ -105,8 +100,7 @@ def test_what_the_exporter_sends_is_recorded(
 
 def test_suggest_learns_from_spans(service: RunningService) -> None:
     """Mistakes that agents mended under OpenTelemetry alone are mended for the next one."""
-    provider = TracerProvider(resource=Resource.create({"service.name": "helpdesk"}))
-    provider.add_span_processor(BatchSpanProcessor(exporter_to(service, Compression.Gzip)))
+    provider = provider_to(service)
     tracer = provider.get_tracer("tests")
     for number in range(6):
         session = f"learned-{number}"
@@ -139,8 +133,7 @@ def test_a_tool_of_whose_parameters_none_is_told_says_why(
     service: RunningService, more: dict[str, str], why: str
 ) -> None:
     """Instead of an empty frame."""
-    provider = TracerProvider(resource=Resource.create({"service.name": "helpdesk"}))
-    provider.add_span_processor(SimpleSpanProcessor(exporter_to(service, Compression.Gzip)))
+    provider = provider_to(service)
     tool = f"silent_query_{len(more)}"
     name = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool, **more}
     with provider.get_tracer("tests").start_as_current_span("execute_tool", attributes=name):

@@ -85,13 +85,9 @@ async def test_a_request_has_a_span_by_the_stable_conventions(app: Traced) -> No
     assert f"{parent_of(span):016x}" == PARENT
     assert span.context.trace_state.get("vendor") == "1"
     assert span.attributes == {
-        "http.request.method": "POST",
-        "http.route": "/suggest",
-        "http.response.status_code": 200,
-        "url.scheme": "http",
-        "server.address": "127.0.0.1",
-        "server.port": 8799,
-    }
+        "http.request.method": "POST", "http.route": "/suggest", "http.response.status_code": 200,
+        "url.scheme": "http", "server.address": "127.0.0.1", "server.port": 8799,
+    }  # fmt: skip
     assert span.status.status_code is StatusCode.UNSET
 
 
@@ -145,13 +141,9 @@ async def test_nothing_of_a_call_is_in_the_spans(app: Traced) -> None:
     assert private not in app.spans.text.casefold()
     assert not any(span.events or span.status.description for span in app.spans.ended)
     assert [span.name for span in app.requests()] == [
-        "POST /executions",
-        "POST /suggest",
-        "GET /executions/{executionId}",
-        "GET",
-        "POST /suggest",
-        "HTTP /suggest",
-    ]
+        "POST /executions", "POST /suggest", "GET /executions/{executionId}", "GET",
+        "POST /suggest", "HTTP /suggest",
+    ]  # fmt: skip
 
 
 async def test_mcps_trace_context_is_followed(app: Traced) -> None:

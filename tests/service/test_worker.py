@@ -23,13 +23,6 @@ WORKSPACE = "default"
 CALLS = 60
 
 
-@pytest.fixture(scope="session")
-def mongo() -> Iterator[SharedMongo]:
-    server = SharedMongo()
-    yield server
-    server.close()
-
-
 @pytest.fixture
 def servers(mongo: SharedMongo, tmp_path: Path) -> Settings:
     """Settings of a MongoDB and of an index that one process may open at a time."""
