@@ -87,6 +87,7 @@ class EdgeIndex:
                     record, shard = _create(held, dimension=dimension, fingerprint=fingerprint)
                 else:
                     check_model((record.fingerprint, record.dimension), model, where=str(folder))
+                    held.require_space_to_open(record.shard)
                     shard = Shard.load(folder / record.shard)
                 held.remove_leftovers(record.shard)
                 return cls(held, record, shard)

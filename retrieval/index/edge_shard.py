@@ -237,6 +237,8 @@ SHARD_PREFIX = "shard-"
 MIN_FREE_BYTES = 128 * 1024 * 1024
 """Free space an update needs. The library's files grow by up to 32 MiB each, memory-mapped: were
 the disk full, writing would kill the process."""
+MIN_TO_OPEN_BYTES = MIN_FREE_BYTES // 2
+"""Free space that opening takes, beside what the log holds: without 45 MiB or so it was killed."""
 LOCK_PATIENCE_SECONDS = 2.0
 """A service that was killed a moment ago may not be gone yet."""
 
@@ -301,11 +303,27 @@ class IndexFolder:
 
     def require_space(self, further_bytes: int = 0) -> None:
         """Raises `VectorIndexError` when the disk is nearly full."""
-        free, needed = shutil.disk_usage(self.path).free, MIN_FREE_BYTES + further_bytes
+        self._require(
+            MIN_FREE_BYTES + further_bytes,
+            "add vectors: make space; a service goes on then, a rebuild is run again",
+        )
+
+    def require_space_to_open(self, shard: str) -> None:
+        """Raises `VectorIndexError` where what opening writes may find no room.
+
+        That is the log's next file, and what the log holds once more, folded in.
+        """
+        log = self.path / shard / WRITE_AHEAD_LOG
+        self._require(
+            MIN_TO_OPEN_BYTES + size_on_disk(log), "open them: make space, and start again"
+        )
+
+    def _require(self, needed: int, what: str) -> None:
+        free = shutil.disk_usage(self.path).free
         if free < needed:
             raise p.VectorIndexError(
                 f"only {free >> 20} MiB are free on the disk of {self.path}, {needed >> 20} are "
-                "needed to add vectors: make space; a service goes on then, a rebuild is run again"
+                f"needed to {what}"
             )
 
     def close(self) -> None:

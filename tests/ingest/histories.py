@@ -15,6 +15,9 @@ from mongo.contents import (
     FailureRecord,
     IssuedSuggestion,
     PromotionEvent,
+    RuleChange,
+    RuleRemoval,
+    StoredPatternReview,
     StoredPromotion,
     StoredTool,
     SuggestionOutcome,
@@ -22,7 +25,9 @@ from mongo.contents import (
     execution_event,
     mark_event,
     outcome_event,
+    pattern_command,
     promotion_command,
+    removal_event,
     suggestion_event,
     tool_command,
 )
@@ -35,6 +40,7 @@ from tests.retrieval.cases import an_execution
 WORKSPACE = "default"
 BEGIN = datetime(2026, 2, 1, tzinfo=UTC)
 _BOUND = {"type": "ValidationError", "message": "Invalid parameter: topK must be <= 10"}
+_SIGNATURE = "Invalid parameter: topK must be <= <n>"
 _BUSY = {"type": "TimeoutError", "message": "timed out after 30 s"}
 _NOT_MINE = {
     "type": "wrong_tool_boundary",
@@ -62,8 +68,10 @@ def _some(
     suggested: list[tuple[str, IssuedSuggestion]],
 ) -> Iterator[Event]:
     tool = ToolKey(WORKSPACE, "srv", dice.choice(["search", "fetch"]))
-    match dice.choices(["call", "suggest", "outcome", "mark", "correct", "tool", "promote"],
-                       [60, 8, 6, 6, 6, 3, 2])[0]:  # fmt: skip
+    match dice.choices(
+        ["call", "suggest", "outcome", "mark", "correct", "tool", "promote", "rule", "review"],
+        [60, 8, 6, 6, 6, 3, 2, 2, 1],
+    )[0]:
         case "call":
             call = _call(dice, number, at, tool, earlier, suggested)
             earlier.append(call)
@@ -103,6 +111,11 @@ def _some(
             after = _tool(tool, at, "2.0") if before is None or dice.random() < 0.7 else None
             stored = StoredTool(WORKSPACE, before) if before else None
             yield tool_command(WORKSPACE, tool.tool_name, stored, after)[0]
+        case "rule":
+            key, change = edit_key([Clamp(name="topK")]), dice.choice(get_args(RuleChange))
+            yield removal_event(RuleRemoval(tool, _SIGNATURE, key, change))
+        case "review":
+            yield pattern_command(StoredPatternReview(f"p{number % 3}", "ignored", at))[0]
         case "promote":
             promotion = Promotion(
                 original_version="1.0", evolved_version=f"1.{1 + number % 3}", reason="better",
@@ -153,7 +166,7 @@ def _issued(tool: ToolKey, number: int, at: datetime) -> IssuedSuggestion:
     return IssuedSuggestion(
         tool=tool,
         category="invalid_parameters",
-        signature="Invalid parameter: topK must be <= <n>",
+        signature=_SIGNATURE,
         issued_at=at,
         suggestion=Suggestion(
             suggestion_id=str(UUID(int=10_000 + number)), action="change_parameters",

@@ -26,6 +26,7 @@ from tests.mongo.store_samples import (
     read_all,
 )
 
+ROOT = Path(__file__).parents[2]
 SCENARIO = Path(__file__).with_name("full_disk_scenario.py")
 
 
@@ -122,6 +123,25 @@ def test_a_start_on_a_full_volume_ends_with_a_message(
 
 @pytest.mark.real
 @pytest.mark.skipif(sys.platform != "linux", reason="mounts a small file system of its own")
+@pytest.mark.parametrize("end", ["killed", "stopped"])
+@pytest.mark.parametrize(
+    ("mib_left", "said"),
+    [(0, "make space"), (30, "make space"), (60, "make space"), (90, "opened")],
+)
+def test_vectors_that_are_there_are_not_opened_where_their_maps_have_no_room(
+    tmp_path: Path, namespace: list[str], end: str, mib_left: int, said: str
+) -> None:
+    """However their last process ended."""
+    words = [sys.executable, "-m", "tests.retrieval.index.full_disk_opening", tmp_path, end]
+    done = subprocess.run(
+        [*namespace, *words, str(mib_left)], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+
+
+@pytest.mark.real
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts a small file system of its own")
 def test_on_a_volume_that_is_really_full(tmp_path: Path, namespace: list[str]) -> None:
     """On a file system of 3 MiB: refused with the cure, readable, and writable after clearing."""
     (tmp_path / "volume").mkdir()
@@ -130,7 +150,7 @@ def test_on_a_volume_that_is_really_full(tmp_path: Path, namespace: list[str]) -
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert finished.returncode == 0, finished.stderr
     seen = json.loads(finished.stdout)
