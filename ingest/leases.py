@@ -91,6 +91,7 @@ class LeaseKeeper:
         self._confirmed = 0.0
         """When what the store last confirmed was asked for: it held the lease at that time."""
         self._beating: asyncio.Task[None] | None = None
+        self._said = False
 
     @property
     def lease(self) -> Lease | None:
@@ -131,6 +132,7 @@ class LeaseKeeper:
         """Take it when nobody alive has it, within `patience` seconds; whether it is held now."""
         started = self._clock()
         while not await self.try_take():
+            self.say_waiting()
             pause = self.ttl / _LOOKS
             if patience is not None:
                 left = patience - (self._clock() - started)
@@ -139,6 +141,15 @@ class LeaseKeeper:
                 pause = min(pause, left)
             await asyncio.sleep(pause)
         return True
+
+    def say_waiting(self) -> None:
+        """Tell once, in the log, that its last holder is looked for."""
+        if not self._said:
+            self._said = True
+            log.warning(
+                "the last %s job has not given its lease back: waiting some %.0f s to see whether "
+                "it still runs", self.name, self.ttl,
+            )  # fmt: skip
 
     async def beat(self) -> bool:
         """Say once that we live; whether the lease is still held. The background does it by itself.

@@ -165,6 +165,7 @@ async def _take(keeper: LeaseKeeper, ttl: float) -> None:
             raise NightlyBusyError(
                 f"another process runs the {keeper.name} job at the moment; nothing was done here"
             )
+        keeper.say_waiting()
         await asyncio.sleep(min(_LOOK_S, ttl / 4))
 
 

@@ -201,6 +201,8 @@ async def test_a_run_that_is_told_to_stop_ends_at_once(store: Store, tmp_path: P
         environ={"AFTERCALL_INDEXING_LEASE_S": "600"},
     )  # fmt: skip
     try:
+        assert process.stderr is not None
+        assert "waiting some 600 s" in await asyncio.to_thread(process.stderr.readline)
         await asyncio.to_thread(eventually, lambda: listens_to_signals(process.pid))
         process.terminate()
         _, err = await asyncio.to_thread(process.communicate, timeout=200)
