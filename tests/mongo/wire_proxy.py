@@ -3,8 +3,9 @@
 It reads MongoDB's wire protocol (OP_MSG, and OP_QUERY of the first hello), counts the statements,
 and fails at the one that it is told. With `as_set` the driver is shown a replica set of one member,
 the proxy: then it writes with transaction numbers, and sends again by itself what may be sent
-again. Where the server behind is none, the proxy answers the second sending as a replica set would:
-with what the first one came to.
+again. Where the server behind is no set, the proxy takes the numbers off and answers the second
+sending as a set would: with what the first one came to. Without `as_set` a set looks like a server
+that stands alone.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from typing import Any, Literal, NamedTuple, cast
 import bson
 from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
+from pymongo import MongoClient
 from pymongo.uri_parser import parse_uri
 
 Document = dict[str, Any]
@@ -36,6 +38,11 @@ _NOT_COUNTED = _HELLOS | {"ping", "endSessions", "saslStart", "saslContinue", "k
 _WRITES = {"insert", "update", "delete", "findAndModify", "create", "createIndexes", "drop"}
 _QUERY, _REPLY, _MESSAGE = 2004, 1, 2013
 _MORE_TO_COME = 2
+_OF_A_SET = (
+    "setName", "hosts", "setVersion", "me", "primary", "electionId", "passives", "arbiters", "tags",
+    "lastWrite", "secondary",
+)  # fmt: skip
+"""What a member of a set says of it when it is greeted."""
 _AS_IT_IS = CodecOptions(document_class=RawBSONDocument)
 SECONDARY = {"isWritablePrimary": False, "ismaster": False, "secondary": True}
 
@@ -72,6 +79,8 @@ class WireProxy:
 
     def __init__(self, host: str, port: int, *, as_set: bool) -> None:
         self._host, self._upstream_port, self._as_set = host, port, as_set
+        self._is_set = False
+        """Whether the server behind is a member of one."""
         self.port = 0
         self.statements: list[Document] = []
         """Since `fail_at` was called."""
@@ -146,12 +155,12 @@ class WireProxy:
         to_server: asyncio.StreamWriter,
     ) -> Document:
         """The server's answer; of a statement that is sent again, the one that it had."""
-        again = None
-        if self._as_set and "txnNumber" in command:
-            again = (bytes(command["lsid"]["id"]), int(command["txnNumber"]))
+        again, body = None, message.body
+        if "txnNumber" in command and not self._is_set:
+            again, body = (bytes(command["lsid"]["id"]), int(command["txnNumber"])), _bare(body)
             if again in self._answers:
                 return self._answers[again]
-        to_server.write(_packed(message.number, 0, message.operation, message.body))
+        to_server.write(_packed(message.number, 0, message.operation, body))
         answer = (await _read(server)).document
         if again is not None and answer.get("ok"):
             self._answers[again] = answer
@@ -159,17 +168,31 @@ class WireProxy:
 
     def _as_member(self, hello: Document) -> Document:
         """Without streaming; and as the only member of a set, where one is to be shown."""
-        hello.pop("topologyVersion", None)
+        self._is_set = "setName" in hello
+        for name in ("topologyVersion", *_OF_A_SET):
+            hello.pop(name, None)
         if self._as_set:
             me = f"127.0.0.1:{self.port}"
-            shown = {"setName": "rs", "hosts": [me], "me": me, "primary": me, "setVersion": 1}
-            for name in ("electionId", "passives", "arbiters"):
-                hello.pop(name, None)
-            hello |= shown
+            hello |= {"setName": "rs", "hosts": [me], "me": me, "primary": me, "setVersion": 1}
         if self.elections:
             self.elections -= 1
             hello |= SECONDARY
         return hello
+
+
+def _bare(body: bytes) -> bytes:
+    """A command without its transaction number, which a server that stands alone refuses."""
+    at, found = 4, body[:4]
+    while at < len(body):
+        (size,) = struct.unpack_from("<i", body, at + 1)
+        section = body[at + 1 : at + 1 + size]
+        if body[at] == 0:
+            section = bson.encode(
+                {k: v for k, v in bson.decode(section).items() if k != "txnNumber"}
+            )
+        found += body[at : at + 1] + section
+        at += 1 + size
+    return found
 
 
 def _failed(fault: Fault, command: Document, *, ok: float) -> Document:
@@ -206,13 +229,16 @@ async def wire_proxy_to(uri: str, *, as_set: bool) -> AsyncIterator[tuple[WirePr
     if parts is None or parts["options"].get("tls"):
         yield None
         return
-    host, port = parts["nodelist"][0]
+    with MongoClient[Document](uri, serverSelectionTimeoutMS=10_000) as client:
+        client.admin.command("ping")
+        host, port = client.address or parts["nodelist"][0]  # the primary of a set
     proxy = WireProxy(host, port or 27017, as_set=as_set)
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     proxy.port = server.sockets[0].getsockname()[1]
     before, _, rest = uri.removeprefix("mongodb://").rpartition("@")
     path, _, query = rest.partition("/")[2].partition("?")
-    wanted = [each for each in query.split("&") if each and "replicaset" not in each.lower()]
+    ours = ("replicaset=", "directconnection=", "servermonitoringmode=")
+    wanted = [each for each in query.split("&") if each and not each.lower().startswith(ours)]
     wanted += ["serverMonitoringMode=poll", "replicaSet=rs" if as_set else "directConnection=true"]
     user = f"{before}@" if before else ""
     try:
