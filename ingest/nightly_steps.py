@@ -46,7 +46,6 @@ from retrieval.patterns import (
 )
 
 log = logging.getLogger("aftercall.nightly")
-_EMBEDDED_AT_ONCE = 64
 _MOST_FAILURES = (1 << 29) - 1
 _BEGINNING = 100
 """Bytes: a document says its id first (a UUID) and then its kind; most are not worth decoding."""

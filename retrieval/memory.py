@@ -113,7 +113,7 @@ class Names(BaseModel):
 
 
 KNOWLEDGE = RowKind("knowledge", ToolKnowledge)
-"""Of a tool; the workspace's own, under `retrieval.recovery.workspace_wide`."""
+"""Of a tool; the workspace's own, under `retrieval.knowledge.rules.workspace_wide`."""
 STATISTICS = RowKind("statistics", ToolTrials)
 HEALTH = RowKind("health", KnownHealth)
 USED = RowKind("used", dict[str, Any])

@@ -50,10 +50,10 @@ def _run(args: argparse.Namespace) -> int:
     # As the service: the event loop must not starve the threads that learn and embed.
     sys.setswitchinterval(0.0005)
 
-    def ready(rooms: "Stores") -> None:
+    def ready(stores: "Stores") -> None:
         print(
-            f"aftercall {VERSION} worker ready · log store {rooms.store.name} · "
-            f"vector index {rooms.index.name} · embedder {rooms.embedder.name} · "
+            f"aftercall {VERSION} worker ready · log store {stores.store.name} · "
+            f"vector index {stores.index.name} · embedder {stores.embedder.name} · "
             f"{time.perf_counter() - started:.1f} s",
             flush=True,
         )

@@ -348,6 +348,9 @@ def main() -> None:
             way, {"points": [], "tried": [], "rebuilds": 0, "s": 0, "wrong": {}}
         )
         began = time.monotonic()
+        # What was wrong is tried again: it may be mended.
+        known["tried"] = [each for each in known["tried"] if each not in known["wrong"]]
+        known["wrong"] = {}
         points, found = run(
             way, jobs=args.jobs, known=known["tried"], until=args.until, minutes=args.minutes
         )
