@@ -350,10 +350,11 @@ def main() -> None:
         began = time.monotonic()
         # What was wrong is tried again: it may be mended.
         known["tried"] = [each for each in known["tried"] if each not in known["wrong"]]
-        known["wrong"] = {}
         points, found = run(
             way, jobs=args.jobs, known=known["tried"], until=args.until, minutes=args.minutes
         )
+        left = {*points}.difference(found)
+        known["wrong"] = {each: bad for each, bad in known["wrong"].items() if each in left}
         for point, wrong in found.items():
             known["rebuilds"] += REBUILD in wrong
             if bad := [each for each in wrong if each != REBUILD]:
