@@ -469,7 +469,7 @@ class _Asking:
         self, step: Step, method: str, path: str, body: Any = None, what: str | None = None
     ) -> Asked:
         named = what or ("record" if path == "/executions" else step.what)
-        asked = Asked(step, named, time.monotonic(), sent=body)
+        asked = Asked(step, named, time.monotonic(), sent=body, path=path)
         self._world.history.lines.append(asked)
         url = self._world.services[step.service].url + path
         with suppress(httpx2.TransportError):

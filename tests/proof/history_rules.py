@@ -47,6 +47,7 @@ class Asked:
     """`ok`, `refused` or `unknown`."""
     sent: Any = None
     answer: Any = None
+    path: str = ""
 
 
 @dataclass(slots=True)
@@ -175,6 +176,10 @@ def _wrong_reads(history: History) -> list[str]:
         name = str(line.answer["executionId"]) if line.result == "ok" else None
         if name is not None and all(each.began > line.ended for each in sent.get(name, [])):
             wrong.append(f"step {line.step.number} read what nobody had sent")
+        asked = line.path.rpartition("/")[2]
+        is_missed = line.result == "refused" and asked not in gone
+        if is_missed and accepted.get(asked, inf) < line.began:
+            wrong.append(f"step {line.step.number}: {asked} was acknowledged and is not found")
     for line in history.of("status"):
         if line.result != "ok":
             continue

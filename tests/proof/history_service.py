@@ -155,7 +155,23 @@ def _stale() -> None:
     tools.get_tool = first
 
 
-BREAKS = {"lose": _lose, "double": _double, "unfence": _unfence, "stale": _stale}
+def _blind() -> None:
+    """Find nothing, every other time that one event is asked for."""
+    from mongo.sqlite.events import SqliteEvents
+
+    find, turns = SqliteEvents.find, iter(range(1 << 30))
+
+    async def found(self: Any, workspace: str, kind: Any, names: Sequence[str]) -> Any:
+        if len(names) == 1 and next(turns) % 2:
+            return []
+        return await find(self, workspace, kind, names)
+
+    SqliteEvents.find = found  # type: ignore[method-assign]
+
+
+BREAKS = {
+    "lose": _lose, "double": _double, "unfence": _unfence, "stale": _stale, "blind": _blind
+}  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def test_what_was_acknowledged_is_there_once_whatever_befalls_the_services(store
     ("broken", "found"),
     [
         ("lose stale", ["was acknowledged and is lost", "which was overwritten"]),
-        ("double", ["times"]),
+        ("double blind", ["times", "was acknowledged and is not found"]),
         ("unfence", ["were both learned"]),
     ],
 )
