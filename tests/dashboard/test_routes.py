@@ -61,7 +61,7 @@ async def recorded(house: House) -> None:
     """A failure, now, learned from."""
     call = failure(timestamp=datetime.now(UTC).isoformat())
     (await house.client.post("/executions", json=call)).raise_for_status()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(200):
         while (await house.client.get("/status")).json()["pendingIndexing"]:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 

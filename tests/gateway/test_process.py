@@ -77,7 +77,7 @@ async def answers(process: asyncio.subprocess.Process, *requests: bytes) -> list
     found = []
     for line in requests:
         process.stdin.write(line)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(200):
             found.append(json.loads(await process.stdout.readline()))
     return found
 
@@ -86,7 +86,7 @@ async def first_word(process: asyncio.subprocess.Process) -> str:
     """The line that names its address."""
     if process.stderr is None:
         raise AssertionError("the process was started without pipes")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(200):
         return (await process.stderr.readline()).decode()
 
 
@@ -145,7 +145,7 @@ async def test_a_signal_ends_it_in_order(
         await answers(process, HELLO, CALL)
         (behind,) = children("mcp-server-time")
         process.send_signal(number)
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(200):
             await process.wait()
 
     assert process.returncode == code
@@ -205,7 +205,7 @@ async def test_over_http_agents_share_the_servers(
             )
             processes = children("mcp-server-time")
         process.terminate()
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(200):
             await process.wait()
 
     assert line.startswith("aftercall: gateway at http://127.0.0.1:")
@@ -273,7 +273,7 @@ async def test_over_http_each_key_has_a_gateway_of_its_own(
             refused = httpx2.post(url, json={}, headers=headers)
             assert refused.status_code == 401
             process.terminate()
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(200):
                 await process.wait()
         assert process.returncode == 0
         log = keyed.context.store.events

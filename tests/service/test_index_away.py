@@ -104,15 +104,15 @@ def test_suggestions_come_from_rules_while_the_index_is_away(
         with ThreadPoolExecutor(20) as callers:
             answers = list(callers.map(lambda _: suggest(service), range(20)))
         answers += [suggest(service) for _ in range(20)]
-        assert time.monotonic() - began < TIMEOUT_S / 2
+        assert time.monotonic() - began < 5 * TIMEOUT_S  # each waiting by itself: 20 times as long
         assert all(answers)
-        eventually(lambda: "does not answer" in (problem(service) or ""), 20)
+        eventually(lambda: "does not answer" in (problem(service) or ""))
         assert service.record(execution(toolName="another")).status_code == 202
         if fault == "refuses":  # else it is known only when the time is over
-            eventually(lambda: service.context.indexer.problem, 20)
+            eventually(lambda: service.context.indexer.problem)
         assert service.client.get("/readyz").status_code == 200
         wavering.is_away = False
-        eventually(lambda: problem(service) is None, 20)
+        eventually(lambda: problem(service) is None)
         assert suggest(service) == known
 
 
@@ -134,7 +134,7 @@ def test_a_collection_that_somebody_deletes_is_told_with_its_cure(
                 await (await open_named(settings, current.opened, service.context.embedder)).close()
 
         on_loop(service, disturb())
-        eventually(lambda: "aftercall rebuild" in (problem(service) or ""), 20)
+        eventually(lambda: "aftercall rebuild" in (problem(service) or ""))
         assert suggest(service) == known
         assert service.client.get("/readyz").status_code == 200
     code, _, err = finished(

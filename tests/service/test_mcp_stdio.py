@@ -95,7 +95,7 @@ def by_hand(*options: str) -> Iterator["subprocess.Popen[str]"]:
 def test_it_ends_with_its_input() -> None:
     """The client has left; nothing is written then."""
     with by_hand() as process:
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=200)
         assert (process.returncode, out, err) == (0, "", "")
 
 
@@ -104,7 +104,7 @@ def test_a_signal_ends_it(number: signal.Signals, status: int) -> None:
     """Also while its input is open and silent."""
     with by_hand() as process:
         process.send_signal(number)
-        assert process.wait(timeout=20) == status
+        assert process.wait(timeout=200) == status
 
 
 def test_standard_output_carries_the_protocol_alone(service: RunningService) -> None:
@@ -122,7 +122,7 @@ def test_standard_output_carries_the_protocol_alone(service: RunningService) -> 
         process.stdin.flush()
         answer = json.loads(process.stdout.readline())
         assert answer["id"] == 2
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=200)
         assert all(json.loads(line)["jsonrpc"] == "2.0" for line in out.splitlines())
         assert "private words" not in err
         assert "private%20words" not in err

@@ -245,7 +245,7 @@ async def test_a_run_that_is_due_is_started_once(store: Store, tmp_path: Path) -
         return 0
 
     async with nightly(hashing_settings(tmp_path), store, settle=SOON, run=run):
-        await asyncio.wait_for(started.get(), 20)
+        await asyncio.wait_for(started.get(), 200)
     assert started.empty()
 
 
@@ -273,7 +273,7 @@ async def test_a_run_that_fails_is_logged_and_tried_again(
 
     with caplog.at_level(logging.WARNING, logger="service"):
         async with nightly(hashing_settings(tmp_path), store, settle=SOON, run=run):
-            await asyncio.wait_for(again.wait(), 20)
+            await asyncio.wait_for(again.wait(), 200)
     assert any("nightly run" in each.message for each in caplog.records)
 
 
@@ -329,7 +329,7 @@ async def test_a_service_that_stops_stops_its_run(
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", sleeping)
     async with nightly(hashing_settings(tmp_path), store, settle=SOON):
-        await asyncio.wait_for(is_there.wait(), 20)
+        await asyncio.wait_for(is_there.wait(), 200)
     assert started[0].returncode == -signal.SIGTERM
     tasks = asyncio.all_tasks()
     async with nightly(hashing_settings(tmp_path, nightly={"every_h": 0}), store):
