@@ -128,8 +128,7 @@ async def ask(client: httpx2.AsyncClient, **query: object) -> tuple[float, str]:
 async def measure(folder: Path, tool_count: int, executions: int, questions: int) -> Json:
     """All figures but those of the estimate; and the answers."""
     settings = Settings(
-        data=DataSettings(dir=folder / "data"),
-        embedding=EmbeddingSettings(model="hashing"),
+        data=DataSettings(dir=folder / "data"), embedding=EmbeddingSettings(model="hashing")
     )
     lifecycle = Lifecycle()
     app = create_app(settings, lifecycle)

@@ -137,10 +137,7 @@ def measure_floor(folder: Path, batches: list[list[Event]]) -> float:
         started = time.perf_counter()
         for batch in batches:
             connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(
-                "INSERT INTO floor VALUES (?)",
-                [(new.data,) for new in batch],
-            )
+            connection.executemany("INSERT INTO floor VALUES (?)", [(new.data,) for new in batch])
             connection.execute("COMMIT")
         return sum(map(len, batches)) / (time.perf_counter() - started)
 

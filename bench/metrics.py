@@ -35,12 +35,7 @@ from service.context import (
 )
 from service.lifecycle import settle_memory
 from service.server import create_app, loop_factory
-from service.settings import (
-    DataSettings,
-    EmbeddingSettings,
-    MetricsSettings,
-    Settings,
-)
+from service.settings import DataSettings, EmbeddingSettings, MetricsSettings, Settings
 
 MOST_MS = 20.0
 CALLS_EACH = 3
@@ -106,12 +101,7 @@ def call_all(context: Context, tools: int, latency_ms: float = 12.5) -> float:
 
 
 def scrape_ms(
-    client: httpx2.Client,
-    context: Context,
-    tools: int,
-    scrapes: int,
-    *,
-    moving: bool,
+    client: httpx2.Client, context: Context, tools: int, scrapes: int, *, moving: bool
 ) -> Json:
     """Median, 95th percentile and largest time of a scrape, to its last byte; and its size."""
     times, size = [], 0
@@ -132,10 +122,7 @@ def scrape_ms(
 
 def measure(folder: Path, tools: int, labels: int, scrapes: int) -> Json:
     """All figures of one bound of labels."""
-    with (
-        serving(folder, labels) as (context, url),
-        httpx2.Client(base_url=url, timeout=60) as asks,
-    ):
+    with serving(folder, labels) as (context, url), httpx2.Client(base_url=url, timeout=60) as asks:
         before = resident_mib()
         cost = [call_all(context, tools) for _ in range(CALLS_EACH)]
         counted = resident_mib()

@@ -334,10 +334,7 @@ ACCEPTED = (
 
 
 async def open_embedder(
-    model: str = BUNDLED_NAME,
-    *,
-    cache_size: int = 10_000,
-    threads: int | None = None,
+    model: str = BUNDLED_NAME, *, cache_size: int = 10_000, threads: int | None = None
 ) -> CachedEmbedder:
     """The embedder of that name, with a cache of texts before it. The caller closes it.
 

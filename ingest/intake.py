@@ -54,11 +54,7 @@ class Intake:
     on_receipt: Callable[[Sequence[Execution], RecordReceipt], None] = lambda *_: None
 
     async def accept(
-        self,
-        workspace: str,
-        records: Sequence[Execution | Rejection],
-        *,
-        principal: str = OWNER,
+        self, workspace: str, records: Sequence[Execution | Rejection], *, principal: str = OWNER
     ) -> RecordReceipt:
         """Store what can be stored; durable when this returns. One bad record harms no other.
 

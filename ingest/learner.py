@@ -89,10 +89,7 @@ def learn_success(knowledge: ToolKnowledge, execution: Execution, schema_hash: s
 
 
 def learn_failure(
-    knowledge: ToolKnowledge,
-    execution: Execution,
-    reading: ErrorReading,
-    schema_hash: str | None,
+    knowledge: ToolKnowledge, execution: Execution, reading: ErrorReading, schema_hash: str | None
 ) -> None:
     """Add a failure to the tool's profile and to its signature's count, in place."""
     if execution.parameters_known:
@@ -106,10 +103,7 @@ def learn_failure(
 
 
 def _learn_failed_parameters(
-    knowledge: ToolKnowledge,
-    execution: Execution,
-    reading: ErrorReading,
-    schema_hash: str | None,
+    knowledge: ToolKnowledge, execution: Execution, reading: ErrorReading, schema_hash: str | None
 ) -> None:
     profile = knowledge.profile_to_update(schema_hash)
     blame = reading.category in _BLAMES_PARAMETERS

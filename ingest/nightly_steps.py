@@ -25,14 +25,7 @@ from retrieval.confidence import ENOUGH_OUTCOMES, Scaling
 from retrieval.index.protocol import Kind
 from retrieval.knowledge.documents import Document
 from retrieval.known_tools.common import ToolRecord
-from retrieval.memory import (
-    CALIBRATION,
-    CONSOLIDATED,
-    DOCUMENT,
-    JUDGED,
-    PATTERN,
-    STATISTICS,
-)
+from retrieval.memory import CALIBRATION, CONSOLIDATED, DOCUMENT, JUDGED, PATTERN, STATISTICS
 from retrieval.patterns import (
     MAX_FAILURES,
     ConsolidatedPattern,

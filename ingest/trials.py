@@ -28,14 +28,7 @@ from aftercall.outcomes import referral_of
 from embeddings.text import MAX_TEXT
 from ingest.learner import session_of
 from ingest.workspace import WorkspaceCache
-from mongo.contents import (
-    BETWEEN,
-    Called,
-    CorrectionRecord,
-    FailureRecord,
-    StoredExecution,
-    plain,
-)
+from mongo.contents import BETWEEN, Called, CorrectionRecord, FailureRecord, StoredExecution, plain
 from mongo.records import OWNER, ToolKey
 from retrieval.boundaries.clusters import normalised_axes
 from retrieval.fitness.statistics import (

@@ -5,12 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from aftercall import json_patch
-from aftercall.change_classes import (
-    alters_qualifier,
-    may_be_followed,
-    qualifiers_of,
-    reads_only,
-)
+from aftercall.change_classes import alters_qualifier, may_be_followed, qualifiers_of, reads_only
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models import (
     Change,
@@ -32,14 +27,7 @@ from retrieval.advice.advise import (
     loop_note,
     retry_advice,
 )
-from retrieval.confidence import (
-    MIN_CONFIDENCE,
-    Calibration,
-    Estimate,
-    judge,
-    lower_bound,
-    shipped,
-)
+from retrieval.confidence import MIN_CONFIDENCE, Calibration, Estimate, judge, lower_bound, shipped
 from retrieval.edits import (
     Add,
     Cast,

@@ -11,12 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-)
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import MAX_INTEGER, JsonObject, JsonValue

@@ -15,14 +15,7 @@ from mongo.contents import (
 from mongo.protocol import EventLog, Store
 from mongo.records import Event, ToolKey, decoded
 from retrieval.knowledge.links import SessionCall, extract, session_call
-from retrieval.memory import (
-    DOCUMENT,
-    REPAIR,
-    TROUBLE,
-    VECTOR,
-    MendedFailure,
-    tool_of_row,
-)
+from retrieval.memory import DOCUMENT, REPAIR, TROUBLE, VECTOR, MendedFailure, tool_of_row
 
 
 async def executions(log: EventLog, workspace: str, ids: Sequence[str]) -> list[StoredExecution]:

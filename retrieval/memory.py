@@ -190,12 +190,7 @@ class Memory:
     `knowledge` is another generation than the current one.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        knowledge: Knowledge | None = None,
-    ) -> None:
+    def __init__(self, store: Store, *, knowledge: Knowledge | None = None) -> None:
         self._store = store
         self._own = knowledge
         self._rows: dict[str, _Cache[Any]] = {

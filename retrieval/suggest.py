@@ -31,12 +31,7 @@ from aftercall.redaction import Redactor
 from aftercall.stages import stage
 from embeddings.protocol import Embedder, EmbeddingError
 from embeddings.text import question_text
-from mongo.contents import (
-    IssuedSuggestion,
-    StoredTool,
-    as_named,
-    suggestion_event,
-)
+from mongo.contents import IssuedSuggestion, StoredTool, as_named, suggestion_event
 from mongo.errors import StoreError
 from mongo.protocol import EventLog
 from mongo.records import OWNER, Event, ToolKey
@@ -61,14 +56,7 @@ from retrieval.log import session_calls
 from retrieval.memory import Memory
 from retrieval.parameters import considered, is_large
 from retrieval.principals import key_mark, principal_of
-from retrieval.proposals.case import (
-    CallContext,
-    Candidate,
-    Case,
-    StatedFirst,
-    profile_for,
-    view_of,
-)
+from retrieval.proposals.case import CallContext, Candidate, Case, StatedFirst, profile_for, view_of
 from retrieval.proposals.faults import held_against_schema, read_by_schema, refused_by
 from retrieval.reading.reader import ErrorReading, read_error
 from retrieval.trust import registered_schema, trusted_hints

@@ -205,10 +205,7 @@ class ArchiveWriter:
         self.counts: dict[str, int] = {}
         """Lines so far, by kind."""
         self.header = Header(
-            id=uuid4().hex,
-            made_at=datetime.now(UTC),
-            made_by=VERSION,
-            store=store.name,
+            id=uuid4().hex, made_at=datetime.now(UTC), made_by=VERSION, store=store.name
         )
 
     async def lines(

@@ -11,10 +11,7 @@ from aftercall.models import WireModel
 from aftercall.models.base import Name
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
-from retrieval.fitness.registry import (
-    Registry,
-    UnknownNamespaceError,
-)
+from retrieval.fitness.registry import Registry, UnknownNamespaceError
 from retrieval.known_tools.common import ToolRecord
 from retrieval.known_tools.facts import ToolFacts, facts_of, use_of
 from retrieval.known_tools.pages import markdown_page, prompt_block

@@ -85,9 +85,7 @@ class Learning:
             is_shared=settings.mongo.uri is not None,
         )
         self.clusterer = AxisClusterer(
-            knowledge=lambda: stores.store.knowledge,
-            memory=stores.memory,
-            embedder=stores.embedder,
+            knowledge=lambda: stores.store.knowledge, memory=stores.memory, embedder=stores.embedder
         )
 
     @property

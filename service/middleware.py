@@ -19,12 +19,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.context import Lifecycle
-from service.errors import (
-    ProblemError,
-    TooLargeProblemError,
-    UnavailableError,
-    render,
-)
+from service.errors import ProblemError, TooLargeProblemError, UnavailableError, render
 from service.keys import ANYBODY, Access, InvalidTokenError, Keyring
 from service.logs import log_event
 from service.settings import LimitSettings, ServerSettings, is_loopback

@@ -14,14 +14,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 from embeddings.protocol import Embedder
-from ingest.nightly import (
-    NightlyJob,
-    NightlyReport,
-    OnProgress,
-    last_report,
-    run_steps,
-    take_lease,
-)
+from ingest.nightly import NightlyJob, NightlyReport, OnProgress, last_report, run_steps, take_lease
 from ingest.nightly_steps import STEPS
 from mongo.protocol import Store
 from retrieval.memory import Memory
@@ -47,11 +40,7 @@ RunNight = Callable[[], Awaitable[int]]
 
 @asynccontextmanager
 async def nightly(
-    settings: Settings,
-    store: Store,
-    *,
-    settle: timedelta = SETTLE,
-    run: RunNight | None = None,
+    settings: Settings, store: Store, *, settle: timedelta = SETTLE, run: RunNight | None = None
 ) -> AsyncIterator[None]:
     """Have it run in the background until the block ends; a run at work is stopped then.
 

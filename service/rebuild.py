@@ -38,10 +38,7 @@ async def rebuild(settings: Settings, say: Callable[[str], None]) -> Rebuilt:
 
     Killed at any point, what was known holds, and it can be run again.
     """
-    async with (
-        opened_beside(settings, say) as store,
-        opened_embedder(settings) as embedder,
-    ):
+    async with opened_beside(settings, say) as store, opened_embedder(settings) as embedder:
         await refuse_half_imported(store.metadata)
         place = index_place(settings)
         former_model = await store.metadata.get(INDEX_MODEL_FACT)

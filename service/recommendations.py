@@ -20,12 +20,7 @@ from aftercall.models.base import Name
 from mongo.contents import StoredRecommendation, review_command
 from mongo.records import ToolKey, decoded
 from retrieval.fitness.promotions import pair_of, status_of
-from retrieval.fitness.registry import (
-    Registry,
-    UnknownNameError,
-    UnknownToolError,
-    possible_tools,
-)
+from retrieval.fitness.registry import Registry, UnknownNameError, UnknownToolError, possible_tools
 from retrieval.log import troubled_tools
 from retrieval.recommendations.evidence import RULES, Quotes
 from retrieval.recommendations.kinds import review_of

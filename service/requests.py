@@ -152,10 +152,7 @@ ToolId = Annotated[
     ),
 ]
 
-Namespace = Annotated[
-    Name,
-    Path(description="A capability that tools serve; may hold slashes."),
-]
+Namespace = Annotated[Name, Path(description="A capability that tools serve; may hold slashes.")]
 
 
 class Window(WireModel):

@@ -41,12 +41,7 @@ from service.lifecycle import (
 )
 from service.logs import log_event
 from service.metrics import RequestMetrics
-from service.middleware import (
-    BodyLimits,
-    HostGuard,
-    KeyGuard,
-    RequestLog,
-)
+from service.middleware import BodyLimits, HostGuard, KeyGuard, RequestLog
 from service.routes import (
     boundaries,
     choosing,
@@ -292,9 +287,7 @@ def traced(settings: Settings) -> Iterator[Callable[[ASGIApp], ASGIApp]]:
         yield lambda app: app
         return
     try:
-        from aftercall.span_export import (  # noqa: PLC0415  # only where spans are wanted
-            exporting,
-        )
+        from aftercall.span_export import exporting  # noqa: PLC0415  # only where spans are wanted
         from service.spans import RequestSpans, StageSpans  # noqa: PLC0415  # as above
     except ImportError as error:
         raise ConfigurationError(
@@ -302,11 +295,7 @@ def traced(settings: Settings) -> Iterator[Callable[[ASGIApp], ASGIApp]]:
             f"{how_to_install('otel', of_service=True)}, or take the variable away"
         ) from error
     service = {"service.name": "aftercall", "service.version": VERSION}
-    with exporting(
-        service,
-        url=url,
-        close_within_s=settings.server.shutdown_s,
-    ) as provider:
+    with exporting(service, url=url, close_within_s=settings.server.shutdown_s) as provider:
         tracer = provider.get_tracer("aftercall-service", VERSION)
         stages = StageSpans(tracer)
         with measured_by(stages):

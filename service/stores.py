@@ -152,10 +152,7 @@ async def opened_embedder(
 
 @asynccontextmanager
 async def opened_control(
-    settings: Settings,
-    on_phase: OnPhase = lambda _: None,
-    *,
-    patience_s: float | None = None,
+    settings: Settings, on_phase: OnPhase = lambda _: None, *, patience_s: float | None = None
 ) -> AsyncIterator[ControlStore]:
     """Keys and audit, until the block ends; in the same MongoDB or data folder as the log.
 
@@ -259,10 +256,7 @@ def where_index_is(settings: Settings) -> str:
 async def open_named(settings: Settings, name: str, embedder: Embedder) -> VectorIndex:
     """The index of a name, where the settings say, for the vectors of an embedder."""
     return await open_index(
-        index_place(settings),
-        name,
-        dimension=embedder.dimension,
-        fingerprint=embedder.fingerprint,
+        index_place(settings), name, dimension=embedder.dimension, fingerprint=embedder.fingerprint
     )
 
 

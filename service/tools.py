@@ -10,14 +10,7 @@ from uuid import uuid4
 
 from aftercall.background import aside
 from aftercall.json_values import JsonObject, content_hash, exceeds
-from aftercall.models import (
-    ContractChange,
-    FailureMark,
-    MarkedFailure,
-    Tool,
-    ToolList,
-    ToolSpec,
-)
+from aftercall.models import ContractChange, FailureMark, MarkedFailure, Tool, ToolList, ToolSpec
 from mongo.contents import (
     Called,
     FailureRecord,

@@ -75,10 +75,7 @@ class WindowHours:
         }
 
     async def sums(
-        self,
-        names: Sequence[str],
-        by: tuple[CounterDimension, ...],
-        tool: ToolKey | None = None,
+        self, names: Sequence[str], by: tuple[CounterDimension, ...], tool: ToolKey | None = None
     ) -> list[CounterSum]:
         """Sums of counters. The present hour is read anew, hours that are over where they must be.
 

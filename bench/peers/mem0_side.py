@@ -29,8 +29,7 @@ def main() -> None:
     memory = _memory(folder)
     adds = _times(lambda text: memory.add(text, user_id="agents", infer=False), texts["memories"])
     searches = _times(
-        lambda text: memory.search(text, filters={"user_id": "agents"}, top_k=5),
-        texts["questions"],
+        lambda text: memory.search(text, filters={"user_id": "agents"}, top_k=5), texts["questions"]
     )
     print(json.dumps({"addMs": adds, "searchMs": searches}))
 

@@ -134,10 +134,7 @@ def _proposers() -> Iterator[Part]:
     ):
         yield Part(f"proposals: {name}", ((module, function, _nothing),))
     yield Part("proposals: unwrapped list", _both(compose, values, "unwrapped_options", _nothing))
-    yield Part(
-        "proposals: usual value",
-        _both(compose, values, "usual_values", _nothing),
-    )
+    yield Part("proposals: usual value", _both(compose, values, "usual_values", _nothing))
     yield Part("proposals: schema retires rules", ((experience, "is_retired", _false),))
 
 

@@ -186,9 +186,7 @@ def _replayed(task: Json, turns: list[list[str]]) -> Session:
 
 
 def _instance(name: str, task: Json) -> Any:
-    from bfcl_eval.constants import (  # noqa: PLC0415 - optional
-        executable_backend_config as backend,
-    )
+    from bfcl_eval.constants import executable_backend_config as backend  # noqa: PLC0415 - optional
 
     module = importlib.import_module(backend.CLASS_FILE_PATH_MAPPING[name])
     instance = getattr(module, name)()

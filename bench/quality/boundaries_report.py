@@ -31,9 +31,7 @@ from bench.quality.boundaries_cohesion import (
     median_failure,
     warned_by,
 )
-from bench.quality.boundaries_cohesion import (
-    measure as measure_cohesion,
-)
+from bench.quality.boundaries_cohesion import measure as measure_cohesion
 from bench.quality.boundaries_plot import plot_clusters
 from embeddings.protocol import Embedder
 from retrieval.boundaries.clusters import (

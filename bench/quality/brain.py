@@ -9,13 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from aftercall.models import (
-    Execution,
-    FailedCall,
-    SuggestRequest,
-    SuggestResponse,
-    ToolAnnotations,
-)
+from aftercall.models import Execution, FailedCall, SuggestRequest, SuggestResponse, ToolAnnotations
 from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
 from ingest.indexer import Indexer

@@ -59,10 +59,7 @@ from retrieval.confidence import (
     weakest,
 )
 from retrieval.edit_effects import apply_edits
-from retrieval.edits import (
-    EditDoesNotApplyError,
-    names_of,
-)
+from retrieval.edits import EditDoesNotApplyError, names_of
 from retrieval.proposals.case import Option, value_sources_of
 from retrieval.proposals.compose import options_of
 

@@ -248,12 +248,7 @@ def _catalogue(name: str) -> list[Json]:
     ]
 
 
-def page(
-    rows: Sequence[str],
-    good: str,
-    watched: Sequence[str],
-    found: Sequence[str],
-) -> str:
+def page(rows: Sequence[str], good: str, watched: Sequence[str], found: Sequence[str]) -> str:
     """The page, in Markdown."""
     return "\n".join(
         (

@@ -24,15 +24,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bench.quality import (
-    ablation,
-    bfcl,
-    github,
-    kinds_agents,
-    kinds_fresh,
-    retail,
-    seal,
-)
+from bench.quality import ablation, bfcl, github, kinds_agents, kinds_fresh, retail, seal
 from bench.quality import kinds_damage as texts
 from bench.quality import kinds_mixed as mixed
 from bench.quality import kinds_shapes as shapes

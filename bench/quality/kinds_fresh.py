@@ -171,8 +171,7 @@ def link_around(draw: Draw) -> Iterator[Json]:
 def encoded(draw: Draw) -> Iterator[Json]:
     """Values as an address or a page writes them."""
     return with_text(
-        draw,
-        lambda _, value: [quote(value, safe=""), html.escape(value), value.replace(" ", "+")],
+        draw, lambda _, value: [quote(value, safe=""), html.escape(value), value.replace(" ", "+")]
     )
 
 

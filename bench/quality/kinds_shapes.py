@@ -5,14 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from bench.quality.damage import aliases_of
-from bench.quality.kinds_damage import (
-    Draw,
-    Made,
-    Maker,
-    abbreviations,
-    synonyms,
-    translations,
-)
+from bench.quality.kinds_damage import Draw, Made, Maker, abbreviations, synonyms, translations
 from bench.quality.kinds_words import camel, snake, words_of
 from bench.quality.trial import Json
 

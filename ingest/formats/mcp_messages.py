@@ -341,11 +341,7 @@ def _message_in(value: object, where: str) -> Iterator[Message | Placed]:
 
 
 def _around(
-    value: dict[str, Any],
-    where: str,
-    body: dict[str, Any],
-    *,
-    answer: dict[str, Any] | None,
+    value: dict[str, Any], where: str, body: dict[str, Any], *, answer: dict[str, Any] | None
 ) -> Message:
     took = value.get("duration")
     is_time = isinstance(took, int | float) and not isinstance(took, bool) and 0 <= took < 1e12

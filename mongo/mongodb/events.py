@@ -36,15 +36,7 @@ from pymongo import UpdateOne
 from pymongo.errors import DocumentTooLarge
 
 from aftercall.json_values import JsonObject
-from mongo.mongodb.database import (
-    MAX_BYTES,
-    Database,
-    Record,
-    guarded,
-    key,
-    within,
-    write,
-)
+from mongo.mongodb.database import MAX_BYTES, Database, Record, guarded, key, within, write
 from mongo.mongodb.log_writes import (
     MICROSECOND,
     TOMBSTONE,

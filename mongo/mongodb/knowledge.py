@@ -265,10 +265,7 @@ class MongoKnowledge:
             "fences": [list(each) for each in fences.items()],
             "journal": journal,
         }
-        named: Record = {
-            "_id": self._key(commit.workspace),
-            "workspace": commit.workspace,
-        }
+        named: Record = {"_id": self._key(commit.workspace), "workspace": commit.workspace}
         if row is None:
             try:
                 await self._db.cursors.insert_one(

@@ -11,22 +11,9 @@ from contextlib import AsyncExitStack, ExitStack, closing
 from pathlib import Path
 from typing import Any, Literal
 
-from mongo.errors import (
-    StoreDamagedError,
-    StoreError,
-    StoreFencedError,
-    StoreFullError,
-)
+from mongo.errors import StoreDamagedError, StoreError, StoreFencedError, StoreFullError
 from mongo.protocol import CounterDimension, EventLog, Leases, Metadata
-from mongo.records import (
-    Commit,
-    Counter,
-    CounterSum,
-    Cursor,
-    Lease,
-    Row,
-    ToolKey,
-)
+from mongo.records import Commit, Counter, CounterSum, Cursor, Lease, Row, ToolKey
 from mongo.sqlite import files
 from mongo.sqlite.events import MAX_BYTES, SqliteEvents
 from mongo.sqlite.files import GroupCommitWriter, ReadPool, connect_writer
@@ -156,10 +143,7 @@ class SqliteKnowledge:
         return await self._readers.run(
             lambda c: [
                 CounterSum(
-                    number,
-                    hour,
-                    ToolKey(workspace, server or None, name) if name else None,
-                    each,
+                    number, hour, ToolKey(workspace, server or None, name) if name else None, each
                 )
                 for number, hour, server, name, each in c.execute(query, given)
                 if number

@@ -18,12 +18,7 @@ from aftercall.models import ErrorCategory, ExecutionError, RetryAdvice, ToolAnn
 from aftercall.outcomes import REFERRALS
 from aftercall.redaction import is_redacted
 from retrieval import read_table
-from retrieval.advice.other_tools import (
-    near_name_advice,
-    split_advice,
-    split_of,
-    switch_advice,
-)
+from retrieval.advice.other_tools import near_name_advice, split_advice, split_of, switch_advice
 from retrieval.advice.waits import stated_wait_ms, transient_advice
 from retrieval.confidence import lower_bound
 from retrieval.edits import edit_key

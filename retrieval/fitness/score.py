@@ -17,24 +17,11 @@ from functools import lru_cache
 from typing import Literal
 
 from aftercall.change_classes import reads_only
-from aftercall.models import (
-    Factors,
-    RankedTool,
-    RankingMode,
-    Severity,
-    SimilarFailure,
-    ToolSource,
-)
+from aftercall.models import Factors, RankedTool, RankingMode, Severity, SimilarFailure, ToolSource
 from retrieval.boundaries.clusters import singular
 from retrieval.fitness.expected import Experience, LikeScenario, expected, wear
 from retrieval.fitness.registry import ToolCandidate
-from retrieval.fitness.statistics import (
-    ToolTrials,
-    Trial,
-    TrialKind,
-    merged,
-    moment_of,
-)
+from retrieval.fitness.statistics import ToolTrials, Trial, TrialKind, merged, moment_of
 
 BASE_EVOLVED = 1.0
 """Of a promoted version (seed 002)."""

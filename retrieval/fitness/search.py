@@ -45,14 +45,7 @@ from retrieval.fitness.relevance import (
     successes_of,
     tool_queries,
 )
-from retrieval.fitness.score import (
-    SEMANTIC_WEIGHT,
-    THRESHOLD,
-    exclusion,
-    judge,
-    ranked,
-    trials_of,
-)
+from retrieval.fitness.score import SEMANTIC_WEIGHT, THRESHOLD, exclusion, judge, ranked, trials_of
 from retrieval.fitness.statistics import ToolTrials, Trial, gravest, heard_trials
 from retrieval.index.protocol import Hit, IndexQuery, VectorIndex
 from retrieval.knowledge.documents import Document

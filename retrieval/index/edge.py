@@ -17,12 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from retrieval.index.edge_shard import (
-    FolderRecord,
-    IndexFolder,
-    Shard,
-    size_on_disk,
-)
+from retrieval.index.edge_shard import FolderRecord, IndexFolder, Shard, size_on_disk
 from retrieval.index.protocol import (
     Hit,
     IndexPoint,

@@ -18,21 +18,8 @@ from typing import NamedTuple, TypeVar
 
 from aftercall.json_values import JsonObject, JsonValue, canonical_json, content_hash
 from aftercall.redaction import is_redacted
-from retrieval.parameters import (
-    ParameterView,
-    Path,
-    ToolView,
-    inner_values,
-    place_of,
-    value_at,
-)
-from retrieval.principals import (
-    FairWeights,
-    loudest,
-    marked,
-    principal_of,
-    principals_of,
-)
+from retrieval.parameters import ParameterView, Path, ToolView, inner_values, place_of, value_at
+from retrieval.principals import FairWeights, loudest, marked, principal_of, principals_of
 from retrieval.reading.faults import Fault
 from retrieval.texts import Shape, is_number
 

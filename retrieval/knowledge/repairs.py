@@ -405,9 +405,7 @@ def _places(edit: Edit) -> Iterator[Path]:
         yield from ((*path[:-1], name) for name in edit.fields)
 
 
-def _replaced(
-    examples: Sequence[RepairExample],
-) -> dict[Path, list[tuple[JsonValue, JsonValue]]]:
+def _replaced(examples: Sequence[RepairExample]) -> dict[Path, list[tuple[JsonValue, JsonValue]]]:
     found: dict[Path, list[tuple[JsonValue, JsonValue]]] = {}
     for each in examples:
         for edit in each.edits:

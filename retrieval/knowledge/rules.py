@@ -41,12 +41,7 @@ from retrieval.knowledge.repairs import (
 )
 from retrieval.knowledge.runs import RecoveryTimes, Run
 from retrieval.parameters import place_of
-from retrieval.principals import (
-    agent_mark,
-    make_room,
-    principal_of,
-    remember_mark,
-)
+from retrieval.principals import agent_mark, make_room, principal_of, remember_mark
 from retrieval.reading.faults import FaultKind
 from retrieval.reading.reader import ErrorReading
 

@@ -87,11 +87,7 @@ class _Chosen:
 
 
 def prompt_block(
-    tools: Sequence[ToolFacts],
-    budget: int,
-    *,
-    further: int = 0,
-    dashboard_url: str | None = None,
+    tools: Sequence[ToolFacts], budget: int, *, further: int = 0, dashboard_url: str | None = None
 ) -> str:
     """The block for a prompt, at most `budget` tokens by `estimate_tokens`, which is 50 at least.
 
@@ -108,11 +104,7 @@ def prompt_block(
 
 
 def markdown_page(
-    tools: Sequence[ToolFacts],
-    budget: int,
-    *,
-    further: int = 0,
-    dashboard_url: str | None = None,
+    tools: Sequence[ToolFacts], budget: int, *, further: int = 0, dashboard_url: str | None = None
 ) -> str:
     """The page for tool documentation, as `prompt_block`: a section a tool, its pitfalls below."""
     frame = _Frame(

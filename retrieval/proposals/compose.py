@@ -12,23 +12,12 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, canonical_json
 from aftercall.redaction import is_redacted
 from retrieval.edit_effects import apply_edits, changed_names, effect_key
-from retrieval.edits import (
-    EditDoesNotApplyError,
-    Remove,
-    Replace,
-    touches,
-)
+from retrieval.edits import EditDoesNotApplyError, Remove, Replace, touches
 from retrieval.likeness import words_of
 from retrieval.parameters import Path, element_view, leaves_like, object_view, value_at
 from retrieval.proposals.case import Case, Option, Trials, prior, value_sources_of
 from retrieval.proposals.context import context_options
-from retrieval.proposals.experience import (
-    WORKED,
-    Reports,
-    reports,
-    rule_options,
-    seed_options,
-)
+from retrieval.proposals.experience import WORKED, Reports, reports, rule_options, seed_options
 from retrieval.proposals.faults import FREE_TEXT
 from retrieval.proposals.names import renamed_options, unexpected_options
 from retrieval.proposals.session import session_options

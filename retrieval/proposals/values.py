@@ -34,14 +34,7 @@ from retrieval.likeness import (
     synonym_of,
     words_of,
 )
-from retrieval.parameters import (
-    JsonType,
-    ParameterView,
-    Path,
-    general,
-    leaves_like,
-    object_view,
-)
+from retrieval.parameters import JsonType, ParameterView, Path, general, leaves_like, object_view
 from retrieval.proposals.case import Case, Option, Trials, prior, quoted, value_sources_of
 from retrieval.proposals.faults import FREE_TEXT, misses, stated_forms
 from retrieval.proposals.session import session_texts

@@ -77,17 +77,10 @@ class Workspace:
 
 
 def recommendations_about(
-    subject: Subject,
-    names: ToolNames,
-    *,
-    rules: RecommendationRules = RULES,
+    subject: Subject, names: ToolNames, *, rules: RecommendationRules = RULES
 ) -> list[Recommendation]:
     """What the evidence suggests about a tool, greatest priority first; one of each matter."""
-    found = (
-        repair_of(subject, rules),
-        tighten_of(subject, rules),
-        split_of(subject, names, rules),
-    )
+    found = (repair_of(subject, rules), tighten_of(subject, rules), split_of(subject, names, rules))
     return by_priority(each for each in found if each is not None)
 
 

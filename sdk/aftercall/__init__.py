@@ -8,13 +8,7 @@ must be, `Redactor` masks secrets before anything leaves the process.
 
 from aftercall.adapters.functions import recorded, reflecting
 from aftercall.client import AsyncClient, Client
-from aftercall.contracts import (
-    ContractViolationError,
-    Deliverable,
-    Violation,
-    checked,
-    deliverable,
-)
+from aftercall.contracts import ContractViolationError, Deliverable, Violation, checked, deliverable
 from aftercall.corrections import CorrectionProposal, propose_correction
 from aftercall.errors import (
     AftercallError,

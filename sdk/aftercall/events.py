@@ -411,11 +411,7 @@ class PlannedCall:
         self._end(CANCELLED, "", None)
 
     def _end(
-        self,
-        error_type: str | None,
-        message: str,
-        latency_ms: float | None,
-        result: object = None,
+        self, error_type: str | None, message: str, latency_ms: float | None, result: object = None
     ) -> None:
         elapsed_ms = (time.perf_counter() - self._started) * 1000
         calls = self.calls

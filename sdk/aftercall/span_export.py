@@ -22,10 +22,7 @@ _logger = logging.getLogger(__name__)
 
 @contextmanager
 def exporting(
-    service: Mapping[str, str],
-    *,
-    url: str | None,
-    close_within_s: float,
+    service: Mapping[str, str], *, url: str | None, close_within_s: float
 ) -> Iterator[TracerProvider]:
     """A tracer provider whose spans are sent until the block ends; never the global one.
 

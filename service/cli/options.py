@@ -43,11 +43,7 @@ def settings_from(args: argparse.Namespace) -> "Settings":
     """The environment's settings with the command line's on top; warns of unknown variables."""
     from pydantic import ValidationError
 
-    from service.environment import (
-        explain_settings,
-        read_settings,
-        unknown_variables,
-    )
+    from service.environment import explain_settings, read_settings, unknown_variables
 
     for warning in unknown_variables(os.environ):
         say(f"warning: {warning}")

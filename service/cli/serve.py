@@ -87,9 +87,4 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-command = Command(
-    "serve",
-    "run the service",
-    _add_arguments,
-    _run,
-)
+command = Command("serve", "run the service", _add_arguments, _run)

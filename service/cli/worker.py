@@ -58,10 +58,7 @@ def _run(args: argparse.Namespace) -> int:
             flush=True,
         )
 
-    with (
-        one_line(settings.data.dir),
-        asyncio.Runner(loop_factory=loop_factory()) as runner,
-    ):
+    with one_line(settings.data.dir), asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(work(settings, ready))
     return 0
 

@@ -180,10 +180,7 @@ def namespaces_of(stored: StoredTool) -> list[str]:
 
 
 def version_rows(
-    tool: ToolKey,
-    registered: Iterable[StoredTool],
-    statistics: ToolTrials | None,
-    now: datetime,
+    tool: ToolKey, registered: Iterable[StoredTool], statistics: ToolTrials | None, now: datetime
 ) -> list[h.Row]:
     """All versions that were called or are registered, the latest used first."""
     known = dict(statistics.versions) if statistics is not None else {}

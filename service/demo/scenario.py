@@ -25,12 +25,7 @@ from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
-from aftercall import (
-    AsyncClient,
-    Recorder,
-    ToolAnnotations,
-    ToolSpec,
-)
+from aftercall import AsyncClient, Recorder, ToolAnnotations, ToolSpec
 from aftercall.executors import CommandExecutor, Executors, ToolFailedError
 from aftercall.executors.mcp import McpExecutor
 from aftercall.json_patch import Operation, apply, same_json
@@ -38,14 +33,7 @@ from aftercall.json_values import JsonObject
 from aftercall.models import Factors
 from aftercall.toolbox import AsyncToolbox
 from service.demo.simulated_tools import DemoTable, read_table
-from service.demo.stage import (
-    DemoStage,
-    StageError,
-    learned,
-    open_stage,
-    saying,
-    temporary_folder,
-)
+from service.demo.stage import DemoStage, StageError, learned, open_stage, saying, temporary_folder
 
 NAMESPACE = "latest_changes"
 SCENARIO = "list the latest changes of the project"

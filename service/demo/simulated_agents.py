@@ -17,13 +17,7 @@ from uuid import UUID
 from pydantic import Field
 
 from aftercall.json_values import JsonObject
-from aftercall.models import (
-    Execution,
-    ExecutionError,
-    FailedCall,
-    Severity,
-    SuggestResponse,
-)
+from aftercall.models import Execution, ExecutionError, FailedCall, Severity, SuggestResponse
 from aftercall.reflection.retry_rules import ReflectionPolicy, RetryRules
 from service.demo.simulated_tools import (
     HOPELESS,

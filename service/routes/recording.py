@@ -11,12 +11,7 @@ from fastapi import APIRouter, Request, Response
 from aftercall.background import aside
 from aftercall.models import Execution, RecordReceipt
 from ingest.formats.calls import Unreadable
-from ingest.formats.otlp.reading import (
-    Located,
-    is_same_span,
-    read_json,
-    read_protobuf,
-)
+from ingest.formats.otlp.reading import Located, is_same_span, read_json, read_protobuf
 from ingest.formats.otlp.spans import OtlpError, Place, TooManySpansError, where
 from ingest.formats.otlp.wire import success_json, success_protobuf
 from retrieval.log import execution

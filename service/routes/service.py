@@ -18,10 +18,7 @@ from service.version import VERSION
 router = APIRouter(tags=["service"])
 
 
-@router.get(
-    "/status",
-    summary="How much there is, and what is still to be learned from",
-)
+@router.get("/status", summary="How much there is, and what is still to be learned from")
 async def status(space: Reading, lifecycle: CurrentLifecycle) -> Status:
     """`pendingIndexing` counts all that is durable but not yet usable in answers."""
     context, workspace = space
@@ -71,10 +68,7 @@ async def healthz() -> Response:
     return Response('{"status":"up"}', media_type="application/json")
 
 
-@router.get(
-    "/readyz",
-    summary="Calls are served",
-)
+@router.get("/readyz", summary="Calls are served")
 async def readyz(lifecycle: CurrentLifecycle) -> Response:
     """503 until everything is open, and while the log store does not answer or nothing is learned.
 
@@ -100,9 +94,7 @@ async def readyz(lifecycle: CurrentLifecycle) -> Response:
 
 
 @router.get(
-    "/metrics",
-    summary="Counters, latencies and gauges for Prometheus",
-    response_class=Response,
+    "/metrics", summary="Counters, latencies and gauges for Prometheus", response_class=Response
 )
 async def metrics(request: Request, lifecycle: CurrentLifecycle) -> Response:
     """Answers also while the service is starting, and without waiting for a store that hangs.

@@ -154,11 +154,7 @@ def answered() -> dict[str, int]:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_it_is_accessible_quotes_as_text_and_leads_somewhere(
-    page: Page,
-    addresses: dict[str, str],
-    answered: dict[str, int],
-    story: ServeProcess,
-    path: str,
+    page: Page, addresses: dict[str, str], answered: dict[str, int], story: ServeProcess, path: str
 ) -> None:
     """With everything open that can be opened.
 

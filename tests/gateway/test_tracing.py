@@ -17,11 +17,7 @@ SERVER = {"command": sys.executable, "args": ["-m", "tests.gateway.meta_server"]
 TOOL, ATTEMPT = "sent_meta", "execute_tool sent_meta"
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-META = {
-    "traceparent": f"00-{TRACE}-{PARENT}-01",
-    "tracestate": "vendor=1",
-    "baggage": "team=blue",
-}
+META = {"traceparent": f"00-{TRACE}-{PARENT}-01", "tracestate": "vendor=1", "baggage": "team=blue"}
 
 
 @pytest.mark.real

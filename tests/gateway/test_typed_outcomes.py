@@ -33,7 +33,7 @@ async def test_a_referral_crosses_the_gateway_whole(
 ) -> None:
     """Type, message and metadata are recorded, the caller sees the tool's own error first."""
     service.suggest = lambda _: wire_answer(
-        wire_suggestion(action="switch_tool", tool="http_get", split=["http_get", "read_titles"]),
+        wire_suggestion(action="switch_tool", tool="http_get", split=["http_get", "read_titles"])
     )
     tools = ("returned", "returned_beside_a_schema", "as_json_text")
     async with open_gateway({"films": SERVER}) as client:

@@ -17,11 +17,7 @@ BOUNDARY: Outcome[Any] = Outcome.wrong_tool_boundary(
     suggested_split="http_get -> read_titles", evidence="the url answers with HTML", page=3,
 )  # fmt: skip
 WEAK = {"status": "success_no_parse", "items": []}
-_SCHEMA = {
-    "type": "object",
-    "properties": {"items": {"type": "array"}},
-    "required": ["items"],
-}
+_SCHEMA = {"type": "object", "properties": {"items": {"type": "array"}}, "required": ["items"]}
 
 
 @mcp.tool

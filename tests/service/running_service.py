@@ -263,10 +263,7 @@ def drained(process: "subprocess.Popen[str]") -> Iterator[list[str]]:
 
 @contextmanager
 def serving(
-    data_dir: Path,
-    *arguments: str,
-    environ: dict[str, str] | None = None,
-    files: int | None = None,
+    data_dir: Path, *arguments: str, environ: dict[str, str] | None = None, files: int | None = None
 ) -> Iterator[ServeProcess]:
     """`aftercall serve` on a free port, ready; killed at the end if it still runs."""
     words = ("serve", "--port", "0", "--data-dir", str(data_dir), *arguments)

@@ -173,7 +173,6 @@ async def test_what_is_learned_between_two_looks_is_not_counted_below_zero() -> 
         return 0
 
     store = SimpleNamespace(
-        events=SimpleNamespace(heads=heads),
-        knowledge=SimpleNamespace(cursors=cursors, count=count),
+        events=SimpleNamespace(heads=heads), knowledge=SimpleNamespace(cursors=cursors, count=count)
     )
     assert (await counts(cast("Store", store))).pending == 1

@@ -15,11 +15,7 @@ from aftercall.models import (
     Trend,
 )
 from tests.service.fitness_client import fresh
-from tests.service.running_service import (
-    RunningService,
-    eventually,
-    execution,
-)
+from tests.service.running_service import RunningService, eventually, execution
 from tests.service.statistics.asking import asked
 from tests.service.statistics.test_failures import ago
 from tests.service.test_bad_input import error_of

@@ -19,12 +19,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, Unpack
 from uuid import uuid4
 
-from aftercall.adapters.reflector import (
-    AsyncAsking,
-    KnownTool,
-    ReflectionOptions,
-    Reflector,
-)
+from aftercall.adapters.reflector import AsyncAsking, KnownTool, ReflectionOptions, Reflector
 from aftercall.json_values import bounded_text
 from aftercall.mcp_calls import McpResultReader
 from aftercall.models.calls import ExecutionError, ToolAnnotations

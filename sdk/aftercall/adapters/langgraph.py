@@ -139,9 +139,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
         return self._present(call, reflected)
 
     async def awrap_tool_call(  # type: ignore[override]
-        self,
-        request: ToolCallRequest,
-        handler: Callable[[ToolCallRequest], Awaitable[GraphResult]],
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[GraphResult]]
     ) -> GraphResult:
         """As `wrap_tool_call`, awaited."""
         call = _Call(request)

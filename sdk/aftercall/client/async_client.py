@@ -11,11 +11,7 @@ from aftercall import models
 from aftercall.client.async_base import AsyncBaseClient
 from aftercall.client.transport import Request, query, reads, reads_nothing, segment
 from aftercall.errors import ProtocolError
-from aftercall.promotions_file import (
-    PromotionsFileError,
-    parse_promotions,
-    render_promotions,
-)
+from aftercall.promotions_file import PromotionsFileError, parse_promotions, render_promotions
 
 AskedState: TypeAlias = models.RecommendationState | Literal["all"]
 """Which recommendations are asked for by their state."""

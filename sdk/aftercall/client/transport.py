@@ -50,12 +50,7 @@ _RETRIED_STATUS = frozenset({429, 502, 503, 504})
 # What a proxy in front of the service may answer by itself: the status alone says what is wrong.
 _STATUS_SAYS_ALL = frozenset({413, 429})
 
-_LOWER_ERRORS = (
-    httpx2.HTTPError,
-    httpx2.InvalidURL,
-    httpx2.CookieConflict,
-    httpx2.StreamError,
-)
+_LOWER_ERRORS = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.CookieConflict, httpx2.StreamError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,9 +241,7 @@ def _trace_headers() -> dict[str, str]:
     headers: dict[str, str] = {}
     if "opentelemetry.trace" in sys.modules:
         # Only where it is used.
-        from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415
-            TraceContextTextMapPropagator,
-        )
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
 
         TraceContextTextMapPropagator().inject(headers)
     return headers

@@ -50,13 +50,7 @@ from aftercall.evolution.tasks import (
     UnusableAnswerError,
 )
 from aftercall.json_values import clean_text
-from aftercall.models import (
-    MAX_SCENARIO,
-    Evolution,
-    Promotion,
-    SimilarFailure,
-    ToolSpec,
-)
+from aftercall.models import MAX_SCENARIO, Evolution, Promotion, SimilarFailure, ToolSpec
 from aftercall.models.base import Name
 from aftercall.models.tools import parse_version
 from aftercall.promotions_file import FilePathError, read_promotions, resolve_file

@@ -18,12 +18,7 @@ import httpx2
 
 from aftercall.client.transport import checked_base_url
 from aftercall.errors import ConfigurationError
-from aftercall.evolution.tasks import (
-    EvolutionTask,
-    EvolvedCode,
-    EvolverError,
-    UnusableAnswerError,
-)
+from aftercall.evolution.tasks import EvolutionTask, EvolvedCode, EvolverError, UnusableAnswerError
 from aftercall.json_values import clean_text
 from aftercall.redaction import DEFAULT_REDACTOR
 

@@ -48,12 +48,7 @@ from aftercall.json_values import JsonObject, JsonValue, clean_text
 from aftercall.models.calls import ExecutionError
 from aftercall.models.tools import Tool
 from aftercall.outcomes import ToolFailedError, make_error, typed_error_in_text
-from aftercall.promotions_file import (
-    FilePathError,
-    check_relative_path,
-    resolve_file,
-    resolve_path,
-)
+from aftercall.promotions_file import FilePathError, check_relative_path, resolve_file, resolve_path
 
 MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 """Of standard output; a tool that writes more fails, for a part of a result is none."""

@@ -159,10 +159,7 @@ class InstructionsMiddleware(Middleware):
     """
 
     def __init__(
-        self,
-        upstreams: Sequence[Upstream],
-        before: Mapping[str, str | None],
-        in_use: InUse | None,
+        self, upstreams: Sequence[Upstream], before: Mapping[str, str | None], in_use: InUse | None
     ) -> None:
         self._upstreams = upstreams
         self._before = before

@@ -176,11 +176,7 @@ def _client(
     service: str, api_key: str | None, redactor: Redactor = DEFAULT_REDACTOR
 ) -> AsyncClient:
     return AsyncClient(
-        service,
-        api_key=api_key,
-        retries=0,
-        connect_timeout_s=_CONNECT_TIMEOUT_S,
-        redactor=redactor,
+        service, api_key=api_key, retries=0, connect_timeout_s=_CONNECT_TIMEOUT_S, redactor=redactor
     )
 
 
@@ -382,11 +378,7 @@ def build_gateway(
 
 class _Upstreams:
     def __init__(
-        self,
-        config: GatewayConfig,
-        client: AsyncClient,
-        errlog: TextIO | None,
-        lists: LastLists,
+        self, config: GatewayConfig, client: AsyncClient, errlog: TextIO | None, lists: LastLists
     ) -> None:
         self.are_several = len(config.servers) > 1
         self._configured = {server.name: server for server in config.servers}

@@ -12,13 +12,7 @@ from aftercall.background import within_sync
 from aftercall.executors.protocol import DEFAULT_TIMEOUT_S
 from aftercall.executors.python import ToolFunction, bound, call_function, failure_of
 from aftercall.explain import nearest
-from aftercall.json_values import (
-    JsonObject,
-    JsonValue,
-    bounded_json,
-    bounded_text,
-    make_json_value,
-)
+from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text, make_json_value
 from aftercall.outcomes import Outcome, ToolFailedError, make_error
 from aftercall.redaction import DEFAULT_REDACTOR
 
@@ -168,10 +162,7 @@ class Dispatcher:
     """
 
     def __init__(
-        self,
-        functions: Mapping[str, ToolFunction],
-        *,
-        timeout_s: float = DEFAULT_TIMEOUT_S,
+        self, functions: Mapping[str, ToolFunction], *, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> None:
         self._functions = dict(functions)
         self._timeout_s = timeout_s

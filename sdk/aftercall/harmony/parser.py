@@ -393,10 +393,7 @@ class _PayloadError(ValueError):
 
 
 def read_message(
-    header: MessageHeader,
-    payload: str,
-    problem: str | None,
-    error_type: str,
+    header: MessageHeader, payload: str, problem: str | None, error_type: str
 ) -> HarmonyCall | HarmonyResult:
     """A call with its arguments, one that cannot be made, or what a tool answered.
 

@@ -85,8 +85,7 @@ class SuggestFix(WireModel):
     agent: Agent = None
     input_schema: LiveSchema = None
     annotations: models.ToolAnnotations | None = Field(
-        default=None,
-        description="The tool's MCP annotations; left out, the registered ones count.",
+        default=None, description="The tool's MCP annotations; left out, the registered ones count."
     )
     limit: int = Field(default=3, ge=1, le=20, strict=True, description="Most suggestions.")
 

@@ -23,17 +23,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from aftercall.json_values import bounded_name, bounded_text
-from aftercall.models.base import (
-    WHOLE,
-    Id,
-    Json,
-    Name,
-    Object,
-    Share,
-    Text,
-    Timestamp,
-    WireModel,
-)
+from aftercall.models.base import WHOLE, Id, Json, Name, Object, Share, Text, Timestamp, WireModel
 
 _LOGGER = logging.getLogger("aftercall")
 Outcome = Literal["success", "failure"]
@@ -250,15 +240,7 @@ ChangeClass = Literal["lossless", "plausible", "lossy", "semantic"]
 """How much of what was asked a change keeps; see `aftercall.change_classes`."""
 
 EvidenceSource = Literal[
-    "schema",
-    "error",
-    "context",
-    "repairs",
-    "profile",
-    "similar",
-    "parameters",
-    "session",
-    "seed",
+    "schema", "error", "context", "repairs", "profile", "similar", "parameters", "session", "seed"
 ]
 
 

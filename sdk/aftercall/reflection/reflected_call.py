@@ -223,10 +223,7 @@ class ReflectedCall(Generic[ResultT]):
         return failed
 
     def _ended(
-        self,
-        error: ExecutionError | None,
-        summary: JsonValue = None,
-        status: str | None = None,
+        self, error: ExecutionError | None, summary: JsonValue = None, status: str | None = None
     ) -> None:
         facts = self.facts
         attempt = Attempt(

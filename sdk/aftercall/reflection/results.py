@@ -12,13 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Literal, Protocol, TypeVar, cast, runtime_checkable
 
-from aftercall.json_values import (
-    MAX_NAME_CHARS,
-    JsonObject,
-    JsonValue,
-    bounded_text,
-    quoted,
-)
+from aftercall.json_values import MAX_NAME_CHARS, JsonObject, JsonValue, bounded_text, quoted
 from aftercall.models.calls import Change, ExecutionError, ShadowFacts, Suggestion, ToolAnnotations
 from aftercall.outcomes import MAX_MESSAGE_CHARS, Outcome
 

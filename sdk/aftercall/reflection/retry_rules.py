@@ -17,13 +17,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
-from aftercall.change_classes import (
-    QUORUM,
-    alters_qualifier,
-    destroys,
-    may_be_followed,
-    reads_only,
-)
+from aftercall.change_classes import QUORUM, alters_qualifier, destroys, may_be_followed, reads_only
 from aftercall.errors import ConfigurationError
 from aftercall.json_patch import JsonPatchError, Operation, apply, same_json, value_at
 from aftercall.json_values import JsonObject, JsonValue

@@ -13,11 +13,7 @@ import pytest
 
 from embeddings.embedders import hashed_vector
 from retrieval.index.opening import FIRST_INDEX, open_index
-from retrieval.index.protocol import (
-    IndexModelMismatchError,
-    VectorIndex,
-    VectorIndexError,
-)
+from retrieval.index.protocol import IndexModelMismatchError, VectorIndex, VectorIndexError
 from tests.embeddings.tool_errors import GROUPS
 from tests.retrieval.index.documents import DIMENSION, document_id, nearly, point, question, uses
 
