@@ -233,7 +233,7 @@ async def _wrong_state(stores: Stores, events: list[Event], said: Said) -> list[
             left[state.kind, state.key] = state.data
     rows = {
         (kind, row.key): row.data
-        for kind in ("tool", "promotion")
+        for kind in ("tool", "promotion", "pattern")
         for row in await stores.store.events.state(WORKSPACE, kind)
     }
     wanted = {each: data for each, data in left.items() if data is not None}
