@@ -153,6 +153,9 @@ class Side:
     samples: list[tuple[float, float, int, int, float]] = field(default_factory=list)
     """When, resident MiB, descriptors, threads, MiB on disk."""
     wrong: list[str] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)
+    """Outcomes that may be there: a try without an answer was followed by a refusal, since a kill
+    had taken the suggestion."""
     failed: Counter[str] = field(default_factory=Counter)
     """Attempts that were not acknowledged, by how."""
     cuts: int = 0
@@ -273,8 +276,9 @@ class Caller:
             return
         made = answer["suggestions"][0]["suggestionId"]
         report = {"outcome": "success", "executionId": self.side.new_id()}
-        if self.send("outcome", "POST", f"/suggestions/{made}/outcome", report) is not None:
-            self.side.sent["outcome"].add(f"{made}\x1f{report['executionId']}")
+        is_taken = self.send("outcome", "POST", f"/suggestions/{made}/outcome", report) is not None
+        taken = self.side.sent["outcome"] if is_taken else self.side.refused
+        taken.add(f"{made}\x1f{report['executionId']}")
 
     def judge(self, kind: str) -> None:
         """Mark a failure, or tell what a user said."""
@@ -470,7 +474,7 @@ def compare(side: Side, environment: dict[str, str], *, is_quick: bool) -> Json:
     there = exported(server)
     for kind, ids in side.sent.items():
         lost, twice = ids - set(there[kind]), [k for k, n in there[kind].items() if n > 1]
-        unasked = set(there[kind]) - ids
+        unasked = set(there[kind]) - ids - side.refused
         if lost or twice or unasked:
             side.wrong.append(
                 f"{kind}: {len(lost)} lost, {len(twice)} twice, {len(unasked)} never acknowledged"
