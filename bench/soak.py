@@ -176,16 +176,20 @@ class Caller:
         self.calls = history.executions(2**31, seed=seed)
         self.connection: http.client.HTTPConnection | None = None
         self.latest: list[Json] = []
+        self.is_unsure = False
+        """Whether a try of what was sent last had no answer."""
 
     def send(self, kind: str, method: str, path: str, body: object = None) -> Any:
         """The answer, however often it takes; None of what was refused for good."""
         data = b"" if body is None else json.dumps(body).encode()
+        self.is_unsure = False
         while True:
             began = time.monotonic()
             try:
                 status, answer = self._once(method, path, data)
             except (OSError, http.client.HTTPException) as error:
                 self.close()
+                self.is_unsure = True
                 self.side.failed[type(error).__name__] += 1
                 time.sleep(0.05)
                 continue
@@ -276,9 +280,11 @@ class Caller:
             return
         made = answer["suggestions"][0]["suggestionId"]
         report = {"outcome": "success", "executionId": self.side.new_id()}
-        is_taken = self.send("outcome", "POST", f"/suggestions/{made}/outcome", report) is not None
-        taken = self.side.sent["outcome"] if is_taken else self.side.refused
-        taken.add(f"{made}\x1f{report['executionId']}")
+        name = f"{made}\x1f{report['executionId']}"
+        if self.send("outcome", "POST", f"/suggestions/{made}/outcome", report) is not None:
+            self.side.sent["outcome"].add(name)
+        elif self.is_unsure:
+            self.side.refused.add(name)
 
     def judge(self, kind: str) -> None:
         """Mark a failure, or tell what a user said."""

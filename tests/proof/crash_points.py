@@ -264,8 +264,11 @@ def run(
     known: Collection[str] = (),
     until: int = 1 << 30,
     minutes: float = 60.0,
-) -> tuple[list[str], dict[str, list[str]]]:
-    """All points in the order of trial, and of each new one that was tried what was wrong."""
+) -> tuple[list[str], dict[str, list[str]], int]:
+    """All points in the order of trial, what was wrong at each new one that was tried, a status.
+
+    The status is 0 where the work came to its own end; what it tried before another one counts.
+    """
     with tempfile.TemporaryDirectory() as folder:
         environ = load_shim(Path(folder))
         environ["PYTHONPATH"] = os.pathsep.join(map(str, (_ROOT, _ROOT / "sdk")))
@@ -277,10 +280,9 @@ def run(
         )  # fmt: skip
         if not done.stdout.endswith("\n"):
             raise SystemExit(f"the work ended with {done.returncode}: {done.stdout[-2000:]}")
-        if done.returncode:
-            sys.stdout.write(f"the work ended with {done.returncode}; what it tried counts\n")
         first, *lines = map(json.loads, done.stdout.splitlines())
-        return first["points"], {line["point"]: line["wrong"] for line in lines}
+        found = {line["point"]: line["wrong"] for line in lines}
+        return first["points"], found, done.returncode
 
 
 def told(way: str, known: dict[str, Any]) -> list[str]:
@@ -350,7 +352,7 @@ def main() -> None:
         began = time.monotonic()
         # What was wrong is tried again: it may be mended.
         known["tried"] = [each for each in known["tried"] if each not in known["wrong"]]
-        points, found = run(
+        points, found, status = run(
             way, jobs=args.jobs, known=known["tried"], until=args.until, minutes=args.minutes
         )
         left = {*points}.difference(found)
@@ -370,6 +372,8 @@ def main() -> None:
             args.state.write_text(json.dumps(state, indent=1), "utf-8")
         if args.write:
             written_into(args.write, report(state))
+        if status:
+            raise SystemExit(f"the work ended with {status}; what it had tried is kept")
     if any(each["wrong"] for each in state.values()):
         raise SystemExit(1)
 

@@ -14,7 +14,8 @@ SHARE = 8
 @pytest.mark.parametrize("way", WAYS)
 def test_whenever_it_dies_what_was_acknowledged_is_there(way: str) -> None:
     """Once and unchanged, with the knowledge of a rebuild; what was forgotten stays so."""
-    points, found = run(way, jobs=1, until=SHARE)
+    points, found, status = run(way, jobs=1, until=SHARE)
+    assert status == 0
     assert len(points) > 1_000
     assert len(found) == SHARE
     wrong = {point: [e for e in bad if not e.startswith("(")] for point, bad in found.items()}

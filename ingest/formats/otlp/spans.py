@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError
 
 from aftercall.json_values import MAX_DEPTH
 from ingest.formats.otlp import keys, wire

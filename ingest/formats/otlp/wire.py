@@ -8,7 +8,7 @@ Response", and `google.rpc.Status`.
 import json
 from typing import Any, Final
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 _TYPES: Final = {"double": 1, "int64": 3, "int32": 5, "fixed64": 6, "bool": 8, "bytes": 12}
 _MESSAGES: Final[dict[str, dict[int, tuple[str, str]]]] = {

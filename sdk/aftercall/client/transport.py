@@ -241,9 +241,9 @@ def _trace_headers() -> dict[str, str]:
     headers: dict[str, str] = {}
     if "opentelemetry.trace" in sys.modules:
         # Only where it is used.
-        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
+        from opentelemetry.trace.propagation import tracecontext  # noqa: PLC0415
 
-        TraceContextTextMapPropagator().inject(headers)
+        tracecontext.TraceContextTextMapPropagator().inject(headers)
     return headers
 
 
