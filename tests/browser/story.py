@@ -5,6 +5,7 @@ Every hostile text stays text on every page: a test that sees one of its effects
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 from uuid import uuid4
 
@@ -164,8 +165,9 @@ AXES = (
 )
 
 
+@cache  # files share a service
 def tell_referrals(url: str) -> None:
-    """Record them, and wait until they are learned."""
+    """Record them once, and wait until they are learned."""
     with httpx2.Client(base_url=url, timeout=30) as client:
         teller = Teller(client)
         for tool, axes, times in AXES:
@@ -186,8 +188,9 @@ TWIN = "twin_tool"
 NEVER_CALLED = "library/never_called"
 
 
+@cache
 def tell_mending(url: str) -> None:
-    """Record them, and wait until they are learned."""
+    """Record them once, and wait until they are learned."""
     with httpx2.Client(base_url=url, timeout=30) as client:
         client.put(
             f"/tools/{NEVER_CALLED.replace('/', '%2F')}",
