@@ -39,6 +39,7 @@ import httpx2
 
 from mongo.protocol import Store
 from service.forget import learned_without
+from service.learning import EVERY_S
 from tests.mongo.mongo_server import MongoServer, SharedMongo, free_port, given_uri
 from tests.proof.history_rules import LAST, TOOLS, Asked, History, Step, wrong_with
 from tests.service.running_service import ROOT
@@ -324,11 +325,13 @@ class World:
             if not await each.ready():
                 self.history.wrong.append(f"service {number} does not come back")
         deadline = time.monotonic() + _PATIENCE_S
-        while any([await asking.pending(each) for each in self.services]):
+        calm = 0
+        while calm < 3:  # looks in a row: after a rebuild, services go on learning once they see it
+            calm = 0 if any([await asking.pending(each) for each in self.services]) else calm + 1
             if time.monotonic() > deadline:
                 self.history.wrong.append("learning stands still")
                 break
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(EVERY_S)
         last = [Step(LAST + n, what, 0) for n, what in enumerate(["status", "promoted", *_LOOK])]
         while True:  # until all services have followed what the others did
             seen = [
