@@ -223,6 +223,7 @@ async def test_over_http_agents_share_the_servers(
     [
         ("{", (), "Expecting property name"),
         ('{"mcpServers": {"a": {}}}', (), "server 'a': needs either"),
+        ('{"mcpServers": {"a": {"command": "x"}}}', ("--allowlist", "mail"), "TOOL=NAME"),
         (
             '{"mcpServers": {"a": {"command": "x"}}}', ("--min-confidence", "7"),
             "min_confidence must be between 0 and 1",

@@ -7,17 +7,13 @@ from aftercall.models import Execution
 
 
 @dataclass
-class Kept:
-    """Keeps events and whole calls."""
+class Events:
+    """Keeps events only."""
 
     events: list[ToolCallEvent] = field(default_factory=list)
-    calls: list[Execution] = field(default_factory=list)
 
     def emit(self, event: ToolCallEvent) -> None:
         self.events.append(event)
-
-    def record(self, execution: Execution) -> None:
-        self.calls.append(execution)
 
     @property
     def planned(self) -> list[ToolCallPlanned]:
@@ -29,13 +25,13 @@ class Kept:
 
 
 @dataclass
-class Events:
-    """Keeps events only."""
+class Kept(Events):
+    """Keeps events and whole calls."""
 
-    events: list[ToolCallEvent] = field(default_factory=list)
+    calls: list[Execution] = field(default_factory=list)
 
-    def emit(self, event: ToolCallEvent) -> None:
-        self.events.append(event)
+    def record(self, execution: Execution) -> None:
+        self.calls.append(execution)
 
 
 def check_order(events: list[ToolCallEvent]) -> None:

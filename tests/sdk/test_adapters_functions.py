@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from aftercall import ConfigurationError, ToolAnnotations
-from aftercall.adapters.functions import _CallSignature, recorded, reflecting
+from aftercall.adapters.functions import recorded, reflecting
 from aftercall.models import Execution
 from tests.sdk.scripted_advice import (
+    FAST,
     TOP_K,
     UNSURE,
     AsyncScripted,
@@ -71,19 +72,6 @@ def test_the_signature_and_the_error_stay_the_functions_own() -> None:
     assert "Suggestions from Aftercall" in raised.value.__notes__[0]
 
 
-def test_the_question_carries_schema_and_claims() -> None:
-    """The schema comes from the type hints, the claims from who decorates."""
-    service = SyncScripted(answer())
-    claims = ToolAnnotations(read_only_hint=True)
-    tool = reflecting(client=service, recorder=Records(), annotations=claims)(search)
-    with pytest.raises(ValueError, match="top_k"):
-        tool("memory", 50)
-    schema = service.asked[0].input_schema
-    assert (schema["required"], schema["additionalProperties"]) == (["query"], False)
-    assert schema["properties"]["top_k"] == {"type": "integer"}  # type: ignore[index,call-overload]
-    assert service.annotations == [claims]
-
-
 def test_recorded_only_records() -> None:
     """Nobody is asked, and nothing is called twice."""
     records = Records()
@@ -134,25 +122,25 @@ def test_a_call_that_does_not_fit_fails_as_python_says() -> None:
     assert "unexpected keyword argument 'topK'" in error.message
 
 
-def test_what_has_no_single_end_is_refused() -> None:
+def numbers() -> Iterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "said"),
+    [
+        (numbers, {}, "is a generator"), (staticmethod(search), {}, "below @staticmethod"),
+        (Records, {}, "is no function"), (search, {"client": AsyncScripted()}, "give a Client"),
+        (search, {"unrecorded": ["nothing"]}, "unrecorded names nothing"),
+    ],
+)  # fmt: skip
+def test_what_has_no_single_end_is_refused(
+    function: Any, options: dict[str, Any], said: str
+) -> None:
     """Generators, classes, staticmethods and an AsyncClient for a plain function: told at once."""
-
-    def numbers() -> Iterator[int]:
-        yield 1
-
-    def plain() -> None: ...
-
-    decorate: Any = reflecting(client=SyncScripted(), recorder=Records())
-    with pytest.raises(ConfigurationError, match="is a generator"):
-        decorate(numbers)
-    with pytest.raises(ConfigurationError, match="below @staticmethod"):
-        decorate(staticmethod(plain))
-    with pytest.raises(ConfigurationError, match="is no function"):
-        decorate(Records)
-    with pytest.raises(ConfigurationError, match="give a Client"):
-        reflecting(client=AsyncScripted(), recorder=Records())(plain)
-    with pytest.raises(ConfigurationError, match="unrecorded names nothing"):
-        reflecting(client=SyncScripted(), recorder=Records(), unrecorded=["nothing"])(plain)
+    settings = {"client": SyncScripted(), "recorder": Records(), **options}
+    with pytest.raises(ConfigurationError, match=said):
+        reflecting(**settings)(function)
 
 
 def test_an_awaitable_of_a_plain_function_is_no_outcome() -> None:
@@ -189,24 +177,34 @@ async def test_callable_objects_are_functions() -> None:
 )
 def test_arguments_come_back_as_they_were(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Told by name and called again unchanged, a function gets the same arguments."""
+    calls = []
 
-    def takes(a: int = 0, /, b: int = 0, c: int = 0, *rest: int, **more: int) -> Any:
-        return a, b, c, rest, more
+    @reflecting(
+        client=SyncScripted(answer(suggestion(action="retry_unchanged"))), recorder=Records(),
+        policy=FAST,
+    )  # fmt: skip
+    def takes(a: int = 0, /, b: int = 0, c: int = 0, *rest: int, **more: int) -> None:
+        calls.append((a, b, c, rest, more))
+        if len(calls) == 1:
+            raise TimeoutError
 
-    signature = _CallSignature(takes, frozenset())
-    named = signature.named(args, kwargs)
-    again_args, again_kwargs = signature.corrected(args, kwargs, named, dict(named))
-    assert takes(*again_args, **again_kwargs) == takes(*args, **kwargs)
+    takes(*args, **kwargs)
+    assert calls[0] == calls[1]
 
 
-def test_a_schema_says_what_can_be_said() -> None:
-    """Types without words in JSON Schema are left open; nested models share their definitions."""
+def test_the_question_carries_schema_and_claims() -> None:
+    """The schema comes from the type hints, as far as it can be said; claims from who decorates."""
+    service, claims = SyncScripted(answer()), ToolAnnotations(read_only_hint=True)
 
-    def takes(callback: Iterator[int], call: Execution, *rest: int, flag: bool = True) -> None: ...
+    @reflecting(client=service, recorder=Records(), annotations=claims)
+    def takes(callback: object, call: Execution, *rest: int, flag: bool = True) -> None:
+        raise ValueError("no")
 
-    schema = _CallSignature(takes, frozenset()).schema
-    assert schema["required"] == ["callback", "call"]
-    properties: Any = schema["properties"]
-    assert set(properties["call"]["properties"]) > {"toolName", "error"}
-    assert properties["rest"] == {"type": "array", "items": {"type": "integer"}}
+    with pytest.raises(ValueError, match="no"):
+        takes(print, None)
+    schema: Any = service.asked[0].input_schema
+    assert (schema["required"], schema["additionalProperties"]) == (["callback", "call"], False)
+    assert set(schema["properties"]["call"]["properties"]) > {"toolName", "error"}
+    assert schema["properties"]["rest"] == {"type": "array", "items": {"type": "integer"}}
     assert "ExecutionError" in str(schema["$defs"])
+    assert service.annotations == [claims]

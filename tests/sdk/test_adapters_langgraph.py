@@ -87,9 +87,7 @@ def run(graph: Any, name: str, arguments: dict[str, Any], *, way: str = "sync") 
         answered = graph.invoke(state, config)
     else:
         answered = asyncio.run(graph.ainvoke(state, config))
-    message = answered["messages"][-1]
-    assert isinstance(message, ToolMessage)
-    return message
+    return answered["messages"][-1]
 
 
 def reflecting(
@@ -137,25 +135,23 @@ def test_an_agent_is_served_as_middleware(way: str) -> None:
     ]
 
 
-def test_the_model_reads_the_tools_own_error_first() -> None:
-    """What nothing repairs is told in a message with status error: the error, then the advice."""
-    reflection, _, _ = reflecting(answer(UNSURE))
-    message = run(graph_of([search], reflection), "search", {"query": "x", "top_k": 50})
-    assert message.status == "error"
-    own, _, advice = str(message.content).partition("\n\n")
-    assert own == "ValueError: top_k must be <= 10"
-    assert advice.startswith("Suggestions from Aftercall (recorded data, not instructions):")
-
-
-def test_an_error_that_the_node_tells_is_read_without_its_frame() -> None:
-    """`handle_tool_errors` frames the error; type and text recorded are the tool's."""
+@pytest.mark.parametrize(
+    ("options", "own"),
+    [
+        ({}, "ValueError: top_k must be <= 10\n\n"),
+        ({"handle_tool_errors": True}, "Error: ValueError('top_k must be <= 10')\n Please fix"),
+    ],
+)
+def test_the_model_reads_the_tools_own_error_first(options: dict[str, Any], own: str) -> None:
+    """In a message with status error, before the advice; recorded without the node's frame."""
     reflection, records, _ = reflecting(answer(UNSURE))
-    graph = graph_of([search], reflection, handle_tool_errors=True)
+    graph = graph_of([search], reflection, **options)
     message = run(graph, "search", {"query": "x", "top_k": 50})
+    assert message.status == "error"
+    assert str(message.content).startswith(own)
+    assert "\n\nSuggestions from Aftercall (recorded data, not instructions):" in message.content
     error = records.executions[0].error
     assert (error.type, error.message) == ("ValueError", "top_k must be <= 10")
-    assert str(message.content).startswith("Error: ValueError('top_k must be <= 10')\n Please fix")
-    assert "Suggestions from Aftercall" in str(message.content)
 
 
 @pytest.mark.parametrize("handled", [True, False])

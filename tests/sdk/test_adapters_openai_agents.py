@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from agents import (
     Agent,
-    FunctionTool,
     ModelBehaviorError,
     RunConfig,
     Runner,
@@ -101,12 +100,23 @@ async def test_a_reflecting_tool_repairs_its_call(kind: Any) -> None:
     assert service.asked[0].input_schema["required"] == ["query", "top_k"]
 
 
-async def test_a_reflecting_tool_tells_the_error_that_the_sdk_hides() -> None:
-    """With the SDK's default function the model reads the tool's own error, then the advice."""
+@pytest.mark.parametrize(
+    ("options", "own"),
+    [
+        ({}, "ValueError: top_k must be <= 10"),
+        ({"failure_error_function": lambda _, error: f"Sorry: {error}"},
+         "Sorry: top_k must be <= 10"),
+    ],
+    ids=["hidden by default", "a function of its own"],
+)  # fmt: skip
+async def test_a_reflecting_tool_tells_its_error_before_the_advice(
+    options: dict[str, Any], own: str
+) -> None:
+    """Also the one that the SDK hides; a failure function's words stay the first."""
     reflection, records, _ = reflection_of(answer(UNSURE))
-    (told,) = await outputs_of([reflection.reflecting(function_tool(search))], FAILING)
-    own, _, advice = told.partition("\n\n")
-    assert own == "ValueError: top_k must be <= 10"
+    (told,) = await outputs_of([reflection.reflecting(function_tool(search, **options))], FAILING)
+    said, _, advice = told.partition("\n\n")
+    assert said == own
     assert 'replace "/top_k": 50 -> 10' in advice
     assert len(records.executions) == 1
 
@@ -126,41 +136,32 @@ async def test_a_tool_has_run_unless_the_sdk_refused() -> None:
     assert [each.error.code for each in service.asked] == [None, None, "-32602", None]
 
 
-async def test_a_tools_own_failure_function_goes_first() -> None:
-    """Its words stay the first that the model reads; None still ends the run, with a note."""
-    reflection, records, _ = reflection_of(answer(UNSURE), answer(UNSURE))
-    own = function_tool(search, failure_error_function=lambda _, error: f"Sorry: {error}")
-    (told,) = await outputs_of([reflection.reflecting(own)], FAILING)
-    assert told.startswith("Sorry: top_k must be <= 10\n\nSuggestions from Aftercall")
+async def test_without_a_failure_function_the_run_ends_with_a_note() -> None:
+    """As it would without us."""
+    reflection, records, _ = reflection_of(answer(UNSURE))
     strict = function_tool(search, failure_error_function=None)
     with pytest.raises(Exception, match="top_k must be <= 10") as raised:
         await outputs_of([reflection.reflecting(strict)], FAILING)
     causes = (raised.value, raised.value.__cause__)
     assert any("Suggestions" in n for e in causes for n in getattr(e, "__notes__", ()))
-    assert [e.outcome for e in records.executions] == ["failure", "failure"]
+    assert [e.outcome for e in records.executions] == ["failure"]
 
 
-async def test_hooks_and_failure_record_each_call_once() -> None:
-    """The failure comes by the failure function, the success by the hooks, whichever are set."""
+@pytest.mark.parametrize("hooked", [True, False])
+async def test_hooks_and_failure_record_each_call_once(hooked: bool) -> None:
+    """The failure comes by the failure function, the success by the hooks; unseen without them."""
     reflection, records, service = reflection_of(answer(UNSURE))
     tool = function_tool(search, failure_error_function=reflection.failure)
-    told = await outputs_of([tool], FAILING, FITTING, hooks=reflection.run_hooks)
+    hooks = reflection.run_hooks if hooked else None
+    told = await outputs_of([tool], FAILING, FITTING, hooks=hooks)
     assert told[0].startswith("ValueError: top_k must be <= 10\n\nSuggestions from Aftercall")
     assert told[1] == "5 hits"
-    first, second = records.executions
-    assert (first.outcome, second.outcome, second.result) == ("failure", "success", "5 hits")
+    first, *others = records.executions
+    assert (first.outcome, first.agent) == ("failure", "ada")
     assert first.parameters == {"query": "x", "top_k": 50}
-    assert (first.agent, first.session_id) == ("ada", second.session_id)
-    assert service.asked[0].input_schema is not None
-
-
-async def test_the_failure_function_serves_without_hooks() -> None:
-    """Then failures are recorded and advised on, and successes are not seen."""
-    reflection, records, _ = reflection_of(answer(UNSURE))
-    tool = function_tool(search, failure_error_function=reflection.failure)
-    told = await outputs_of([tool], FAILING, FITTING)
-    assert "Suggestions from Aftercall" in told[0]
-    assert [e.outcome for e in records.executions] == ["failure"]
+    assert service.asked[0].input_schema
+    seen = [(each.session_id, each.outcome, each.result) for each in others]
+    assert seen == ([(first.session_id, "success", "5 hits")] if hooked else [])
 
 
 async def test_a_failure_that_the_sdk_words_is_no_success() -> None:
@@ -242,6 +243,5 @@ async def test_claims_are_given_by_tool_name() -> None:
     reflection, _, service = reflection_of(answer(), annotations={"search": claims})
     tool = reflection.reflecting(function_tool(search))
     assert reflection.reflecting(tool) is tool
-    assert isinstance(tool, FunctionTool)
     await outputs_of([tool], FAILING)
     assert service.annotations == [claims]

@@ -8,7 +8,6 @@ from aftercall.change_classes import (
     ORDER,
     alters_qualifier,
     are_opposites,
-    destroys,
     may_be_followed,
     reads_only,
     strictest,
@@ -33,6 +32,8 @@ SAID_NOTHING = ToolAnnotations()
         ("anything", DESTROYS, "ynnnn"),
         ("delete_rows", SAID_NOTHING, "ynnnn"),
         ("delete_rows", None, "ynnnn"),
+        ("purgeCache", None, "ynnnn"),
+        ("save_note", WRITES, "yynnn"),
         ("send_mail", None, "yynnn"),
         ("rag_query", None, "yyyny"),
         ("search_and_replace", None, "yynnn"),
@@ -70,30 +71,26 @@ def test_one_owner_needs_one_word() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "annotations", "reads"),
+    ("tool", "annotations", "parameters", "reads"),
     [
-        ("list_files", None, True),
-        ("listFiles", SAID_NOTHING, True),
-        ("list_files", ToolAnnotations(destructive_hint=True), False),
-        ("list_files", ToolAnnotations(read_only_hint=True, destructive_hint=True), True),
-        ("list_files", ToolAnnotations(read_only_hint=False), False),
-        ("get_or_create", None, False),
-        ("process", None, False),
-        ("", None, False),
+        ("list_files", None, (), True),
+        ("listFiles", SAID_NOTHING, (), True),
+        ("list_files", ToolAnnotations(destructive_hint=True), (), False),
+        ("list_files", ToolAnnotations(read_only_hint=True, destructive_hint=True), (), True),
+        ("list_files", ToolAnnotations(read_only_hint=False), (), False),
+        ("get_or_create", None, (), False),
+        ("process", None, (), False),
+        ("", None, (), False),
+        ("query", None, {"sql": "x"}, True),
+        ("query", None, {"sql": "x", "dryRun": True}, False),
+        ("query", READS, {"sql": "x", "dryRun": True}, True),
     ],
 )
 def test_reading_is_said_or_presumed(
-    tool: str, annotations: ToolAnnotations | None, reads: bool
+    tool: str, annotations: ToolAnnotations | None, parameters: Any, reads: bool
 ) -> None:
-    """By a reading verb and no changing one, where the tool gives no hint at all."""
-    assert reads_only(tool, annotations) == reads
-
-
-def test_a_destroying_verb_destroys() -> None:
-    """Whatever the hints say."""
-    assert destroys("purgeCache", None)
-    assert destroys("anything", DESTROYS)
-    assert not destroys("save_note", WRITES)
+    """By a reading verb, no changing one and no dry run, where the tool gives no hint at all."""
+    assert reads_only(tool, annotations, parameters) == reads
 
 
 @pytest.mark.parametrize(
@@ -132,13 +129,6 @@ def test_what_limits_a_call_is_not_lost(
 def test_opposites_differ_by_a_word_or_a_negation(left: str, right: str, opposite: bool) -> None:
     """In names and in values, with a slip in the word too; long texts are not looked at."""
     assert are_opposites(left, right) == are_opposites(right, left) == opposite
-
-
-def test_a_dry_run_is_not_presumed_to_read() -> None:
-    """Whatever the tool's name is; what it says of itself counts more."""
-    assert reads_only("query", None, {"sql": "x"})
-    assert not reads_only("query", None, {"sql": "x", "dryRun": True})
-    assert reads_only("query", READS, {"sql": "x", "dryRun": True})
 
 
 def test_the_strictest_class_counts() -> None:

@@ -128,14 +128,13 @@ async def test_a_test_file_beside_the_tool_is_run_by_pytest(tmp_path: Path) -> N
     script.write_text(OLD)
     assert checks_beside(script) is None
     (tmp_path / "test_shout.py").write_text(
-        "import shout\n\ndef test_nothing_is_no_error():\n    assert shout.shout() == ''\n"
+        "import shout\n\ndef test_a_word():\n    assert shout.shout('a') == 'A'\n\n"
+        "def test_nothing_is_no_error():\n    assert shout.shout() == ''\n"
     )
-    checks = checks_beside(script)
-    assert checks is not None
-    assert (await run_checks(checks, file_name="shout.py", code=NEW)).passed
-    report = await run_checks(checks, file_name="shout.py", code=OLD)
+    report = await run_checks(checks_beside(script), file_name="shout.py", code=OLD)
     assert not report.passed
     assert "test_nothing_is_no_error" in report.output
+    assert "1 failed, 1 passed" in report.output
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aftercall.events import ToolCallPlanned, ToolCallResult, ToolCalls, args_preview_hash
+from aftercall.events import ToolCalls, args_preview_hash
 from aftercall.harmony import (
     AsyncHarmonyToolCalls,
     Dispatcher,
@@ -20,6 +20,7 @@ from aftercall.harmony import (
     Ran,
     outward,
 )
+from aftercall.metrics import ToolCallMetrics
 from aftercall.outcomes import Outcome
 from tests.sdk.event_records import Kept
 
@@ -31,15 +32,17 @@ class Stream:
 
     def __init__(self, driver: type) -> None:
         self.driver = driver
-        self.kept = Kept()
-        self.options: dict[str, Any] = {}
+        self.kept, self.metrics = Kept(), ToolCallMetrics()
         self.made: Any = None
+
+    def counted(self, name: str, **labels: str) -> float:
+        """What the page of metrics says."""
+        return self.metrics.registry.get_sample_value(name, labels) or 0
 
     async def __call__(self, text: str, executor: Any = "default", chunk: int = 7) -> list[Any]:
         if self.made is None:
             given = {} if executor == "default" else {"executor": executor}
-            calls = ToolCalls("request-1", [self.kept])
-            self.made = self.driver(calls, **given, **self.options)
+            self.made = self.driver(ToolCalls("request-1", [self.kept, self.metrics]), **given)
         chunks = [text[at : at + chunk] for at in range(0, len(text), chunk)]
         stream = self.made.stream(chunks)
         if isinstance(stream, AsyncIterator):
@@ -89,6 +92,8 @@ async def test_the_ok_path_of_the_seed(stream: Stream) -> None:
         "seq": 0,
         "status": "ok",
     }
+    assert stream.counted("tool_calls_total", tool="NAME", status="ok") == 1
+    assert stream.counted("tool_call_latency_ms_count", tool="NAME") == 1
     assert [type(item) for item in items][:2] == [HarmonyCall, HarmonyResult]
     (answer,) = results_in(items)
     assert (answer.type, answer.channel, answer.text) == (
@@ -116,11 +121,11 @@ async def test_the_error_modes_of_the_seed(
     """An oversized and a malformed payload: planned, an error result, and the model is told."""
     items = await stream(pseudo(payload) + f"{FINAL}Done.")
     planned, result = stream.kept.events
-    assert isinstance(planned, ToolCallPlanned)
-    assert isinstance(result, ToolCallResult)
     assert (planned.tool, planned.seq) == (tool, 0)
     assert (result.status, result.error_type, result.seq) == ("error", error_type, 0)
     assert result.latency_ms is None
+    assert stream.counted("tool_calls_total", tool=tool, status="error") == 1
+    assert stream.counted("tool_call_latency_ms_count", tool=tool) == 0
     (answer,) = results_in(items)
     assert (answer.status, json.loads(answer.text)["error"]["type"]) == ("error", error_type)
     assert "".join(i.text for i in items if isinstance(i, HarmonyText)) == "Done."

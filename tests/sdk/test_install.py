@@ -46,6 +46,15 @@ print(json.dumps({
 """
 
 
+LOADS = """
+import sys, aftercall, aftercall.stages
+from aftercall.adapters import functions, hooks
+with aftercall.Client(sys.argv[1]) as client:
+    client.status()
+print(*sorted({name.split('.')[0] for name in sys.modules}))
+"""
+
+
 @pytest.mark.real
 def test_the_sdk_installs_and_works_alone(
     tmp_path: Path, service: Loopback, monkeypatch: pytest.MonkeyPatch
@@ -75,14 +84,16 @@ def test_the_sdk_installs_and_works_alone(
 
 
 @pytest.mark.real
-def test_importing_the_sdk_imports_nothing_heavy() -> None:
-    """Here, where everything is installed, `import aftercall` still loads only what it needs."""
-    script = "import sys, aftercall; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+def test_using_the_sdk_imports_nothing_heavy(service: Loopback) -> None:
+    """Here, where everything is installed, client and plain adapters load only what they need."""
     loaded = subprocess.run(
-        [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True
+        [sys.executable, "-I", "-c", LOADS, service.url], capture_output=True, text=True, check=True
     ).stdout.split()
     assert "aftercall" in loaded
-    heavy = {"numpy", "fastapi", "fastmcp", "mcp", "starlette", "torch", "rich", "multiprocessing"}
+    heavy = {
+        "numpy", "fastapi", "fastmcp", "mcp", "mcp_types", "starlette", "torch", "rich",
+        "multiprocessing", "agents", "langchain", "langgraph", "opentelemetry", "prometheus_client",
+    }  # fmt: skip
     assert heavy.isdisjoint(loaded)
 
 

@@ -87,15 +87,20 @@ def test_the_examples_of_rfc_6901_resolve() -> None:
         assert same_json(apply(changed, [Operation("replace", path, value=expected)]), document)
 
 
-def test_arrays_are_edited_by_position() -> None:
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        (Operation("add", "/list/1", value=9), {"list": [1, 9, {"b": 1}]}),
+        (Operation("add", "/list/2", value=9), {"list": [1, {"b": 1}, 9]}),
+        (Operation("add", "/list/-", value=9), {"list": [1, {"b": 1}, 9]}),
+        (Operation("remove", "/list/0"), {"list": [{"b": 1}]}),
+        (Operation("remove", "/list/1/b"), {"list": [1, {}]}),
+        (Operation("replace", "/list/1", value=9), {"list": [1, 9]}),
+    ],
+)
+def test_arrays_are_edited_by_position(operation: Operation, expected: JsonObject) -> None:
     """`add` inserts or appends, `remove` and `replace` name what exists."""
-    document: JsonObject = {"list": [1, 2, 3]}
-    assert apply(document, [Operation("add", "/list/1", value=9)]) == {"list": [1, 9, 2, 3]}
-    assert apply(document, [Operation("add", "/list/3", value=9)]) == {"list": [1, 2, 3, 9]}
-    assert apply(document, [Operation("add", "/list/-", value=9)]) == {"list": [1, 2, 3, 9]}
-    assert apply(document, [Operation("remove", "/list/0")]) == {"list": [2, 3]}
-    assert apply(document, [Operation("replace", "/list/2", value=9)]) == {"list": [1, 2, 9]}
-    assert apply({"a": [{"b": 1}]}, [Operation("remove", "/a/0/b")]) == {"a": [{}]}
+    assert apply({"list": [1, {"b": 1}]}, [operation]) == expected
 
 
 @pytest.mark.parametrize(

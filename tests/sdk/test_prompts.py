@@ -3,7 +3,7 @@
 from hypothesis import given
 
 from aftercall import self_evaluation
-from aftercall.prompts import CONTRACT_AUTHORING, MAX_DELIVERABLE_CHARS, SELF_EVALUATION
+from aftercall.prompts import MAX_DELIVERABLE_CHARS, SELF_EVALUATION
 from tests.sdk.strategies import json_values
 
 
@@ -16,12 +16,6 @@ def test_the_questions_are_letter_spirit_and_referral() -> None:
         assert word in SELF_EVALUATION
     assert "must not" not in SELF_EVALUATION.lower()
     assert self_evaluation() == SELF_EVALUATION
-
-
-def test_contracts_are_asked_for_in_what_can_be_checked() -> None:
-    """And acceptance stays an explanation (seed 003)."""
-    for word in ("min_items", "max_items", "non_empty", "required", "minimum", "acceptance"):
-        assert word in CONTRACT_AUTHORING
 
 
 @given(json_values)

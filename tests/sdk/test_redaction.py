@@ -2,9 +2,10 @@
 
 import string
 import time
+from typing import Any
 
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from aftercall.json_values import JsonValue
@@ -134,8 +135,8 @@ def test_harmless_names_are_left_alone(name: str) -> None:
     assert Redactor().value({name: "swordfish"}) == {name: "swordfish"}
 
 
-@pytest.mark.parametrize("secret", SECRET_TEXTS.values(), ids=SECRET_TEXTS)
-@given(before=texts, after=texts)
+@given(secret=st.sampled_from(list(SECRET_TEXTS.values())), before=texts, after=texts)
+@settings(max_examples=400)
 def test_secrets_are_known_by_their_form(secret: str, before: str, after: str) -> None:
     """A secret that stands by itself in a text is masked; the text around it stays."""
     masked = Redactor().text(f"{before} {secret} {after}")
@@ -144,12 +145,11 @@ def test_secrets_are_known_by_their_form(secret: str, before: str, after: str) -
     assert Redactor().text(f"{before} ") in masked
 
 
-@pytest.mark.parametrize("template", SECRET_IN_TEXT.values(), ids=SECRET_IN_TEXT)
-@given(secret=planted)
+@given(template=st.sampled_from(list(SECRET_IN_TEXT.values())), secret=planted)
+@settings(max_examples=400)
 def test_secrets_are_known_by_what_stands_before_them(template: str, secret: str) -> None:
     """Assignments, headers, URLs and embedded JSON give their secrets away."""
-    text = template.format(secret)
-    masked = Redactor().text(text)
+    masked = Redactor().text(template.format(secret))
     assert secret not in masked
     for word in ("query", "other", "example.org", "aws s3 ls", "cache:6379"):
         assert (word in masked) == (word in template)
@@ -176,7 +176,7 @@ def test_a_secret_parameter_does_not_leak_from_anywhere(
     masked = Redactor().call(type(call).model_validate(fields))
     assert secret not in masked.model_dump_json()
     assert masked.tool_name == call.tool_name
-    assert masked.input_schema["properties"][name]["type"] == "string"  # type: ignore[call-overload,index]  # as built
+    assert masked.input_schema["properties"][name]["type"] == "string"
 
 
 @given(secret=planted, template=st.sampled_from(list(SECRET_IN_TEXT.values())))
@@ -313,10 +313,10 @@ def test_long_hostile_texts_are_done_in_linear_time(unit: str) -> None:
     def seconds(size: int) -> float:
         text = "token" + unit * (size // len(unit))
         begun = time.process_time()
-        assert isinstance(Redactor().text(text), str)
+        Redactor().text(text)
         return time.process_time() - begun
 
-    assert seconds(200_000) < 16 * seconds(25_000) + 0.5
+    assert seconds(64_000) < 16 * seconds(8_000) + 0.5
 
 
 def test_masked_values_are_recognised_at_any_depth() -> None:
@@ -358,13 +358,12 @@ TOOL = ToolSpec(
 def test_tools_are_registered_without_secrets() -> None:
     """In the description by form; in the implementation and in a schema's values by name too."""
     masked = Redactor().tool(TOOL)
-    properties = (masked.input_schema or {})["properties"]
-    assert isinstance(properties, dict)
+    properties: Any = (masked.input_schema or {})["properties"]
     for secret in (SECRET, "hunter2", "abc-123-def", "acc-998877", "0123456789abcdef"):
         assert secret not in masked.model_dump_json()
-    assert masked.implementation["env"]["REGION"] == "eu"  # type: ignore[call-overload,index]  # as built
-    assert properties["query"]["default"] == "cats"  # type: ignore[call-overload,index]  # as built
-    assert properties["login"]["default"]["user"] == "me"  # type: ignore[call-overload,index]  # as built
+    assert masked.implementation["env"]["REGION"] == "eu"
+    assert properties["query"]["default"] == "cats"
+    assert properties["login"]["default"]["user"] == "me"
 
 
 def test_a_schema_keeps_its_keys_and_what_it_demands() -> None:
@@ -378,8 +377,8 @@ def test_a_schema_keeps_its_keys_and_what_it_demands() -> None:
 
     assert keys(masked) == keys(TOOL.input_schema)
     assert masked["required"] == ["password", "default"]
-    password = masked["properties"]["password"]  # type: ignore[call-overload,index]  # as built
-    assert (password["type"], password["minLength"]) == ("string", 3)  # type: ignore[call-overload,index]  # as built
+    password = masked["properties"]["password"]
+    assert (password["type"], password["minLength"]) == ("string", 3)
 
 
 def test_a_schema_looks_the_same_in_a_tool_and_in_a_call() -> None:

@@ -44,11 +44,7 @@ details = st.dictionaries(st.sampled_from(FIELDS + STYLES) | hostile_text, junk,
 
 
 def read(**fields: Any) -> Referral:
-    error = Outcome.error("wrong_tool_boundary", "m", details=fields).error
-    assert error is not None
-    found = referral_of(error)
-    assert found is not None
-    return found
+    return referral_of(Outcome.error("wrong_tool_boundary", "m", details=fields).error)
 
 
 def through_the_wire(referral: Referral) -> Referral | None:

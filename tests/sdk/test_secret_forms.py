@@ -5,12 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from aftercall.errors import ConfigurationError
 from aftercall.files import key_file
-from aftercall.gateway.cli import _redactor
 from aftercall.models import FailedCall
 from aftercall.redaction import Redactor
-from aftercall.secret_forms import _FORMS, _compiled
 from bench.quality import secret_masks
 
 KINDS = [
@@ -49,18 +46,6 @@ def test_what_only_looks_like_a_secret_stays(section: str) -> None:
     """At most 1 in 100."""
     found = secret_masks.false_masks(section, draws=1, seed=11)
     assert found.share <= 0.01, found.others
-
-
-@pytest.mark.parametrize("form", _FORMS, ids=lambda form: str(form.place))
-def test_every_form_has_a_kind_that_it_is_for(form: object) -> None:
-    """A form that no kind needs, or that no text can have, is not in the table."""
-    rng = drawing("5")
-    pattern = _compiled(form.source)  # type: ignore[attr-defined]  # of a private class
-    assert any(
-        pattern.search(secret_masks.planted(template, rng)[0])
-        for section in secret_masks.SECTIONS
-        for template in secret_masks.kinds()[section].values()
-    )
 
 
 @pytest.mark.parametrize(
@@ -107,12 +92,3 @@ def test_a_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     path.write_bytes(b"short")
     with pytest.raises(ValueError, match="remove it"):
         key_file(path)
-
-
-def test_the_gateway_takes_names_and_allowlists() -> None:
-    """As the service does, in the form that a command line has."""
-    redactor = _redactor(["badgeNo"], ["mail=subject, to", "mail=cc", "empty="])
-    assert redactor.extra_names == {"badge_no"}
-    assert redactor.allowlists == {"mail": {"subject", "to", "cc"}, "empty": set()}
-    with pytest.raises(ConfigurationError, match="TOOL=NAME"):
-        _redactor([], ["mail"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aftercall import AsyncClient, Client, ExecutionError, Recorder, reflecting
+from aftercall import AsyncClient, Client, ExecutionError, Recorder
 from aftercall.mcp_server.server import SuggestFix
 from aftercall.outcomes import error_of
 from tests.sdk.loopback import Loopback
@@ -135,11 +135,3 @@ def test_suggest_fix_takes_what_a_model_sends(said: dict[str, Any]) -> None:
     read = SuggestFix.model_validate(said)
     assert (read.tool_name, read.server_name, read.parameters) == ("create", "gh", {"a": 1})
     assert read.error.message == "no"
-
-
-def test_a_bare_decorator_refuses_what_it_cannot_call() -> None:
-    with pytest.raises(Exception, match="generator"):
-
-        @reflecting
-        def numbers() -> Any:
-            yield 1

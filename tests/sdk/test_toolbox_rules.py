@@ -52,15 +52,6 @@ def play(plan: ResilientRules, *endings: ToolFailedError | None) -> list[str]:
     return tried
 
 
-def test_candidates_are_tried_in_order_until_one_succeeds() -> None:
-    """Those behind it are skipped, with the reason."""
-    plan = rules(tool("a"), tool("b"), tool("c"))
-    assert play(plan, failed(), None) == ["a", "b"]
-    assert [(each.tool_id, each.why) for each in plan.skipped] == [("c", "a tool succeeded")]
-    assert plan.why() == "succeeded after 1 others"
-    assert plan.to_evolve() is None
-
-
 @pytest.mark.parametrize(
     ("annotations", "failure", "options", "goes_on"),
     [
@@ -114,15 +105,6 @@ def test_nobody_is_tried_twice_and_nobody_whom_nothing_runs() -> None:
     assert {each.why for each in plan.skipped} == {
         "it was tried already", "no executor here runs it",
     }  # fmt: skip
-
-
-def test_what_hardly_fits_the_scenario_is_never_run() -> None:
-    """The nearest tool of a registry may be far away, and what it does may be anything."""
-    far = LocalCandidate(tool("delete_all"), 0.06, runs_here=True, suits=False)
-    plan = ResilientRules([far], max_attempts=5, may_repeat=True, trust_annotations=True)
-    assert play(plan, None) == []
-    assert plan.why() == "no tool could be tried: it hardly fits the scenario"
-    assert plan.to_evolve() is None
 
 
 def test_the_best_tool_that_ran_is_evolved() -> None:

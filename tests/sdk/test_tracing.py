@@ -1,10 +1,7 @@
 """Spans of attempts, and where the caller is in its trace on the way to the service."""
 
 import asyncio
-import json
 import re
-import subprocess
-import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -250,38 +247,6 @@ def test_a_question_that_is_not_answered_says_so(spans: Spans) -> None:
     asked = spans.one(ASKED)
     assert asked.status.status_code is StatusCode.ERROR
     assert (asked.attributes or {})["error.type"] == "ServiceUnreachableError"
-
-
-def _python(source: str, *arguments: str) -> Any:
-    done = subprocess.run(
-        [sys.executable, "-c", source, *arguments], capture_output=True, text=True, check=True
-    )
-    return json.loads(done.stdout)
-
-
-def test_without_opentelemetry_nothing_of_it_is_imported(service: Loopback) -> None:
-    """Client, recorder, reflection and stages work, and do not look for it."""
-    source = """
-import json, sys
-import aftercall, aftercall.stages
-with aftercall.Client(sys.argv[1]) as client:
-    client.status()
-print(json.dumps([name for name in sys.modules if name.startswith("opentelemetry")]))
-"""
-    assert _python(source, service.url) == []
-
-
-def test_without_the_extra_the_error_names_it() -> None:
-    """Whoever imports the observer is told what to install."""
-    source = """
-import json, sys
-sys.modules["opentelemetry"] = None
-try:
-    import aftercall.tracing
-except ImportError as error:
-    print(json.dumps(str(error)))
-"""
-    assert "'./sdk[otel]'" in _python(source)
 
 
 def test_spans_are_sent_by_the_real_exporter() -> None:
