@@ -76,10 +76,10 @@ class Brain:
         await self.store.events.append(WORKSPACE, [event], [state])
         self.memory.forget_state(WORKSPACE)
 
-    async def knowledge(self, tool: ToolKey) -> ToolKnowledge | None:
+    async def knowledge(self, tool: ToolKey) -> ToolKnowledge:
         """What is stored of a tool."""
-        rows = await self.store.knowledge.get(tool.workspace, KNOWLEDGE.name, [tool_row(tool)])
-        return KNOWLEDGE.decode(rows[0]) if rows else None
+        [row] = await self.store.knowledge.get(tool.workspace, KNOWLEDGE.name, [tool_row(tool)])
+        return KNOWLEDGE.decode(row)
 
     async def restart(self) -> None:
         """Another indexer goes on in the place of the present one."""

@@ -4,8 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from aftercall.models import Execution, Suggestion
-from mongo.records import ToolKey
-from retrieval.knowledge.rules import ToolKnowledge, workspace_wide
+from retrieval.knowledge.rules import workspace_wide
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.retrieval.cases import an_execution
 
@@ -46,16 +45,10 @@ async def test_how_long_an_outage_lasts_is_learned(brain: Brain) -> None:
     found = await best(brain, asked)
     assert (found.action, found.retry_after_ms) == ("retry_unchanged", 90_000)
     assert (await best(brain, call(98, BUSY, tool_name="other"))).retry_after_ms == 90_000
-    before = await knowledge(brain, workspace_wide(WORKSPACE))
+    before = await brain.knowledge(workspace_wide(WORKSPACE))
     await brain.rebuild()
-    assert await knowledge(brain, workspace_wide(WORKSPACE)) == before
+    assert await brain.knowledge(workspace_wide(WORKSPACE)) == before
     assert (await best(brain, asked)).retry_after_ms == 90_000
-
-
-async def knowledge(brain: Brain, tool: ToolKey) -> ToolKnowledge:
-    found = await brain.knowledge(tool)
-    assert found is not None
-    return found
 
 
 async def test_the_same_failing_call_is_a_loop_until_it_works(brain: Brain) -> None:

@@ -5,7 +5,6 @@ from itertools import count
 from uuid import UUID
 
 from ingest.indexer import _Loop
-from mongo.records import ToolKey
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.retrieval.cases import an_execution
 
@@ -54,22 +53,3 @@ async def test_what_comes_together_is_learned_together() -> None:
         await has_learned.wait()
     await loop.close()
     assert steps == [3]
-
-
-async def test_a_round_of_vectors_leaves_what_is_kept(brain: Brain) -> None:
-    """The next batch is learned into the rows that are decoded, and answers keep theirs too."""
-    tool = ToolKey(WORKSPACE, "srv", "search")
-    await brain.memory.follow()
-    await brain.learn(an_execution(execution_id=str(UUID(int=1))))
-    kept = brain.indexer._caches[WORKSPACE]
-    for number in (2, 3):
-        parameters = {"query": "x", f"n{number}": number}  # a new document
-        await brain.intake.accept(
-            WORKSPACE, [an_execution(execution_id=str(UUID(int=number)), parameters=parameters)]
-        )
-        assert await brain.indexer.learn_step() == 1
-        assert brain.indexer._caches[WORKSPACE] is kept
-        known = await brain.memory.knowledge(tool)
-        assert await brain.indexer.embed_step()
-        await brain.memory.follow()
-        assert await brain.memory.knowledge(tool) is known

@@ -1,7 +1,7 @@
 """The fold: what is known follows from the log alone, however it was learned."""
 
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,16 @@ import pytest
 from aftercall.models import ExecutionError
 from aftercall.models.calls import ShadowFacts
 from embeddings.embedders import HashingEmbedder
+from ingest import fold
 from ingest.indexer import learn_batch
 from ingest.nightly import DAYS_LEFT, REBUILD, NightlyJob, take_lease
 from ingest.nightly_steps import expire
 from ingest.workspace import WorkspaceCache
 from mongo.contents import execution_event, execution_of
 from mongo.protocol import Generation, Store
+from mongo.records import Event
 from mongo.sqlite.store import open_sqlite_store
-from retrieval.memory import KNOWLEDGE, SKIPPED, Memory, tool_row
+from retrieval.memory import KNOWLEDGE, SKIPPED, Memory
 from tests.ingest.conftest import Brain
 from tests.ingest.histories import BEGIN, WORKSPACE, held, history
 from tests.retrieval.cases import an_execution
@@ -201,25 +203,18 @@ async def test_an_event_that_cannot_be_learned_is_passed_over_and_named(
     """It stays in the log and in a row; those behind it are learned."""
     await fill(store, 2, count=60)
     broken = (await store.events.after(WORKSPACE, 0, 1))[0]
-    monkeypatch.setattr("ingest.fold._contents", _without(broken.position))
+    read = fold._contents
+
+    def without(events: Sequence[Event]) -> Any:
+        return {at: each for at, each in read(events).items() if at != broken.position}
+
+    monkeypatch.setattr(fold, "_contents", without)
     await learn(store, store.knowledge, 2)
     rows = await store.knowledge.scan(WORKSPACE, SKIPPED.name, 10)
     assert [int(row.key) for row in rows] == [broken.position]
     cursor = (await store.knowledge.cursors())[WORKSPACE]
     assert cursor.position == (await store.events.heads())[WORKSPACE].position
     assert await store.knowledge.count(KNOWLEDGE.name)
-    assert tool_row(broken.tool) if broken.tool else True
-
-
-def _without(position: int):  # type: ignore[no-untyped-def]
-    from ingest.fold import _contents
-
-    def contents(events):  # type: ignore[no-untyped-def]
-        found = _contents(events)
-        found.pop(position, None)
-        return found
-
-    return contents
 
 
 async def _no_model() -> HashingEmbedder:

@@ -69,10 +69,7 @@ def test_a_session_has_calls_of_servers_subagents_and_refusals() -> None:
     left = [each.read for each in read if isinstance(each.read, Unreadable)]
     assert [(each.where, each.message) for each in left] == [
         ("line 8, message.content[0]", "the result has no call before it here"),
-        (
-            "line 7, message.content[0]",
-            "the call has no result here, so nobody knows what became of it",
-        ),
+        ("line 7, message.content[0]", LOST),
     ]
 
 
@@ -100,17 +97,6 @@ def test_requests_are_read_in_their_forms(form: str) -> None:
     tools = [{"name": "weather", "input_schema": schema}]
     request = {"model": "claude-x", "messages": turns, "tools": tools}
     value: Any = {"one": request, "list": [request], "bare": turns}[form]
-    assert look_at(json.dumps(value).encode()).format == "transcripts"
-    [one] = calls(list(read_transcript(value, GIVEN)))
-    assert (one.tool_name, one.parameters, one.context) == (
-        "weather",
-        {"unit": "celsius"},
-        "weather?",
-    )
-    assert one.error.message == "no such unit"
-    assert one.input_schema == (None if form == "bare" else schema)
-    assert one.agent == ("unknown" if form == "bare" else "claude-x")
-
     assert look_at(json.dumps(value).encode()).format == "transcripts"
     [one] = calls(list(read_transcript(value, GIVEN)))
     assert (one.tool_name, one.parameters, one.context) == (

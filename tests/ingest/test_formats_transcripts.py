@@ -19,8 +19,8 @@ SCHEMA: JsonObject = {"type": "object", "properties": {"city": {"type": "string"
 
 
 def only(executions: list[Execution]) -> Execution:
-    assert len(executions) == 1
-    return executions[0]
+    [execution] = executions
+    return execution
 
 
 def answer_of(content: object, given_: Given = GIVEN, **more: object) -> Execution:
@@ -63,18 +63,30 @@ def test_items_of_the_responses_api_are_matched_by_call_id() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    ("said", "message", "prefixes", "outcome"),
     [
-        "Error: nothing found", "Traceback (most recent call last)", '{"errors": 3, "error": null}',
-        '{"error": ""}', '{"job": 5, "error": "timeout", "result": "the job failed"}',
-        '{"status": "error", "rows": []}', '{"success": false, "message": "no"}', '["error"]',
-        '{"error": "cut off', '{"content": [{"type": "text", "text": "failed"}], "isError": false}',
-        "",
+        *((text, {}, (), "success") for text in (
+            "Error: nothing found", "Traceback (most recent call last)",
+            '{"errors": 3, "error": null}', '{"error": ""}',
+            '{"job": 5, "error": "timeout", "result": "the job failed"}',
+            '{"status": "error", "rows": []}', '{"success": false, "message": "no"}', '["error"]',
+            '{"error": "cut off',
+            '{"content": [{"type": "text", "text": "failed"}], "isError": false}', "",
+        )),
+        *(("it broke", flag, (), "failure")
+          for flag in ({"status": "error"}, {"is_error": True}, {"isError": True})),
+        ("Error: no seats", {}, ("Error:", "FAILED"), "failure"),
+        ("\n FAILED: no seats", {}, ("Error:", "FAILED"), "failure"),
+        ("No Error: fine", {}, ("Error:", "FAILED"), "success"),
     ],
 )  # fmt: skip
-def test_no_success_becomes_a_failure_by_its_text(said: str) -> None:
-    """What merely reads like an error, or reports on one, is a success."""
-    assert answer_of(said).outcome == "success"
+def test_no_success_becomes_a_failure_by_its_text(
+    said: str, message: dict[str, Any], prefixes: tuple[str, ...], outcome: str
+) -> None:
+    """What merely reads like an error is a success, unless the message or a person says so."""
+    read = answer_of(said, Given(at=AT, error_prefixes=prefixes), **message)
+    assert read.outcome == outcome
+    assert (read.error and read.error.message) == (said if outcome == "failure" else None)
 
 
 @pytest.mark.parametrize(
@@ -97,21 +109,6 @@ def test_structured_errors_are_failures(said: str, type_: str, message: str) -> 
     for content in (said, [{"type": "text", "text": said}], json.loads(said)):
         error = answer_of(content).error
         assert (error.type, error.message) == (type_, message)
-
-
-def test_a_flag_of_the_message_makes_a_failure() -> None:
-    """As some frameworks write it beside the content."""
-    for flag in ({"status": "error"}, {"is_error": True}, {"isError": True}):
-        error = answer_of("it broke", **flag).error
-        assert error.message == "it broke"
-
-
-def test_a_person_says_how_failures_begin() -> None:
-    """Then what begins so is a failure, and nothing else."""
-    given_ = Given(at=AT, error_prefixes=("Error:", "FAILED"))
-    assert answer_of("Error: no seats", given_).outcome == "failure"
-    assert answer_of("\n FAILED: no seats", given_).outcome == "failure"
-    assert answer_of("No Error: fine", given_).outcome == "success"
 
 
 def test_what_is_no_call_is_told_of_with_its_place() -> None:
@@ -144,9 +141,14 @@ def test_what_is_no_call_is_told_of_with_its_place() -> None:
     assert "no result" in rest[-1][1]
 
 
-def test_an_id_that_is_used_again_is_the_latest_call() -> None:
-    """Some servers number calls anew in every message."""
-    told = [called("c", "a", {}), answered("c", "1"), called("c", "b", {}), answered("c", "2")]
+FIRST, SECOND = (
+    [called("c", tool, {}), answered("c", result)] for tool, result in (("a", "1"), ("b", "2"))
+)
+
+
+@pytest.mark.parametrize("told", [[*FIRST, *SECOND], [FIRST, {"messages": SECOND}]])
+def test_an_id_that_is_used_again_is_the_latest_call(told: list[Any]) -> None:
+    """In one conversation, as of servers that number anew in every message; or in two of them."""
     executions, rest = of_transcript(told)
     assert [(e.tool_name, e.result) for e in executions] == [("a", "1"), ("b", "2")]
     assert not rest
@@ -189,15 +191,6 @@ def test_what_is_no_conversation_says_what_would_be_one() -> None:
         assert "is no conversation" in of_transcript(value)[1][0][1]
     assert "jq -s" in of_transcript(user("hello"))[1][0][1]
     assert of_transcript([]) == ([], [])
-
-
-def test_a_file_of_conversations_is_one_after_the_other() -> None:
-    """A list of lists, or of objects."""
-    one = [called("c", "t", {}), answered("c", "1")]
-    two = {"messages": [called("c", "t", {}), answered("c", "2")]}
-    executions, rest = of_transcript([one, two])
-    assert [e.result for e in executions] == ["1", "2"]
-    assert not rest
 
 
 def test_times_are_those_of_the_transcript_where_it_has_any() -> None:

@@ -5,6 +5,9 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import pytest
@@ -32,17 +35,36 @@ async def stop(*keepers: LeaseKeeper) -> None:
         await each._stop_beating()
 
 
-def a_dead_process() -> int:
+@dataclass
+class Pair:
+    """Two processes of other hosts that want the same."""
+
+    store: Leases = field(default_factory=Leases)
+    clock: Clock = field(default_factory=Clock)
+
+    def __post_init__(self) -> None:
+        self.one, self.other = (keeper(self.store, self.clock, number) for number in (1, 2))
+
+
+@pytest.fixture(scope="module")
+def dead() -> int:
     """The number of a process that has ended."""
     with subprocess.Popen([sys.executable, "-c", ""]) as child:
-        pass
-    return child.pid
+        return child.pid
 
 
-async def test_only_one_of_two_has_it_and_the_other_gets_it_when_it_is_given_back() -> None:
+@pytest.fixture
+async def pair() -> AsyncIterator[Pair]:
+    made = Pair()
+    yield made
+    await stop(made.one, made.other)
+
+
+async def test_only_one_of_two_has_it_and_the_other_gets_it_when_it_is_given_back(
+    pair: Pair,
+) -> None:
     """At once, without waiting for anything to run out; the token grows."""
-    store, clock = Leases(), Clock()
-    one, other = keeper(store, clock, 1), keeper(store, clock, 2)
+    store, one, other = pair.store, pair.one, pair.other
     assert await one.try_take()
     assert not await other.try_take()
     assert (other.lease, other.is_held) == (None, False)
@@ -53,13 +75,11 @@ async def test_only_one_of_two_has_it_and_the_other_gets_it_when_it_is_given_bac
     await one.give_back()  # it was given back already: the other one's is left alone
     assert other.is_held
     assert store.rows["thing"].held
-    await stop(one, other)
 
 
-async def test_a_holder_that_is_silent_for_the_ttl_is_followed() -> None:
+async def test_a_holder_that_is_silent_for_the_ttl_is_followed(pair: Pair) -> None:
     """Not before: a beat makes the contender wait anew."""
-    store, clock = Leases(), Clock()
-    one, other = keeper(store, clock, 1), keeper(store, clock, 2)
+    clock, one, other = pair.clock, pair.one, pair.other
     assert await one.try_take()
     assert not await other.try_take()
     clock.now += TTL - 1
@@ -73,13 +93,11 @@ async def test_a_holder_that_is_silent_for_the_ttl_is_followed() -> None:
     assert not other.is_held_elsewhere
     assert not one.is_held
     assert not await one.beat()
-    await stop(one, other)
 
 
-async def test_a_holder_says_by_itself_that_it_lost_the_lease() -> None:
+async def test_a_holder_says_by_itself_that_it_lost_the_lease(pair: Pair) -> None:
     """A store that cannot be reached for the ttl ends its belief, without anybody telling it."""
-    store, clock = Leases(), Clock()
-    one = keeper(store, clock)
+    store, clock, one = pair.store, pair.clock, pair.one
     assert await one.try_take()
     store.is_away = True
     clock.now += TTL - 0.1
@@ -92,30 +110,26 @@ async def test_a_holder_says_by_itself_that_it_lost_the_lease() -> None:
     store.is_away = False
     assert await one.try_take()
     assert one.lease.token == 2
-    await stop(one)
 
 
 @pytest.mark.parametrize("wall", [-3600.0, 3600.0])
 async def test_a_wall_clock_that_steps_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch, wall: float
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, wall: float
 ) -> None:
     """Nobody asks it."""
     now = time.time()
-    store, clock = Leases(), Clock()
-    one, other = keeper(store, clock, 1), keeper(store, clock, 2)
+    one, other = pair.one, pair.other
     assert await one.try_take()
     assert not await other.try_take()
     monkeypatch.setattr(time, "time", lambda: now + wall)
     assert one.is_held
     assert not await other.try_take()
     assert await one.beat()
-    await stop(one, other)
 
 
-async def test_what_was_taken_by_an_answer_that_got_lost_is_taken_again_at_once() -> None:
+async def test_what_was_taken_by_an_answer_that_got_lost_is_taken_again_at_once(pair: Pair) -> None:
     """The holder knows its own name; others have to wait for it."""
-    store, clock = Leases(), Clock()
-    one, other = keeper(store, clock, 1), keeper(store, clock, 2)
+    store, one, other = pair.store, pair.one, pair.other
     store.answers_get_lost = True
     with pytest.raises(StoreUnavailableError):
         await one.try_take()
@@ -123,51 +137,31 @@ async def test_what_was_taken_by_an_answer_that_got_lost_is_taken_again_at_once(
     store.answers_get_lost = False
     assert not await other.try_take()
     assert await one.try_take()
-    await stop(one, other)
 
 
-async def test_the_background_beats_and_outlives_a_short_absence_of_the_store() -> None:
-    """With the true clock: longer than the ttl it stays held, and a contender sees the beats."""
-    store = Leases()
-    one = LeaseKeeper(store, "thing", ttl=1, holder=f"{ELSEWHERE}1")
-    other = LeaseKeeper(store, "thing", ttl=1, holder=f"{ELSEWHERE}2")
-    assert await one.try_take()
-    assert not await other.wait(patience=1.5)
-    assert other.is_held_elsewhere
-    store.is_away = True
-    await asyncio.sleep(0.1)
-    store.is_away = False
-    assert not await other.wait(patience=1.5)
-    assert one.is_held
-    await stop(one)  # as killed: no more beats
-    assert await other.wait(patience=60)
-    await other.close()
-    assert not store.rows["thing"].held
-
-
-async def test_a_beat_without_an_answer_does_not_hold_up_the_next(
+async def test_the_background_beats_though_a_beat_has_no_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A connection that hangs costs one beat, not the lease."""
+    """A connection that hangs costs one beat, not the lease; once it is killed, another has it."""
     store = Leases()
-    answers = store.beat
-    asked = 0
+    answers, asked = store.beat, count(1)
 
     async def beat(lease: Lease) -> Lease | None:
-        nonlocal asked
-        asked += 1
-        if asked % 2:
+        if next(asked) % 2:
             await asyncio.Event().wait()
         return await answers(lease)
 
     monkeypatch.setattr(store, "beat", beat)
-    one = LeaseKeeper(store, "thing", ttl=0.9, holder=f"{ELSEWHERE}1")
+    one, other = (
+        LeaseKeeper(store, "thing", ttl=0.9, holder=f"{ELSEWHERE}{number}") for number in (1, 2)
+    )
     assert await one.try_take()
-    async with asyncio.timeout(20):
-        while store.rows["thing"].beat < 3:  # noqa: ASYNC110  # the store does not tell
-            await asyncio.sleep(0.01)
+    assert not await other.wait(patience=1.5)
+    assert other.is_held_elsewhere
     assert one.is_held
-    await one.close()
+    await stop(one)
+    assert await other.wait(patience=60)
+    await other.close()
     assert not store.rows["thing"].held
 
 
@@ -185,20 +179,20 @@ async def test_closing_frees_it_also_when_the_store_is_away() -> None:
     await other.close()
 
 
-async def test_a_dead_process_of_this_host_is_followed_at_once() -> None:
-    """One that lives is not, nor one of another host that happens to have a free number."""
-    store, clock = Leases(), Clock()
+@pytest.mark.parametrize(
+    ("holder", "is_free"),
+    [("{host}/{dead}/abc", True), ("{host}/{parent}/abc", False), ("elsewhere/{dead}/abc", False),
+     ("", False), ("host", False), ("host/1", False), ("{host}/x/1", False), ("{host}/-1/1", False),
+     ("{host}/0/1", False)],
+)  # fmt: skip
+async def test_a_dead_process_of_this_host_is_followed_at_once(
+    pair: Pair, dead: int, holder: str, is_free: bool
+) -> None:
+    """One that lives is not, nor one of another host, nor one that cannot be read."""
     host = holder_id().split("/")[0]
-    number = a_dead_process()
-    for holder, is_free in (
-        (f"{host}/{number}/abc", True),
-        (f"{host}/{os.getppid()}/abc", False),
-        (f"elsewhere/{number}/abc", False),
-    ):
-        store.rows["thing"] = Lease("thing", holder, token=4)
-        other = keeper(store, clock, 2)
-        assert await other.try_take() is is_free
-        await stop(other)
+    named = holder.format(host=host, dead=dead, parent=os.getppid())
+    pair.store.rows["thing"] = Lease("thing", named, token=4)
+    assert await pair.one.try_take() is is_free
 
 
 def test_a_holder_of_our_own_number_that_is_not_ours_is_gone() -> None:
@@ -210,13 +204,6 @@ def test_a_holder_of_our_own_number_that_is_not_ours_is_gone() -> None:
     assert is_gone(f"{host}/{pid}/other")
     retire(mine)
     assert is_gone(mine)
-
-
-@pytest.mark.parametrize("text", ["", "host", "host/1", "{host}/x/1", "{host}/-1/1", "{host}/0/1"])
-def test_a_holder_that_cannot_be_read_may_live(text: str) -> None:
-    """It is waited for."""
-    host = holder_id().split("/")[0]
-    assert not is_gone(text.format(host=host))
 
 
 STEPS = st.lists(

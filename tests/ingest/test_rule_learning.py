@@ -36,16 +36,9 @@ def show(number: int, revision: str, **fields: Any) -> Execution:
     return call(number, {"repo_path": "/r", "revision": revision}, error, **fields)
 
 
-async def stored(brain: Brain, tool: ToolKey) -> ToolKnowledge:
-    """What is stored of a tool."""
-    found = await brain.knowledge(tool)
-    assert found is not None
-    return found
-
-
 async def the_rule(brain: Brain) -> RepairRule:
     """The only rule of git_show."""
-    [signature] = (await stored(brain, TOOL)).signatures.values()
+    [signature] = (await brain.knowledge(TOOL)).signatures.values()
     [rule] = signature.rules.values()
     return rule
 
@@ -73,13 +66,13 @@ async def test_an_outcome_counts_for_the_agent_that_followed_the_suggestion(brai
 async def test_what_holds_for_any_tool_is_stored_for_the_workspace(brain: Brain) -> None:
     """In the same transaction as the tool's own knowledge, and again after a rebuild."""
     await brain.learn(call(1, {"n": "5", "q": "x"}, WRONG_TYPE), call(2, {"n": 5, "q": "x"}))
-    shared = await stored(brain, workspace_wide(WORKSPACE))
+    shared = await brain.knowledge(workspace_wide(WORKSPACE))
     [kind] = shared.signatures.values()
     [rule] = kind.rules.values()
     assert kind.signature == "wrong_type"
     assert rule.edits == [Cast(name="*", to="integer")]
     await brain.rebuild()
-    assert await stored(brain, workspace_wide(WORKSPACE)) == shared
+    assert await brain.knowledge(workspace_wide(WORKSPACE)) == shared
 
 
 async def test_a_repair_that_is_one_tools_own_is_not_stored_for_all(brain: Brain) -> None:

@@ -82,7 +82,7 @@ def test_what_teaches_is_never_left_out(number: int, why: str) -> None:
 async def test_the_receipt_says_what_was_left_out_and_the_store_for_how_many_one_stands(
     tmp_path: Path,
 ) -> None:
-    """What was left out is accepted and not stored; a resend of a kept one changes nothing."""
+    """What was left out is accepted and not stored; a resend of a kept one is a duplicate."""
     store = await open_sqlite_store(tmp_path / "data")
     sampler = SuccessSampler(1, 0.2, clock=lambda: 0.0)
     intake = Intake(store.events, Redactor(), lambda: None, sampler)
@@ -96,13 +96,6 @@ async def test_the_receipt_says_what_was_left_out_and_the_store_for_how_many_one
     assert 0 <= missing < 50
     again = await intake.accept_one("w", stored[-1].execution)
     assert (again.accepted, again.duplicates) == (0, 1)
-    after = await intake.accept("w", [_call(number) for number in range(1_000, 1_100)])
-    total = sum(
-        each.stands_for
-        for each in [execution_of(each) for each in await store.events.after("w", 0, 1_000)]
-    )
-    assert after.accepted
-    assert total > 200
     await store.close()
 
 
