@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from aftercall import Recorder
@@ -14,10 +13,12 @@ from aftercall.adapters.before_call import looks_right
 from aftercall.reflection import ReflectionPolicy
 from tests.gateway.conftest import TIME_SERVER, OpenGateway
 from tests.gateway.results import texts
-from tests.service.running_service import RunningService, eventually, serving
+from tests.service.running_service import RunningService, hashing_settings, running
 
 NOW = "get_current_time"
 WRONG = {"tz": "Europe/Warsaw"}
+EXTRA = {"timezone": "UTC", "format": "iso"}
+SAID = '"format" is no parameter of this tool'
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -30,9 +31,9 @@ SCHEMA = {
 
 @pytest.fixture
 def true_service(tmp_path: Path) -> Iterator[RunningService]:
-    """`aftercall serve` on an empty folder."""
-    with serving(tmp_path / "data") as running:
-        yield running
+    """A service on an empty folder."""
+    with running(hashing_settings(tmp_path)) as started:
+        yield started
 
 
 @pytest.fixture
@@ -47,41 +48,42 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(before_call, "TIMEOUT_S", 30)
 
 
+def told(service: RunningService, path: str) -> Any:
+    """What the service answers."""
+    return service.client.get(path).json()
+
+
 def handled(**own: Any) -> dict[str, Any]:
     """The time server with its handling."""
     return {"time": {**TIME_SERVER, "aftercall": own}}
-
-
-async def learned(service: RunningService) -> None:
-    """Wait until what was recorded is known."""
-    await asyncio.to_thread(eventually, lambda: service.get("/status")["pendingIndexing"] == 0)
 
 
 @pytest.mark.real
 async def test_what_the_schema_refuses_is_mended_before_the_call_and_said(
     open_gateway: OpenGateway, true_service: RunningService, recorder: Recorder
 ) -> None:
-    """The tool is called once, rightly; the result says what was changed, in words and in data."""
+    """The tool is called once, rightly; the result says what was changed, in words and in data.
+
+    What it would pass over in silence is said, too.
+    """
     async with open_gateway(handled()) as client:
         result = await client.call_tool_mcp(NOW, WRONG)
+        silent = await client.call_tool_mcp(NOW, EXTRA)
     await asyncio.to_thread(recorder.flush)
-    assert not result.is_error
-    assert result.structured_content is not None
     assert result.structured_content["timezone"] == "Europe/Warsaw"
     assert "Aftercall repaired this call before it was made" in texts(result)[-1]
-    assert result.meta is not None
     facts = result.meta["aftercall"]
     assert (facts["repaired"], facts["note"]) == (True, "repaired before the call")
     assert [each["op"] for each in facts["changes"]] == ["remove", "add"]
-    status = true_service.get("/status")
-    assert status["executions"] == 1
+    assert SAID in texts(silent)[-1]
+    assert silent.meta["aftercall"]
+    assert told(true_service, "/status")["executions"] == 2
 
 
 MODES: dict[str, tuple[dict[str, Any], bool, str]] = {
     "lossy": ({"note": "lossy"}, False, "timezone"),
     "advise": ({"mode": "advise"}, True, "Suggestions from Aftercall"),
     "shadow": ({"mode": "shadow"}, True, "timezone"),
-    "off": ({"mode": "off"}, True, "timezone"),
     "one": ({"mode": "off", "tools": {NOW: {"mode": "repair", "note": "never"}}}, False,
             "timezone"),
 }  # fmt: skip
@@ -100,23 +102,11 @@ async def test_a_server_and_a_tool_have_modes_and_notes_of_their_own(
             assert result.is_error is is_error, name
             assert last in texts(result)[-1], name
             assert "repaired this call" not in texts(result)[-1], name
+        assert (await client.call_tool_mcp("one_convert_time", WRONG)).is_error
+        silent = [await client.call_tool_mcp(f"{name}_{NOW}", EXTRA) for name in ("advise", "one")]
+    assert [SAID in texts(each)[-1] for each in silent] == [True, False]
     await asyncio.to_thread(recorder.flush)
-    assert true_service.get("/status")["executions"] == len(MODES) - 1
-
-
-@pytest.mark.real
-async def test_what_a_tool_passes_over_in_silence_is_said(open_gateway: OpenGateway) -> None:
-    """The call works, and its result says which parameter the tool does not have."""
-    modes: dict[str, dict[str, str]] = {"a": {}, "b": {"mode": "advise"}, "c": {"note": "never"}}
-    servers = {name: handled(**own)["time"] for name, own in modes.items()}
-    async with open_gateway(servers) as client:
-        for name in modes:
-            sent = {"timezone": "UTC", "format": "iso"}
-            result = await client.call_tool_mcp(f"{name}_{NOW}", sent)
-            assert not result.is_error
-            is_said = '"format" is no parameter of this tool' in texts(result)[-1]
-            assert is_said is (name != "c"), name
-            assert bool(result.meta and result.meta.get("aftercall")) is is_said
+    assert told(true_service, "/status")["executions"] == len(MODES) + len(silent)
 
 
 @pytest.mark.real
@@ -129,13 +119,13 @@ async def test_what_would_have_been_done_in_shadow_is_compared_with_what_was(
         for parameters in (WRONG, right, {"zone": "UTC"}, {"timezone": "Asia/Tokyo"}, WRONG):
             await client.call_tool_mcp(NOW, parameters)
     await asyncio.to_thread(recorder.flush)
-    await learned(true_service)
-    shadow = true_service.get("/stats/reflection")["shadow"]
+    await asyncio.to_thread(true_service.learned)
+    shadow = told(true_service, "/stats/reflection")["shadow"]
     assert shadow["watched"] == {"successes": 2, "failures": 3}
     assert shadow["repairedBefore"]["failures"] >= 2
     assert shadow["repairedAfter"] >= 2
     assert shadow["same"] == {"successes": 1, "failures": 0}
-    page = httpx2.get(f"{true_service.url}/dashboard/suggestions").text
+    page = true_service.client.get("/dashboard/suggestions").text
     assert "repaired after it failed, as the agent then did" in page
 
 
@@ -161,7 +151,7 @@ async def test_an_agent_that_wants_no_reflection_or_no_record_has_its_calls_made
         result = await client.call_tool_mcp(NOW, WRONG, meta=meta)
     await asyncio.to_thread(recorder.flush)
     assert result.is_error
-    assert true_service.get("/status")["executions"] == recorded
+    assert told(true_service, "/status")["executions"] == recorded
 
 
 @pytest.mark.real
@@ -174,8 +164,8 @@ async def test_what_a_server_says_without_calling_it_an_error_is_one(
     await asyncio.to_thread(recorder.flush)
     assert not result.is_error
     assert '"timezone": "UTC"' in texts(result)[0]
-    await learned(true_service)
-    totals = true_service.get("/stats/totals")["windows"][0]["totals"]
+    await asyncio.to_thread(true_service.learned)
+    totals = told(true_service, "/stats/totals")["windows"][0]["totals"]
     assert (totals["successes"], totals["failures"]) == (0, 1), totals
 
 
@@ -188,7 +178,7 @@ async def test_a_loop_ends_before_the_call(
         for _ in range(5):
             await client.call_tool_mcp(NOW, {"timezone": "Nowhere/AtAll"})
         await asyncio.to_thread(recorder.flush)
-        await learned(true_service)
+        await asyncio.to_thread(true_service.learned)
         stopped = await client.call_tool_mcp(NOW, {"timezone": "Nowhere/AtAll"})
         other = await client.call_tool_mcp(NOW, {"timezone": "UTC"})
     assert stopped.is_error

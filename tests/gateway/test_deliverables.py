@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from fastmcp import Client, FastMCP
 from fastmcp.tools.base import ToolResult
-from mcp_types import ImageContent, TextContent
+from mcp_types import TextContent
 
 from aftercall import Recorder
 from aftercall.adapters.fastmcp import ReflectionMiddleware
 from aftercall.contracts import Deliverable
 from aftercall.models import SuggestResponse
-from aftercall.outcomes import Outcome
 from aftercall.reflection import ReflectionPolicy
 from tests.gateway.conftest import OpenGateway
 from tests.gateway.contract_service import ContractService
@@ -51,23 +50,6 @@ class Films:
         def titles(count: int) -> list[str]:
             return ["Heat"] * count
 
-        @self.mcp.tool
-        def announced() -> dict[str, list[str]]:
-            return {"Titles": ["Heat"]}
-
-        @self.mcp.tool(output_schema=None, annotations={"readOnlyHint": True})
-        def pages(page: int) -> dict[str, list[str]]:
-            return {"titles": ["Heat"] * page}
-
-        @self.mcp.tool(output_schema=None)
-        def poster() -> ToolResult:
-            return ToolResult(content=[ImageContent(type="image", data="", mime_type="image/png")])
-
-        @self.mcp.tool
-        def refers() -> ToolResult:
-            said = Outcome.low_utility("nothing of use").to_dict()
-            return ToolResult(content="low utility", structured_content=said, is_error=True)
-
     async def call(self, name: str, **arguments: Any) -> Any:
         async with Client(self.mcp) as client:
             return await client.call_tool_mcp(name, arguments)
@@ -89,12 +71,9 @@ async def test_a_violation_shows_the_tools_own_content_first() -> None:
     assert result.meta["own"] == 1
     assert result.meta["aftercall"]["violation"]["mismatch"] == "min_items"
     (execution,) = films.records.executions
-    assert execution.outcome == "failure"
-    assert execution.error is not None
-    assert execution.error.type == "contract_violation"
+    assert (execution.outcome, execution.error.type) == ("failure", "contract_violation")
     assert execution.error.details["path"] == "/titles"
-    (asked,) = films.service.asked
-    assert asked.error == execution.error
+    assert [asked.error for asked in films.service.asked] == [execution.error]
 
 
 async def test_without_a_deliverable_the_same_result_is_a_success() -> None:
@@ -126,6 +105,7 @@ async def test_without_a_deliverable_the_same_result_is_a_success() -> None:
         (None, ["[" * 100_000], {"type": "array"}, True),
         (None, [], {"non_empty": True}, True),
         ({"titles": ["Heat"]}, ['{"titles": []}'], MOVIES, False),
+        ({"Titles": ["Heat"]}, [], MOVIES, False),
     ],
 )
 async def test_structured_content_is_checked_or_the_text_where_there_is_none(
@@ -136,6 +116,7 @@ async def test_structured_content_is_checked_or_the_text_where_there_is_none(
 
     assert result.is_error is is_error
     assert texts(result)[: len(blocks)] == blocks
+    assert result.structured_content == structured
 
 
 @pytest.mark.parametrize("wanted", [{"min_items": 1}, {"non_empty": True}, {"type": "array"}])
@@ -147,15 +128,6 @@ async def test_what_fastmcp_wrapped_is_checked_unwrapped(wanted: Any) -> None:
     assert none.is_error is (wanted != {"type": "array"})
     assert not one.is_error
     assert one.structured_content == {"result": ["Heat"]}
-
-
-async def test_the_caller_gets_the_shape_that_the_tool_gave() -> None:
-    """The check alone is tolerant of the style of keys."""
-    films = Films(announced=MOVIES)
-    async with Client(films.mcp) as client:
-        result = await client.call_tool("announced")
-
-    assert result.structured_content == {"Titles": ["Heat"]}
 
 
 _SERVER = """
@@ -175,31 +147,23 @@ def _server(**deliverables: Any) -> dict[str, Any]:
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("several", [False, True])
 async def test_the_gateway_checks_what_its_configuration_asks_for(
-    open_gateway: OpenGateway, service: ContractService, recorder: Recorder, *, several: bool
+    open_gateway: OpenGateway, service: ContractService, recorder: Recorder
 ) -> None:
     """By server and tool, under whichever name the tool is offered."""
-    servers = {"films": _server(find_movies=MOVIES)}
-    if several:
-        servers["free"] = _server()
-    name = "films_find_movies" if several else "find_movies"
+    servers = {"films": _server(find_movies=MOVIES), "free": _server()}
     async with open_gateway(servers) as client:
-        weak = await client.call_tool_mcp(name, {"page": 0})
-        good = await client.call_tool_mcp(name, {"page": 2})
-        free = await client.call_tool_mcp("free_find_movies", {"page": 0}) if several else None
+        weak = await client.call_tool_mcp("films_find_movies", {"page": 0})
+        good = await client.call_tool_mcp("films_find_movies", {"page": 2})
+        free = await client.call_tool_mcp("free_find_movies", {"page": 0})
     await asyncio.to_thread(recorder.flush)
 
-    assert weak.is_error
+    assert [each.is_error for each in (weak, good, free)] == [True, False, False]
     own, told = texts(weak)
     assert json.loads(own) == weak.structured_content == {"titles": []}
     assert told.startswith("contract_violation: the result breaks its contract at /titles")
-    assert not good.is_error
     assert good.structured_content == {"titles": ["Heat", "Heat"]}
-    assert free is None or not free.is_error
     first = service.recorded[0]
     assert (first["serverName"], first["toolName"]) == ("films", "find_movies")
-    assert first["outcome"] == "failure"
-    assert first["error"]["type"] == "contract_violation"
-    assert first["error"]["details"]["actual"] == 0
+    assert (first["outcome"], first["error"]["type"]) == ("failure", "contract_violation")
     assert len(service.questions) == 1

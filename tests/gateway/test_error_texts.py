@@ -100,5 +100,4 @@ async def test_a_text_that_reads_as_an_error_is_recorded_as_one_and_left_as_it_i
     assert texts(found)[-1].startswith("Suggestions from Aftercall")
     assert [each["outcome"] for each in service.recorded] == ["failure", "failure"]
     for each in (found, silent):
-        assert each.meta is not None
         assert each.meta["aftercall"]["readAsError"] == "it begins as errors do"

@@ -95,14 +95,12 @@ async def test_a_repair_keeps_the_results_own_meta_and_structure() -> None:
         result = await client.call_tool("search", {"query": "q", "topK": 50})
 
     assert result.data == ["q"] * 10
-    assert result.meta is not None
     assert result.meta["fastmcp"] == {"wrap_result": True}
     assert result.meta["aftercall"]["changes"][0]["from"] == 50
     assert [e.outcome for e in library.records.executions] == ["failure", "success"]
     schema: Any = library.service.asked[0].input_schema
     assert set(schema["properties"]) == {"query", "topK"}
     (claims,) = library.service.annotations
-    assert claims is not None
     assert claims.read_only_hint is True
 
 
@@ -111,10 +109,8 @@ async def test_what_a_server_masks_stays_masked() -> None:
     library = Library(answer(suggestion(change("/topK", 10), confidence=0.3)), masked=True)
     is_error, shown, _ = await library.call("search", {"query": "q", "topK": 50})
 
-    error = library.records.executions[0].error
-    assert error is not None
-    assert error.message == "Error calling tool 'search'"
     assert is_error
+    assert library.records.executions[0].error.message == "Error calling tool 'search'"
     assert shown[0] == "Error calling tool 'search'"
 
 

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import mcp_types
 import pytest
 import uvicorn
 from fastmcp import FastMCP
@@ -133,7 +132,6 @@ async def test_a_login_that_ended_is_renewed_once_and_else_named(tmp_path: Path)
     guarded.wanted = "two"
     printed.write_text(json.dumps({"x-token": "two"}))
     found = await renews.call_tool("add", {"a": 1, "b": 2})
-    assert isinstance(found, mcp_types.CallToolResult)
     assert texts(found) == ["3"]
     assert guarded.calls == 3
     with pytest.raises(UpstreamLoginError, match='renew its "headers" in the configuration'):

@@ -12,14 +12,14 @@ from aftercall.gateway.tool_search import NAMES, named_in
 from tests.gateway.conftest import TIME_SERVER, OpenGateway
 from tests.gateway.results import texts
 from tests.gateway.waiting import until_answered
-from tests.service.running_service import serving
+from tests.service.running_service import hashing_settings, running
 
 
 @pytest.fixture
 def service_url(tmp_path: Path) -> Iterator[str]:
-    """`aftercall serve` on an empty folder; takes the contract server's place."""
-    with serving(tmp_path / "data") as running:
-        yield running.url
+    """A service on an empty folder; takes the contract server's place."""
+    with running(hashing_settings(tmp_path)) as started:
+        yield started.url
 
 
 @pytest.mark.real
@@ -46,7 +46,6 @@ async def test_a_client_finds_and_calls_tools_that_it_does_not_see(
         )
         wrong = await client.call_tool_mcp("call_tool", {"name": "git_logs"})
         known = await client.call_tool("known_tools", {"tools": ["git_git_log"]})
-    assert found.structured_content is not None
     names = [tool["name"] for tool in found.structured_content["tools"]]
     assert "git_git_log" in names
     assert found.structured_content["tools"][0]["inputSchema"]["properties"]
@@ -71,7 +70,6 @@ async def test_tools_are_found_by_their_words_while_the_service_is_away(
         called = await client.call_tool_mcp(
             "call_tool", {"name": "get_current_time", "arguments": {"timezone": "UTC"}}
         )
-    assert found.structured_content is not None
     assert found.structured_content["tools"][0]["name"] == "get_current_time"
     assert not called.is_error
 

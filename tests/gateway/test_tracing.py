@@ -32,7 +32,6 @@ async def test_context_goes_through_the_gateway(open_gateway: OpenGateway) -> No
     assert span.name == ATTEMPT
     assert f"{trace_of(span):032x}" == TRACE
     assert f"{parent_of(span):016x}" == PARENT
-    assert span.attributes is not None
     assert span.attributes["aftercall.server_name"] == "echo"
     sent = (result.structured_content or {})["meta"]
     assert sent["traceparent"] == f"00-{TRACE}-{id_of(span):016x}-01"

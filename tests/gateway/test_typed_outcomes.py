@@ -1,7 +1,9 @@
 """Typed outcomes of MCP tools: read in the same process, and through the gateway from another."""
 
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,50 +29,41 @@ SERVER = {
 """The tools as a server of its own, in another process."""
 
 
+SUCCESSES: dict[str, tuple[Any, str | None]] = {
+    "weak": (typed_tools.WEAK, "success_no_parse"),
+    "weak_outcome": ({"result": []}, "success_no_parse"),
+    "job": (typed_tools.job(), "error"),
+    "read_file": ({"result": json.dumps(typed_tools.BOUNDARY.to_dict())}, None),
+}
+"""What the caller gets of each, and the word for it that is recorded (seed 003)."""
+
+
 @pytest.mark.real
-async def test_a_referral_crosses_the_gateway_whole(
+async def test_typed_outcomes_cross_the_gateway_whole(
     open_gateway: OpenGateway, service: ContractService, recorder: Recorder
 ) -> None:
-    """Type, message and metadata are recorded, the caller sees the tool's own error first."""
+    """A referral is recorded with its metadata, its own error first; a success stays one."""
     service.suggest = lambda _: wire_answer(
         wire_suggestion(action="switch_tool", tool="http_get", split=["http_get", "read_titles"])
     )
-    tools = ("returned", "returned_beside_a_schema", "as_json_text")
     async with open_gateway({"films": SERVER}) as client:
-        results = [await client.call_tool(tool, {}, raise_on_error=False) for tool in tools]
+        refused = [
+            await client.call_tool(tool, {}, raise_on_error=False)
+            for tool in ("returned", "returned_beside_a_schema", "as_json_text")
+        ]
+        done = {name: (await client.call_tool(name, {})).structured_content for name in SUCCESSES}
     recorder.flush(timeout_s=60)
 
-    for result, execution in zip(results, service.recorded, strict=True):
+    said = "a page has to be fetched first"
+    for result, execution in zip(refused, service.recorded[:3], strict=True):
         assert result.is_error
-        said = "a page has to be fetched first"
         assert said in texts(result)[0]
         assert '"http_get", then "read_titles"' in texts(result)[-1]
         error = ExecutionError.model_validate(execution["error"])
         assert (error.type, error.message) == ("wrong_tool_boundary", said)
         assert referral_of(error) == REFERRAL
         assert error.details["page"] == 3
-
-
-@pytest.mark.real
-async def test_what_a_success_says_of_itself_is_recorded_and_changes_nothing(
-    open_gateway: OpenGateway, service: ContractService, recorder: Recorder
-) -> None:
-    """An empty list with `success_no_parse` is a success on both sides (seed 003)."""
-    async with open_gateway({"films": SERVER}) as client:
-        plain = await client.call_tool("weak", {})
-        typed = await client.call_tool("weak_outcome", {})
-        reported = await client.call_tool("job", {})
-        read = await client.call_tool("read_file", {})
-    recorder.flush(timeout_s=60)
-
-    assert plain.structured_content == typed_tools.WEAK
-    assert typed.structured_content == {"result": []}
-    assert reported.structured_content == typed_tools.job()
-    assert [each.is_error for each in (plain, typed, reported, read)] == [False] * 4
-    recorded = [(each["outcome"], each.get("resultStatus")) for each in service.recorded]
-    assert recorded == [
-        ("success", "success_no_parse"), ("success", "success_no_parse"), ("success", "error"),
-        ("success", None),
-    ]  # fmt: skip
-    assert service.recorded[0]["result"] == typed_tools.WEAK
-    assert service.questions == []
+    assert done == {name: given for name, (given, _) in SUCCESSES.items()}
+    recorded = [(each["outcome"], each["resultStatus"]) for each in service.recorded[3:]]
+    assert recorded == [("success", status) for _, status in SUCCESSES.values()]
+    assert len(service.questions) == 3

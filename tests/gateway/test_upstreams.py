@@ -112,7 +112,6 @@ async def test_an_http_server_works_through_the_gateway(
         await until(lambda: bool(heard))
 
     assert instructions == "Adds."
-    assert tool.annotations is not None
     assert tool.annotations.read_only_hint is True
     assert result.data == 3
     assert heard == [(1, 2, "half")]
