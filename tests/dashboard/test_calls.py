@@ -10,7 +10,7 @@ from retrieval.knowledge.documents import document_id
 from retrieval.memory import MendedFailure
 from retrieval.patterns import ConsolidatedPattern, mark_of
 from service.dashboard.html import ui
-from service.dashboard.pattern import PatternEvidence, ShownRepair, belonging_to, read_repairs
+from service.dashboard.pattern import PatternEvidence, ShownRepair, read_repairs
 from tests.dashboard.test_look import look
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -56,13 +56,6 @@ def called(number: int, *, failed: bool = False, **fields: Any) -> Execution:
 def repair(before: dict[str, Any], after: dict[str, Any]) -> ShownRepair:
     """A repair that changed parameters so."""
     return ShownRepair(called(1, failed=True, parameters=before), called(2, parameters=after), "")
-
-
-def test_failures_belong_to_the_pattern_of_their_signature() -> None:
-    """Whatever the wording, and of one workspace alone."""
-    belongs = belonging_to("default", pattern_of("too many", "at most <n>"))
-    assert [belongs(each) for each in ("at most <n>", "no such path", "too many")] == [1, 0, 1]
-    assert not belonging_to("other", pattern_of("too many"))("too many")
 
 
 def test_a_repair_is_shown_with_both_calls_and_what_changed() -> None:

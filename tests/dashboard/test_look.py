@@ -1,7 +1,5 @@
-"""Looks: addresses that lead where they say, and reads that several share."""
+"""Looks: addresses that lead where they say."""
 
-import asyncio
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -59,46 +57,3 @@ def test_a_link_holds_any_id(tool_id: str) -> None:
 @pytest.mark.parametrize("tool_id", ["..", "../../executions", "a/../b", ".", "a\nb", "a\u2028b"])
 def test_what_would_leave_the_page_goes_beside_the_path(tool_id: str) -> None:
     assert urlsplit(look().link(f"/tools/{tool_id}")).path == "/dashboard/tools/-"
-
-
-@dataclass
-class Source:
-    """Counts how often it was read; holds readers until it is let go."""
-
-    reads: int = 0
-    let_go: asyncio.Event = field(default_factory=asyncio.Event)
-    fails: bool = False
-
-    async def read(self) -> int:
-        self.reads += 1
-        await self.let_go.wait()
-        if self.fails:
-            raise ValueError("not now")
-        return self.reads
-
-
-SECONDS = 0.05
-
-
-async def test_readers_of_one_moment_share_one_read() -> None:
-    """By its key; one who leaves stops nobody else; when it is old it is read anew."""
-    shared, source = Shared(), Source()
-    asking = [asyncio.create_task(shared.get("k", source.read, SECONDS)) for _ in range(20)]
-    await asyncio.sleep(0)
-    asking.pop().cancel()
-    source.let_go.set()
-    assert set(await asyncio.gather(*asking)) == {1}
-    assert await shared.get("other", source.read, SECONDS) == 2
-    await asyncio.sleep(0.1)
-    assert await shared.get("k", source.read, SECONDS) == 3
-
-
-async def test_a_failed_read_is_not_kept() -> None:
-    """All who waited for it hear of it; who comes later reads anew."""
-    shared, source = Shared(), Source(fails=True)
-    source.let_go.set()
-    with pytest.raises(ValueError, match="not now"):
-        await shared.get("k", source.read, SECONDS)
-    await asyncio.sleep(0)
-    source.fails = False
-    assert await shared.get("k", source.read, SECONDS) == 2

@@ -10,7 +10,6 @@ from aftercall.models import FailurePattern
 from aftercall.redaction import Redactor
 from retrieval.edits import Clamp, Edit, Rename, Replace
 from retrieval.knowledge.documents import document_id
-from retrieval.knowledge.rules import ToolKnowledge
 from retrieval.patterns import ConsolidatedPattern, mark_of
 from service import statistics
 from service.context import Context
@@ -43,69 +42,55 @@ KNOWN: dict[str, ConsolidatedPattern] = {}
 """What the nightly job left, by id."""
 
 
-def test_counts_are_compared_in_words() -> None:
-    """Never by a sign or a colour alone; not at all with what is not known."""
-    assert compared(None) == ""
-    assert compared(0) == "none in the same time before"
-    assert compared(1_200) == "1,200 in the same time before"
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (compared(None), ""), (compared(0), "none in the same time before"),
+        (compared(1_200), "1,200 in the same time before"),
+        (mended_share(pattern(count=0)), None), (mended_share(pattern(count=2, mended=4)), 1.0),
+    ],
+)  # fmt: skip
+def test_counts_are_compared_in_words(found: object, expected: object) -> None:
+    """Not at all with what is not known; never more is mended than failed."""
+    assert found == expected
 
 
-def test_nothing_is_mended_of_no_failures() -> None:
-    """And never more than all of them."""
-    assert mended_share(pattern(count=0)) is None
-    assert mended_share(pattern(count=2, mended=4)) == 1.0
+LIMIT: list[Edit] = [Clamp(name="max_count", maximum=100)]
+NAMED: list[Edit] = [Rename(name="path", to="paths")]
+OWN: list[Edit] = [Replace(name="path", before="/a", value="/b")]
+SECRET: list[Edit] = [
+    Replace(name="door_word", before="zebra", value="zebu"),
+    Replace(name="inside", inside=("doorWord",), before={"a": "zebra"}, value=4711),
+]
 
 
-def rules(known: ToolKnowledge, *signatures: str) -> list[tuple[object, ...]]:
-    """Lesson, repairs, agents, and whether it is told."""
-    belongs = belonging_to("default", pattern_of(*signatures))
-    found = rules_of(record(knowledge=known), belongs, Redactor())
-    return [tuple(each[key] for key in ("lesson", "repairs", "agents", "told")) for each in found]
-
-
-def test_rules_say_what_speaks_for_them() -> None:
-    """Those of other patterns are left out."""
-    known = mended(knowledge(), "too many", [Clamp(name="max_count", maximum=100)])
-    mended(known, "no such path", [Rename(name="path", to="paths")])
-    assert rules(known, "too many") == [("`max_count` must be at most 100.", 2, 2, "yes")]
-
-
-def test_one_repair_under_two_wordings_is_one_rule() -> None:
-    """Its repairs add up."""
-    edits: list[Edit] = [Rename(name="path", to="paths")]
-    known = mended(mended(knowledge(), "too many", edits), "at most <n>", edits)
-    assert rules(known, "too many", "at most <n>") == [
-        ("The parameter is called `paths`, not `path`.", 4, 2, "yes")
-    ]
-
-
-def test_a_rule_of_one_session_is_not_told_to_everybody() -> None:
-    """Its value is that caller's own."""
-    edits: list[Edit] = [Replace(name="path", before="/a", value="/b")]
-    known = mended(knowledge(), "too many", edits, sessions=["s1"])
-    [(_, repairs, _, told)] = rules(known, "too many")
-    assert (repairs, told) == (1, "no")
-
-
-def test_a_value_under_a_name_that_became_secret_is_not_in_a_lesson() -> None:
-    """At any depth; what was learned before stays as it was learned."""
+@pytest.mark.parametrize(
+    ("repairs", "lesson", "expected"),
+    [
+        ([("too many", LIMIT, {}), ("no such path", NAMED, {})],
+         "`max_count` must be at most 100.", (2, 2, "yes")),
+        ([("too many", NAMED, {}), ("at most <n>", NAMED, {})],
+         "The parameter is called `paths`, not `path`.", (4, 2, "yes")),
+        ([("too many", OWN, {"sessions": ["s1"]})], "path", (1, 1, "no")),
+        ([("too many", SECRET, {})], "door_word", (2, 2, "yes")),
+        ([("too many", [], {})], "Make the same call again, later.", (2, 2, "yes")),
+    ],
+    ids=["others are left out", "under two wordings", "of one session", "of a name that is secret "
+         "now", "without edits"],
+)  # fmt: skip
+def test_rules_say_what_speaks_for_them(
+    repairs: list[Any], lesson: str, expected: tuple[int, int, str]
+) -> None:
+    """Lesson, repairs, agents, and whether it is told to everybody; no secret, at any depth."""
+    known = knowledge()
+    for signature, edits, options in repairs:
+        mended(known, signature, edits, **options)
+    belongs = belonging_to("default", pattern_of("too many", "at most <n>"))
     redactor = Redactor.create(extra_names=["door_word"])
-    edits: list[Edit] = [
-        Replace(name="door_word", before="zebra", value="zebu"),
-        Replace(name="inside", inside=("doorWord",), before={"a": "zebra"}, value=4711),
-    ]
-    known = mended(knowledge(), "too many", edits)
-    [found] = rules_of(
-        record(knowledge=known), belonging_to("default", pattern_of("too many")), redactor
-    )
-    assert not any(word in str(found) for word in ("zebra", "zebu", "4711"))
-    assert "door_word" in str(found["lesson"])
-
-
-def test_a_rule_without_edits_is_the_same_call_again() -> None:
-    """And it says so."""
-    known = mended(knowledge(), "took <n> s", [])
-    assert rules(known, "took <n> s")[0][0] == "Make the same call again, later."
+    [rule] = rules_of(record(knowledge=known), belongs, redactor)
+    assert lesson in rule["lesson"]
+    assert (rule["repairs"], rule["agents"], rule["told"]) == expected
+    assert not any(word in str(rule) for word in ("zebra", "zebu", "4711"))
 
 
 @pytest.fixture(scope="module")

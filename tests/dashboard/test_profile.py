@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given
 
 from aftercall.redaction import Redactor
@@ -33,9 +34,7 @@ def shown(profile: ToolProfile, schema: dict[str, Any] | None = None) -> ToolPar
     registered = tool(schema=schema) if schema is not None else None
     schema_hash = (registered.schema_hash or "") if registered is not None else ""
     known = record(registered, knowledge=knowledge(profile, schema_hash))
-    found = parameters_of(known, Redactor())
-    assert found is not None
-    return found
+    return parameters_of(known, Redactor())
 
 
 def row(found: ToolParameters, name: str) -> dict[str, Any]:
@@ -46,15 +45,58 @@ def row(found: ToolParameters, name: str) -> dict[str, Any]:
 BOTH = [("ada", {"q": "x", "top_k": 5}), ("bob", {"q": "x", "top_k": 10})] * 3
 
 
-def test_presence_types_and_common_values_are_told() -> None:
-    """Of successes, with their shares."""
-    found = shown(learned([*BOTH, ("ada", {"q": "x"}), ("bob", {"q": "x"})]))
-    assert row(found, "q")["presence"] == 1.0
-    assert row(found, "q")["values"] == '"x" (100.0 %)'
-    assert row(found, "top_k")["presence"] == 0.75
-    assert row(found, "top_k")["worked"] == "integer"
-    assert row(found, "q")["required"] == "probably"
-    assert row(found, "top_k")["required"] == ""
+SCHEMA = {
+    "properties": {
+        "mode": {"enum": ["a", "b"], "default": "a"},
+        "top_k": {"type": "integer", "minimum": 1, "maximum": 20},
+    },
+    "required": ["top_k"],
+}
+
+
+@pytest.mark.parametrize(
+    ("profile", "schema", "expected"),
+    [
+        (
+            learned([*BOTH, ("ada", {"q": "x"}), ("bob", {"q": "x"})]), None,
+            {"q": {"presence": 1.0, "values": '"x" (100.0 %)', "required": "probably"},
+             "top_k": {"presence": 0.75, "worked": "integer", "required": ""}},
+        ),
+        (
+            learned([("ada", {"top_k": 5})]), SCHEMA,
+            {"top_k": {"stated": "integer, from 1, up to 20", "required": "yes"},
+             "mode": {"stated": 'one of "a" | "b", default "a"', "presence": 0.0}},
+        ),
+        (
+            learned(BOTH, [{"q": "x", "top_k": 98_765}, {"q": "x", "top_k": "4321"}]), None,
+            {"q": {}, "top_k": {
+                "failed": "integer 50 %, string 50 % (integer-text)", "refused": 2,
+            }},
+        ),
+        (
+            learned([*BOTH, ("ada", {"top_k": 10}), ("bob", {"top_k": 5})], [{"top_k": 98}]), None,
+            {"top_k": {"range": "5 to 10 worked; more was refused"}, "q": {}},
+        ),
+        (
+            learned([("ada", {"top_k": number}) for number in range(10, 20)]), None,
+            {"top_k": {"range": ""}},
+        ),
+    ],
+    ids=["presence, types and common values", "what the schema states, required ones first",
+         "failures by type and number", "where two agents came", "one session's ends are its own"],
+)  # fmt: skip
+def test_parameters_are_told_as_far_as_they_are_common_knowledge(
+    profile: ToolProfile, schema: dict[str, Any] | None, expected: dict[str, dict[str, Any]]
+) -> None:
+    """What was refused is its caller's own, and never told by its value."""
+    found = shown(profile, schema)
+    told = {each["name"]: each for each in found.rows}
+    assert list(told) == list(expected)
+    assert {
+        name: {column: told[name][column] for column in columns}
+        for name, columns in expected.items()
+    } == expected
+    assert not any(value in repr(found) for value in ("98765", "4321"))
 
 
 def test_what_one_caller_alone_sent_or_named_is_counted_and_not_told() -> None:
@@ -64,40 +106,6 @@ def test_what_one_caller_alone_sent_or_named_is_counted_and_not_told() -> None:
     assert not any(each in repr(found) for each in ("secret plan", "my_own_name"))
     assert "7" not in row(found, "top_k")["values"]
     assert "Names that one caller alone used are not shown: 1." in found.notes
-
-
-def test_a_schema_names_all_its_parameters() -> None:
-    """Also those that no call had; required ones first, with what it states."""
-    schema = {
-        "properties": {
-            "mode": {"enum": ["a", "b"], "default": "a"},
-            "top_k": {"type": "integer", "minimum": 1, "maximum": 20},
-        },
-        "required": ["top_k"],
-    }
-    found = shown(learned([("ada", {"top_k": 5})]), schema)
-    assert [each["name"] for each in found.rows] == ["top_k", "mode"]
-    assert row(found, "top_k")["stated"] == "integer, from 1, up to 20"
-    assert row(found, "top_k")["required"] == "yes"
-    assert row(found, "mode")["stated"] == 'one of "a" | "b", default "a"'
-    assert row(found, "mode")["presence"] == 0.0
-
-
-def test_failures_are_told_by_type_and_number_never_by_value() -> None:
-    """What was refused is its caller's own."""
-    found = shown(learned(BOTH, [{"q": "x", "top_k": 98_765}, {"q": "x", "top_k": "4321"}]))
-    assert row(found, "top_k")["failed"] == "integer 50 %, string 50 % (integer-text)"
-    assert row(found, "top_k")["refused"] == 2
-    assert "98765" not in repr(found)
-    assert "4321" not in repr(found)
-
-
-def test_where_a_number_works_is_told_with_what_was_beyond() -> None:
-    """As far as two agents have come; the ends of one session alone are that caller's own."""
-    found = shown(learned([*BOTH, ("ada", {"top_k": 10}), ("bob", {"top_k": 5})], [{"top_k": 98}]))
-    assert row(found, "top_k")["range"] == "5 to 10 worked; more was refused"
-    alone = shown(learned([("ada", {"top_k": number}) for number in range(10, 20)]))
-    assert row(alone, "top_k")["range"] == ""
 
 
 def test_of_many_parameters_the_most_used_are_shown() -> None:
@@ -120,7 +128,6 @@ def test_values_are_masked_by_a_name_that_became_secret_after_they_were_learned(
         learned([("ada", called), ("bob", called)] * 3), registered.schema_hash or ""
     )
     found = parameters_of(record(registered, knowledge=learned_of), redactor)
-    assert found is not None
     assert not any(word in str(found) for word in ("zebra", "zebu", "4711"))
     assert row(found, "q")["values"] == '"plain" (100.0 %)'
 

@@ -70,14 +70,13 @@ async def away(*_: object, **__: object) -> None:
     raise StoreError("cannot open /somewhere/secret.db")
 
 
-@pytest.mark.parametrize("path", ["", "/", "/tools", "/try"])
-async def test_a_page_is_a_whole_document(house: House, path: str) -> None:
+async def test_a_page_is_a_whole_document(house: House) -> None:
     """Its script and its style are files of the service, which may be kept for good."""
-    answer = await house.get(path)
-    assert answer.status_code == 200
-    assert answer.text.startswith("<!doctype html><html")
-    files = re.findall(r'(?:src|href)="/dashboard(/static/[^"]+)"', answer.text)
-    assert len(files) == 2
+    for path in ("", "/", "/tools", "/try"):
+        answer = await house.get(path)
+        assert answer.text.startswith("<!doctype html><html"), path
+        files = re.findall(r'(?:src|href)="/dashboard(/static/[^"]+)"', answer.text)
+        assert len(files) == 2
     for each in files:
         kept = await house.get(each)
         assert "immutable" in kept.headers["cache-control"]
@@ -112,14 +111,13 @@ async def test_a_page_is_made_once_for_all_who_ask_at_a_time(
     assert reads == 1
 
 
-@pytest.mark.parametrize(
-    ("cookie", "theme"),
-    [("dark", "dark"), ("light", "light"), ("DARK", "auto"), ('"><script>', "auto"), ("", "auto")],
-)
-async def test_a_chosen_theme_is_in_the_first_byte(house: House, cookie: str, theme: str) -> None:
+async def test_a_chosen_theme_is_in_the_first_byte(house: House) -> None:
     """Any other is the system's: a cookie is what anybody made it."""
-    answer = await house.get("/", cookie=f"aftercall_theme={cookie}")
-    assert f'<html lang="en-GB" data-theme="{theme}">' in answer.text
+    for cookie, theme in {
+        "dark": "dark", "light": "light", "DARK": "auto", '"><script>': "auto", "": "auto",
+    }.items():  # fmt: skip
+        answer = await house.get("/", cookie=f"aftercall_theme={cookie}")
+        assert f'<html lang="en-GB" data-theme="{theme}">' in answer.text
 
 
 async def test_every_answer_keeps_the_page_to_itself(house: House) -> None:
@@ -128,14 +126,13 @@ async def test_every_answer_keeps_the_page_to_itself(house: House) -> None:
     for path in ("/", "/nowhere", "/tools?table=Tools&as=csv"):
         headers = (await house.get(path)).headers
         policy = headers["content-security-policy"]
-        assert "default-src 'self'" in policy
-        assert "frame-ancestors 'none'" in policy
-        assert "base-uri 'none'" in policy
-        assert "script" not in policy  # by default: from the service alone, none in the page
-        assert "http" not in policy
-        assert headers["x-content-type-options"] == "nosniff"
-        assert headers["cross-origin-resource-policy"] == "same-origin"
-        assert headers["referrer-policy"] == "same-origin"
+        said = {each.strip() for each in policy.split(";")}
+        assert said >= {"default-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"}
+        assert not re.search("script|http", policy)  # by default: from the service alone
+        assert headers.items() >= {
+            ("x-content-type-options", "nosniff"), ("referrer-policy", "same-origin"),
+            ("cross-origin-resource-policy", "same-origin"),
+        }  # fmt: skip
 
 
 async def test_a_table_is_taken_along_as_it_is_shown(house: House) -> None:
@@ -160,19 +157,20 @@ async def test_until_the_context_is_open_it_says_so(house: House) -> None:
     house.lifecycle.context = context
 
 
-@pytest.mark.parametrize("what", ["workspaces", "tools"])
+@pytest.mark.parametrize("what", ["heads", "tools"])
 async def test_a_store_that_is_away_is_no_empty_page(
     house: House, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """503, and not a word of the store's own; it is tried again."""
-    if what == "workspaces":
-        house.context.store.events.heads = away
-    else:
-        monkeypatch.setattr(statistics, "tools", away)
+    """503, and not a word of the store's own; it is tried again for who comes later."""
+    target = statistics if what == "tools" else house.context.store.events
+    monkeypatch.setattr(target, what, away)
     answer = await house.get("/tools")
     assert answer.status_code == 503
     assert "This page cannot be shown at the moment." in answer.text
     assert "secret" not in answer.text
+    monkeypatch.undo()
+    await asyncio.sleep(LIVE_S)
+    assert (await house.get("/tools")).status_code == 200
 
 
 async def test_while_it_still_counts_it_does_not_say_that_there_is_nothing(

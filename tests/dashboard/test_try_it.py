@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.models import Evidence, Suggestion, SuggestRequest, SuggestResponse
+from aftercall.models import Evidence, Suggestion, SuggestResponse
 from service.dashboard.try_it import (
     answer_words,
     confidence_words,
@@ -66,7 +66,7 @@ def test_what_is_pasted_wrong_is_told_in_plain_words(text: str, said: str) -> No
 def test_no_text_breaks_the_form(text: str) -> None:
     """Whatever is typed becomes a question or a fault."""
     with suppress(ProblemError):
-        assert isinstance(request_of(text), SuggestRequest)
+        request_of(text)
 
 
 ONE, TWO = "0b7e1c9a-2a4e-4b0e-9d5c-3f1f6a1b2c3d", "1b7e1c9a-2a4e-4b0e-9d5c-3f1f6a1b2c3d"

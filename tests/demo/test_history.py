@@ -8,7 +8,7 @@ import pytest
 
 from aftercall.models import Execution
 from mongo.contents import execution_of
-from service.demo.history import play_history
+from service.demo.history import HistoryReport, play_history
 from workbench.alone import executions_alone
 from workbench.in_process import InProcessClient, in_process
 
@@ -25,7 +25,10 @@ async def client(tmp_path: Path) -> AsyncIterator[InProcessClient]:
 
 
 async def test_a_history_is_recorded_learned_and_reported(client: InProcessClient) -> None:
-    """Counts agree with the service's; agents that ask are mended more; tools and words arrive."""
+    """Counts agree with the service's; agents that ask are mended more; tools and words arrive.
+
+    The nightly run works inside, too: there are patterns of failures that several agents met.
+    """
     told: list[int] = []
     report = await play_history(
         client, calls_per_day=60, now=NOW, on_progress=lambda done, _words: told.append(done)
@@ -49,16 +52,13 @@ async def test_a_history_is_recorded_learned_and_reported(client: InProcessClien
     assert len({tool.namespace for tool in tools.values()} - {None}) >= 5
     assert len({tool.server_name for tool in tools.values()}) == 8
     assert len(await client.corrections(limit=_LIMIT)) == counts["corrections"] > 0
+    await followed_as_told(client, report)
+    assert not (await client.run_night()).failed
+    assert (await client.patterns(limit=_LIMIT))[0].count >= 5
 
 
-async def test_suggestions_that_were_followed_are_told_as_such_and_the_night_finds_patterns(
-    client: InProcessClient,
-) -> None:
-    """A call on a suggestion's word carries its id, the call that it mends, and its attempt.
-
-    The nightly run works inside, too: there are patterns of failures that several agents met.
-    """
-    report = await play_history(client, calls_per_day=40, now=NOW)
+async def followed_as_told(client: InProcessClient, report: HistoryReport) -> None:
+    """A call on a suggestion's word carries its id, the call that it mends, and its attempt."""
     log, kept = client.context.store.events, list[Execution]()
     position = 0
     while events := await log.after("default", position, 500):
@@ -70,14 +70,9 @@ async def test_suggestions_that_were_followed_are_told_as_such_and_the_night_fin
     assert len(kept) == report.calls
     assert len(following) == report.counts["followed"]
     for each in following:
-        assert each.repair_of is not None
-        assert by_id[each.repair_of].outcome == "failure"
-        assert by_id[each.repair_of].session_id == each.session_id
+        mended = by_id[each.repair_of]
+        assert (mended.outcome, mended.session_id) == ("failure", each.session_id)
         assert each.attempt >= 2
-
-    assert not (await client.run_night()).failed
-    patterns = await client.patterns(limit=_LIMIT)
-    assert patterns[0].count >= 5
 
 
 async def test_nobody_asks_where_asking_is_off_and_the_same_history_twice_counts_once(

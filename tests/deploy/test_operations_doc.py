@@ -81,13 +81,3 @@ def test_every_collection_is_sharded_or_said_to_be_small() -> None:
     named = set(re.findall(r"\b[A-Z]+(?:_[A-Z]+)*\b", commands))
     source = (ROOT / "mongo" / "mongodb" / "database.py").read_text(encoding="utf-8")
     assert named == set(re.findall(r'database\["(\w+)"\]', source))
-
-
-def test_there_is_a_place_for_the_capacity_table() -> None:
-    """The one that the simulation of growth writes between, each mark on a line of its own."""
-    marks = [line for line in TEXT.splitlines() if "capacity -->" in line]
-    assert marks == ["<!-- capacity -->", "<!-- /capacity -->"]
-    growth = (ROOT / "bench" / "growth.py").read_text(encoding="utf-8")
-    written = re.search(r'marked = re\.compile\(r"(.+)", re\.DOTALL\)', growth)
-    assert written is not None
-    assert len(re.findall(written[1], TEXT, re.DOTALL)) == 1

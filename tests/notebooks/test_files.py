@@ -19,7 +19,7 @@ def test_all_notebooks_are_tested() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_output_and_no_count_is_kept(name: str) -> None:
-    """Outputs say what one machine saw once; they are made anew by whoever runs the cells."""
+    """Outputs say what one machine saw once; the kernel is named as every installation names it."""
     text = (FOLDER / f"{name}.ipynb").read_text(encoding="utf-8")
     notebook = nbformat.reads(text, as_version=4)
     nbformat.validate(notebook)
@@ -28,31 +28,10 @@ def test_no_output_and_no_count_is_kept(name: str) -> None:
     assert {cell.execution_count for cell in code} == {None}
     assert {json.dumps(cell.metadata) for cell in notebook.cells} == {"{}"}
     assert not _MACHINE.search(text)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_any_python_kernel_fits(name: str) -> None:
-    """The kernel is named as every installation names it, without a version."""
-    notebook = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
     assert notebook.metadata == {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
     }
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_it_teaches(name: str) -> None:
-    """One variable in the first cell; prose before each piece; sources, and what to try next."""
-    notebook = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
-    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-    records = "session = await open_scratch()" in code[0]  # never into a service of the reader's
-    assert records or 'SERVICE_URL = os.environ.get("AFTERCALL_URL")' in code[0]
-    assert code[-1] == "await session.close()"
-    assert prose.startswith("# ")
-    for needed in ("You will", "How to read it", "## What to try next", "Sources:"):
-        assert needed in prose
-    assert len(prose) > 2_500
 
 
 @pytest.mark.parametrize("name", NAMES)
