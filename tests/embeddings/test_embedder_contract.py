@@ -56,15 +56,14 @@ async def embedder(request):
 
 
 async def test_vectors_are_unit_float32_rows(embedder):
-    """Every row has length 1, also for empty and odd texts, so a dot product is a cosine."""
+    """Every row has length 1, also for empty and odd texts, so a dot product is a cosine.
+
+    No text gives no row, so callers need no special case.
+    """
     vectors = await embedder.embed(ODD_TEXTS, "document")
     assert vectors.shape == (len(ODD_TEXTS), embedder.dimension)
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
-
-
-async def test_no_text_gives_no_row(embedder):
-    """An empty sequence gives shape (0, dimension), so callers need no special case."""
     assert (await embedder.embed([], "query")).shape == (0, embedder.dimension)
 
 
@@ -135,10 +134,3 @@ async def test_a_closed_embedder_says_so():
         await opened.close()
         with pytest.raises(EmbeddingError, match="closed"):
             await opened.embed(["text"], "query")
-
-
-async def test_name_and_fingerprint_tell_the_vectors_apart(embedder):
-    """The fingerprint names the model, so that an index can say whose vectors it holds."""
-    assert embedder.name
-    assert embedder.fingerprint
-    assert embedder.fingerprint != HashingEmbedder(96).fingerprint

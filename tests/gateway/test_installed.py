@@ -1,6 +1,5 @@
 """Servers that `aftercall install` wrapped, started as their client starts them."""
 
-import asyncio
 import os
 import sys
 from pathlib import Path
@@ -12,9 +11,9 @@ from fastmcp.client.transports import StdioTransport
 from fastmcp.server.dependencies import get_http_headers
 
 from aftercall.cli.install import wrapped
-from aftercall.process import bind, http_server
 from tests.gateway.conftest import BIN
 from tests.gateway.contract_service import ContractService
+from tests.gateway.http_server import HttpServer
 
 pytestmark = pytest.mark.real
 
@@ -52,24 +51,21 @@ async def test_a_wrapped_server_works_as_before(service: ContractService, tmp_pa
         headers.append(get_http_headers(include_all=True))
         return "told"
 
-    with bind("127.0.0.1", 0) as listener:
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-        remote = {"type": "http", "url": url, "headers": {"X-Key": "of the client"}}
-        content = {"mcpServers": {"echo": {**echo, "env": {"TOKEN": "t"}}, "far": remote}}
-        entries, _ = wrapped(content, [sys.executable, "-m", "aftercall.cli"])
-        environ = {key: os.environ[key] for key in ("PATH", "PYTHONPATH") if key in os.environ}
-        environ |= {"HOME": str(tmp_path), "AFTERCALL_URL": service.url, "FROM_CLIENT": "c"}
-        environ |= {"AFTERCALL_API_KEY": "ac_" + "k" * 12 + "_" + "s" * 43}
-        async with started(entries["mcpServers"]["echo"], environ, tmp_path) as client:
-            assert [tool.name for tool in await client.list_tools()] == ["tell"]
-            said = (await client.call_tool("tell")).structured_content
-        assert (said or {})["result"] == ["--x", "--", "--server", "t", "c", "", str(tmp_path)]
-        server = http_server(app.http_app(), log_level="error", ws="none")
-        async with asyncio.TaskGroup() as serving:
-            serving.create_task(server.serve(sockets=[listener]))
-            async with started(entries["mcpServers"]["far"], environ, tmp_path) as client:
-                assert (await client.call_tool("tell")).data == "told"
-            server.should_exit = server.force_exit = True
+    far = HttpServer()
+    await far.start(app.http_app())
+    remote = {"type": "http", "url": far.url, "headers": {"X-Key": "of the client"}}
+    content = {"mcpServers": {"echo": {**echo, "env": {"TOKEN": "t"}}, "far": remote}}
+    entries, _ = wrapped(content, [sys.executable, "-m", "aftercall.cli"])
+    environ = {key: os.environ[key] for key in ("PATH", "PYTHONPATH") if key in os.environ}
+    environ |= {"HOME": str(tmp_path), "AFTERCALL_URL": service.url, "FROM_CLIENT": "c"}
+    environ |= {"AFTERCALL_API_KEY": "ac_" + "k" * 12 + "_" + "s" * 43}
+    async with started(entries["mcpServers"]["echo"], environ, tmp_path) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["tell"]
+        said = (await client.call_tool("tell")).structured_content
+    assert said["result"] == ["--x", "--", "--server", "t", "c", "", str(tmp_path)]
+    async with started(entries["mcpServers"]["far"], environ, tmp_path) as client:
+        assert (await client.call_tool("tell")).data == "told"
+    await far.stop()
     assert headers[0]["x-key"] == "of the client"
     called = {(each["serverName"], each["toolName"]) for each in service.recorded}
     assert called == {("echo", "tell"), ("far", "tell")}

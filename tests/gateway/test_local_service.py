@@ -8,26 +8,21 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from asyncio.subprocess import Process
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from aftercall.gateway.local_service import LocalService
 from tests.gateway.conftest import TIME_SERVER
+from tests.gateway.speaking import HELLO, answers, started
 from tests.gateway.waiting import until, until_answered
 from tests.mongo.mongo_server import free_port
 
 pytestmark = pytest.mark.real
-
-HELLO: dict[str, Any] = {
-    "protocolVersion": "2025-06-18",
-    "capabilities": {},
-    "clientInfo": {"name": "tester", "version": "1"},
-}
 
 
 class Home:
@@ -58,22 +53,9 @@ class Home:
                 found.append(process)
         return found
 
-    @asynccontextmanager
-    async def gateway(self, linger_s: float) -> AsyncIterator[asyncio.subprocess.Process]:
+    def gateway(self, linger_s: float) -> AbstractAsyncContextManager[Process]:
         words = ["gateway", "--config", str(self.config), "--linger", str(linger_s)]
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "aftercall.cli", *words),
-            env=self.environ,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        try:
-            yield process
-        finally:
-            if process.returncode is None:
-                process.kill()
-            await process.communicate()
+        return started([sys.executable, "-P", "-m", "aftercall.cli", *words], self.environ)
 
     def status(self) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -94,21 +76,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
         process.kill()
 
 
-async def opened(gateway: asyncio.subprocess.Process) -> str:
+async def opened(gateway: Process) -> str:
     """The instructions that a client gets."""
-    if gateway.stdin is None or gateway.stdout is None:
-        raise AssertionError("the process was started without pipes")
-    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
-    gateway.stdin.write(json.dumps(hello).encode() + b"\n")
-    async with asyncio.timeout(30):
-        answer = json.loads(await gateway.stdout.readline())
+    [answer] = await answers(gateway, HELLO)
     return str(answer["result"]["instructions"])
-
-
-async def said_next(gateway: asyncio.subprocess.Process) -> str:
-    if gateway.stderr is None or not (line := await gateway.stderr.readline()):
-        raise AssertionError("the gateway has ended")
-    return line.decode()
 
 
 async def test_gateways_share_the_service_that_one_of_them_starts(home: Home) -> None:
@@ -126,8 +97,7 @@ async def test_gateways_share_the_service_that_one_of_them_starts(home: Home) ->
         async with home.gateway(2) as third:
             await opened(third)
             async with asyncio.timeout(60):
-                while f"using the service at {home.url}" not in await said_next(third):
-                    pass
+                await third.stderr.readuntil(f"using the service at {home.url}".encode())
         _, left = await other.communicate(b"")
         assert (lost + left).count(b"starting a service") == 1
     await until(lambda: not home.services(), 30)

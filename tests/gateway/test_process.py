@@ -3,12 +3,9 @@
 import asyncio
 import json
 import signal
-import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import psutil
@@ -16,8 +13,9 @@ import pytest
 from fastmcp import Client
 
 from aftercall.cli import main
-from tests.gateway.conftest import BIN, TIME_SERVER
+from tests.gateway.conftest import TIME_SERVER
 from tests.gateway.contract_service import ContractService
+from tests.gateway.speaking import HELLO, answers, command, first_word, request, started
 from tests.gateway.waiting import children, until
 from tests.service.keys_helper import key_id, new_key
 from tests.service.running_service import hashing_settings, on_loop, running
@@ -35,55 +33,7 @@ def config(tmp_path: Path) -> Path:
     return file
 
 
-def command(config: Path, url: str, *more: str) -> list[str]:
-    return [str(BIN / "aftercall"), "gateway", "--config", str(config), "--service", url, *more]
-
-
-@asynccontextmanager
-async def started(
-    words: Sequence[str], environment: dict[str, str]
-) -> AsyncIterator[asyncio.subprocess.Process]:
-    process = await asyncio.create_subprocess_exec(
-        *words,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
-
-
-def request(number: int, method: str, **params: Any) -> bytes:
-    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-    return json.dumps(message).encode() + b"\n"
-
-
-HELLO = request(
-    1, "initialize", protocolVersion="2025-06-18", capabilities={},
-    clientInfo={"name": "tester", "version": "1"},
-)  # fmt: skip
 CALL = request(2, "tools/call", name=NOW, arguments={"timezone": "UTC"})
-
-
-async def answers(process: asyncio.subprocess.Process, *requests: bytes) -> list[dict[str, Any]]:
-    """The answers, one for each request; anything else on standard output fails to parse."""
-    found = []
-    for line in requests:
-        process.stdin.write(line)
-        async with asyncio.timeout(200):
-            found.append(json.loads(await process.stdout.readline()))
-    return found
-
-
-async def first_word(process: asyncio.subprocess.Process) -> str:
-    """The line that names its address."""
-    async with asyncio.timeout(200):
-        return (await process.stderr.readline()).decode()
 
 
 async def test_nothing_but_mcp_goes_to_standard_output(

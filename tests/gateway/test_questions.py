@@ -1,13 +1,11 @@
 """What servers ask: the client's model and user, through the gateway; and a login."""
 
-import asyncio
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from fastmcp import FastMCP
 from fastmcp.client.client import Client
 from fastmcp.client.transports import ClientTransport
@@ -15,8 +13,8 @@ from fastmcp.client.transports import ClientTransport
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.upstreams import Upstream, UpstreamLoginError, UpstreamUnavailableError
 from tests.gateway.conftest import OpenGateway
+from tests.gateway.http_server import HttpServer
 from tests.gateway.results import texts
-from tests.gateway.waiting import until
 
 pytestmark = pytest.mark.real
 _ASKING = """
@@ -99,11 +97,8 @@ class _Guarded:
             return a + b
 
         self._app = app.http_app()
-        self.server = uvicorn.Server(
-            uvicorn.Config(self._guarded, port=0, log_level="error", ws="none", interface="asgi3")
-        )
 
-    async def _guarded(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         headers = dict(scope.get("headers", ()))
         if scope["type"] != "http" or headers.get(b"x-token") == self.wanted.encode():
             await self._app(scope, receive, send)
@@ -114,13 +109,11 @@ class _Guarded:
 
 async def test_a_login_that_ended_is_renewed_once_and_else_named(tmp_path: Path) -> None:
     """By the command that the configuration names; the refused call is sent again and runs once."""
-    guarded, printed = _Guarded(), tmp_path / "headers.json"
-    task = asyncio.create_task(guarded.server._serve())
-    await until(lambda: guarded.server.started)
-    url = f"http://127.0.0.1:{guarded.server.servers[0].sockets[0].getsockname()[1]}/mcp"
+    guarded, server, printed = _Guarded(), HttpServer(), tmp_path / "headers.json"
+    await server.start(guarded)
 
     def upstream(**entry: Any) -> Upstream:
-        config = GatewayConfig.from_dict({"mcpServers": {"guarded": {"url": url, **entry}}})
+        config = GatewayConfig.from_dict({"mcpServers": {"guarded": {"url": server.url, **entry}}})
         made = Upstream(config.servers[0])
         made.start()
         return made
@@ -144,5 +137,4 @@ async def test_a_login_that_ended_is_renewed_once_and_else_named(tmp_path: Path)
         await refused.call_tool("add", {"a": 1, "b": 2})
     for each in (renews, fixed, refused):
         await each.close()
-    guarded.server.should_exit = guarded.server.force_exit = True
-    await task
+    await server.stop()

@@ -10,7 +10,7 @@ from aftercall.gateway.server import _wants_traces
 from aftercall.tracing import TracingObserver
 from tests.gateway.conftest import OpenGateway
 from tests.gateway.contract_service import ContractService
-from tests.gateway.test_process import HELLO, answers, command, request, started
+from tests.gateway.speaking import HELLO, answers, command, request, started
 from tests.sdk.tracing_collector import Collector, Spans, id_of, parent_of, trace_of
 
 SERVER = {"command": sys.executable, "args": ["-m", "tests.gateway.meta_server"]}

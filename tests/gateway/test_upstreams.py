@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from fastmcp import Context, FastMCP
 from fastmcp.client.client import Client
 from fastmcp.client.transports import ClientTransport
@@ -18,26 +17,21 @@ from fastmcp.server.dependencies import get_http_headers
 from aftercall.gateway.config import UpstreamServer
 from aftercall.gateway.upstreams import Upstream, UpstreamUnavailableError
 from tests.gateway.conftest import OpenGateway
+from tests.gateway.http_server import HttpServer
 from tests.gateway.waiting import until, until_answered
 
 pytestmark = pytest.mark.real
 
 
-class _Http:
+class _Http(HttpServer):
     """A FastMCP server over HTTP that can be stopped and started on the same port."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.calls = 0
-        self.port = 0
         self.headers: list[dict[str, str]] = []
-        self._server: uvicorn.Server | None = None
-        self._task: asyncio.Task[None] | None = None
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/mcp"
-
-    def _app(self) -> FastMCP[Any]:
+    async def start(self) -> None:
         app: FastMCP[Any] = FastMCP("adder", instructions="Adds.")
 
         @app.tool(annotations={"readOnlyHint": True})
@@ -47,22 +41,7 @@ class _Http:
             await ctx.report_progress(1, 2, "half")
             return a + b
 
-        return app
-
-    async def start(self) -> None:
-        config = uvicorn.Config(
-            self._app().http_app(), port=self.port, log_level="error", ws="none", lifespan="on"
-        )
-        self._server = uvicorn.Server(config)
-        self._task = asyncio.create_task(self._server._serve())
-        await until(lambda: self._server is not None and self._server.started)
-        self.port = self._server.servers[0].sockets[0].getsockname()[1]
-
-    async def stop(self) -> None:
-        if self._server is not None and self._task is not None:
-            self._server.should_exit = self._server.force_exit = True  # streams are left open
-            await self._task
-        self._server = self._task = None
+        await super().start(app.http_app())
 
 
 @pytest.fixture

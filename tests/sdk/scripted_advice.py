@@ -169,14 +169,18 @@ class PickyTool:
 
 
 class Telling(PickyTool):
-    """A tool that tells of everything by what it returns: each in turn."""
+    """A tool that does each in turn: returns it, or raises it."""
 
     def __init__(self, *answers: Any) -> None:
         super().__init__()
         self.answers = list(answers)
 
-    def run(self, _: JsonObject) -> Any:
-        return self.answers.pop(0)
+    def run(self, parameters: JsonObject) -> Any:
+        self.calls.append(dict(parameters))
+        told = self.answers.pop(0)
+        if isinstance(told, Exception):
+            raise told
+        return told
 
 
 async def reflected_by(

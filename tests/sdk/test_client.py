@@ -138,12 +138,11 @@ async def test_errors_of_the_contract_keep_what_they_say(
     service.fail(loopback.error(status, "a_code", retry_after="7", details={"field": "topK"}))
     with pytest.raises(ApiError) as failure:
         await once("status")
-    assert type(failure.value) is expected
-    assert (failure.value.status, failure.value.code) == (status, "a_code")
-    assert failure.value.message == f"told to say {status}"
-    assert failure.value.details == {"field": "topK"}
-    assert failure.value.retry_after_s == 7.0
-    assert str(failure.value) == f"told to say {status} ({status} a_code)"
+    error = failure.value
+    assert type(error) is expected
+    assert (error.status, error.code, error.retry_after_s) == (status, "a_code", 7.0)
+    assert (error.message, error.details) == (f"told to say {status}", {"field": "topK"})
+    assert str(error) == f"told to say {status} ({status} a_code)"
 
 
 @pytest.mark.parametrize(
@@ -338,14 +337,11 @@ async def test_a_service_that_comes_back_is_reached(
     port = service.port
     service.stop()
 
-    def restart(_: float) -> None:
+    async def restart(_: float) -> None:
         service.start(port)
 
-    async def restart_too(_: float) -> None:
-        service.start(port)
-
-    monkeypatch.setattr("time.sleep", restart)
-    monkeypatch.setattr("asyncio.sleep", restart_too)
+    monkeypatch.setattr("time.sleep", lambda _: service.start(port))
+    monkeypatch.setattr("asyncio.sleep", restart)
     assert (await call("status")).ready
 
 

@@ -66,20 +66,14 @@ def test_ordinary_names_stay_as_they_are(script: str, name: str) -> None:
 @pytest.mark.parametrize("kind", ["file", "link", "broken link", "folder"])
 def test_nothing_is_ever_overwritten(tmp_path: Path, kind: str) -> None:
     """Not through a link either."""
-    script = tmp_path / "shout.py"
+    script, victim, taken = (tmp_path / each for each in ("shout.py", "victim", "shout_v1_1.py"))
     script.write_text("print(1)")
-    victim = tmp_path / "victim"
-    taken = tmp_path / "shout_v1_1.py"
-    match kind:
-        case "file":
-            taken.write_text("old")
-        case "folder":
-            taken.mkdir()
-        case "link":
-            victim.write_text("old")
-            taken.symlink_to(victim)
-        case _:
-            taken.symlink_to(victim)
+    if kind == "folder":
+        taken.mkdir()
+    elif "link" in kind:
+        taken.symlink_to(victim)
+    if kind in ("file", "link"):
+        taken.write_text("old")
     with pytest.raises(FileExistsError):
         create_beside(script, VersionNumber(1, 1), "new")
     assert not taken.is_file() or taken.read_text() == "old"
@@ -95,30 +89,39 @@ def test_a_version_has_the_mode_of_its_script(tmp_path: Path) -> None:
     assert made.stat().st_mode & 0o7777 == 0o755
 
 
-def test_a_script_must_be_a_file_below_the_promotions(tmp_path: Path) -> None:
-    """A link may lead to it, and the folder may be a link; nothing leads out."""
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder with a tool, and links within it and out of it."""
     root, outside = tmp_path / "root", tmp_path / "outside"
-    (root / "tools").mkdir(parents=True)
-    outside.mkdir()
-    (root / "tools" / "shout.py").touch()
-    (outside / "secret.py").touch()
-    (root / "tools" / "alias.py").symlink_to("shout.py")
-    (root / "tools" / "leak.py").symlink_to(outside / "secret.py")
-    (root / "elsewhere").symlink_to(outside)
-    (root / "linked").symlink_to("tools")
-    shout = root / "tools" / "shout.py"
-    assert resolve_script(shout, root) == shout.resolve()
-    assert resolve_script(root / "linked" / "shout.py", root) == shout.resolve()
-    assert resolve_script(root / "tools" / "alias.py", root) == shout.resolve()
-    for path, said in {
-        root / "tools" / "leak.py": "lies outside",
-        root / "elsewhere" / "secret.py": "lies outside",
-        root / "tools" / ".." / ".." / "outside" / "secret.py": "lies outside",
-        root / "tools" / "none.py": "is no file",
-        root / "tools": "is no file",
-    }.items():
-        with pytest.raises(ConfigurationError, match=said):
-            resolve_script(path, root)
+    for path in (root / "tools" / "shout.py", outside / "secret.py"):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    for link, target in {
+        "tools/alias.py": "shout.py", "tools/leak.py": outside / "secret.py",
+        "elsewhere": outside, "linked": "tools",
+    }.items():  # fmt: skip
+        (root / link).symlink_to(target)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("tools/shout.py", None), ("linked/shout.py", None), ("tools/alias.py", None),
+        ("tools/leak.py", "lies outside"), ("elsewhere/secret.py", "lies outside"),
+        ("tools/../../outside/secret.py", "lies outside"), ("tools/none.py", "is no file"),
+        ("tools", "is no file"),
+    ],
+)  # fmt: skip
+def test_a_script_must_be_a_file_below_the_promotions(
+    root: Path, path: str, said: str | None
+) -> None:
+    """A link may lead to it, and the folder may be a link; nothing leads out."""
+    if said is None:
+        assert resolve_script(root / path, root) == (root / "tools" / "shout.py").resolve()
+        return
+    with pytest.raises(ConfigurationError, match=said):
+        resolve_script(root / path, root)
 
 
 def test_half_a_line_swallows_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

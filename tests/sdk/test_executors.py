@@ -47,7 +47,8 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def commands(folder: Path) -> CommandExecutor:
-    return CommandExecutor(folder, tool_dir=folder / "tools", commands={"python": sys.executable})
+    allowed = {"python": sys.executable, "version": sys.executable}
+    return CommandExecutor(folder, tool_dir=folder / "tools", commands=allowed)
 
 
 async def fails(
@@ -77,20 +78,21 @@ async def gone(pid: int) -> bool:
 # Command lines: what an input can do
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "; rm -rf /", "$(touch pwned)", "`touch pwned`", "&& touch pwned", "| cat", "> pwned", "*",
-        "a\nb\r\nc", "../../etc/passwd", "{tool_dir}", "{evolved_file}", "{input}", '"quoted"',
-        "'", "\\", "%s %n", "", " ", "ü\U0001f600", "\x1b[31m", "a" * 100_000,
-    ],
-)  # fmt: skip
-async def test_an_input_is_exactly_one_argument(
-    commands: CommandExecutor, folder: Path, text: str
-) -> None:
+HOSTILE = [
+    "; rm -rf /", "$(touch pwned)", "`touch pwned`", "&& touch pwned", "| cat", "> pwned", "*",
+    "a\nb\r\nc", "../../etc/passwd", "{tool_dir}", "{evolved_file}", "{input}", '"quoted"',
+    "'", "\\", "%s %n", "", " ", "ü\U0001f600", "\x1b[31m", "a" * 100_000,
+]  # fmt: skip
+
+
+async def test_an_input_is_exactly_one_argument(commands: CommandExecutor, folder: Path) -> None:
     """Whatever it holds; there is no shell, and it is looked through for nothing."""
-    echo = python_tool("{tool_dir}/echo.py", "first", "{input}", "last")
-    assert (await commands.execute(echo, text)).value == ["first", text, "last"]
+    for text in HOSTILE[:3]:
+        echo = python_tool("{tool_dir}/echo.py", "first", "{input}", "last")
+        assert (await commands.execute(echo, text)).value == ["first", text, "last"]
+    named = {f"n{number}": text for number, text in enumerate(HOSTILE)}
+    echo = python_tool("{tool_dir}/echo.py", *(f"{{{name}}}" for name in named))
+    assert (await commands.execute(echo, named)).value == HOSTILE
     assert sorted(os.listdir(folder)) == ["outside.py", "tools"]  # noqa: PTH208  # names alone
 
 
@@ -148,7 +150,7 @@ async def test_an_input_that_the_template_does_not_name_goes_to_standard_input(
     [
         ({"command": "/bin/sh", "args_template": ["-c", "id"]}, "not allowed here"),
         ({"command": sys.executable, "args_template": ["{tool_dir}/echo.py"]}, "not allowed"),
-        ({"command": "sh", "args_template": ["{tool_dir}/echo.py"]}, "allowed: python"),
+        ({"command": "sh", "args_template": ["{tool_dir}/echo.py"]}, "allowed: python, version"),
         ({"command": ["python"], "args_template": ["{tool_dir}/echo.py"]}, "not allowed here"),
         ({"command": "python", "args_template": ["-c", "print(1)"]}, "must name the script"),
         ({"command": "python", "args_template": ["-m", "this"]}, "must name the script"),
@@ -175,18 +177,44 @@ async def test_an_input_that_the_template_does_not_name_goes_to_standard_input(
             "must come a slash",
         ),
         ({"args_template": ["{tool_dir}/echo.py"], "command": None}, "not allowed here"),
+        (
+            {"command": "version", "args_template": ["-V"], "evolved_file": "outside.py"},
+            "no place for the evolved file",
+        ),
+        *(
+            (
+                {
+                    "command": "python",
+                    "args_template": ["{tool_dir}/echo.py"],
+                    "evolved_file": evolved,
+                },
+                why,
+            )
+            for evolved, why in (
+                ("tools/gone.py", "there is no file"),
+                ("../x.py", "holds `..`"),
+                ("/etc/x.py", "absolute"),
+                ("link.py", "lies outside"),
+                ("tools", "there is no file"),
+                ("", "names no file"),
+            )
+        ),
     ],
 )
 async def test_what_is_not_allowed_here_is_refused(
     commands: CommandExecutor, folder: Path, implementation: JsonValue, said: str
 ) -> None:
-    """The registry picks among what this machine allows, and widens nothing."""
+    """The registry picks among what this machine allows, and widens nothing.
+
+    An evolved file must lie below the root; the original is not run in its place.
+    """
     (folder / "tools" / "out.py").symlink_to(folder / "outside.py")
     (folder / "tools" / "folder").mkdir()
-    with pytest.raises(ToolRefusedError) as refusal:
-        await commands.execute(tool(implementation), None)
-    assert said in str(refusal.value)
-    assert not refusal.value.ran
+    (folder / "link.py").symlink_to(__file__)
+    refusal = await fails(commands, tool(implementation))
+    assert type(refusal) is ToolRefusedError
+    assert said in str(refusal)
+    assert not refusal.ran
 
 
 @pytest.mark.parametrize("name", ["../outside.py", "/etc/passwd", "a/../../outside.py", "link.txt"])
@@ -216,39 +244,6 @@ async def test_the_evolved_file_takes_the_place_of_the_script(
     bare = tool({"evolved_file": "tools/echo_v1_1.py"})
     assert commands.fits(bare)
     assert (await commands.execute(bare, "x")).value == ["x", "evolved"]
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("tools/gone.py", "there is no file"), ("../x.py", "holds `..`"), ("/etc/x.py", "absolute"),
-        ("link.py", "lies outside"), ("tools", "there is no file"), ("", "names no file"),
-    ],
-)  # fmt: skip
-async def test_an_evolved_file_that_is_not_there_is_refused(
-    commands: CommandExecutor, folder: Path, tmp_path_factory: Any, name: str, said: str
-) -> None:
-    """It must lie below the root; the original is not run in its place."""
-    elsewhere = tmp_path_factory.mktemp("elsewhere") / "x.py"
-    elsewhere.write_text(ECHO)
-    (folder / "link.py").symlink_to(elsewhere)
-    made = python_tool("{tool_dir}/echo.py").model_copy(
-        update={
-            "implementation": {
-                "command": "python", "args_template": ["{tool_dir}/echo.py"], "evolved_file": name,
-            }
-        }
-    )  # fmt: skip
-    refusal = await fails(commands, made)
-    assert isinstance(refusal, ToolRefusedError)
-    assert said in str(refusal)
-
-
-async def test_a_template_without_a_place_for_the_evolved_file_is_refused(folder: Path) -> None:
-    """Nothing is run that is not the promoted version."""
-    executor = CommandExecutor(folder, commands={"x": sys.executable})
-    made = tool({"command": "x", "args_template": ["-V"], "evolved_file": "outside.py"})
-    assert "no place for the evolved file" in str(await fails(executor, made))
 
 
 # Command lines: results, failures, limits

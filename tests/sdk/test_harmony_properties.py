@@ -2,9 +2,10 @@
 
 import json
 import pickle
+import time
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aftercall.harmony import HarmonyCall, HarmonyItem, HarmonyParser, HarmonyResult, HarmonyText
@@ -187,29 +188,13 @@ def test_memory_is_bounded_by_the_limit(opening: str, unit: str) -> None:
     assert most <= 10_000
 
 
-class Counting(HarmonyParser):
-    """Counts the steps; one looks at a header, a payload, or at what it takes."""
+@pytest.mark.parametrize("unit", ['<|channel|>tool<|message|>\\"', "a<|channel|>", *PARTS[:12]])
+def test_work_grows_with_the_input_and_no_faster(unit: str) -> None:
+    """Eight times as much, repeated, takes nowhere near 64 times as long."""
 
-    def __init__(self, max_payload_bytes: int) -> None:
-        self.steps = 0
-        super().__init__(max_payload_bytes)
+    def seconds(size: int) -> float:
+        begun = time.process_time()
+        read([unit * (size // len(unit))], 8192)
+        return time.process_time() - begun
 
-    def _step(self) -> bool:
-        self.steps += 1
-        return super()._step()
-
-
-@given(
-    unit=st.lists(st.sampled_from(PARTS), min_size=1, max_size=8).map("".join),
-    opening=st.lists(st.sampled_from(PARTS), max_size=4).map("".join),
-    limit=st.sampled_from([500, 8192]),
-)
-@example(unit='<|channel|>tool<|message|>\\"', opening="", limit=8192)
-@example(unit="a<|channel|>", opening="", limit=8192)
-def test_work_grows_with_the_input_and_no_faster(unit: str, opening: str, limit: int) -> None:
-    """Of any soup, repeated: steps are fewer than characters."""
-    text = opening + unit * (20_000 // len(unit))
-    parser = Counting(limit)
-    parser.feed(text)
-    parser.close()
-    assert parser.steps <= len(text) + 10
+    assert seconds(80_000) < 16 * seconds(10_000) + 0.5

@@ -138,18 +138,12 @@ anything = st.recursive(
 )  # fmt: skip
 
 
-@given(anything)
-def test_any_python_value_can_be_made_json(value: object) -> None:
-    """What a tool returns never breaks a recorder."""
-    made = make_json_value(value)
+@given(anything, st.integers(min_value=1, max_value=300))
+def test_any_python_value_can_be_made_json(value: object, max_chars: int) -> None:
+    """What a tool returns never breaks a recorder; of what is bounded no text is longer."""
+    made, bounded = make_json_value(value), bounded_json(value, max_chars=max_chars)
     assert check_json_value(made) is made
     assert json.loads(canonical_json(made)) == made
-
-
-@given(anything, st.integers(min_value=1, max_value=300))
-def test_a_bounded_value_is_plain_json_within_its_budget(value: object, max_chars: int) -> None:
-    """Whatever a tool returns: what is recorded of it is valid, and no text in it is longer."""
-    bounded = bounded_json(value, max_chars=max_chars)
     assert check_json_value(bounded) is bounded
     assert _text_length(bounded) <= max_chars + 1
 

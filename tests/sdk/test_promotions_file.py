@@ -162,20 +162,25 @@ def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path: Path) -> None:
     assert path.read_text() == SEED
 
 
-def test_reading_tells_what_is_wrong_with_the_file(tmp_path: Path) -> None:
-    """With its name: missing, no file, not UTF-8, malformed; not a byte order mark."""
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "there is no file"), (b'{\n "\xff"', "not UTF-8"),
+        (b'{"t": 1}', r"p\.json: entry 't': the entry must be"),
+    ],
+)  # fmt: skip
+def test_reading_tells_what_is_wrong_with_the_file(
+    tmp_path: Path, content: bytes | None, said: str
+) -> None:
+    """With its name: missing, not UTF-8, malformed; not a byte order mark."""
     path = tmp_path / "p.json"
-    with pytest.raises(PromotionsFileError, match="there is no file"):
-        read_promotions(path)
     assert read_promotions(path, missing_ok=True) == {}
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(PromotionsFileError, match=said):
+        read_promotions(path)
     with pytest.raises(PromotionsFileError, match="cannot be read: Is a directory"):
         read_promotions(tmp_path)
-    path.write_bytes(b'{\n "\xff"')
-    with pytest.raises(PromotionsFileError, match="not UTF-8"):
-        read_promotions(path)
-    path.write_text('{"t": 1}')
-    with pytest.raises(PromotionsFileError, match=r"p\.json: entry 't': the entry must be"):
-        read_promotions(path)
     path.write_bytes(b"\xef\xbb\xbf" + SEED.encode())
     assert read_promotions(path) == parse_promotions(SEED)
 

@@ -44,12 +44,9 @@ async def test_a_success_is_recorded_and_nothing_is_asked(run: Run) -> None:
     """The success path does one call, one record and no question."""
     result, service, records = await run(PickyTool(BAD), answer())
     assert (result.succeeded, result.result, result.note) == (True, "done", "succeeded")
-    assert not result.repaired
-    assert service.asked == []
+    assert (result.repaired, service.asked) == (False, [])
     (execution,) = records.executions
-    assert execution.outcome == "success"
-    assert execution.parameters == BAD
-    assert execution.result == "done"
+    assert (execution.outcome, execution.parameters, execution.result) == ("success", BAD, "done")
 
 
 async def test_a_confident_safe_change_repairs_the_call(run: Run) -> None:
@@ -57,9 +54,8 @@ async def test_a_confident_safe_change_repairs_the_call(run: Run) -> None:
     offer = suggestion(change("/topK", 10))
     result, service, records = await run(PickyTool(GOOD), answer(offer), session_id="s-1")
     assert (result.result, result.note) == ("done", "repaired via reflection")
-    assert result.repaired
-    assert result.followed == offer
-    assert result.time_to_repair_ms is not None
+    assert (result.repaired, result.followed) == (True, offer)
+    assert result.time_to_repair_ms >= 0
     first, second = records.executions
     assert service.asked == [first]
     assert (first.outcome, first.attempt, first.repair_of) == ("failure", 1, None)
@@ -128,13 +124,7 @@ async def test_a_second_mistake_is_mended_after_the_first(run: Run) -> None:
 
 async def test_the_same_error_again_is_not_answered_with_another_change(run: Run) -> None:
     """Only an error that is new earns a fresh suggestion."""
-
-    class Stubborn(PickyTool):
-        def run(self, parameters: JsonObject) -> str:
-            self.calls.append(dict(parameters))
-            raise ValueError("always the same")
-
-    tool = Stubborn()
+    tool = Telling(*[ValueError("always the same")] * 3)
     await run(tool, answer(suggestion(change("/topK", 10))), answer(suggestion(change("/topK", 3))))
     assert len(tool.calls) == 2
 
@@ -155,15 +145,7 @@ async def test_escalate_and_switch_tool_are_for_the_caller(run: Run, action: Any
 
 async def test_a_transient_error_is_retried_unchanged_after_the_wait(run: Run) -> None:
     """`retry_unchanged` sends the same parameters again, no earlier than advised."""
-
-    class Busy(PickyTool):
-        def run(self, parameters: JsonObject) -> str:
-            self.calls.append(dict(parameters))
-            if len(self.calls) == 1:
-                raise TimeoutError("busy")
-            return "done"
-
-    tool = Busy()
+    tool = Telling(TimeoutError("busy"), "done")
     started = time.perf_counter()
     result, _, _ = await run(
         tool, answer(suggestion(action="retry_unchanged", retry_after_ms=60), category="timeout")
@@ -353,7 +335,6 @@ def test_backoff_has_full_jitter_and_grows() -> None:
     for drawn in (0.0, 0.5, 1.0):
         rules = RetryRules(policy, BAD, may_repeat=True, jitter=partial(float, drawn))
         first = rules.next_retry(error, answer(*offers))
-        assert first is not None
         second = rules.next_retry(error, answer())
         waits[drawn] = (first.wait_s, second.wait_s)
     assert waits == {0.0: (0.0, 0.0), 0.5: (0.5, 1.0), 1.0: (1.0, 1.5)}
@@ -440,28 +421,26 @@ class _Typed(PickyTool):
 async def test_a_referral_is_recorded_and_never_retried(
     run: Run, kind: str, may_repeat: bool
 ) -> None:
-    """However sure the suggestion and however safe: it is handed to the caller, with the reason."""
+    """However sure the suggestion and however safe: it is handed to the caller, with the reason.
+
+    The tool's own word counts, whether the service answers or not.
+    """
     tool = _Typed(kind, GOOD)
     offers = [
         suggestion(action="switch_tool", tool="other"), suggestion(change("/topK", 10)),
     ]  # fmt: skip
-    for script in (offers, list(reversed(offers)), []):
-        said = answer(*script, category="unknown")
+    for script in (offers, list(reversed(offers)), [], None):
+        away = ServiceUnreachableError("away")
+        said = away if script is None else answer(*script, category="unknown")
         result, service, records = await run(tool, said, may_repeat=may_repeat)
         assert not result.succeeded
         assert (result.error.type, result.error.details) == (kind, {"evidence": "seen"})
-        assert result.suggestions == script
+        assert result.suggestions == (script or [])
         assert f"{kind} is a referral" in result.note
         [execution] = records.executions
         assert (execution.outcome, execution.error) == ("failure", result.error)
         assert service.asked == [execution]
-    assert len(tool.calls) == 3
-
-
-async def test_a_referral_is_one_whether_the_service_answers_or_not(run: Run) -> None:
-    """The tool's own word counts; nothing is waited for."""
-    result, _, _ = await run(_Typed("low_utility", GOOD), ServiceUnreachableError("away"))
-    assert "low_utility is a referral" in result.note
+    assert len(tool.calls) == 4
 
 
 @pytest.mark.parametrize("kind", ["contract_violation", "execution", "DiskFull"])

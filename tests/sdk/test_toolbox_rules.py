@@ -107,17 +107,6 @@ def test_nobody_is_tried_twice_and_nobody_whom_nothing_runs() -> None:
     }  # fmt: skip
 
 
-def test_the_best_tool_that_ran_is_evolved() -> None:
-    """Not one that this machine refused, or whose input did not fit."""
-    plan = rules(tool("a"), tool("b"), tool("c"))
-    play(plan, ToolRefusedError("x"), failed(), failed())
-    chosen = plan.to_evolve()
-    assert chosen.tool.tool_id == "b"
-    nobody = rules(tool("a"))
-    play(nobody, rejected("x"))
-    assert nobody.to_evolve() is None
-
-
 kinds = st.sampled_from(["success", "failed", "rejected", "refused"])
 
 
@@ -179,12 +168,17 @@ def test_a_promotion_without_a_file_means_a_registered_tool() -> None:
         in_place_of(tool("t"), bare, [tool("x"), tool("t2", version="1.2", evolved_from="t")])
 
 
-def test_an_entry_is_found_by_id_or_namespace() -> None:
+@pytest.mark.parametrize(
+    ("fields", "key", "is_found"),
+    [
+        ({}, "t", True), ({"namespace": "n"}, "n", True),
+        ({"namespace": "n", "version": "1.0"}, "n", True),
+        ({"namespace": "n", "version": "2.0"}, "n", False),
+        ({"namespace": "n", "evolved_from": "o"}, "n", False), ({}, "n", False),
+    ],
+)  # fmt: skip
+def test_an_entry_is_found_by_id_or_namespace(
+    fields: dict[str, Any], key: str, is_found: bool
+) -> None:
     """In a namespace only for the original of that version."""
-    by_namespace = {"n": PROMOTION}
-    assert entry_for(tool("t"), {"t": PROMOTION}) is PROMOTION
-    assert entry_for(tool("t", namespace="n"), by_namespace) is PROMOTION
-    assert entry_for(tool("t", namespace="n", version="1.0"), by_namespace) is PROMOTION
-    assert entry_for(tool("t", namespace="n", version="2.0"), by_namespace) is None
-    assert entry_for(tool("t", namespace="n", evolved_from="o"), by_namespace) is None
-    assert entry_for(tool("t"), by_namespace) is None
+    assert entry_for(tool("t", **fields), {key: PROMOTION}) is (PROMOTION if is_found else None)

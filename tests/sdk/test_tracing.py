@@ -55,6 +55,14 @@ def spans() -> Spans:
     return Spans()
 
 
+def given(spans: Spans) -> dict[str, Any]:
+    """What a call is given besides its tool and client."""
+    return {
+        "tool_name": "rag_query", "parameters": BAD, "agent": "a", "recorder": Records(),
+        "observers": [TracingObserver(spans.provider)],
+    }  # fmt: skip
+
+
 @pytest.fixture(params=TWINS)
 def run(request: pytest.FixtureRequest, spans: Spans) -> Run:
     """Calls a tool through one of the twins, with a tracing observer."""
@@ -93,10 +101,10 @@ async def test_a_repaired_call_has_a_span_per_attempt_by_the_conventions(
         "aftercall.suggestion.id": LIMIT.suggestion_id,
         "aftercall.suggestion.confidence": 0.93,
     }
-    assert (first.kind, second.kind) == (SpanKind.INTERNAL, SpanKind.INTERNAL)
-    assert first.status.status_code is StatusCode.ERROR
-    assert second.status.status_code is StatusCode.UNSET
-    assert spans.one(ASKED).kind is SpanKind.CLIENT
+    kinds = [each.kind for each in (first, second, spans.one(ASKED))]
+    assert kinds == [SpanKind.INTERNAL, SpanKind.INTERNAL, SpanKind.CLIENT]
+    codes = [each.status.status_code for each in (first, second)]
+    assert codes == [StatusCode.ERROR, StatusCode.UNSET]
 
 
 async def test_nothing_of_a_call_is_in_its_spans(run: Run, spans: Spans) -> None:
@@ -160,11 +168,8 @@ async def test_a_call_that_is_given_up_ends_its_span(spans: Spans) -> None:
         return "never"
 
     calling = asyncio.ensure_future(
-        call_with_reflection(
-            tool, tool_name="rag_query", parameters={}, agent="a", client=AsyncScripted(),
-            recorder=Records(), observers=[TracingObserver(spans.provider)],
-        )
-    )  # fmt: skip
+        call_with_reflection(tool, client=AsyncScripted(), **given(spans))
+    )
     await is_running.wait()
     calling.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -221,10 +226,7 @@ async def test_the_question_is_asked_below_the_failed_attempt(
     service: Loopback, spans: Spans, kind: str
 ) -> None:
     """Also by the synchronous twin, which asks in a thread of its own."""
-    settings: dict[str, Any] = {
-        "tool_name": "rag_query", "parameters": dict(BAD), "agent": "a", "recorder": Records(),
-        "observers": [TracingObserver(spans.provider)],
-    }  # fmt: skip
+    settings = given(spans) | {"parameters": dict(BAD)}
     if kind == "async":
         async with AsyncClient(service.url) as client:
             await call_with_reflection(PickyTool().run_async, client=client, **settings)
@@ -240,10 +242,7 @@ async def test_the_question_is_asked_below_the_failed_attempt(
 def test_a_question_that_is_not_answered_says_so(spans: Spans) -> None:
     """The service is away: the span of the question has the type of what was raised."""
     with Client("http://127.0.0.1:1", retries=0) as client:
-        call_with_reflection_sync(
-            PickyTool().run, tool_name="rag_query", parameters=BAD, agent="a", client=client,
-            recorder=Records(), observers=[TracingObserver(spans.provider)],
-        )  # fmt: skip
+        call_with_reflection_sync(PickyTool().run, client=client, **given(spans))
     asked = spans.one(ASKED)
     assert asked.status.status_code is StatusCode.ERROR
     assert (asked.attributes or {})["error.type"] == "ServiceUnreachableError"
