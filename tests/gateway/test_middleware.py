@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 from fastmcp import Client, Context, FastMCP
-from fastmcp.exceptions import AuthorizationError, ToolError
-from fastmcp.tools.base import ToolResult
+from fastmcp.exceptions import ToolError
 from mcp import MCPError
 from mcp_types import (
     MISSING_REQUIRED_CLIENT_CAPABILITY,
@@ -28,13 +27,7 @@ _SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
 class Library:
     """A server with tools that fail in each of the ways there are."""
 
-    def __init__(
-        self,
-        *script: SuggestResponse,
-        masked: bool = False,
-        policy: ReflectionPolicy | None = None,
-        agent: str | None = None,
-    ) -> None:
+    def __init__(self, *script: SuggestResponse, masked: bool = False) -> None:
         self.records = Records()
         self.service = AsyncScripted(*script)
         self.mcp: FastMCP[Any] = FastMCP("library", mask_error_details=masked)
@@ -43,8 +36,7 @@ class Library:
                 client=self.service,
                 recorder=self.records,
                 server_name="library",
-                policy=policy or ReflectionPolicy(base_backoff_s=0),
-                agent=agent,
+                policy=ReflectionPolicy(base_backoff_s=0),
             )
         )
 
@@ -57,14 +49,6 @@ class Library:
         @self.mcp.tool
         def refuse() -> str:
             raise ToolError("not today")
-
-        @self.mcp.tool
-        def soft_failure() -> ToolResult:
-            return ToolResult(content="half done", is_error=True, meta={"own": 1})
-
-        @self.mcp.tool
-        def forbidden() -> str:
-            raise AuthorizationError("no")
 
         @self.mcp.tool
         def needs_capability() -> str:

@@ -24,9 +24,16 @@ def service_url(tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.real
 async def test_a_client_finds_and_calls_tools_that_it_does_not_see(
-    open_gateway: OpenGateway, service_url: str, git_server: dict[str, Any], repository: Path
+    open_gateway: OpenGateway,
+    service_url: str,
+    git_server: dict[str, Any],
+    repository: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By what is to be done, and by name; a call by `call_tool` is mended as any other."""
+    """By what is to be done, and by name; a call by `call_tool` is mended as any other.
+
+    While the service is away they are found by their words.
+    """
     servers = {"time": TIME_SERVER, "git": git_server}
     async with open_gateway(servers, searches=True) as client:
         assert {tool.name for tool in await client.list_tools()} == NAMES
@@ -46,6 +53,8 @@ async def test_a_client_finds_and_calls_tools_that_it_does_not_see(
         )
         wrong = await client.call_tool_mcp("call_tool", {"name": "git_logs"})
         known = await client.call_tool("known_tools", {"tools": ["git_git_log"]})
+        monkeypatch.setattr("aftercall.gateway.tool_search._SERVICE_S", 0)
+        alone = await client.call_tool("find_tools", {"task": "the current time in a zone"})
     names = [tool["name"] for tool in found.structured_content["tools"]]
     assert "git_git_log" in names
     assert found.structured_content["tools"][0]["inputSchema"]["properties"]
@@ -57,21 +66,7 @@ async def test_a_client_finds_and_calls_tools_that_it_does_not_see(
     assert wrong.is_error
     assert "git_git_log" in texts(wrong)[0]
     assert "git_log" in texts(known)[0]
-
-
-@pytest.mark.real
-async def test_tools_are_found_by_their_words_while_the_service_is_away(
-    open_gateway: OpenGateway, service_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And called, of course."""
-    monkeypatch.setattr("aftercall.gateway.tool_search._SERVICE_S", 0)
-    async with open_gateway({"time": TIME_SERVER}, searches=True) as client:
-        found = await client.call_tool("find_tools", {"task": "the current time in a zone"})
-        called = await client.call_tool_mcp(
-            "call_tool", {"name": "get_current_time", "arguments": {"timezone": "UTC"}}
-        )
-    assert found.structured_content["tools"][0]["name"] == "get_current_time"
-    assert not called.is_error
+    assert alone.structured_content["tools"][0]["name"] == "time_get_current_time"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import asyncio
 from itertools import count
 from uuid import UUID
 
-from ingest.indexer import _Loop
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.retrieval.cases import an_execution
 
@@ -25,31 +24,3 @@ async def test_what_floods_in_is_learned_while_it_goes_on(brain: Brain) -> None:
     await brain.indexer.catch_up()
     cursor = (await brain.store.knowledge.cursors())[WORKSPACE]
     assert cursor.position == next(numbers) - 1
-
-
-async def test_what_comes_together_is_learned_together() -> None:
-    """A few events, each with a request of its own, cost one step."""
-    stored: list[int] = []
-    steps: list[int] = []
-    has_looked, has_learned = asyncio.Event(), asyncio.Event()
-
-    async def step() -> int:
-        has_looked.set()
-        if stored:
-            steps.append(len(stored))
-            stored.clear()
-            has_learned.set()
-        return 0
-
-    loop = _Loop("learning", step, 60.0)
-    loop.start()
-    await has_looked.wait()
-    for number in range(3):
-        stored.append(number)
-        loop.wake()
-        for _ in range(10):  # turns of the event loop, enough for a step
-            await asyncio.sleep(0)
-    async with asyncio.timeout(30):
-        await has_learned.wait()
-    await loop.close()
-    assert steps == [3]

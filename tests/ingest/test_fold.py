@@ -172,6 +172,7 @@ async def test_an_outcome_counts_before_its_failure_is_learned(store: Store) -> 
     outcomes = [each for each in events if each.kind == "outcome"]
     failures = [each for each in events if each.kind == "execution"]
     assert outcomes
+    reported = {}
     for workspace, order in (
         ("first", [*outcomes, *failures]), ("last", [*failures, *outcomes]), ("without", failures),
     ):  # fmt: skip
@@ -179,19 +180,10 @@ async def test_an_outcome_counts_before_its_failure_is_learned(store: Store) -> 
             await store.events.append(workspace, [event])
         events_ = await store.events.after(workspace, 0, 1_000)
         await learn_batch(store, store.knowledge, WorkspaceCache(workspace), events_, 0)
-    reported = {}
-    for workspace in ("first", "last", "without"):
-        rows = [
-            row
-            for name in ("search", "fetch")
-            for row in await store.knowledge.get(workspace, KNOWLEDGE.name, [f"srv\x1f{name}"])
-        ]
-        rules = [
-            rule
-            for row in rows
-            for known in KNOWLEDGE.decode(row).signatures.values()
-            for rule in known.rules.values()
-        ]
+        tools = ["srv\x1fsearch", "srv\x1ffetch"]
+        rows = await store.knowledge.get(workspace, KNOWLEDGE.name, tools)
+        known = [KNOWLEDGE.decode(row) for row in rows]
+        rules = [rule for k in known for s in k.signatures.values() for rule in s.rules.values()]
         reported[workspace] = sum(r.successes for r in rules), sum(r.failures for r in rules)
     assert reported["first"] == reported["last"]
     assert reported["without"] != reported["first"]

@@ -186,34 +186,29 @@ def test_unknown_fields_in_protobuf_are_skipped() -> None:
     assert of_protobuf(message.SerializeToString()) == of_protobuf(WHOLE)
 
 
-@pytest.mark.parametrize("depth", [99, 101, 5_000])
-def test_values_nested_too_deep_refuse_their_span(depth: int) -> None:
-    """They are not followed; the stack stays as it is."""
-    value: bytes = b""
-    for _ in range(depth):  # AnyValue.array_value.values, inside out
-        inner = b"\x0a" + _length(value) + value
-        value = b"\x2a" + _length(inner) + inner
-    pair = b"\x0a\x01a" + b"\x12" + _length(value) + value
-    listed = b"\x0a" + _length(pair) + pair
-    anything = b"\x32" + _length(listed) + listed
-    key = b"gen_ai.tool.call.arguments"
-    attribute = b"\x0a" + _length(key) + key + b"\x12" + _length(anything) + anything
-    extra = b"\x4a" + _length(attribute) + attribute
-    body = in_protobuf(request(tool_span(1, more={"gen_ai.tool.call.arguments": ...})))
-    message = ExportTraceServiceRequest.FromString(body)
-    whole = message.resource_spans[0].scope_spans[0].spans[0].SerializeToString() + extra
-    scope = b"\x12" + _length(whole) + whole
-    group = b"\x12" + _length(scope) + scope
-    [read] = of_protobuf(b"\x0a" + _length(group) + group)
-    assert depth < 100 or "nested deeper than 100 levels" in read.message
-
-
-def _length(value: bytes) -> bytes:
-    length, parts = len(value), bytearray()
+def framed(tag: int, *contents: bytes) -> bytes:
+    """A field that holds a message or a text."""
+    content = b"".join(contents)
+    length, parts = len(content), bytearray([tag])
     while length > 0x7F:
         parts.append(length & 0x7F | 0x80)
         length >>= 7
-    return bytes([*parts, length])
+    return bytes([*parts, length]) + content
+
+
+@pytest.mark.parametrize("depth", [99, 101, 5_000])
+def test_values_nested_too_deep_refuse_their_span(depth: int) -> None:
+    """They are not followed; the stack stays as it is."""
+    value = b""
+    for _ in range(depth):  # AnyValue.array_value.values, inside out
+        value = framed(0x2A, framed(0x0A, value))
+    anything = framed(0x32, framed(0x0A, b"\x0a\x01a", framed(0x12, value)))
+    attribute = framed(0x4A, framed(0x0A, b"gen_ai.tool.call.arguments"), framed(0x12, anything))
+    body = in_protobuf(request(tool_span(1, more={"gen_ai.tool.call.arguments": ...})))
+    message = ExportTraceServiceRequest.FromString(body)
+    whole = message.resource_spans[0].scope_spans[0].spans[0].SerializeToString() + attribute
+    [read] = of_protobuf(framed(0x0A, framed(0x12, framed(0x12, whole))))
+    assert depth < 100 or "nested deeper than 100 levels" in read.message
 
 
 def test_values_are_bounded_over_a_whole_request(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,9 +226,7 @@ def test_values_are_bounded_over_a_whole_request(monkeypatch: pytest.MonkeyPatch
 def test_a_body_of_empty_spans_takes_no_memory_to_speak_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """8 MiB of them, which protobuf's own parser takes 700 MiB for, end at the bound."""
     monkeypatch.setattr("ingest.formats.otlp.spans.MAX_SPANS", 20_000)
-    empty = b"\x12\x00" * (4 * 1024 * 1024)
-    group = b"\x12" + _length(empty) + empty
-    body = b"\x0a" + _length(group) + group
+    body = framed(0x0A, framed(0x12, b"\x12\x00" * (4 * 1024 * 1024)))
     tracemalloc.start()
     try:
         with pytest.raises(TooManySpansError, match="more than 20,000 spans"):

@@ -33,6 +33,14 @@ ON_SERVER = {"tool_name": "a/b", "server_name": "s"}
 CALLS = json.loads((Path(__file__).parent / "data" / "client_calls.json").read_text())
 """Calls of every method, the line of the request each makes, and what is answered."""
 
+MADE: dict[str, Callable[[list[Any]], list[Any]]] = {
+    "promote": lambda _: ["n", PROMOTED],
+    "import_promotions": lambda _: [{"n": PROMOTED}],
+    "create_key": lambda args: [KeySpec.model_validate(*args)],
+    "forget": lambda args: [ForgetRequest.model_validate(*args)],
+}
+"""Arguments that are models."""
+
 ANSWERS = {call["method"]: call["answer"] for call in reversed(CALLS)}
 
 
@@ -44,15 +52,8 @@ async def test_each_method_asks_its_endpoint_and_reads_the_answer(
 
     Fields of a later service are no reason to fail.
     """
-    name, args, answer = row["method"], row["args"], row["answer"]
-    if name == "promote":
-        args = ["n", PROMOTED]
-    elif name == "create_key":
-        args = [KeySpec.model_validate(args[0])]
-    elif name == "forget":
-        args = [ForgetRequest.model_validate(args[0])]
-    elif name == "import_promotions":
-        args = [{"n": PROMOTED}]
+    name, answer = row["method"], row["answer"]
+    args = MADE.get(name, list)(row["args"])
     scripted.answers(answer if answer is None else answer | {"fromALaterService": 1})
     got = await call(name, *args, **row["options"])
     assert scripted.request[0] == row["request"]

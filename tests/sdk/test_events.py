@@ -61,20 +61,6 @@ def test_latency_is_measured_unless_it_is_given() -> None:
     assert measured[3:] == [0.0, None, None]
 
 
-def test_the_first_word_counts() -> None:
-    """Further results of a call are ignored, whichever they are."""
-    kept = Kept()
-    calls = ToolCalls("r", [kept])
-    for _ in range(2):
-        call = calls.planned("a", {})
-        call.error("E", "m")
-        call.ok("secret result")
-        call.abandon()
-        call.error("F", "secret words")
-    assert [result.error_type for result in kept.results] == ["E", "E"]
-    assert len(kept.calls) == 2
-
-
 @pytest.mark.parametrize(
     ("said", "tool"),
     [

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from aftercall import events as events_calls
 from aftercall.errors import ConfigurationError
@@ -52,39 +53,30 @@ def _of(events: list[ToolCallEvent]) -> list[Ended]:
     return [(event.tool, event.status) for event in events if isinstance(event, ToolCallResult)]
 
 
+KINDS: TypeAdapter[ToolCallEvent] = TypeAdapter(ToolCallPlanned | ToolCallResult)
+
+
 def read(path: Path) -> list[ToolCallEvent]:
     *lines, last = path.read_bytes().split(b"\n")
     assert last == b""
-    found: list[ToolCallEvent] = []
-    for line in lines:
-        kind = ToolCallResult if b'"ToolCallResult"' in line else ToolCallPlanned
-        found.append(kind.model_validate_json(line))
-    return found
+    return [KINDS.validate_json(line) for line in lines]
 
 
 class Lines(logging.Handler):
-    """Keeps records and their formatted lines."""
+    """Keeps records."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.setFormatter(logging.Formatter("%(message)s"))
         self.records: list[logging.LogRecord] = []
-        self.lines: list[str] = []
         self.is_broken = False
 
     def emit(self, record: logging.LogRecord) -> None:
         if self.is_broken:
             raise OSError("the log is gone")
         self.records.append(record)
-        self.lines.append(self.format(record))
 
     def events(self) -> list[ToolCallEvent]:
-        made: list[ToolCallEvent] = []
-        for record in self.records:
-            fields = record.__dict__["tool_call"]
-            kind = ToolCallResult if fields["event"] == "ToolCallResult" else ToolCallPlanned
-            made.append(kind.model_validate(fields))
-        return made
+        return [KINDS.validate_python(each.__dict__["tool_call"]) for each in self.records]
 
 
 def _own_logger() -> logging.Logger:
@@ -226,10 +218,11 @@ def test_a_log_line_names_and_counts() -> None:
     logger.addHandler(lines)
     calls = ToolCalls("r-1", [LoggingSink(logger, logging.WARNING)])
     calls.planned("a\nb", {}).error("Value\nError", "said\nthis", latency_ms=12.34)
-    planned, result = map(json.loads, lines.lines)
+    told = [each.getMessage() for each in lines.records]
+    planned, result = map(json.loads, told)
     assert (planned["tool"], result["error_type"]) == ("a\nb", "Value\nError")
     assert "said" not in str(result)
-    assert not any("\n" in line for line in lines.lines)
+    assert not any("\n" in line for line in told)
     assert lines.records[1].__dict__["tool_call"]["message"] == "said\nthis"
     assert {record.levelno for record in lines.records} == {logging.WARNING}
 

@@ -46,38 +46,37 @@ def test_a_success_has_a_value_and_perhaps_a_word_for_it() -> None:
     assert found.with_value({"items": []}) == Outcome.ok({"items": []}, status="success_no_parse")
 
 
-def test_a_referral_says_what_it_knows_in_the_form_of_the_wire() -> None:
-    """Metadata beyond the schema of a referral stay as they are."""
-    found = boundary(suggested_split="http_get -> read_titles", confidence=0.9)
-    assert found.error == ExecutionError(
-        type="wrong_tool_boundary",
-        message="a page has to be fetched first",
-        details={
-            "boundaryAxes": ["transport", "extraction"],
-            "suggestedSplit": ["http_get", "read_titles"],
-            "evidence": "it is HTML",
-            "confidence": 0.9,
-        },
-    )
+AXES = ["transport", "extraction"]
+SPLIT = ["http_get", "read_titles"]
 
 
-def test_evidence_may_be_missing() -> None:
-    """Such a referral is accepted; it says nothing where it knows nothing."""
-    found = Outcome.wrong_tool_boundary("not mine", boundary_axes=[])
-    assert found.error.details == {}
-    assert referral_of(found.error) == Referral()
-
-
-def test_any_other_type_keeps_its_details_as_they_are() -> None:
-    """Only what is a referral is read as one; only the shared types have a canonical spelling."""
-    found = Outcome.error("DiskFull", "no room", details={"evidence": [1]}, path="/var")
-    assert (found.error.type, found.error.details) == (
-        "DiskFull",
-        {"evidence": [1], "path": "/var"},
-    )
-    assert referral_of(found.error) is None
-    weak = Outcome.error("lowUtility", "a menu", Evidence="no years").error
-    assert (weak.type, weak.details) == ("low_utility", {"evidence": "no years"})
+@pytest.mark.parametrize(
+    ("made", "kind", "details", "referral"),
+    [
+        (
+            boundary(suggested_split="http_get -> read_titles", confidence=0.9),
+            "wrong_tool_boundary",
+            {
+                "boundaryAxes": AXES, "suggestedSplit": SPLIT, "evidence": "it is HTML",
+                "confidence": 0.9,
+            },
+            Referral(boundary_axes=AXES, suggested_split=SPLIT, evidence="it is HTML"),
+        ),
+        (Outcome.wrong_tool_boundary("not mine", boundary_axes=[]), "wrong_tool_boundary", {},
+         Referral()),
+        (Outcome.error("DiskFull", "no room", details={"evidence": [1]}, path="/var"), "DiskFull",
+         {"evidence": [1], "path": "/var"}, None),
+        (Outcome.error("lowUtility", "a menu", Evidence="no years"), "low_utility",
+         {"evidence": "no years"}, Referral(evidence="no years")),
+    ],
+    ids=["all it knows, and more", "without evidence", "of another type", "in another spelling"],
+)  # fmt: skip
+def test_a_referral_says_what_it_knows_in_the_form_of_the_wire(
+    made: Outcome[Any], kind: str, details: dict[str, Any], referral: Referral | None
+) -> None:
+    """It says nothing where it knows nothing; other types keep their details as they are."""
+    assert (made.error.type, made.error.details) == (kind, details)
+    assert referral_of(made.error) == referral
 
 
 def test_a_failure_is_raised_with_its_error() -> None:

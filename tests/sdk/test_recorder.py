@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +17,7 @@ from aftercall.client import Client
 from aftercall.client.transport import MAX_BODY_BYTES
 from aftercall.errors import ConfigurationError
 from aftercall.models import Execution
-from aftercall.recording.recorder import Courier, LossReport, Recorder, RecorderStats, state_folder
+from aftercall.recording.recorder import Recorder, RecorderStats, state_folder
 from aftercall.redaction import Redactor
 from tests.sdk import loopback
 from tests.sdk.loopback import Fault, Loopback
@@ -243,21 +242,17 @@ def test_a_hanging_service_holds_up_neither_the_caller_nor_the_flush(
     assert len(healed(recorder, service)) == 20
 
 
-def test_the_wait_a_service_asks_for_is_kept(service: Loopback, new_execution: New) -> None:
-    """`Retry-After` is the least that is waited, and a success ends it."""
-    with Client(service.url, retries=0) as client:
-        courier = Courier(
-            deque([new_execution()]), lambda: client, redactor=None, spool=None,
-            losses=LossReport(), max_batch=10,
-        )  # fmt: skip
-        service.fail(loopback.error(503, retry_after="30"), times=1)
-        courier.round(try_now=False)
-        assert 29 < courier.pause_s <= 30
-        courier.round(try_now=False)
-        assert len(service.requests) == 1
-        courier.round(try_now=True)
-        assert courier.counts["sent"] == 1
-        assert courier.pause_s == 0
+def test_the_wait_a_service_asks_for_is_kept(
+    recorder: Recorder, service: Loopback, new_execution: New
+) -> None:
+    """`Retry-After` is the least that is waited, unless somebody flushes."""
+    service.fail(loopback.error(503, retry_after="30"), times=1)
+    for number in (1, 2, 3):
+        hand_over(recorder, new_execution, 1)
+        eventually(lambda number=number: recorder.stats().spooled == number)
+    assert len(service.requests) == 1
+    assert recorder.flush()
+    assert recorder.stats().sent == 3
 
 
 def test_memory_is_bounded_and_the_newest_are_dropped(

@@ -159,27 +159,6 @@ def test_a_folder_that_cannot_be_is_a_configuration_error(tmp_path: Path, obstac
         open_spool(folder)
 
 
-@pytest.mark.real
-def test_a_child_leaves_to_its_parent_what_is_the_parents(folder: Path) -> None:
-    """After `forget` what the parent sends is locked still, and the child writes its own."""
-    script = (
-        "import os, sys; from pathlib import Path; from aftercall.recording.spool import Spool\n"
-        "spool = Spool(Path(sys.argv[1]), max_bytes=10**6)\n"
-        "spool.append([b'1'])\n"
-        "with spool.oldest():\n"
-        "    child = os.fork()\n"
-        "    if child == 0:\n"
-        "        spool.forget()\n"
-        "        spool.append([b'2'])\n"
-        "        with spool.oldest() as own, spool.oldest() as more:\n"
-        "            os._exit(0 if own.lines == [b'2'] and not more else 1)\n"
-        "    assert os.waitpid(child, 0)[1] == 0\n"
-        "spool.append([b'3'])\n"
-    )
-    subprocess.run([sys.executable, "-c", script, str(folder)], check=True)
-    assert sorted(drained(open_spool(folder))) == lines(1, 2, 3)
-
-
 @pytest.mark.parametrize("act", ["append", "send", "erase"])
 def test_who_changes_segments_is_alone(
     folder: Path, monkeypatch: pytest.MonkeyPatch, act: str
