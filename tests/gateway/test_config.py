@@ -51,9 +51,24 @@ def test_deliverables_stand_under_the_gateways_own_key() -> None:
     assert git.deliverables == {}
 
 
+FILES: dict[str | None, str] = {
+    "{": "Expecting property name",
+    "[]": 'needs an object "mcpServers"',
+    "{}": 'needs an object "mcpServers"',
+    '{"mcpServers": {}}': "names no server",
+    '{"mcpServers": {"a": {"command": "x", "disabled": true}}}': "names no server",
+    '{"mcpServers": {"my server": {"command": "x"}}}': "rename it",
+    '{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}': "'a' stands twice",
+    "\ud800": "cannot be read",
+    None: "cannot be read",
+}
+"""Broken JSON, no servers, names that cannot be part of a tool's name or stand twice, no file."""
+
+
 @pytest.mark.parametrize(
     ("server", "named"),
     [
+        *FILES.items(),
         ({}, 'needs either "command"'),
         ([], "must be an object"),
         ({"command": ""}, "command: String should have at least 1 character"),
@@ -90,38 +105,12 @@ def test_deliverables_stand_under_the_gateways_own_key() -> None:
 def test_a_mistake_names_file_server_and_field(tmp_path: Path, server: Any, named: str) -> None:
     """Whoever wrote the file can go straight to the place."""
     file = tmp_path / "servers.json"
-    file.write_text(json.dumps({"mcpServers": {"mine": server}}))
+    is_file = isinstance(server, str | None)
+    text = server if is_file else json.dumps({"mcpServers": {"mine": server}})
+    if text is not None:
+        file.write_bytes(text.encode("utf-8", "surrogatepass"))
     with pytest.raises(ConfigurationError) as caught:
         GatewayConfig.from_file(file)
 
-    assert str(caught.value).startswith(f"{file}: server 'mine': ")
+    assert str(caught.value).startswith(f"{file}: " + ("" if is_file else "server 'mine': "))
     assert named in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        ("{", "Expecting property name"),
-        ("[]", 'needs an object "mcpServers"'),
-        ("{}", 'needs an object "mcpServers"'),
-        ('{"mcpServers": {}}', "names no server"),
-        ('{"mcpServers": {"a": {"command": "x", "disabled": true}}}', "names no server"),
-        ('{"mcpServers": {"my server": {"command": "x"}}}', "rename it"),
-        ('{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "'a' stands twice"),
-        ("\ud800", "cannot be read"),
-    ],
-)
-def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str, named: str) -> None:
-    """Broken JSON, no servers, names that cannot be part of a tool's name, names given twice."""
-    file = tmp_path / "servers.json"
-    file.write_bytes(text.encode("utf-8", "surrogatepass"))
-    with pytest.raises(ConfigurationError, match=named) as caught:
-        GatewayConfig.from_file(file)
-
-    assert str(caught.value).startswith(f"{file}: ")
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    """Not a traceback."""
-    with pytest.raises(ConfigurationError, match=r"absent.json: cannot be read"):
-        GatewayConfig.from_file(tmp_path / "absent.json")

@@ -14,31 +14,25 @@ from tests.gateway.results import texts
 TOOL = ("db", "query")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Database error: no such table: users", "Error: path is outside of the folder",
-        "ValueError: bad zone", "Error executing tool x: boom", "SQL Error [42P01]: relation",
-        "Traceback (most recent call last):\n  File 'x'", "Tool error (-32602): unknown",
-    ],
-)  # fmt: skip
+ERRORS = [
+    "Database error: no such table: users", "Error: path is outside of the folder",
+    "ValueError: bad zone", "Error executing tool x: boom", "SQL Error [42P01]: relation",
+    "Traceback (most recent call last):\n  File 'x'", "Tool error (-32602): unknown",
+]  # fmt: skip
+PAGES = [
+    "", "No errors: all 12 tests passed", "0 errors", "The error rate is 3 %",
+    "errors.md: a page about errors", "error_log: /var/log/x", "[{'error': 'x'}]",
+    "Error: " + "a page that goes on and on " * 40, "Error: a\n" + "line\n" * 9,
+    "How to handle an error: first, read it", "See the section Error handling",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [*ERRORS, *PAGES])
 def test_what_begins_as_errors_do_is_one(text: str) -> None:
-    """In the words of databases, validators and languages."""
-    assert ErrorTexts().why(TOOL, text, {}) == "it begins as errors do"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "", "No errors: all 12 tests passed", "0 errors", "The error rate is 3 %",
-        "errors.md: a page about errors", "error_log: /var/log/x", "[{'error': 'x'}]",
-        "Error: " + "a page that goes on and on " * 40, "Error: a\n" + "line\n" * 9,
-        "How to handle an error: first, read it", "See the section Error handling",
-    ],
-)  # fmt: skip
-def test_what_only_speaks_of_errors_is_none(text: str) -> None:
-    """Nor are pages that begin so."""
-    assert ErrorTexts().why(TOOL, text, {}) is None
+    """In the words of databases, validators and languages; not what only speaks of errors."""
+    assert ErrorTexts().why(TOOL, text, {}) == (
+        "it begins as errors do" if text in ERRORS else None
+    )
 
 
 @pytest.mark.parametrize(

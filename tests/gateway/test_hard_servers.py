@@ -1,26 +1,21 @@
-"""Servers that change their tools, hang or flood, and clients that vanish: the others go on."""
+"""Servers that hang or flood, and clients that vanish: the others go on."""
 
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 from fastmcp import Client
 
 from tests.gateway.conftest import OpenGateway
 from tests.gateway.results import texts
-from tests.gateway.waiting import until_answered
-from tests.service.running_service import hashing_settings, running
 
 pytestmark = pytest.mark.real
 _SERVER = """
 import asyncio, sys
 from fastmcp import Context, FastMCP
-from mcp_types import ToolListChangedNotification
 server = FastMCP("hard")
 @server.tool
 async def hang() -> str:
@@ -34,14 +29,6 @@ async def flood(ctx: Context) -> str:
 @server.tool
 def search(q: str = "") -> str:
     return q
-@server.tool
-async def upgrade(ctx: Context) -> str:
-    def search(q: str, area: str) -> str:
-        return q + area
-    server.local_provider.remove_tool("search")
-    server.add_tool(server.tool(search))
-    await ctx.send_notification(ToolListChangedNotification())
-    return "done"
 server.run(show_banner=False)
 """
 Hard = Callable[..., AbstractAsyncContextManager[Client[Any]]]
@@ -88,37 +75,3 @@ async def test_neither_a_client_that_leaves_nor_a_flood_holds_up_the_next_call(h
     assert len(texts(flooded)[0]) == 4_000_000
     assert len(heard) == 2000
     assert texts(works) == ["b"]
-
-
-class TestChanged:
-    """With the true service."""
-
-    @pytest.fixture
-    def service_url(self, tmp_path: Path) -> Any:
-        with running(hashing_settings(tmp_path)) as started:
-            yield started.url
-
-    async def test_a_tool_that_changes_is_noticed_and_kept_with_what_changed(
-        self, hard: Hard, service_url: str
-    ) -> None:
-        """The server says so; the client sees the new schema, the service what is new of it."""
-        async with hard() as client, httpx2.AsyncClient(base_url=service_url) as api:
-
-            async def tool() -> Any:
-                return (await api.get("/tools/hard.search")).json()
-
-            async def is_registered() -> bool:
-                return "schemaHash" in await tool()
-
-            await until_answered(is_registered, 30)
-            await client.call_tool_mcp("upgrade", {})
-
-            async def is_changed() -> bool:
-                return "contractChanges" in await tool()
-
-            await until_answered(is_changed, 30)
-            found = (await tool())["contractChanges"]
-            listed = {each.name: each for each in await client.list_tools()}
-        said = {(each["parameter"], each["said"]) for each in found}
-        assert said == {("area", "is now required"), ("q", "is now required")}
-        assert listed["search"].input_schema["required"] == ["q", "area"]

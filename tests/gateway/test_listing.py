@@ -11,6 +11,7 @@ from mcp.client.subscriptions import listen
 
 from aftercall.gateway.listing import LastLists
 from tests.gateway.conftest import OpenGateway
+from tests.gateway.contract_service import ContractService
 from tests.gateway.results import texts
 from tests.gateway.waiting import until
 
@@ -44,9 +45,12 @@ class Slow:
 
 @pytest.mark.parametrize("era", ["legacy", "auto"])
 async def test_a_slow_server_keeps_no_client_waiting(
-    open_gateway: OpenGateway, tmp_path: Path, era: str
+    open_gateway: OpenGateway, service: ContractService, tmp_path: Path, era: str
 ) -> None:
-    """Tools and instructions come from the last run, a call waits, a change is announced."""
+    """Tools and instructions come from the last run, a call waits, a change is announced.
+
+    The service is told of it too; what it says of a change is its own (`test_contract_drift.py`).
+    """
     slow, lists = Slow(tmp_path), LastLists(tmp_path / "listed")
     async with open_gateway(slow.config, lists=lists) as client:
         listing = asyncio.create_task(client.list_tools())
@@ -73,6 +77,7 @@ async def test_a_slow_server_keeps_no_client_waiting(
                     await anext(aiter(changes))
             assert texts(await calling) == ["said"]
         assert [tool.name for tool in await client.list_tools()] == ["one", "two"]
+        await until(lambda: "slow.two" in service.tools)
 
 
 async def test_a_list_belongs_to_an_entry_and_its_secrets_are_not_in_it(

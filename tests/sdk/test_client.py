@@ -202,20 +202,10 @@ async def test_a_service_that_is_not_there_is_unreachable(once: Any, service: Lo
         await once("status")
 
 
-@pytest.mark.parametrize("fault", [loopback.reset, loopback.disconnect, loopback.cut_off])
-async def test_a_broken_connection_is_unreachable(
-    once: Any, service: Loopback, fault: Fault
-) -> None:
-    """Reset, closed without an answer, closed within one: not a timeout, and no foreign answer."""
-    service.fail(fault)
-    with pytest.raises(ServiceUnreachableError) as failure:
-        await once("status")
-    assert type(failure.value) is ServiceUnreachableError
-
-
 @pytest.mark.parametrize(
     "fault",
     [
+        loopback.reset, loopback.disconnect, loopback.cut_off,
         loopback.garbage, loopback.page(200), loopback.page(301), loopback.page(400),
         loopback.page(401), loopback.page(404), loopback.page(409), loopback.error(301),
         loopback.answer(b'{"detail": "Not Found"}', status=404),
@@ -231,10 +221,15 @@ async def test_a_broken_connection_is_unreachable(
 async def test_what_is_not_of_the_contract_is_a_protocol_error(
     once: Any, service: Loopback, fault: Fault
 ) -> None:
-    """Another program on the port, or a version that speaks otherwise, is called that."""
+    """Another program on the port, or a version that speaks otherwise, is called that.
+
+    What is reset, or closed without a whole answer, is neither that nor a timeout.
+    """
     service.fail(fault)
-    with pytest.raises(ProtocolError):
+    broken = fault in (loopback.reset, loopback.disconnect, loopback.cut_off)
+    with pytest.raises(ServiceUnreachableError if broken else ProtocolError) as failure:
         await once("status")
+    assert not isinstance(failure.value, ServiceTimeoutError)
 
 
 @pytest.mark.parametrize(
@@ -285,21 +280,6 @@ async def test_what_passes_by_itself_is_retried(
     assert len(waits) == 2
     bodies = {request.body for request in service.requests}
     assert len(bodies) == 1
-
-
-async def test_a_request_that_was_done_but_not_answered_counts_once(
-    call: Any, service: Loopback, new_execution: New
-) -> None:
-    """The retry finds the execution stored, and says so."""
-    execution = new_execution()
-
-    def store_and_break_off(handler: loopback.Handler) -> None:
-        service.executions[execution.execution_id] = json.loads(handler.body)[0]
-        loopback.reset(handler)
-
-    service.fail(store_and_break_off, times=1)
-    receipt = await call("record", execution)
-    assert (receipt.accepted, receipt.duplicates) == (0, 1)
 
 
 @pytest.mark.parametrize(

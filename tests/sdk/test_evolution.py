@@ -23,15 +23,7 @@ from aftercall.evolution import (
     PastFailure,
     evolve,
 )
-from aftercall.models import (
-    Evolution,
-    Promotion,
-    PromotionChange,
-    PromotionHistory,
-    PromotionStatus,
-    SimilarFailure,
-    VersionTrials,
-)
+from aftercall.models import Evolution, Promotion, PromotionChange, PromotionHistory, SimilarFailure
 from aftercall.promotions_file import PROMOTIONS_FILE, read_promotions, write_promotions
 from tests.sdk.scripted_chat_server import ScriptedChatServer, fenced
 
@@ -95,46 +87,27 @@ def home(tmp_path: Path, chat: ScriptedChatServer) -> Home:
 
 
 class Registry:
-    """A service in memory, as far as evolutions ask for it; everything is like everything."""
+    """A service in memory, as far as evolutions ask for it."""
 
     def __init__(self) -> None:
         self.promoted: dict[str, list[Promotion]] = {}
         self.failures: list[SimilarFailure] = []
 
-    async def tool_failures(
-        self, tool_id: str, *, scenario: str | None = None, limit: int | None = None
-    ) -> list[SimilarFailure]:
-        del tool_id, scenario
-        return self.failures[:limit]
+    async def tool_failures(self, *_: str, **__: object) -> list[SimilarFailure]:
+        return self.failures
 
-    async def find_evolutions(self, scenario: str, *, limit: int = 5) -> list[Evolution]:
-        del scenario
-        return [
-            Evolution(namespace=name, promotion=promotion, similarity=0.9)
-            for name, promotions in self.promoted.items()
-            for promotion in promotions
-        ][:limit]
+    async def find_evolutions(self, *_: str, **__: object) -> list[Evolution]:
+        return []
 
     async def promotion_history(self, namespace: str) -> PromotionHistory:
         changes = [
-            PromotionChange(at=promotion.promoted_at, action="promoted", promotion=promotion)
-            for promotion in self.promoted.get(namespace, [])
-            if promotion.promoted_at
+            PromotionChange(at=each.promoted_at, action="promoted", promotion=each)
+            for each in self.promoted.get(namespace, [])
         ]
         return PromotionHistory(namespace=namespace, changes=changes)
 
-    async def promote(self, namespace: str, promotion: Promotion) -> PromotionStatus:
+    async def promote(self, namespace: str, promotion: Promotion) -> None:
         self.promoted.setdefault(namespace, []).append(promotion)
-        trials = VersionTrials(version=None, successes=0, failures=0, quality=1)
-        return PromotionStatus(
-            **dict(promotion),
-            namespace=namespace,
-            inherited_quality=1,
-            evolved=trials,
-            original=trials,
-            fails_more=False,
-            probability=0,
-        )
 
 
 async def test_a_failing_tool_gets_its_next_version(home: Home) -> None:

@@ -65,46 +65,33 @@ async def test_a_fenced_block_is_the_code_and_the_rest_its_summary(
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "said", "again"),
     [
-        (says("I would rather talk about it."), "holds no code block"),
-        (says(None), "holds no code block"),
-        (says("```python\na = 1\n```\nor\n```python\na = 2\n```"), "holds 2 code blocks"),
-        (says("```python\na = 1\n"), "without an end"),
-        (says("```python\n\n```"), "no code in its block"),
-        (says('{"code": "a = 1"}'), "holds no code block"),
-        (says('```json\n{"code": "a = 1"}\n```'), "holds JSON"),
-        (says(None, refusal="I cannot help with that."), "refused"),
-        (says("```python\na = 1\n```", finish_reason="content_filter"), "refused"),
-        (says("```python\na = 1\n```", finish_reason="length"), "raise max_tokens"),
-        (status(200, b'{"choices": []}'), "no choice"),
+        (says("I would rather talk about it."), "holds no code block", True),
+        (says(None), "holds no code block", True),
+        (says("```python\na = 1\n```\nor\n```python\na = 2\n```"), "holds 2 code blocks", True),
+        (says("```python\na = 1\n"), "without an end", True),
+        (says("```python\n\n```"), "no code in its block", True),
+        (says('{"code": "a = 1"}'), "holds no code block", True),
+        (says('```json\n{"code": "a = 1"}\n```'), "holds JSON", True),
+        (says(None, refusal="I cannot help with that."), "refused", True),
+        (says("```python\na = 1\n```", finish_reason="content_filter"), "refused", True),
+        (says("```python\na = 1\n```", finish_reason="length"), "raise max_tokens", True),
+        (status(200, b'{"choices": []}'), "no choice", True),
+        (status(200, b"<h1>Hello</h1>"), "no chat completion", False),
+        (status(401, b'{"error": "who are you?"}'), "401; check api_key .*who are you", False),
+        (status(404), "404; check base_url and model", False),
+        (status(307, location="http://127.0.0.1:9/v1"), "redirects are not followed", False),
+        (status(429), "429; come back later", False),
+        (cut_off, "no answer from .*; check base_url", False),
     ],
 )
-async def test_an_answer_without_one_whole_code_may_be_asked_again(
-    chat: ScriptedChatServer, answer: Answer, said: str
+async def test_what_is_no_code_is_told_with_its_cure(
+    chat: ScriptedChatServer, answer: Answer, said: str, again: bool
 ) -> None:
-    """The error says what was wrong; none of these is taken for code."""
+    """What holds not one whole code may be asked again; what is no answer may not."""
     error = await refusal(chat, answer)
-    assert isinstance(error, UnusableAnswerError)
-    assert said in str(error)
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (status(200, b"<h1>Hello</h1>"), "no chat completion"),
-        (status(401, b'{"error": "who are you?"}'), "401; check api_key .*who are you"),
-        (status(404), "404; check base_url and model"),
-        (status(307, location="http://127.0.0.1:9/v1"), "redirects are not followed"),
-        (status(429), "429; come back later"),
-        (cut_off, "no answer from .*; check base_url"),
-    ],
-)
-async def test_what_is_no_answer_is_told_with_its_cure(
-    chat: ScriptedChatServer, answer: Answer, said: str
-) -> None:
-    error = await refusal(chat, answer)
-    assert not isinstance(error, UnusableAnswerError)
+    assert isinstance(error, UnusableAnswerError) is again
     assert re.search(said, str(error)), str(error)
     assert len(chat.asked) == 1
 

@@ -18,13 +18,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from aftercall import AsyncClient, Client
 from aftercall import span_export as sending
-from aftercall.reflection import (
-    CallObserver,
-    ReflectedResult,
-    call_with_reflection,
-    call_with_reflection_sync,
-)
-from aftercall.reflection.results import CallFacts, PlannedAttempt
+from aftercall.adapters.hooks import CallHooks
+from aftercall.reflection import ReflectedResult, call_with_reflection, call_with_reflection_sync
 from aftercall.span_export import exporting
 from aftercall.tracing import TracingObserver
 from tests.sdk.loopback import Loopback
@@ -183,21 +178,14 @@ async def test_the_end_may_be_told_elsewhere(
     spans: Spans, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Hooks of a gateway run in tasks of their own: nothing is complained of, nothing lingers."""
-    observed = await asyncio.create_task(_begun(TracingObserver(spans.provider)))
-    observed.stopped()
-    observed.ended(duration_ms=1, error=None)
+    hooks = CallHooks(
+        client=AsyncScripted(), recorder=Records(), observers=[TracingObserver(spans.provider)]
+    )
+    key = await asyncio.to_thread(hooks.pre, "rag_query", BAD)
+    await hooks.post("done", key=key)
     assert spans.one(ATTEMPT)
     assert not caplog.records
     assert not trace.get_current_span().get_span_context().is_valid
-
-
-async def _begun(observer: CallObserver) -> Any:
-    return observer.planned(_planned())
-
-
-def _planned(**facts: Any) -> PlannedAttempt:
-    known = {"tool_name": "rag_query", "agent": "librarian", **facts}
-    return PlannedAttempt(facts=CallFacts(**known), execution_id="e", parameters=BAD, number=1)
 
 
 TRACEPARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-0[13]")
