@@ -2,13 +2,8 @@
 
 import os
 import re
-import socket
 import stat
 import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +17,7 @@ from tests.deploy.compose_file import (
     read_compose,
     variables,
 )
+from tests.sdk.loopback import Loopback, page
 
 OURS = ("service", "worker", "nightly")
 HARDENED = {"cap_drop": ["ALL"], "security_opt": ["no-new-privileges:true"], "read_only": True}
@@ -159,26 +155,6 @@ def test_mongo_starts_with_a_private_key_file(
         assert keyfile.read_text() == environment["AFTERCALL_MONGO_REPLICA_KEY"]
 
 
-@contextmanager
-def answering(status: int) -> Iterator[int]:
-    """A server on a free port that answers everything with one status."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status)
-            self.end_headers()
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # its name there
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield server.server_port
-        server.shutdown()
-        thread.join()
-
-
 def checked(test: list[str], port: int) -> int:
     """The exit status of a health check, asked at another port."""
     command = [word.replace("6333", str(port)) for word in test[1:]]
@@ -192,9 +168,8 @@ def test_a_health_check_tells_ready_from_not(
 ) -> None:
     """With nothing but what its image has: bash, head and grep, or Python."""
     test = services[name]["healthcheck"]["test"]
-    for status, expected in ((200, 0), (503, 1)):
-        with answering(status) as port:
-            assert checked(test, port) == expected
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        closed = listener.getsockname()[1]
-    assert checked(test, closed) != 0
+    with Loopback() as server:
+        for status, expected in ((200, 0), (503, 1)):
+            server.fail(page(status), times=1)
+            assert checked(test, server.port) == expected
+    assert checked(test, server.port) != 0

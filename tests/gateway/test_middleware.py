@@ -18,7 +18,15 @@ from aftercall.json_values import JsonObject
 from aftercall.models import SuggestResponse
 from aftercall.reflection import ReflectionPolicy
 from tests.gateway.results import texts
-from tests.sdk.scripted_advice import AsyncScripted, Records, answer, change, suggestion
+from tests.sdk.scripted_advice import (
+    AsyncScripted,
+    Records,
+    answer,
+    change,
+    suggestion,
+    write,
+    write_async,
+)
 
 LIMIT = suggestion(change("/topK", 10, before=50))
 _SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
@@ -159,3 +167,17 @@ async def test_without_names_the_client_and_its_connection_stand_in(mode: str) -
     assert three.session_id == four.session_id
     # Before 2026-07-28 a connection has a session of its own; since then, only the process has.
     assert (one.session_id == three.session_id) == (mode == "auto")
+
+
+async def test_a_tool_of_a_fastmcp_server_has_run_unless_the_server_refused() -> None:
+    """FastMCP wraps what a function raises; the type that is recorded is the function's own."""
+    service, records = AsyncScripted(), Records()
+    server: FastMCP[Any] = FastMCP("notes")
+    server.add_middleware(ReflectionMiddleware(client=service, recorder=records))
+    for each in (write, write_async):
+        server.tool(each)
+    async with Client(server) as client:
+        for name, limit in (("write", 50), ("write_async", 50), ("write", "many")):
+            await client.call_tool(name, {"limit": limit}, raise_on_error=False)
+    assert service.said_of_the_run == [True, True, None]
+    assert [e.error.type for e in records.executions if e.error] == ["ValidationError"] * 3

@@ -2,15 +2,18 @@
 
 import asyncio
 import inspect
+import threading
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import pytest
+from pydantic import Field, ValidationError, validate_call
 
 from aftercall import ConfigurationError, ToolAnnotations
 from aftercall.adapters.functions import recorded, reflecting
-from aftercall.models import Execution
+from aftercall.models import Execution, SuggestResponse
+from aftercall.reflection import ReflectionPolicy
 from tests.sdk.scripted_advice import (
     FAST,
     TOP_K,
@@ -21,6 +24,8 @@ from tests.sdk.scripted_advice import (
     answer,
     change,
     suggestion,
+    write,
+    write_async,
 )
 
 
@@ -208,3 +213,84 @@ def test_the_question_carries_schema_and_claims() -> None:
     assert schema["properties"]["rest"] == {"type": "array", "items": {"type": "integer"}}
     assert "ExecutionError" in str(schema["$defs"])
     assert service.annotations == [claims]
+
+
+class Writer:
+    def __call__(self, limit: int) -> str:
+        return write(limit)
+
+
+@validate_call
+def checked(limit: int = Field(le=10)) -> str:
+    """Refuse, and then write."""
+    return str(limit)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "ran"),
+    [
+        (write, {"limit": 50}, True), (write_async, {"limit": 50}, True),
+        (Writer(), {"limit": 50}, True), (partial(write), {"limit": 50}, True),
+        (checked, {"limit": 50}, None), (write, {"limt": 5}, None), (write_async, {}, None),
+    ],
+)  # fmt: skip
+async def test_a_function_has_run_when_its_code_was_reached(
+    function: Any, arguments: dict[str, int], ran: bool | None
+) -> None:
+    """Not where its signature or `validate_call` refused; the record is the tool's own error.
+
+    Each does its work and then raises the very words that would refuse its arguments.
+    """
+    records, service = Records(), SyncScripted()
+    reflected = reflecting(client=service, recorder=records)(function)
+
+    async def called() -> None:
+        answered = reflected(**arguments)
+        await answered
+
+    with pytest.raises((ValidationError, TypeError)):
+        await called()
+    assert service.said_of_the_run == [ran]
+    assert [e.error.details for e in records.executions if e.error] == [{}]
+
+
+class Hanging:
+    """A service that answers nobody until it is let go."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+        self.asked = 0
+
+    def suggest(
+        self, execution: Execution, *, annotations: ToolAnnotations | None = None
+    ) -> SuggestResponse:
+        del execution, annotations
+        self.asked += 1
+        self.let_go.wait()
+        return answer()
+
+
+@pytest.fixture
+def hanging() -> Iterator[Hanging]:
+    service = Hanging()
+    yield service
+    service.let_go.set()
+
+
+def test_a_hanging_service_takes_no_thread_of_the_event_loop(hanging: Hanging) -> None:
+    """Tools still find the loop's threads, and the loop ends while questions are unanswered."""
+    policy = ReflectionPolicy(suggest_timeout_s=0.2)
+
+    @reflecting(client=hanging, recorder=Records(), policy=policy)
+    async def fails() -> None:
+        raise ValueError("no")
+
+    async def main() -> None:
+        calls = [asyncio.create_task(fails()) for _ in range(70)]
+        await asyncio.sleep(0)  # all of them are asked about now
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: 1), 60) == 1
+        ended = await asyncio.gather(*calls, return_exceptions=True)
+        assert {str(error) for error in ended} == {"no"}
+
+    asyncio.run(main())  # would wait for the loop's own threads
+    assert hanging.asked == 70

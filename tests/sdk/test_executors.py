@@ -22,7 +22,7 @@ from aftercall.executors import (
     ToolFailedError,
     ToolRefusedError,
 )
-from aftercall.json_values import JsonValue
+from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Tool
 
 ECHO = "import json, sys\nprint(json.dumps(sys.argv[1:]))\n"
@@ -145,6 +145,13 @@ async def test_an_input_that_the_template_does_not_name_goes_to_standard_input(
 # Command lines: what a registry can do
 
 
+EVOLVED: JsonObject = {"command": "python", "args_template": ["{tool_dir}/echo.py"]}
+NO_FILES = {
+    "tools/gone.py": "there is no file", "../x.py": "holds `..`", "/etc/x.py": "absolute",
+    "link.py": "lies outside", "tools": "there is no file", "": "names no file",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("implementation", "said"),
     [
@@ -181,24 +188,7 @@ async def test_an_input_that_the_template_does_not_name_goes_to_standard_input(
             {"command": "version", "args_template": ["-V"], "evolved_file": "outside.py"},
             "no place for the evolved file",
         ),
-        *(
-            (
-                {
-                    "command": "python",
-                    "args_template": ["{tool_dir}/echo.py"],
-                    "evolved_file": evolved,
-                },
-                why,
-            )
-            for evolved, why in (
-                ("tools/gone.py", "there is no file"),
-                ("../x.py", "holds `..`"),
-                ("/etc/x.py", "absolute"),
-                ("link.py", "lies outside"),
-                ("tools", "there is no file"),
-                ("", "names no file"),
-            )
-        ),
+        *((EVOLVED | {"evolved_file": name}, said) for name, said in NO_FILES.items()),
     ],
 )
 async def test_what_is_not_allowed_here_is_refused(

@@ -2,6 +2,7 @@
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 import venv
@@ -128,3 +129,10 @@ def test_the_examples_of_the_readme_work(
     assert "success_no_parse\nwrong_tool_boundary\n" in printed
     assert "{'titles': ['Alien']}\n/titles min_items\nlow_utility 0.6\n" in printed
     assert "HELLO\nTrue GOOD DAY the first tool succeeded\n" in printed
+
+
+def test_the_synchronous_modules_are_those_of_their_sources() -> None:
+    """Whoever changes an asynchronous module runs `make generate`."""
+    script = runpy.run_path(str(SDK / "generate_sync.py"))
+    stale = [path.name for path, text in script["generated"]().items() if path.read_text() != text]
+    assert stale == [], "run `make generate`"
