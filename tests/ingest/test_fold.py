@@ -1,8 +1,10 @@
 """The fold: what is known follows from the log alone, however it was learned."""
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -228,3 +230,21 @@ async def test_catching_up_ends_whatever_arrives(
 
     monkeypatch.setattr(log, "after", busy)
     assert 1 <= await brain.indexer.catch_up() < 5
+
+
+async def test_what_floods_in_is_learned_while_it_goes_on(brain: Brain) -> None:
+    """However long it lasts: nothing waits for an end of it."""
+    numbers = count(1)
+    brain.indexer.start()
+    async with asyncio.timeout(60):
+        while WORKSPACE not in await brain.store.knowledge.cursors():
+            records = [
+                an_execution(execution_id=str(UUID(int=next(numbers))), parameters={"n": at})
+                for at in range(500)
+            ]
+            receipt = await brain.intake.accept(WORKSPACE, records)
+            assert receipt.accepted == 500
+    await brain.indexer.close()
+    await brain.indexer.catch_up()
+    cursor = (await brain.store.knowledge.cursors())[WORKSPACE]
+    assert cursor.position == next(numbers) - 1

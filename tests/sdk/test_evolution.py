@@ -81,6 +81,11 @@ class Home:
         )
 
 
+def promotion(version: str, **more: Any) -> Promotion:
+    at = "2026-02-20T14:30:00Z"
+    return Promotion(evolved_version=version, original_version="1.0.0", promoted_at=at, **more)
+
+
 @pytest.fixture
 def home(tmp_path: Path, chat: ScriptedChatServer) -> Home:
     return Home(tmp_path / "root", chat)
@@ -218,12 +223,7 @@ async def test_versions_that_exist_are_stepped_over(home: Home) -> None:
     assert result.version == "1.3.0"
     assert (home.tools / "shout_v1_1.py").read_text() == "mine"
     registry = Registry()
-    await registry.promote(
-        "shout",
-        Promotion(
-            evolved_version="1.7.0", original_version="1.0.0", promoted_at="2026-02-20T14:30:00Z"
-        ),
-    )
+    await registry.promote("shout", promotion("1.7.0"))
     home.chat.says(fenced(NEWER))
     assert (await home.evolve(service=registry)).version == "1.8.0"
 
@@ -294,13 +294,8 @@ async def test_promotions_cannot_make_the_evolver_read_other_files(
     """A promotion of something else, or of nothing: the original evolves, and a note tells why."""
     (home.root / ".env").write_text("PRIVATE")
     (home.tools / ".env").write_text("PRIVATE")
-    promotion = Promotion(
-        evolved_version="1.1.0",
-        evolved_file=evolved_file,
-        original_version="1.0.0",
-        promoted_at="2026-02-20T14:30:00Z",
-    )
-    write_promotions(home.promotions_file, {"shout": promotion})
+    promoted = promotion("1.1.0", evolved_file=evolved_file)
+    write_promotions(home.promotions_file, {"shout": promoted})
     home.chat.says(fenced(NEW))
     result = await home.evolve()
     assert result.version == "1.2.0"

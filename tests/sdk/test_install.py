@@ -1,5 +1,6 @@
-"""The SDK by itself: what it installs, and that its README works."""
+"""The SDK by itself: what it installs and imports, what extras are for, and its README."""
 
+import importlib
 import json
 import re
 import runpy
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from aftercall.errors import ConfigurationError
 from tests.sdk.loopback import Loopback
 
 ROOT = Path(__file__).parents[2]
@@ -136,3 +138,23 @@ def test_the_synchronous_modules_are_those_of_their_sources() -> None:
     script = runpy.run_path(str(SDK / "generate_sync.py"))
     stale = [path.name for path, text in script["generated"]().items() if path.read_text() != text]
     assert stale == [], "run `make generate`"
+
+
+@pytest.mark.parametrize(
+    ("module", "missing", "cure"),
+    [
+        ("adapters.langgraph", "langchain.agents.middleware", "./sdk[langgraph]"),
+        ("adapters.openai_agents", "agents", "./sdk[openai-agents]"),
+        ("adapters.fastmcp", "mcp_types", "./sdk[gateway]"),
+        ("tracing", "opentelemetry", "./sdk[otel]"),
+        ("metrics", "prometheus_client", "./sdk[metrics]"),
+    ],
+)
+def test_the_error_names_what_to_install(
+    module: str, missing: str, cure: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the extra: the package of one of them is not called as its module is."""
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.delitem(sys.modules, f"aftercall.{module}", raising=False)
+    with pytest.raises((ImportError, ConfigurationError), match=re.escape(cure)):
+        importlib.import_module(f"aftercall.{module}")
