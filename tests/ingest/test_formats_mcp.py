@@ -95,24 +95,16 @@ def test_the_history_of_inspector_1_is_read() -> None:
 def test_the_export_of_inspector_2_is_read() -> None:
     """Entries with the response beside the message, its time and duration."""
     entry = {"id": "x", "timestamp": "2026-02-20T14:30:00.000Z", "origin": "client"}
+    asked, told = entry | {"direction": "request"}, entry | {"direction": "notification"}
+    sampled = result(0, {"role": "assistant", "content": {"type": "text"}})
+    sampling = {"message": rpc(0, "sampling/createMessage"), "response": sampled}
+    done = {"message": call(1, "t", {"a": 1}), "response": result(1, texts("fine")), "duration": 12}
     executions, rest = of_log(
         [
-            entry | {"direction": "request", "message": HELLO[0], "response": HELLO[1]},
-            entry
-            | {
-                "direction": "request",
-                "message": call(1, "t", {"a": 1}),
-                "response": result(1, texts("fine")),
-                "duration": 12,
-            },
-            entry
-            | {
-                "direction": "request",
-                "origin": "server",
-                "message": rpc(0, "sampling/createMessage"),
-                "response": result(0, {"role": "assistant", "content": {"type": "text"}}),
-            },
-            entry | {"direction": "notification", "message": {"jsonrpc": "2.0", "method": "n"}},
+            asked | {"message": HELLO[0], "response": HELLO[1]},
+            asked | done,
+            asked | sampling | {"origin": "server"},
+            told | {"message": {"jsonrpc": "2.0", "method": "n"}},
         ]
     )
     assert not rest

@@ -9,7 +9,7 @@ import pytest
 
 from aftercall.client import AsyncClient, Client
 from aftercall.models import Execution
-from tests.sdk.loopback import Loopback, Scripted
+from tests.sdk.loopback import Loopback
 from tests.sdk.scripted_chat_server import ScriptedChatServer
 
 
@@ -18,12 +18,6 @@ def service() -> Iterator[Loopback]:
     """A real HTTP service on loopback that can be told to fail."""
     with Loopback() as service:
         yield service
-
-
-@pytest.fixture
-def scripted(service: Loopback) -> Scripted:
-    """The same service, whose next answers are given."""
-    return Scripted(service)
 
 
 @pytest.fixture

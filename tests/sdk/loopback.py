@@ -88,6 +88,18 @@ class Loopback:
         """Meet the next requests with a fault; without `times` until `heal`."""
         self._faults.append((fault, times))
 
+    def answers(self, body: Any) -> None:
+        """The next answer: text as it is, None as 204, all else as JSON."""
+        is_raw = body is None or isinstance(body, bytes)
+        content = (body or b"") if is_raw else json.dumps(body).encode()
+        self.fail(answer(content, status=204 if body is None else 200), times=1)
+
+    @property
+    def last(self) -> tuple[str, Any]:
+        """The last request: its line, and its body as JSON."""
+        last = self.requests[-1]
+        return f"{last.method} {last.path}", json.loads(last.body) if last.body else None
+
     def heal(self) -> None:
         """Answer again, and let go of what hangs."""
         self._faults.clear()
@@ -309,27 +321,3 @@ def hang(handler: Handler) -> None:
     """Give no answer until the service is healed or stopped."""
     handler.service.released.wait(30)
     handler.close_connection = True
-
-
-class Scripted:
-    """A service whose next answers are given."""
-
-    def __init__(self, service: Loopback) -> None:
-        self.service = service
-
-    def answers(self, body: Any) -> None:
-        """Text as it is, None as 204, all else as JSON."""
-
-        def fault(handler: Handler) -> None:
-            if body is None or isinstance(body, bytes):
-                handler.send_raw(204 if body is None else 200, body or b"")
-            else:
-                handler.send_json(200, body)
-
-        self.service.fail(fault, times=1)
-
-    @property
-    def request(self) -> tuple[str, Any]:
-        """The last one: its line, and its body as JSON."""
-        last = self.service.requests[-1]
-        return f"{last.method} {last.path}", json.loads(last.body) if last.body else None

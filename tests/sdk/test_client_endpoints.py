@@ -15,7 +15,7 @@ from aftercall.errors import ProtocolError, ServiceFailedError
 from aftercall.models import Execution, ForgetRequest, KeySpec, Promotion, ToolSpec
 from aftercall.promotions_file import parse_promotions
 from aftercall.redaction import Redactor
-from tests.sdk.loopback import Loopback, Scripted
+from tests.sdk.loopback import Loopback
 
 SECRET = "sk-live-abcdefghijklmnop1234"  # noqa: S105  # planted
 TOLD = f"with token={SECRET}"
@@ -46,7 +46,7 @@ ANSWERS = {call["method"]: call["answer"] for call in reversed(CALLS)}
 
 @pytest.mark.parametrize("row", CALLS, ids=[each["request"] for each in CALLS])
 async def test_each_method_asks_its_endpoint_and_reads_the_answer(
-    call: Any, scripted: Scripted, row: dict[str, Any]
+    call: Any, service: Loopback, row: dict[str, Any]
 ) -> None:
     """The path exactly, without what is not asked; the answer as a model or a list of models.
 
@@ -54,9 +54,9 @@ async def test_each_method_asks_its_endpoint_and_reads_the_answer(
     """
     name, answer = row["method"], row["answer"]
     args = MADE.get(name, list)(row["args"])
-    scripted.answers(answer if answer is None else answer | {"fromALaterService": 1})
+    service.answers(answer if answer is None else answer | {"fromALaterService": 1})
     got = await call(name, *args, **row["options"])
-    assert scripted.request[0] == row["request"]
+    assert service.last[0] == row["request"]
     if isinstance(got, list):
         [got], [answer] = got, answer[next(iter(answer))]
     shown = None if got is None else got.model_dump(mode="json", by_alias=True)
@@ -64,7 +64,7 @@ async def test_each_method_asks_its_endpoint_and_reads_the_answer(
     assert answer is None or shown.keys() >= answer.keys()
 
 
-async def test_bodies_are_of_the_contract(call: Any, scripted: Scripted) -> None:
+async def test_bodies_are_of_the_contract(call: Any, service: Loopback) -> None:
     """In camelCase; promotions files in their own form; a correction has an id of its own."""
     promotion = PROMOTED.model_dump(mode="json", by_alias=True)
     for name, args, options, body in (
@@ -87,14 +87,14 @@ async def test_bodies_are_of_the_contract(call: Any, scripted: Scripted) -> None
          }),
     ):  # fmt: skip
         if name in ANSWERS:  # what is not there, the loopback service answers itself
-            scripted.answers(ANSWERS[name])
+            service.answers(ANSWERS[name])
         await call(name, *args, **options)
-        assert scripted.request[1] == body
-    scripted.answers(FILE)
+        assert service.last[1] == body
+    service.answers(FILE)
     assert await call("export_promotions") == parse_promotions(json.dumps(FILE))
 
 
-async def test_known_tools_are_text(call: Any, scripted: Scripted) -> None:
+async def test_known_tools_are_text(call: Any, service: Loopback) -> None:
     """Each tool is a parameter of its own; a single name is one name, and none means all."""
     text = "<known_tools>\nfind_films(query) \u2013 \u2603\n</known_tools>"
     for args, options, asked in (
@@ -103,10 +103,10 @@ async def test_known_tools_are_text(call: Any, scripted: Scripted) -> None:
         (("abc",), {"format": "markdown"}, "?tool=abc&format=markdown"),
         ((), {}, "?format=prompt"),
     ):  # fmt: skip
-        scripted.answers(text.encode())
+        service.answers(text.encode())
         assert await call("known_tools", *args, **options) == text
-        assert scripted.request[0] == f"GET /known-tools{asked}"
-    scripted.answers(b"\xff\xfe")
+        assert service.last[0] == f"GET /known-tools{asked}"
+    service.answers(b"\xff\xfe")
     with pytest.raises(ProtocolError, match="UTF-8"):
         await call("known_tools")
 
@@ -117,7 +117,6 @@ async def test_known_tools_are_text(call: Any, scripted: Scripted) -> None:
 )
 async def test_what_is_sent_again_is_the_same(
     call: Any,
-    scripted: Scripted,
     service: Loopback,
     monkeypatch: pytest.MonkeyPatch,
     name: str,
@@ -127,7 +126,7 @@ async def test_what_is_sent_again_is_the_same(
     """The client makes the id before the first attempt, so that it counts once."""
     monkeypatch.setattr("aftercall.client.transport.full_jitter_s", lambda *_, **__: 0.0)
     service.fail(lambda handler: handler.send_error_json(503, "busy"), times=2)
-    scripted.answers(ANSWERS[name])
+    service.answers(ANSWERS[name])
     await call(name, *args, execution_id=AN_ID)
     bodies = [json.loads(each.body) for each in service.requests]
     assert len(bodies) == 3
@@ -144,7 +143,7 @@ async def test_a_rollback_is_never_sent_twice(call: Any, service: Loopback) -> N
 
 
 async def test_secrets_do_not_leave_the_process(
-    call: Any, scripted: Scripted, service: Loopback, new_execution: Callable[..., Execution]
+    call: Any, service: Loopback, new_execution: Callable[..., Execution]
 ) -> None:
     """Of calls, tools, scenarios, errors, promotions and users; a session keeps one name."""
     secret = PROMOTED.model_copy(update={"reason": TOLD, "mutation": TOLD})
@@ -168,13 +167,13 @@ async def test_secrets_do_not_leave_the_process(
         ("correct", (TOLD,), {"session_id": SECRET, "boundary_axes": [TOLD]}),
     ):
         if name in ANSWERS:
-            scripted.answers(ANSWERS[name])
+            service.answers(ANSWERS[name])
         await call(name, *args, **options)
         last = service.requests[-1]
         sent = unquote(last.path) + last.body.decode()
         assert SECRET not in sent, name
         assert "[redacted:string:17-32]" in sent, name
-    assert scripted.request[1]["sessionId"] == Redactor().session_id(SECRET)
+    assert service.last[1]["sessionId"] == Redactor().session_id(SECRET)
     assert failed.parameters == parameters
 
 
@@ -212,10 +211,10 @@ async def test_what_cannot_be_asked_is_not_sent(
     "body", [[], {"n": {"reason": "x"}}, {"n": FILE["n"] | {"evolved_file": "../x"}}]
 )
 async def test_promotions_of_something_else_are_a_protocol_error(
-    call: Any, scripted: Scripted, body: Any
+    call: Any, service: Loopback, body: Any
 ) -> None:
     """What would be refused in a file is not taken from a service."""
-    scripted.answers(body)
+    service.answers(body)
     with pytest.raises(ProtocolError, match="no promotions of the contract"):
         await call("export_promotions")
 

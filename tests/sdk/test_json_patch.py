@@ -72,21 +72,6 @@ def test_pointers_are_read_as_they_were_written(parts: list[str]) -> None:
     assert parse_pointer(pointer(parts)) == parts
 
 
-def test_the_examples_of_rfc_6901_resolve() -> None:
-    """Section 5 of the RFC, as far as it names members."""
-    document: JsonObject = {
-        "foo": ["bar", "baz"], "": 0, "a/b": 1, "c%d": 2, "e^f": 3, "g|h": 4, "i\\j": 5,
-        'k"l': 6, " ": 7, "m~n": 8,
-    }  # fmt: skip
-    for path, expected in {
-        "/foo/0": "bar", "/": 0, "/a~1b": 1, "/c%d": 2, "/e^f": 3, "/g|h": 4, "/i\\j": 5,
-        '/k"l': 6, "/ ": 7, "/m~0n": 8,
-    }.items():  # fmt: skip
-        changed = apply(document, [Operation("replace", path, value="found")])
-        assert not same_json(changed, document), path
-        assert same_json(apply(changed, [Operation("replace", path, value=expected)]), document)
-
-
 @pytest.mark.parametrize(
     ("operation", "expected"),
     [
