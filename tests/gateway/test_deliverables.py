@@ -76,18 +76,6 @@ async def test_a_violation_shows_the_tools_own_content_first() -> None:
     assert [asked.error for asked in films.service.asked] == [execution.error]
 
 
-async def test_without_a_deliverable_the_same_result_is_a_success() -> None:
-    """Whatever it says of itself; another tool's deliverable is not for it."""
-    films = Films(titles={"min_items": 1})
-    result = await films.call("give", structured=WEAK, blocks=["No titles were found."])
-
-    assert not result.is_error
-    assert texts(result) == ["No titles were found."]
-    (execution,) = films.records.executions
-    assert (execution.outcome, execution.result_status) == ("success", "success_no_parse")
-    assert films.service.asked == []
-
-
 @pytest.mark.parametrize(
     ("structured", "blocks", "wanted", "is_error"),
     [

@@ -17,11 +17,9 @@ from aftercall.models import (
     SimilarExecution,
     SimilarRequest,
     SimilarResponse,
-    Suggestion,
     SuggestRequest,
     SuggestResponse,
     Tool,
-    ToolAnnotations,
     ToolSpec,
     WireModel,
 )
@@ -112,7 +110,6 @@ _CALL: dict[str, st.SearchStrategy[Any]] = {
     "attempt": st.integers(1, 1000),
     "trace_id": st.none() | st.from_regex("[0-9a-f]{31}[1-9a-f]", fullmatch=True),
 }
-unit = st.floats(0, 1)
 errors = _models(ExecutionError)
 _KNOWN_ALWAYS = "parameters_known"
 executions = _models(
@@ -125,10 +122,8 @@ changes = (
     | _models(Change, "value", op=st.just("remove"))
     | _models(Change, op=st.just("replace"))
 )
-annotations = _models(ToolAnnotations)
 tool_specs = _models(ToolSpec)
 tools = _models(Tool)
-suggestions = _models(Suggestion)
 suggest_requests = _models(SuggestRequest)
 suggest_responses = _models(SuggestResponse)
 similar_requests = _models(SimilarRequest)

@@ -72,10 +72,12 @@ def test_order_does_not_depend_on_how_it_falls_into_segments(
 
 
 def test_a_claimed_segment_is_not_given_twice(folder: Path) -> None:
-    """Neither to the same spool nor to another one on the folder."""
+    """Neither to the same spool nor to another one on the folder; only the owner can read it."""
     one, two = open_spool(folder, segment_bytes=1), open_spool(folder)
     one.append(lines(1))
     one.append(lines(2))
+    modes = [path.stat().st_mode & 0o777 for path in (folder, *folder.iterdir())]
+    assert modes == [0o700, 0o600, 0o600]
     with one.oldest() as first, two.oldest() as second, one.oldest() as third:
         assert (first.lines, second.lines) == (lines(1), lines(2))
         assert third is None
@@ -139,14 +141,6 @@ def test_an_emptied_folder_is_no_trouble(folder: Path) -> None:
     for path in folder.iterdir():
         path.unlink()
     assert drained(spool) == []
-
-
-def test_only_the_owner_can_read_it(folder: Path) -> None:
-    """Masked or not, what agents do is nobody else's business."""
-    spool = open_spool(folder)
-    spool.append(lines(1))
-    assert folder.stat().st_mode & 0o777 == 0o700
-    assert [path.stat().st_mode & 0o777 for path in folder.iterdir()] == [0o600]
 
 
 @pytest.mark.parametrize("obstacle", ["file", "below a file"])

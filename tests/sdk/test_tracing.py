@@ -143,10 +143,8 @@ async def test_two_calls_at_once_do_not_mix(spans: Spans) -> None:
         return "done"
 
     def called(name: str) -> Awaitable[Any]:
-        return call_with_reflection(
-            tool, tool_name=name, parameters={"n": name}, agent="a", client=AsyncScripted(),
-            recorder=Records(), observers=[TracingObserver(spans.provider)],
-        )  # fmt: skip
+        named = {"tool_name": name, "parameters": {"n": name}}
+        return call_with_reflection(tool, client=AsyncScripted(), **given(spans) | named)
 
     await asyncio.gather(called("one"), called("two"))
     for name in ("one", "two"):
