@@ -119,16 +119,8 @@ async def test_a_failing_tool_gets_its_next_version(home: Home) -> None:
     """File, promotion, changelog and service tell one story; the original stays as it is."""
     home.chat.says(fenced(NEW, before="Guards the argument."))
     registry = Registry()
-    registry.failures = [
-        SimilarFailure(
-            scenario="say nothing",
-            similarity=0.9,
-            weight=1,
-            at="2026-02-20T14:30:00Z",
-            severity="high",
-            error_message="IndexError",
-        )
-    ]
+    met = {"scenario": "say nothing", "error_message": "IndexError", "severity": "high"}
+    registry.failures = [SimilarFailure(**met, similarity=0.9, weight=1, at="2026-02-20T14:30:00Z")]
     result = await home.evolve(
         checks=RUNS_BARE,
         service=registry,
