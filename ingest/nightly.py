@@ -8,7 +8,7 @@ running: none needs what another one made tonight.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -19,7 +19,7 @@ from embeddings.protocol import Embedder
 from ingest.leases import LeaseKeeper
 from mongo.errors import StoreError, StoreFencedError
 from mongo.protocol import Knowledge, Store
-from mongo.records import Commit, Removal, Row, ToolKey
+from mongo.records import Commit, Removal, Row
 from retrieval.memory import Memory
 
 LEASE, REBUILD = "nightly", "rebuild"
@@ -27,7 +27,6 @@ REPORT_FACT = "nightly"
 """The store's fact with the report of the latest run that came to its end."""
 DAYS_LEFT = "days left"
 """Counted by the expiry: days' worth of events that are for later runs."""
-_PAGE = 500
 _LOOK_S = 0.5
 log = logging.getLogger("aftercall.nightly")
 
@@ -92,16 +91,6 @@ class NightlyJob:
             raise NightlyLostError(_LOST) from error
         self.memory.forget_rows(workspace, put, serial)
 
-    async def rows(
-        self, workspace: str, kind: str, *, tool: ToolKey | None = None
-    ) -> AsyncIterator[Row]:
-        """All rows of a kind by key, read in pages."""
-        after: str | None = None
-        while page := await self.knowledge.scan(workspace, kind, _PAGE, after=after, tool=tool):
-            for row in page:
-                yield row
-            after = page[-1].key
-
 
 _LOST = (
     "another process took over the nightly job, as this one gave no sign of life for too long, or "
@@ -137,12 +126,8 @@ class NightlyReport(BaseModel):
         return [each for each in self.steps if each.problem is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step by its name; it returns what it counted."""
-
-    name: str
-    run: Callable[[NightlyJob], Awaitable[dict[str, int]]]
+Step = Callable[[NightlyJob], Awaitable[dict[str, int]]]
+"""Returns what it counted."""
 
 
 async def take_lease(store: Store, ttl: float, name: str = LEASE) -> LeaseKeeper:
@@ -181,7 +166,7 @@ async def is_rebuilding(store: Store, ttl: float) -> bool:
     return False
 
 
-async def run_steps(job: NightlyJob, steps: Iterable[Step]) -> NightlyReport:
+async def run_steps(job: NightlyJob, steps: Mapping[str, Step]) -> NightlyReport:
     """Run the steps in their order; the report is kept where it is of a run that others look for.
 
     Raises:
@@ -189,7 +174,7 @@ async def run_steps(job: NightlyJob, steps: Iterable[Step]) -> NightlyReport:
         StoreError: the report cannot be kept; everything was done.
     """
     started_at, started = job.clock(), time.monotonic()
-    reports = [await _run(step, job) for step in steps]
+    reports = [await _run(name, step, job) for name, step in steps.items()]
     seconds = round(time.monotonic() - started, 1)
     report = NightlyReport(started_at=started_at, seconds=seconds, steps=reports)
     if job.keeper is not None:
@@ -203,22 +188,22 @@ async def last_report(store: Store) -> NightlyReport | None:
     return NightlyReport.model_validate_json(fact) if fact else None
 
 
-async def _run(step: Step, job: NightlyJob) -> StepReport:
+async def _run(name: str, step: Step, job: NightlyJob) -> StepReport:
     job.check()
     started = time.monotonic()
-    job.on_progress(step.name, 0)
+    job.on_progress(name, 0)
     counts: dict[str, int] = {}
     problem = None
     try:
-        counts = await step.run(job)
+        counts = await step(job)
     except NightlyLostError:
         raise
     except (StoreError, AftercallError, OSError) as error:
         problem = " ".join(str(error).split())
         # Told to the operator in one line, without a traceback.
-        log.error("the nightly step %s failed: %s", step.name, problem)  # noqa: TRY400
+        log.error("the nightly step %s failed: %s", name, problem)  # noqa: TRY400
     except Exception:
         problem = "an internal error; see the log"
-        log.exception("the nightly step %s failed", step.name)
+        log.exception("the nightly step %s failed", name)
     seconds = round(time.monotonic() - started, 3)
-    return StepReport(name=step.name, seconds=seconds, counts=counts, problem=problem)
+    return StepReport(name=name, seconds=seconds, counts=counts, problem=problem)

@@ -8,7 +8,7 @@ ends with the same. Only the wordings of new documents are embedded.
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from heapq import nlargest
@@ -20,6 +20,7 @@ from ingest.indexer import BATCH, learn_batch
 from ingest.nightly import DAYS_LEFT, NightlyJob, Step, is_rebuilding
 from ingest.workspace import WorkspaceCache
 from mongo.contents import BETWEEN
+from mongo.paging import all_rows
 from mongo.records import Cursor, Removal, Row, ToolKey, decoded, encoded
 from retrieval.confidence import ENOUGH_OUTCOMES, Scaling
 from retrieval.index.protocol import Kind
@@ -62,19 +63,20 @@ class _Consolidation:
 
     async def run(self) -> None:
         known: dict[ToolKey | None, list[Row]] = defaultdict(list)
-        async for row in self._job.rows(self._workspace, PATTERN):
+        async for row in self._rows(PATTERN):
             known[row.tool].append(row)
-        async for row in self._job.rows(self._workspace, STATISTICS.name):
+        async for row in self._rows(STATISTICS.name):
             if row.tool is not None:
                 await self._consolidate(row.tool, known.pop(row.tool, []))
         gone = [row.key for rows in known.values() for row in rows]
         await self._put([], gone)
 
+    def _rows(self, kind: str, tool: ToolKey | None = None) -> AsyncIterator[Row]:
+        return all_rows(self._job.knowledge, self._workspace, kind, tool=tool)
+
     async def _consolidate(self, tool: ToolKey, before: list[Row]) -> None:
         lines = [
-            row.data
-            async for row in self._job.rows(self._workspace, DOCUMENT.name, tool=tool)
-            if is_of(row, "reflection")
+            row.data async for row in self._rows(DOCUMENT.name, tool) if is_of(row, "reflection")
         ]
         self._done["documents"] += len(lines)
         self._job.on_progress("patterns", self._done["documents"])
@@ -266,12 +268,8 @@ async def _expired_until(job: NightlyJob, wanted: datetime) -> datetime:
     return min((event.received_at for [event] in filter(None, first)), default=wanted)
 
 
-STEPS: tuple[Step, ...] = (
-    Step("patterns", consolidate),
-    Step("calibration", recalibrate),
-    Step("axes", cluster_axes),
-    Step("expiry", expire),
-)
-
-RESULTS = STEPS[:-1]
+RESULTS: Mapping[str, Step] = {
+    "patterns": consolidate, "calibration": recalibrate, "axes": cluster_axes
+}  # fmt: skip
 """The steps whose results a new generation needs before it is current."""
+STEPS: Mapping[str, Step] = {**RESULTS, "expiry": expire}

@@ -18,12 +18,12 @@ from ingest.leases import LeaseKeeper
 from ingest.nightly import REBUILD, NightlyJob, run_steps
 from ingest.nightly_steps import RESULTS
 from mongo.errors import StoreError, StoreUnavailableError
+from mongo.paging import all_rows
 from mongo.protocol import Knowledge, Store
 from mongo.records import Commit
 from retrieval.index.protocol import VectorIndex, VectorIndexUnavailableError
 from retrieval.memory import DOCUMENT, NIGHTLY, Memory
 
-_PAGE = 500
 _RETRY_S = 1.0
 _OUTAGE_S = 60.0
 """That a server may be away."""
@@ -36,12 +36,8 @@ class RebuildRefusedError(StoreError):
     """Another rebuild runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class RebuildProgress:
-    """How far it is: events learned from, and those that were there when it was asked."""
-
-    done: int
-    total: int
+OnProgress = Callable[[int, int], None]
+"""Given how many events were learned from, and how many there were when it was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +47,6 @@ class Rebuilt:
     records: int
     documents: int
     vectors: int
-    workspaces: int
     generation: int
     seconds: float
 
@@ -63,7 +58,7 @@ async def rebuild(
     open_index: Callable[[int], Awaitable[VectorIndex]],
     facts: Callable[[int], Mapping[str, str]],
     lease_s: float,
-    on_progress: Callable[[RebuildProgress], None] = lambda _: None,
+    on_progress: OnProgress = lambda *_: None,
     carries: bool = True,
 ) -> Rebuilt:
     """Learn everything anew and switch to it; what was known holds until then.
@@ -96,13 +91,12 @@ async def rebuild(
         finally:
             # Before the switch: an embedded one is opened by the service that runs.
             await index.close()
-        documents, cursors = await knowledge.count(DOCUMENT.name), await knowledge.cursors()
+        documents = await knowledge.count(DOCUMENT.name)
         await store.switch(generation, facts(generation))
         return Rebuilt(
             records=records,
             documents=documents,
             vectors=vectors,
-            workspaces=len(cursors),
             generation=generation,
             seconds=time.monotonic() - started,
         )
@@ -116,7 +110,7 @@ async def _learned(
     index: VectorIndex,
     embedder: Embedder,
     lease_s: float,
-    on_progress: Callable[[RebuildProgress], None],
+    on_progress: OnProgress,
     *,
     carries: bool,
 ) -> int:
@@ -143,7 +137,7 @@ async def _learned(
             before = done
 
             def learned(count: int, before: int = before, left: int = left) -> None:
-                on_progress(RebuildProgress(before + count, before + max(left, count)))
+                on_progress(before + count, before + max(left, count))
 
             learned(0)
             done += await _persistently(partial(indexer.catch_up, learned))
@@ -166,10 +160,8 @@ async def carry_over(current: Knowledge, anew: Knowledge) -> None:
     """Give the new generation the results of the nightly job, whose ids and names last."""
     for workspace in await current.cursors():
         for kind in NIGHTLY:
-            after: str | None = None
-            while rows := await current.scan(workspace, kind, _PAGE, after=after):
-                await anew.commit(Commit(workspace, put=rows))
-                after = rows[-1].key
+            rows = [row async for row in all_rows(current, workspace, kind)]
+            await anew.commit(Commit(workspace, put=rows))
 
 
 async def _given(embedder: Embedder) -> Embedder:

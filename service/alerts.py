@@ -5,7 +5,6 @@ is said once, and of each tool at most one in an hour; the first look says nothi
 those that share a store does it.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -13,7 +12,6 @@ from math import sqrt
 from typing import Final, Literal, NamedTuple
 
 import httpx2
-from pydantic import BaseModel, Field
 
 from aftercall.models import (
     CallCounts,
@@ -28,11 +26,11 @@ from aftercall.models import (
 )
 from aftercall.models.base import Name
 from ingest.leases import LeaseKeeper
+from mongo.records import decoded, encoded
 from service import statistics
 from service.context import Context
 from service.dashboard import words as w
 from service.lifecycle import beside
-from service.patterns import shown, stored_patterns
 
 EVERY: Final = timedelta(hours=1)
 """Between two alerts about one tool."""
@@ -65,28 +63,19 @@ class Alert(WireModel):
         return "\x1f".join((self.workspace, self.tool.server_name or "", self.tool.tool_name))
 
 
-class SaidAlerts(BaseModel):
-    """What was said, so that a restart says nothing twice."""
+Said = dict[str, datetime]
+"""When a thing was said, and when anything was said of a tool; so a restart says nothing twice."""
 
-    things: dict[str, datetime] = Field(default_factory=dict)
-    tools: dict[str, datetime] = Field(default_factory=dict)
 
-    def due(self, found: Iterable[tuple[str, Alert]], now: datetime) -> dict[str, Alert]:
-        """What is to be said now, by what it is; of each tool one."""
-        due: dict[str, Alert] = {}
-        told = {name for name, at in self.tools.items() if now - at < EVERY}
-        for thing, alert in found:
-            if thing not in self.things and alert.about not in told:
-                told.add(alert.about)
-                due[thing] = alert
-        return due
-
-    def without_old(self, now: datetime) -> "SaidAlerts":
-        """Without what is too old to be found again."""
-        return SaidAlerts(
-            things={name: at for name, at in self.things.items() if now - at < _REMEMBERED},
-            tools={name: at for name, at in self.tools.items() if now - at < EVERY},
-        )
+def due_of(said: Said, found: Iterable[tuple[str, Alert]], now: datetime) -> dict[str, Alert]:
+    """What is to be said now, by what it is; of each tool one."""
+    due: dict[str, Alert] = {}
+    told = {name for name, at in said.items() if now - at < EVERY}
+    for thing, alert in found:
+        if thing not in said and alert.about not in told:
+            told.add(alert.about)
+            due[thing] = alert
+    return due
 
 
 @asynccontextmanager
@@ -122,11 +111,10 @@ async def send_alerts(context: Context, url: str) -> int:
         each for name in await context.store.events.heads() for each in await news(context, name)
     ]
     if fact is None:  # what was there before anybody asked is no news
-        said = SaidAlerts(things={thing: now for thing, _ in found})
-        await context.store.metadata.put(_FACT, said.model_dump_json())
+        await _keep(context, {thing: now for thing, _ in found})
         return 0
-    said = await asyncio.to_thread(SaidAlerts.model_validate_json, fact)
-    due = said.due(found, now)
+    said = decoded(Said, fact.encode())
+    due = due_of(said, found, now)
     if not due:
         return 0
     async with httpx2.AsyncClient(timeout=_TIMEOUT_S, follow_redirects=False) as client:
@@ -134,10 +122,13 @@ async def send_alerts(context: Context, url: str) -> int:
             body = alert.model_dump_json(by_alias=True).encode()
             headers = {"content-type": "application/json"}
             (await client.post(url, content=body, headers=headers)).raise_for_status()
-            said.things[thing] = said.tools[alert.about] = now
-            kept = said.without_old(now).model_dump_json()
-            await context.store.metadata.put(_FACT, kept)
+            said[thing] = said[alert.about] = now
+            await _keep(context, {k: at for k, at in said.items() if now - at < _REMEMBERED})
     return len(due)
+
+
+async def _keep(context: Context, said: Said) -> None:
+    await context.store.metadata.put(_FACT, encoded(said).decode())
 
 
 async def news(context: Context, workspace: str) -> list[tuple[str, Alert]]:
@@ -150,9 +141,6 @@ async def news(context: Context, workspace: str) -> list[tuple[str, Alert]]:
         await statistics.called(context, workspace, "24h", _TOOLS),
         await statistics.called(context, workspace, "7d", _TOOLS),
     )
-    ids = [each.pattern_id for each in found if each.pattern_id]
-    stored = await stored_patterns(context, workspace, ids)
-    patterns = {each.pattern_id: each for each in await shown(context, workspace, stored)}
     told: list[tuple[str, Alert]] = []
 
     def add(kind: AlertKind, tool: ToolName, text: str, path: str, thing: str) -> None:
@@ -162,10 +150,9 @@ async def news(context: Context, workspace: str) -> list[tuple[str, Alert]]:
         told.append(("\x1f".join((kind, workspace, thing)), alert))
 
     for each in found:
-        pattern: FailurePattern | None = patterns.get(each.pattern_id or "")
-        if pattern is not None and pattern.state == "open":
-            path = f"/patterns/{pattern.pattern_id}"
-            add("new_pattern", pattern.tool, each.words, path, pattern.pattern_id)
+        if each.pattern is not None and each.pattern.state == "open":
+            name = each.pattern.pattern_id
+            add("new_pattern", each.pattern.tool, each.words, f"/patterns/{name}", name)
         elif each.tool is not None and each.tone == "bad":
             name = f"{each.tool.server_name or ''}\x1f{each.tool.tool_name}"
             add("tool_in_trouble", each.tool, each.words, "/tools", f"{name}\x1f{now.date()}")
@@ -206,7 +193,7 @@ class DayChange(NamedTuple):
     tone: Literal["good", "bad", "warn", "plain"] = "plain"
     """`good` and `bad` only where it is clear."""
     tool: ToolName | None = None
-    pattern_id: str | None = None
+    pattern: FailurePattern | None = None
 
 
 def changes(
@@ -304,7 +291,7 @@ def _new_patterns(patterns: PatternStatistics) -> Iterable[DayChange]:
         DayChange(
             f"New since yesterday, {w.counted(each.failures, 'time')}: {each.pattern.title[:160]}",
             "warn",
-            pattern_id=each.pattern.pattern_id,
+            pattern=each.pattern,
         )
         for each in patterns.patterns
         if each.before == 0 and each.failures >= _ENOUGH

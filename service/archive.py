@@ -33,7 +33,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aftercall.errors import AftercallError
 from aftercall.files import sync_folder
+from aftercall.json_values import JsonObject
 from mongo.errors import StoreError
+from mongo.paging import all_events, all_rows
 from mongo.protocol import CounterDimension, Generation, Metadata, Store
 from mongo.records import (
     Commit,
@@ -235,18 +237,16 @@ async def _contents(store: Store, only: str | None) -> AsyncIterator[tuple[str, 
         if only not in (None, workspace):
             continue
         known: set[str] = set()
-        position = learned = 0
-        cursor = cursors[workspace].position if workspace in cursors else 0
-        while events := await store.events.after(workspace, position, _PAGE):
-            new = {each.schema_hash for each in events if each.schema_hash} - known
-            schemas = await store.events.schemas(workspace, new)
-            for event in events:
-                if event.position <= head.position:
-                    schema = schemas.pop(event.schema_hash or "", None)
-                    yield "event", _json(replace(event, position=0, input_schema=schema))
-                    learned += event.position <= cursor
-            known |= new
-            position = events[-1].position
+        learned, cursor = 0, cursors[workspace].position if workspace in cursors else 0
+        async for event in all_events(store.events, workspace):
+            if event.position > head.position:
+                break
+            new, schemas = event.schema_hash or "", dict[str, JsonObject]()
+            if new and new not in known:
+                schemas = await store.events.schemas(workspace, [new])
+                known.add(new)
+            yield "event", _json(replace(event, position=0, input_schema=schemas.get(new)))
+            learned += event.position <= cursor
         for kind in get_args(StateKind):
             for row in await store.events.state(workspace, kind):
                 yield "state", {"workspace": workspace, **_json(row)}
@@ -258,11 +258,8 @@ async def _contents(store: Store, only: str | None) -> AsyncIterator[tuple[str, 
 async def _base_of(
     base: Generation, workspace: str, learned: int
 ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-    after = 0
-    while rows := await base.scan(workspace, None, _PAGE, by="serial", after=after):
-        for row in rows:
-            yield "row", {"workspace": workspace, **_json(row)}
-        after = rows[-1].serial
+    async for row in all_rows(base, workspace, None, by="serial"):
+        yield "row", {"workspace": workspace, **_json(row)}
     first, last = _EVER
     by: tuple[CounterDimension, ...] = ("hour", "tool", "what")
     for each in await base.sums(workspace, ["*"], since=first, until=last, by=by):

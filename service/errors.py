@@ -59,32 +59,36 @@ class ProblemError(HTTPException):
         self.details = details
 
 
-class MalformedJsonError(ProblemError):
+class _KnownProblemError(ProblemError):
+    status: int
+    kind: str
+
+    def __init__(self, message: str) -> None:
+        super().__init__(self.status, self.kind, message)
+
+
+class MalformedJsonError(_KnownProblemError):
     """400: the body is not JSON."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(400, "malformed_json", message)
+    status, kind = 400, "malformed_json"
 
 
-class InvalidProblemError(ProblemError):
+class InvalidProblemError(_KnownProblemError):
     """422: JSON, but not what the contract asks for."""
 
-    def __init__(self, message: str, details: Any = None) -> None:
-        super().__init__(422, "invalid_request", message, details=details)
+    status, kind = 422, "invalid_request"
 
 
-class NotFoundProblemError(ProblemError):
+class NotFoundProblemError(_KnownProblemError):
     """404."""
 
-    def __init__(self, message: str, details: Any = None) -> None:
-        super().__init__(404, "not_found", message, details=details)
+    status, kind = 404, "not_found"
 
 
-class TooLargeProblemError(ProblemError):
+class TooLargeProblemError(_KnownProblemError):
     """413: more than one request may carry."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(413, "too_large", message)
+    status, kind = 413, "too_large"
 
 
 class UnavailableError(ProblemError):

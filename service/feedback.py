@@ -1,6 +1,5 @@
 """Feedback: what became of suggestions, and users' corrections of calls."""
 
-from datetime import datetime
 from uuid import uuid4
 
 from aftercall.models import (
@@ -12,7 +11,7 @@ from aftercall.models import (
     OutcomeReport,
     RecordedCorrection,
 )
-from ingest.intake import EARLIEST, MAX_CLOCK_SKEW
+from ingest.intake import check_time
 from mongo.contents import (
     Called,
     CorrectionRecord,
@@ -26,7 +25,6 @@ from mongo.contents import (
 from mongo.records import ToolKey, decoded
 from retrieval.log import executions, suggestion
 from service.context import Context
-from service.tools import RefusedError
 
 _LOOKED_AT = 500
 """Of the latest corrections, or calls of a session."""
@@ -76,14 +74,15 @@ async def correct(context: Context, workspace: str, correction: Correction) -> R
 
     Raises:
         NotRecordedError: no such call of the session is recorded.
-        RefusedError: its time cannot be true.
+        InvalidExecutionError: its time cannot be true.
         CorrectionConflictError: its id is taken by a correction with other content.
     """
     clean = _masked(context, correction)
     correction_id = clean.correction_id or str(uuid4())
     known = await _known(context, workspace, correction_id)
     if known is None:
-        corrected_at = _checked_time(context, clean)
+        now = context.clock()
+        check_time(corrected_at := clean.timestamp or now, now)
         execution_id, call = await _corrected(context, workspace, clean)
         record = CorrectionRecord(
             correction_id=correction_id,
@@ -154,17 +153,6 @@ def _masked(context: Context, correction: Correction) -> Correction:
             "session_id": None if session_id is None else redactor.session_id(session_id),
         }
     )
-
-
-def _checked_time(context: Context, correction: Correction) -> datetime:
-    now = context.clock()
-    moment = correction.timestamp or now
-    if not EARLIEST <= moment <= now + MAX_CLOCK_SKEW:
-        raise RefusedError(
-            f"timestamp: {moment.isoformat()} is not between {EARLIEST.date()} and tomorrow; "
-            "check the clock of the sender, or leave it out"
-        )
-    return moment
 
 
 async def _corrected(

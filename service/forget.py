@@ -9,11 +9,12 @@ learned without, so that another process goes on where one was killed.
 
 import json
 from collections import Counter as Tally
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import uuid4
 
+from aftercall.models import ForgetRequest
 from mongo.contents import (
     CorrectionRecord,
     FailureRecord,
@@ -27,47 +28,39 @@ from mongo.contents import (
     promotion_command,
     tool_command,
 )
+from mongo.paging import all_events, all_rows
 from mongo.protocol import Store
 from mongo.records import Commit, Counter, Event, Removal, StateKind, StateRow, decoded
 from retrieval import counters as what
 from retrieval.knowledge.profile import agent_token
 from retrieval.principals import agent_mark, key_mark
 
-_PAGE = 500
 _EVER = (-(2**40), 2**40)
 _STATES: frozenset[str] = frozenset(("tool", "promotion", "review"))
 
 
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """Whose words go; where several are given, what all of them say."""
+class Forgotten(ForgetRequest):
+    """Whose words go of a workspace."""
 
     workspace: str
-    agent: str | None = None
-    session: str | None = None
-    before: datetime | None = None
-    """What the log received before this moment."""
-    principal: str | None = None
-    everything: bool = False
-    """All of the workspace; keys and the audit stay."""
 
     def is_of(self, event: Event) -> bool:
         """Whether an event is to go by itself."""
-        if self.principal is not None and event.principal != self.principal:
+        if self.key_id is not None and event.principal != self.key_id:
             return False
         if self.before is not None and event.received_at >= self.before:
             return False
-        if self.agent is None and self.session is None:
-            return bool(self.principal or self.everything) or event.kind not in _STATES
+        if self.agent is None and self.session_id is None:
+            return bool(self.key_id or self.everything) or event.kind not in _STATES
         agent, session = _speaker(event)
-        return self.agent in (None, agent) and self.session in (None, session)
+        return self.agent in (None, agent) and self.session_id in (None, session)
 
     def is_waiting(self, line: bytes) -> bool:
         """Whether a call that a recorder has still to send is to go, of one of its keys."""
         call = json.loads(line)
         if self.before is not None and datetime.fromisoformat(call["timestamp"]) >= self.before:
             return False
-        said = (self.agent, call["agent"]), (self.session, call.get("sessionId"))
+        said = (self.agent, call["agent"]), (self.session_id, call.get("sessionId"))
         return all(wanted in (None, found) for wanted, found in said)
 
     @property
@@ -75,17 +68,17 @@ class Forgotten:
         """What the audit says: no name of an agent or a session; it keeps no personal values."""
         if self.everything:
             return "everything"
-        return self.principal or ("a time" if self.before else "an agent or session")
+        return self.key_id or ("a time" if self.before else "an agent or session")
 
     def marks(self) -> Iterator[bytes]:
         """What rows of the base that bear its words hold, as JSON."""
-        by = self.principal
+        by = self.key_id
         if self.agent is not None:
             name = self.agent if by is None else named(by, self.agent)
             yield json.dumps(self.agent).encode()
             for mark in (agent_mark(name), agent_token(name)):
                 yield f'{mark}"'.encode()  # behind the mark of whichever key
-        elif self.session is None and by is not None:
+        elif self.session_id is None and by is not None:
             yield f'"{key_mark(by)}.'.encode()
 
 
@@ -146,11 +139,11 @@ async def forget(store: Store, whose: Forgotten) -> dict[str, int]:
     found, log = _Found(), store.events
     before = await store.metadata.get(_FORGOTTEN)
     await store.metadata.put(_FORGOTTEN, uuid4().hex)
-    async for event in _events(store, whose.workspace):
+    async for event in all_events(log, whose.workspace):
         if whose.is_of(event):
             found.add(event)
     gone = set(found.positions)
-    async for event in _events(store, whose.workspace):  # suggestions before their outcomes
+    async for event in all_events(log, whose.workspace):  # suggestions before their outcomes
         if event.position not in gone and found.is_quoted_by(event):
             found.add(event)
     state = await _state_without(store, whose.workspace, set(found.positions))
@@ -174,18 +167,10 @@ async def learned_without(store: Store) -> dict[str, str]:
     return {} if is_said or latest is None else {_WITHOUT: latest}
 
 
-async def _events(store: Store, workspace: str) -> AsyncIterator[Event]:
-    position = 0
-    while page := await store.events.after(workspace, position, _PAGE):
-        for event in page:
-            yield event
-        position = page[-1].position
-
-
 async def _state_without(store: Store, workspace: str, gone: set[int]) -> list[StateRow]:
     touched: set[tuple[StateKind, str]] = set()
     left: dict[tuple[StateKind, str], StateRow] = {}
-    async for event in _events(store, workspace):
+    async for event in all_events(store.events, workspace):
         row = state_of(workspace, event)
         if row is not None and event.position in gone:
             touched.add((row.kind, row.key))
@@ -215,18 +200,14 @@ def state_of(workspace: str, event: Event) -> StateRow | None:
 async def _base_without(store: Store, whose: Forgotten) -> int:
     """Remove rows of the base that bear its words; all with `before`, for none is younger."""
     base, workspace = await store.open_generation(0), whose.workspace
-    marks, serial, removed = list(whose.marks()), 0, 0
-    takes_all = whose.everything or whose.before is not None
-    while rows := await base.scan(workspace, None, _PAGE, by="serial", after=serial):
-        serial = rows[-1].serial
-        gone = [
-            Removal(row.kind, row.key)
-            for row in rows
-            if takes_all or any(mark in row.data for mark in marks)
-        ]
-        if gone:
-            await base.commit(Commit(workspace, removed=gone))
-            removed += len(gone)
+    marks, takes_all = list(whose.marks()), whose.everything or whose.before is not None
+    gone = [
+        Removal(row.kind, row.key)
+        async for row in all_rows(base, workspace, None, by="serial")
+        if takes_all or any(mark in row.data for mark in marks)
+    ]
+    if gone:
+        await base.commit(Commit(workspace, removed=gone))
     names = ["*"] if takes_all else []
     if whose.agent is not None:
         names = [f"{kind}{whose.agent}" for kind in what.OF_AGENTS]
@@ -239,4 +220,4 @@ async def _base_without(store: Store, whose: Forgotten) -> int:
         )
         less = {Counter(e.what or "", e.hour or 0, e.tool): -e.number for e in sums}
         await base.commit(Commit(workspace, counters=less))
-    return removed
+    return len(gone)

@@ -23,12 +23,11 @@ from aftercall.explain import explain
 from aftercall.models import Execution, RecordReceipt
 from aftercall.redaction import Redactor
 from ingest.formats.calls import Given, Noted, Placed, Unreadable, unreadable
-from ingest.formats.detection import Format, Shape, look_at
+from ingest.formats.detection import Detection, Format
 from ingest.formats.mcp_messages import McpLog, Message, messages_in, messages_in_line
 from ingest.formats.observations import ObservationReader
 from ingest.formats.otlp.reading import is_same_span, read_json
 from ingest.formats.otlp.spans import OtlpError
-from ingest.formats.otlp.spans import where as place_of_span
 from ingest.formats.transcripts import ClaudeCodeSessions, read_transcript
 from ingest.intake import InvalidExecutionError, check_time
 from service.errors import ProblemError, safe_message
@@ -52,25 +51,12 @@ _LIKE_JSON = re.compile(rb'[{\[]\s*["{\[]')
 _NOTES = 20
 
 
-class Chosen(NamedTuple):
-    """How a file is read."""
-
-    format: Format
-    shape: Shape
-
-
-def choose(beginning: bytes, wanted: Format | None) -> Chosen:
-    """The format that is wanted, or else shows; executions where none does."""
-    look = look_at(beginning)
-    return Chosen(wanted or look.format or "executions", look.shape)
-
-
 Piece: TypeAlias = tuple[str, bytes | None]
 """A line or a document with its place; None for one that is too long."""
 Reader: TypeAlias = Callable[[str, bytes | None], Iterator[Placed]]
 
 
-def read(stream: BinaryIO, chosen: Chosen, given: Given) -> Iterator[Placed]:
+def read(stream: BinaryIO, chosen: Detection, given: Given) -> Iterator[Placed]:
     """What a file says, in its order."""
     longest = MAX_ENCODED if chosen.format == "executions" else MAX_DOCUMENT
     if chosen.shape == "lines" or chosen.format == "executions":
@@ -101,7 +87,7 @@ def _reader_of(kind: Format, given: Given) -> tuple[Reader, Callable[[], Iterabl
         return lambda where, raw: sessions.feed(_value_of(raw, _TOO_LARGE), where), sessions.finish
     observations = ObservationReader(given)
     readers: dict[Format, Callable[[object], Iterator[Placed]]] = {
-        "otlp": _spans,
+        "otlp": read_json,
         "transcripts": lambda value: read_transcript(value, given),
     }
     return partial(_each, readers.get(kind, observations.read)), partial(_others, observations)
@@ -156,16 +142,7 @@ def _each(
 ) -> Iterator[Placed]:
     """What a reader makes of a piece's value; its places become places in the piece."""
     for inside, found in reader(_value_of(raw, _TOO_LARGE)):
-        place = f"{where}, {inside}" if inside else where
-        if isinstance(found, Unreadable):
-            yield unreadable(place, found.message)
-        else:
-            yield Placed(place, found)
-
-
-def _spans(value: object) -> Iterator[Placed]:
-    for each in read_json(value):
-        yield Placed(place_of_span(each.place), each.read)
+        yield Placed(f"{where}, {inside}" if inside else where, found)
 
 
 def _logged(log: McpLog, where: str, raw: bytes | None) -> Iterator[Placed]:
@@ -227,7 +204,7 @@ class _Encoded(NamedTuple):
 
 def send(
     pieces: Iterable[Placed],
-    chosen: Chosen,
+    chosen: Detection,
     *,
     client: Client | None,
     report: ImportReport,
@@ -277,7 +254,7 @@ def _encoded(pieces: Iterable[Placed], report: ImportReport) -> Iterator[_Encode
         if isinstance(read, Noted):
             report.note(read.message)
         elif isinstance(read, Unreadable):
-            report.reject(read.where, read.message)
+            report.reject(where, read.message)
         # Masking and absent fields written out make it longer or shorter than it was.
         elif len(encoded := encode(read, redactor)) > MAX_ENCODED:
             report.reject(where, _TOO_LONG)
@@ -285,7 +262,7 @@ def _encoded(pieces: Iterable[Placed], report: ImportReport) -> Iterator[_Encode
             yield _Encoded(where, read, encoded)
 
 
-def _is_recognised(client: Client, chosen: Chosen, read: Execution) -> bool:
+def _is_recognised(client: Client, chosen: Detection, read: Execution) -> bool:
     if chosen.format == "executions":  # they bring their own ids
         return False
     try:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from aftercall.cli.status import duration
-from ingest.rebuild import RebuildProgress, Rebuilt
+from ingest.rebuild import OnProgress, Rebuilt
 from ingest.rebuild import rebuild as rebuild_knowledge
 from mongo.errors import StoreInUseError
 from mongo.protocol import Store
@@ -100,18 +100,18 @@ async def opened_beside(settings: Settings, say: Callable[[str], None]) -> Async
         yield store
 
 
-def _teller(say: Callable[[str], None], model: str) -> Callable[[RebuildProgress], None]:
+def _teller(say: Callable[[str], None], model: str) -> OnProgress:
     slowly: Callable[[str], None] | None = None
     started = time.monotonic()
 
-    def tell(progress: RebuildProgress) -> None:
+    def tell(done: int, total: int) -> None:
         nonlocal slowly, started
         if slowly is None:
             slowly, started = seldom(say), time.monotonic()
-            say(f"learning from {progress.total:,} records with {model}")
-        elif progress.done:
-            rate = progress.done / max(time.monotonic() - started, 1e-9)
-            left = duration((progress.total - progress.done) / rate)
-            slowly(f"{progress.done:,} of {progress.total:,} ({rate:,.0f} a second, {left} left)")
+            say(f"learning from {total:,} records with {model}")
+        elif done:
+            rate = done / max(time.monotonic() - started, 1e-9)
+            left = duration((total - done) / rate)
+            slowly(f"{done:,} of {total:,} ({rate:,.0f} a second, {left} left)")
 
     return tell

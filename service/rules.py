@@ -7,8 +7,9 @@ from hashlib import sha256
 
 from aftercall.models import MarkBurst
 from mongo.contents import RuleChange, RuleRemoval, removal_event
+from mongo.paging import all_rows
 from mongo.protocol import Store
-from mongo.records import Row, ToolKey, decoded
+from mongo.records import ToolKey, decoded
 from retrieval.answer import lesson_of
 from retrieval.edits import edit_key
 from retrieval.fitness.statistics import ToolTrials
@@ -17,7 +18,6 @@ from retrieval.knowledge.rules import ToolKnowledge
 from retrieval.memory import KNOWLEDGE, STATISTICS, tool_of_row, tool_row
 from retrieval.principals import principal_of
 
-_PAGE = 100
 _BURST = 5
 """Marks of one key within an hour that are suspicious."""
 _HOUR_S = 3600
@@ -52,19 +52,9 @@ async def rules(
     store: Store, workspace: str, tool: ToolKey | None = None
 ) -> AsyncIterator[KnownRule]:
     """What was learned of one tool, or of each and, under an empty name, of any."""
-    async for row in _rows(store, workspace, KNOWLEDGE.name, tool):
+    async for row in all_rows(store.knowledge, workspace, KNOWLEDGE.name, tool=tool):
         for each in _of(tool_of_row(workspace, row.key), decoded(ToolKnowledge, row.data)):
             yield each
-
-
-async def _rows(
-    store: Store, workspace: str, kind: str, tool: ToolKey | None
-) -> AsyncIterator[Row]:
-    after: str | None = None
-    while rows := await store.knowledge.scan(workspace, kind, _PAGE, after=after, tool=tool):
-        for row in rows:
-            yield row
-        after = rows[-1].key
 
 
 def _of(tool: ToolKey, known: ToolKnowledge) -> Iterable[KnownRule]:
@@ -88,7 +78,7 @@ async def bursts(
     store: Store, workspace: str, tool: ToolKey | None = None
 ) -> AsyncIterator[MarkBurst]:
     """Tools that one key marked again and again within an hour, and how often."""
-    async for row in _rows(store, workspace, STATISTICS.name, tool):
+    async for row in all_rows(store.knowledge, workspace, STATISTICS.name, tool=tool):
         marks = Counter(
             (each.by, each.at // _HOUR_S)
             for version in decoded(ToolTrials, row.data).versions.values()

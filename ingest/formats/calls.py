@@ -50,8 +50,6 @@ _MAX_LITERAL = 64 * 1024
 class Unreadable:
     """A call, or a piece of a file, that could not be read. Nothing else is lost with it."""
 
-    where: str
-    """For people: `line 7`, `resourceSpans[0].scopeSpans[0].spans[3]`; bounded, clean."""
     message: str
     """What is wrong and, where there is one, the cure. Never a value of the call."""
 
@@ -67,9 +65,10 @@ Read: TypeAlias = Execution | Unreadable | Noted
 
 
 class Placed(NamedTuple):
-    """Something read, and where: for an execution that the service rejects later."""
+    """Something read, and where."""
 
     where: str
+    """For people: `line 7`, `resourceSpans[0].scopeSpans[0].spans[3]`."""
     read: Read
 
 
@@ -112,7 +111,7 @@ def placed_execution(where: str, **fields: Any) -> Placed:
 
 def unreadable(where: str, message: str) -> Placed:
     """What could not be read at a place."""
-    return Placed(where, Unreadable(bounded_text(where, 200), message))
+    return Placed(bounded_text(where, 200), Unreadable(message))
 
 
 def stable_id(*parts: JsonValue) -> str:

@@ -33,23 +33,24 @@ _JSONRPC = re.compile(rb'\{.{0,1000}"jsonrpc"', re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """What a beginning shows; `format` is None where it shows none."""
+    """How a file is read."""
 
-    format: Format | None
+    format: Format
     shape: Shape
 
 
-def look_at(beginning: bytes) -> Detection:
-    """Format and shape of a file that begins so."""
+def look_at(beginning: bytes, wanted: Format | None = None) -> Detection:
+    """Format and shape of a file that begins so; executions where no format shows."""
     text = beginning.removeprefix(b"\xef\xbb\xbf").lstrip()
     text = text.decode("utf-8", "ignore").encode()  # the cut may lie within a character
     lines = text.split(b"\n", _LINES)[:_LINES]
     if _is_document(lines):
-        return Detection(_format_of(_begun(text)), "document")
+        return Detection(wanted or _format_of(_begun(text)) or "executions", "document")
     found = [each for line in lines if (each := _format_of(_begun(line)) or _format_of_log(line))]
     # Sessions begin with lines of any type, which look like turns.
     is_session = found[:1] == ["transcripts"] and "claude-code" in found
-    return Detection("claude-code" if is_session else next(iter(found), None), "lines")
+    shown: Format = "claude-code" if is_session else next(iter(found), "executions")
+    return Detection(wanted or shown, "lines")
 
 
 def contents(beginning: bytes) -> str:

@@ -15,7 +15,7 @@ from pymongo import DESCENDING, UpdateOne
 from pymongo.errors import DuplicateKeyError
 
 from mongo.errors import KeyChangedError
-from mongo.mongodb.database import Database, Record, guarded, write
+from mongo.mongodb.database import Database, Part, Record, guarded, write
 from mongo.mongodb.store import MongoOptions, open_database
 from mongo.protocol import ControlStore
 from mongo.records import AuditEntry, AuditHead, StoredKey, decoded, encoded
@@ -25,11 +25,11 @@ _HEAD = "head"
 _KEY = "key:"
 
 
-class MongoControl:
+class MongoControl(Part):
     """As `mongo.protocol.ControlStore`."""
 
     def __init__(self, db: Database) -> None:
-        self._db = db
+        super().__init__(db)
         self._keys = db.database["KEYS"]
         self._audit = db.database["AUDIT"]
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from bson.errors import InvalidDocument
 from pymongo import AsyncMongoClient, UpdateOne
@@ -262,11 +262,14 @@ class Database:
         await self._client.close()
 
 
-class _Part(Protocol):
-    _db: Database
+class Part:
+    """Of a store in a database."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
 
 
-Own = TypeVar("Own", bound=_Part)
+Own = TypeVar("Own", bound=Part)
 
 
 def guarded(
@@ -321,16 +324,14 @@ async def look(collection: Collection, which: Record, change: str) -> Record | N
         await asyncio.sleep(_LOOK_S)
 
 
-def fenced(
-    name: str, workspace: str, serial: int, update: Record, *, upsert: bool = True
-) -> UpdateOne:
+def fenced(name: str, workspace: str, serial: int, update: Record) -> UpdateOne:
     """A change of a record that does nothing where this or a later one was made already.
 
     There the filter matches nothing, and the upsert fails by its key (`write` passes that over).
     """
     changed = {**update, "$set": {**update.get("$set", {}), "serial": serial}}
     which = {"_id": name, "workspace": workspace, "serial": {"$lt": serial}}
-    return UpdateOne(which, changed, upsert=upsert)
+    return UpdateOne(which, changed, upsert=True)
 
 
 def size_of(record: Record) -> int:

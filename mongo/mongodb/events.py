@@ -36,7 +36,7 @@ from pymongo import UpdateOne
 from pymongo.errors import DocumentTooLarge
 
 from aftercall.json_values import JsonObject
-from mongo.mongodb.database import MAX_BYTES, Database, Record, guarded, key, within, write
+from mongo.mongodb.database import MAX_BYTES, Database, Part, Record, guarded, key, within, write
 from mongo.mongodb.log_writes import (
     MICROSECOND,
     TOMBSTONE,
@@ -73,11 +73,11 @@ class _Arrival(NamedTuple):
     answer: "asyncio.Future[list[Appended]]"
 
 
-class MongoEvents:
+class MongoEvents(Part):
     """As `mongo.protocol.EventLog`."""
 
     def __init__(self, db: Database) -> None:
-        self._db = db
+        super().__init__(db)
         self._waiting: dict[str, list[_Arrival]] = {}
         self._writers: dict[str, asyncio.Task[None]] = {}
         self._known_schemas = TTLCache[tuple[str, str], bool](_KNOWN_SCHEMAS, ttl=60)

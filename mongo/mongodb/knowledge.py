@@ -26,6 +26,7 @@ from mongo.mongodb.database import (
     MARK,
     MAX_BYTES,
     Database,
+    Part,
     Record,
     fenced,
     guarded,
@@ -53,7 +54,7 @@ _ORDERS: dict[str, list[tuple[str, int]]] = {
 }
 
 
-class MongoKnowledge:
+class MongoKnowledge(Part):
     """As `mongo.protocol.Knowledge` and `mongo.protocol.Counters`.
 
     Args:
@@ -64,7 +65,7 @@ class MongoKnowledge:
     """
 
     def __init__(self, db: Database, generation: int, building: str | None = None) -> None:
-        self._db = db
+        super().__init__(db)
         self.generation = generation
         self._building = building
 

@@ -29,7 +29,7 @@ from mongo.errors import (
     StoreUnavailableError,
 )
 from mongo.mongodb import database
-from mongo.mongodb.database import MARK, Database, Record, guarded, write
+from mongo.mongodb.database import MARK, Database, Part, Record, guarded, write
 from mongo.mongodb.events import MongoEvents
 from mongo.mongodb.knowledge import BASE, MongoKnowledge, copy_base, drop_generations
 from mongo.protocol import EventLog, Leases, Metadata
@@ -38,7 +38,7 @@ from mongo.records import Lease
 log = logging.getLogger(__name__)
 
 
-class MongoStore:
+class MongoStore(Part):
     """As `mongo.protocol.Store`; made by `open_mongo_store`.
 
     The record of STORE names the current generation, so that a switch is one write. While another
@@ -48,7 +48,7 @@ class MongoStore:
     name = "mongodb"
 
     def __init__(self, db: Database) -> None:
-        self._db = db
+        super().__init__(db)
         self.events: EventLog = MongoEvents(db)
         self.leases: Leases = MongoLeases(db)
         self.metadata: Metadata = MongoMetadata(db)
@@ -133,11 +133,8 @@ class MongoStore:
             await self._db.close()
 
 
-class MongoLeases:
+class MongoLeases(Part):
     """As `mongo.protocol.Leases`: a record each, changed by compare-and-set."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     @guarded
     async def read(self, name: str) -> Lease | None:
@@ -172,11 +169,8 @@ class MongoLeases:
         await self._db.leases.update_one(_holding(lease), {"$set": {"held": False}})
 
 
-class MongoMetadata:
+class MongoMetadata(Part):
     """As `mongo.protocol.Metadata`: fields of the record of STORE."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     @guarded
     async def get(self, name: str) -> str | None:

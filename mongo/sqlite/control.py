@@ -13,16 +13,15 @@ from mongo.errors import KeyChangedError
 from mongo.protocol import ControlStore
 from mongo.records import AuditEntry, AuditHead, StoredKey, decoded, encoded
 from mongo.sqlite import files
-from mongo.sqlite.files import GroupCommitWriter, ReadPool
+from mongo.sqlite.files import FileUser, GroupCommitWriter, ReadPool
 from mongo.sqlite.store import open_file
 
 
-class SqliteControl:
+class SqliteControl(FileUser):
     """As `mongo.protocol.ControlStore`."""
 
     def __init__(self, writer: GroupCommitWriter, readers: ReadPool, resources: ExitStack) -> None:
-        self._writer = writer
-        self._readers = readers
+        super().__init__(writer, readers)
         self._resources = resources
 
     async def head(self) -> AuditHead:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from aftercall.json_values import JsonObject, canonical_json
 from mongo.errors import StateConflictError
 from mongo.records import EPOCH, Appended, Event, EventKind, Head, StateKind, StateRow, ToolKey
-from mongo.sqlite.files import GroupCommitWriter, ReadPool
+from mongo.sqlite.files import FileUser
 
 _COLUMNS = """
 position, kind, id, server, tool, session, principal, received, content_hash, schema_hash, data
@@ -29,12 +29,8 @@ class _Arrival(NamedTuple):
     state: Sequence[StateRow]
 
 
-class SqliteEvents:
+class SqliteEvents(FileUser):
     """As `mongo.protocol.EventLog`."""
-
-    def __init__(self, writer: GroupCommitWriter, readers: ReadPool) -> None:
-        self._writer = writer
-        self._readers = readers
 
     async def append(
         self, workspace: str, events: Sequence[Event], state: Sequence[StateRow] = ()

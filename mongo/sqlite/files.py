@@ -440,6 +440,14 @@ class GroupCommitWriter:
                 self._connection.execute("ROLLBACK")
 
 
+class FileUser:
+    """Part of a store that reads and writes one of its files."""
+
+    def __init__(self, writer: GroupCommitWriter, readers: ReadPool) -> None:
+        self._writer = writer
+        self._readers = readers
+
+
 def _handle(connection: sqlite3.Connection, group: list[_Call]) -> None:
     """Run the calls, those of one handler together. They are concurrent: any order will do."""
     by_handler: dict[Callable[..., Sequence[Any]], list[_Call]] = {}

@@ -16,7 +16,7 @@ from mongo.protocol import CounterDimension, EventLog, Leases, Metadata
 from mongo.records import Commit, Counter, CounterSum, Cursor, Lease, Row, ToolKey
 from mongo.sqlite import files
 from mongo.sqlite.events import MAX_BYTES, SqliteEvents
-from mongo.sqlite.files import GroupCommitWriter, ReadPool, connect_writer
+from mongo.sqlite.files import FileUser, GroupCommitWriter, ReadPool, connect_writer
 
 _COLUMNS = "kind, key, data, server, tool, rank, serial"
 _ORDERS = {"key": "key", "rank": "rank DESC, key", "serial": "serial, kind, key"}
@@ -36,15 +36,14 @@ WHERE workspace = :workspace AND hour <= :until AND """
 _GROUPS = {"hour": "hour", "tool": "server, tool", "what": "what"}
 
 
-class SqliteKnowledge:
+class SqliteKnowledge(FileUser):
     """As `mongo.protocol.Knowledge` and `mongo.protocol.Counters`."""
 
     def __init__(
         self, generation: int, writer: GroupCommitWriter, readers: ReadPool, resources: ExitStack
     ) -> None:
+        super().__init__(writer, readers)
         self.generation = generation
-        self._writer = writer
-        self._readers = readers
         self._resources = resources
 
     async def cursors(self) -> dict[str, Cursor]:
@@ -340,12 +339,8 @@ class SqliteStore:
                 files.remove_file(path)
 
 
-class SqliteLeases:
+class SqliteLeases(FileUser):
     """As `mongo.protocol.Leases`."""
-
-    def __init__(self, writer: GroupCommitWriter, readers: ReadPool) -> None:
-        self._writer = writer
-        self._readers = readers
 
     async def read(self, name: str) -> Lease | None:
         return await self._readers.run(lambda connection: _lease(connection, name))
@@ -381,12 +376,8 @@ class SqliteLeases:
         )
 
 
-class SqliteMetadata:
+class SqliteMetadata(FileUser):
     """As `mongo.protocol.Metadata`."""
-
-    def __init__(self, writer: GroupCommitWriter, readers: ReadPool) -> None:
-        self._writer = writer
-        self._readers = readers
 
     async def get(self, name: str) -> str | None:
         return await self._readers.run(lambda connection: _get(connection, name))

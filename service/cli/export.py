@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from aftercall.cli import Command
-from service.cli.options import add_common, note, say, seldom, start
+from service.cli.options import add_common, note, run, say, seldom, start
 
 if TYPE_CHECKING:
     from service.archive import Header
@@ -27,13 +27,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    import asyncio  # heavy imports wait: `aftercall --help` loads this module
-
-    from service.lifecycle import one_line
-
     settings = start(args)
-    with one_line(settings.data.dir):
-        header, counts = asyncio.run(_export(settings, args.file, args.workspace))
+    header, counts = run(settings, _export(settings, args.file, args.workspace))
     for kind, count in counts.items():
         say(f"{kind:<10} {count:>12,}")
     say(f"wrote {args.file} (archive {header.id}); it holds what agents sent")
@@ -43,7 +38,7 @@ def _run(args: argparse.Namespace) -> int:
 async def _export(
     settings: "Settings", name: str, workspace: str | None
 ) -> "tuple[Header, dict[str, int]]":
-    from aftercall.models import ALL_WORKSPACES
+    from aftercall.models import ALL_WORKSPACES  # heavy imports wait: `--help` loads this module
     from service.archive import ArchiveWriter, written
     from service.lifecycle import COMMAND_PATIENCE_S
     from service.stores import opened_store

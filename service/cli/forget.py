@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from aftercall.cli import Command
 from aftercall.errors import ConfigurationError
-from service.cli.options import add_common, note, say, start
+from service.cli.options import add_common, note, run, say, start
 
 if TYPE_CHECKING:
     from service.forget import Forgotten
@@ -51,25 +51,25 @@ def _moment(text: str) -> datetime:
 
 
 def _run(args: argparse.Namespace) -> int:
-    import asyncio  # heavy imports wait: `aftercall --help` loads this module
+    from pydantic import ValidationError  # heavy imports wait: `--help` loads this module
 
     from service.forget import Forgotten
     from service.keys import DEFAULT_WORKSPACE
-    from service.lifecycle import one_line
 
-    if any((args.agent, args.session, args.key, args.before)) == args.everything:
-        raise ConfigurationError(
-            "say whose words go: --agent, --session, --key or --before; or --everything"
-        )
     if args.everything and args.workspace is None:
         raise ConfigurationError("--everything empties a workspace: name it with --workspace")
+    try:
+        whose = Forgotten(
+            workspace=args.workspace or DEFAULT_WORKSPACE, agent=args.agent,
+            session_id=args.session, before=args.before, key_id=args.key,
+            everything=args.everything,
+        )  # fmt: skip
+    except ValidationError:
+        raise ConfigurationError(
+            "say whose words go: --agent, --session, --key or --before; or --everything"
+        ) from None
     settings = start(args)
-    whose = Forgotten(
-        args.workspace or DEFAULT_WORKSPACE, args.agent, args.session, args.before, args.key,
-        args.everything,
-    )  # fmt: skip
-    with one_line(settings.data.dir):
-        gone = asyncio.run(forgotten(settings, whose))
+    gone = run(settings, forgotten(settings, whose))
     for kind, number in gone.items():
         print(f"{number:>12,} {kind}")
     print("aftercall: forgotten" if gone else "aftercall: nothing of it was there")
@@ -101,8 +101,8 @@ async def _waiting_without(settings: "Settings", whose: "Forgotten") -> int:
     async with opened_control(settings) as control:
         keys = [e.id for e in await control.keys() if e.workspace in (whose.workspace, "*")]
     known_as = [*keys, *([""] if whose.workspace == DEFAULT_WORKSPACE else [])]
-    if whose.principal is not None:
-        known_as = [each for each in known_as if each == whose.principal]
+    if whose.key_id is not None:
+        known_as = [each for each in known_as if each == whose.key_id]
     server = settings.server
     given = os.environ.get("AFTERCALL_URL"), server.public_url
     urls = {BASE_URL, f"http://{server.host}:{server.port}", *filter(None, given)}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from aftercall.cli import Command
 from aftercall.cli.status import add_service, service_url
-from service.cli.options import add_common, note, say, seldom, start
+from service.cli.options import add_common, note, run, say, seldom, start
 
 if TYPE_CHECKING:
     from service.imports import ImportReport
@@ -86,12 +86,11 @@ def _prefix(text: str) -> str:
 def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
     from aftercall.client import Client
     from ingest.formats.calls import Given
-    from ingest.formats.detection import LOOK_BYTES, contents
-    from service.imports import ImportReport, choose, read, send
+    from ingest.formats.detection import LOOK_BYTES, contents, look_at
+    from service.imports import ImportReport, read, send
 
-    wanted = None if args.format == "auto" else args.format
     beginning = stream.peek(LOOK_BYTES)[:LOOK_BYTES]
-    chosen = choose(beginning, wanted)
+    chosen = look_at(beginning, None if args.format == "auto" else args.format)
     if chosen.format != "executions":
         say(f"reading {args.file} as {_TITLES[chosen.format]}")
     if chosen.format == "transcripts" and not args.error_prefix:
@@ -145,10 +144,7 @@ def _print(report: "ImportReport", *, dry_run: bool) -> None:
 
 
 def _import_archive(args: argparse.Namespace, stream: io.BufferedReader) -> int:
-    import asyncio
-
     from service.archive import STDIO, AlreadyImportedError, ArchiveReader, unpacked
-    from service.lifecycle import one_line
 
     settings = start(args)
     if args.dry_run or args.file != STDIO:
@@ -162,12 +158,11 @@ def _import_archive(args: argparse.Namespace, stream: io.BufferedReader) -> int:
         _print_counts(reader.counts)
         say(f"the archive is whole: made {made.made_at:%Y-%m-%d %H:%M} UTC from {made.store}")
         return 0
-    with one_line(settings.data.dir):
-        try:
-            counts = asyncio.run(_restore(settings, stream))
-        except AlreadyImportedError as done:
-            say(f"{done}, whole: nothing to do")
-            return 0
+    try:
+        counts = run(settings, _restore(settings, stream))
+    except AlreadyImportedError as done:
+        say(f"{done}, whole: nothing to do")
+        return 0
     _print_counts(counts)
     say(
         "the archive is in the store; what it teaches is learned, and its vectors are made, by "

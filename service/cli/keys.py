@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from aftercall.cli import Command, one_line
 from aftercall.errors import AftercallError
-from service.cli.options import add_common, say, settings_from
+from service.cli.options import add_common, run, say, settings_from
 
 if TYPE_CHECKING:
     from aftercall.models import AuditRecord, IssuedKey, KeySpec, KnownKey
@@ -108,15 +108,12 @@ def _line(key: "KnownKey") -> str:
 
 
 def _with_keyring(args: argparse.Namespace, work: "Callable[[Keyring], Awaitable[None]]") -> None:
-    import asyncio
-
     from pydantic import ValidationError
 
     from aftercall.explain import explain
     from aftercall.models import KeySpec
     from service.keys import KeyRefusedError, Keyring, UnknownKeyError, bootstrap_key
     from service.lifecycle import COMMAND_PATIENCE_S
-    from service.lifecycle import one_line as in_one_line
     from service.stores import opened_control
 
     settings = settings_from(args)
@@ -126,8 +123,7 @@ def _with_keyring(args: argparse.Namespace, work: "Callable[[Keyring], Awaitable
             await work(Keyring(store, bootstrap_key(settings)))
 
     try:
-        with in_one_line(settings.data.dir):
-            asyncio.run(opened())
+        run(settings, opened())
     except (KeyRefusedError, UnknownKeyError) as error:
         raise AftercallError(str(error)) from None
     except ValidationError as error:

@@ -5,14 +5,16 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aftercall.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from service.settings import Settings
+
+T = TypeVar("T")
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
@@ -58,6 +60,16 @@ def settings_from(args: argparse.Namespace) -> "Settings":
         )
     except ValidationError as error:
         raise ConfigurationError(explain_settings(error)) from None
+
+
+def run(settings: "Settings", work: Coroutine[Any, Any, T]) -> T:
+    """What a command's work returns; what the rooms raise becomes one line."""
+    import asyncio
+
+    from service.lifecycle import one_line
+
+    with one_line(settings.data.dir):
+        return asyncio.run(work)
 
 
 async def note(settings: "Settings", workspace: str, action: str, subject: str) -> None:

@@ -3,7 +3,7 @@
 import argparse
 
 from aftercall.cli import Command
-from service.cli.options import add_common, say, start
+from service.cli.options import add_common, run, say, start
 
 _DESCRIPTION = """\
 Learns vectors, profiles, rules and statistics again from the log, beside those in use, and then
@@ -26,15 +26,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    import asyncio  # heavy imports wait: `aftercall --help` loads this module
-
-    from service.lifecycle import one_line
-    from service.rebuild import rebuild
+    from service.rebuild import rebuild  # heavy imports wait: `aftercall --help` loads this module
     from service.stores import where_store_is
 
     settings = start(args)
-    with one_line(settings.data.dir):
-        done = asyncio.run(rebuild(settings, say))
+    done = run(settings, rebuild(settings, say))
     print(
         f"aftercall: rebuilt {where_store_is(settings)} from {done.records:,} records: "
         f"{done.documents:,} documents, {done.vectors:,} vectors, generation "

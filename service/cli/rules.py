@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from aftercall.cli import Command, one_line
 from aftercall.errors import AftercallError
-from service.cli.options import add_common, note, say, settings_from
+from service.cli.options import add_common, note, run, say, settings_from
 
 if TYPE_CHECKING:
     from service.rules import KnownRule
@@ -32,18 +32,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    import asyncio  # heavy imports wait: `aftercall --help` loads this module
-
-    from service.lifecycle import one_line as in_one_line
-
     settings = settings_from(args)
-    with in_one_line(settings.data.dir):
-        asyncio.run(_done(settings, args))
+    run(settings, _done(settings, args))
     return 0
 
 
 async def _done(settings: "Settings", args: argparse.Namespace) -> None:
-    from service.rebuild import opened_beside
+    from service.rebuild import opened_beside  # heavy imports wait: `--help` loads this module
     from service.rules import bursts, remove_rule, rules
 
     async with opened_beside(settings, lambda _: None) as store:

@@ -87,6 +87,6 @@ def _numbers(each: WindowTotals) -> list[tuple[str, str, str]]:
 
 def _change(look: Look, change: DayChange) -> h.Value:
     words = h.SIGNS[change.tone] + w.one_line(change.words, 2 * w.MAX_SIGNATURE)
-    if change.pattern_id is not None:
-        return h.Anchor(words, look.pattern(change.pattern_id))
+    if change.pattern is not None:
+        return h.Anchor(words, look.pattern(change.pattern.pattern_id))
     return words if change.tool is None else h.Anchor(words, look.tool(change.tool))

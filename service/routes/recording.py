@@ -10,9 +10,9 @@ from fastapi import APIRouter, Request, Response
 
 from aftercall.background import aside
 from aftercall.models import Execution, RecordReceipt
-from ingest.formats.calls import Unreadable
-from ingest.formats.otlp.reading import Located, is_same_span, read_json, read_protobuf
-from ingest.formats.otlp.spans import OtlpError, Place, TooManySpansError, where
+from ingest.formats.calls import Placed, Unreadable
+from ingest.formats.otlp.reading import is_same_span, read_json, read_protobuf
+from ingest.formats.otlp.spans import OtlpError, TooManySpansError
 from ingest.formats.otlp.wire import success_json, success_protobuf
 from retrieval.log import execution
 from retrieval.log import executions as stored_executions
@@ -132,17 +132,17 @@ async def export_traces(request: Request, space: Recording) -> Response:
 
 
 async def _record(
-    located: Iterator[Located], context: Context, workspace: str, *, is_large: bool
+    located: Iterator[Placed], context: Context, workspace: str, *, is_large: bool
 ) -> _Outcome:
     outcome = _Outcome()
-    batch: list[Located]
+    batch: list[Placed]
     while batch := await aside(list, islice(located, _BATCH), when=is_large):
         await _store(batch, outcome, context, workspace)
     return outcome
 
 
 async def _store(
-    located: Sequence[Located], outcome: _Outcome, context: Context, workspace: str
+    located: Sequence[Placed], outcome: _Outcome, context: Context, workspace: str
 ) -> None:
     """Make executions durable, and tell of the rest.
 
@@ -150,15 +150,15 @@ async def _store(
     no harm.
     """
     executions: list[Execution] = []
-    places: list[Place] = []
-    for each in located:
-        if isinstance(each.read, Execution):
-            executions.append(each.read)
-            places.append(each.place)
-        elif isinstance(each.read, Unreadable):
-            outcome.reject(each.read.where, each.read.message)
+    places: list[str] = []
+    for where, read in located:
+        if isinstance(read, Execution):
+            executions.append(read)
+            places.append(where)
+        elif isinstance(read, Unreadable):
+            outcome.reject(where, read.message)
         else:
-            outcome.notes.append(each.read.message)
+            outcome.notes.append(read.message)
     principal = context.caller.principal
     receipt = await context.intake.accept(workspace, executions, principal=principal)
     if not receipt.rejected:
@@ -170,10 +170,10 @@ async def _store(
         given = executions[rejection.index]
         first = known.get(given.execution_id)
         if first is None or not is_same_span(first, given):
-            outcome.reject(where(places[rejection.index]), rejection.message)
+            outcome.reject(places[rejection.index], rejection.message)
 
 
-def _begin(packed: bytes, *, encoding: str, is_packed: bool, most: int) -> Iterator[Located]:
+def _begin(packed: bytes, *, encoding: str, is_packed: bool, most: int) -> Iterator[Placed]:
     body = gunzip(packed, most) if is_packed else packed
     try:
         return read_protobuf(body) if encoding == PROTOBUF else read_json(_json(body))

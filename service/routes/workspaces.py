@@ -76,9 +76,7 @@ async def forget_words(whose: ForgetRequest, space: Administering) -> ForgetRece
     recorder has not sent yet lies with its user: `aftercall forget` there, or delete its spool.
     """
     context, workspace = space
-    forgotten = Forgotten(
-        workspace, whose.agent, whose.session_id, whose.before, whose.key_id, whose.everything
-    )
+    forgotten = Forgotten(workspace=workspace, **dict(whose))
     await context.note(workspace, "forget", forgotten.subject)
     erased = await forget(context.store, forgotten)
     context.relearning.begin()

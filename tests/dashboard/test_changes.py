@@ -107,7 +107,7 @@ def test_new_patterns_are_told_once_they_are_more_than_a_few() -> None:
     """Where the day before is not known, nothing is new; many are summed up."""
     some = (("new", 4, 0), ("two", 2, 0), ("old", 9, 3), ("x", 9, None))
     found = told((90, 5), (100, 0), *some)
-    assert [each.pattern_id for each in found if each.pattern_id] == ["new"]
+    assert [each.pattern.pattern_id for each in found if each.pattern] == ["new"]
     many = told((90, 5), (100, 0), *((f"p{n}", 5, 0) for n in range(7)))
-    assert len([each for each in many if each.pattern_id]) == 4
+    assert len([each for each in many if each.pattern]) == 4
     assert many[-1].words == "3 more failures are new since yesterday."

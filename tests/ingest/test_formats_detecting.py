@@ -27,25 +27,25 @@ DESKTOP = (
     "2026-02-20T14:30:00Z [w] [info] Message from client: " + json.dumps(HELLO[0]) + "\n"
 )
 
-VALUES: list[tuple[Any, str]] = [
+VALUES: list[tuple[Any, Format]] = [
     (EXECUTION, "executions"), (SPANS, "otlp"), ({"resourceLogs": []}, "otlp"),
     (CHAT, "transcripts"), (CHAT["messages"], "transcripts"), ([CHAT, CHAT], "transcripts"),
     (RESPONSE, "transcripts"), ([{"type": "function_call", "call_id": "c"}], "transcripts"),
-    (HELLO[0], "mcp"), (list(HELLO), "mcp"), (PAIRS, "mcp"), ([ENTRY], "mcp"), ({"a": 1}, None),
-    ([], None), (7, None),
+    (HELLO[0], "mcp"), (list(HELLO), "mcp"), (PAIRS, "mcp"), ([ENTRY], "mcp"),
+    ({"a": 1}, "executions"), ([], "executions"), (7, "executions"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("value", "format_"), VALUES)
-def test_a_value_is_told_in_a_line_and_over_many(value: Any, format_: str | None) -> None:
+def test_a_value_is_told_in_a_line_and_over_many(value: Any, format_: Format) -> None:
     """As the first line of many, and as one document, pretty-printed."""
     line = json.dumps(value).encode()
-    assert look_at(line) == Detection(format_, "lines")  # type: ignore[arg-type]
+    assert look_at(line) == Detection(format_, "lines")
     assert look_at(line + b"\n" + line + b"\n").format == format_
     if isinstance(value, dict | list) and value:
         for indent in (1, 2, "\t"):
             pretty = json.dumps(value, indent=indent).encode()
-            assert look_at(b"\xef\xbb\xbf\n" + pretty) == Detection(format_, "document")  # type: ignore[arg-type]
+            assert look_at(b"\xef\xbb\xbf\n" + pretty) == Detection(format_, "document")
 
 
 def test_a_value_that_is_cut_off_is_told_as_far_as_it_goes() -> None:
@@ -73,14 +73,14 @@ def test_a_log_of_a_desktop_client_is_told_by_its_first_message() -> None:
 
 @given(beginning=st.binary(max_size=300) | st.text(alphabet='{}[]",:\n a1', max_size=60))
 def test_any_beginning_is_looked_at(beginning: bytes | str) -> None:
-    """Nothing is raised, and what shows is a format or none."""
+    """Nothing is raised, and what shows is a format."""
     raw = beginning if isinstance(beginning, bytes) else beginning.encode()
-    assert look_at(raw).format in (None, *get_args(Format))
+    assert look_at(raw).format in get_args(Format)
     assert look_at(gzip.compress(raw)).shape == "lines"
 
 
 @given(cut=st.integers(0, 400))
 def test_a_beginning_of_any_length_never_shows_another_format(cut: int) -> None:
-    """It shows the right one, or none yet."""
+    """It shows the right one, or is taken for executions yet."""
     for value, format_ in VALUES:
-        assert look_at(json.dumps(value).encode()[:cut]).format in (None, format_)
+        assert look_at(json.dumps(value).encode()[:cut]).format in ("executions", format_)

@@ -66,8 +66,8 @@ def test_a_session_has_calls_of_servers_subagents_and_refusals() -> None:
     assert (git.context, git.agent, git.session_id) == ("mend the tests", "claude-code", "s")
     assert git.timestamp.isoformat() == "2026-02-20T14:31:00+00:00"
     assert (grep.session_id, grep.result) == ("s/a1", "none")
-    left = [each.read for each in read if isinstance(each.read, Unreadable)]
-    assert [(each.where, each.message) for each in left] == [
+    left = [each for each in read if isinstance(each.read, Unreadable)]
+    assert [(each.where, each.read.message) for each in left] == [
         ("line 8, message.content[0]", "the result has no call before it here"),
         ("line 7, message.content[0]", LOST),
     ]

@@ -58,11 +58,11 @@ def _read(entries: tuple[object, ...], given: Given) -> Iterator[Placed]:
 
 def split(found: Iterator[Placed]) -> tuple[list[Execution], list[tuple[str, str]]]:
     executions, rest = [], []
-    for _, read in found:
+    for where, read in found:
         if isinstance(read, Execution):
             executions.append(read)
         elif isinstance(read, Unreadable):
-            rest.append((read.where, read.message))
+            rest.append((where, read.message))
     return executions, rest
 
 

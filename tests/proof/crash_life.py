@@ -31,7 +31,7 @@ from service.stores import Stores, open_stores, opened_store
 from tests.ingest.histories import BEGIN, WORKSPACE, differences, history
 
 DAYS, RETENTION = 40.0, timedelta(days=30)
-EVE = Forgotten(WORKSPACE, agent="eve")
+EVE = Forgotten(workspace=WORKSPACE, agent="eve")
 EVENTS = list(history(11, 72, DAYS))
 Say = Callable[..., None]
 REBUILD = "(asked for a rebuild)"

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from aftercall.models import ToolName
-from service.alerts import EVERY, Alert, SaidAlerts, news, send_alerts
+from service.alerts import EVERY, Alert, Said, due_of, news, send_alerts
 from tests.service.running_service import (
     RunningService,
     failure,
@@ -34,12 +34,11 @@ def alert(tool: str) -> Alert:
 def test_of_a_tool_at_most_one_an_hour_is_due_and_nothing_twice() -> None:
     """What had to wait comes an hour later."""
     found = [("a1", alert("a")), ("a2", alert("a")), ("b1", alert("b"))]
-    said = SaidAlerts()
-    assert list(said.due(found, NOW)) == ["a1", "b1"]
-    said.things["a1"] = said.tools[alert("a").about] = NOW
-    assert list(said.due(found, NOW + EVERY / 2)) == ["b1"]
-    assert list(said.due(found, NOW + EVERY)) == ["a2", "b1"]
-    assert said.without_old(NOW + timedelta(days=9)) == SaidAlerts()
+    said: Said = {}
+    assert list(due_of(said, found, NOW)) == ["a1", "b1"]
+    said["a1"] = said[alert("a").about] = NOW
+    assert list(due_of(said, found, NOW + EVERY / 2)) == ["b1"]
+    assert list(due_of(said, found, NOW + EVERY)) == ["a2", "b1"]
 
 
 @pytest.fixture

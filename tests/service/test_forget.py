@@ -129,8 +129,8 @@ class StoppedClock(datetime):
 @pytest.mark.parametrize(
     ("whose", "is_theirs"),
     [
-        (Forgotten(WORKSPACE, principal=KEY), lambda event: event.principal == KEY),
-        (Forgotten(WORKSPACE, agent="eve"), lambda event: b'"agent":"eve"' in event.data),
+        (Forgotten(workspace=WORKSPACE, key_id=KEY), lambda event: event.principal == KEY),
+        (Forgotten(workspace=WORKSPACE, agent="eve"), lambda event: b'"agent":"eve"' in event.data),
     ],
     ids=["a key", "an agent"],
 )
@@ -152,7 +152,7 @@ async def test_all_answers_are_those_of_a_log_that_never_had_it(
     monkeypatch.setattr(recorder, "state_folder", lambda: tmp_path / "state" / "spool")
     spool.append([b'{"agent":"eve","timestamp":"2026-01-01T00:00:00Z"}', b'{"agent":"x"}'])
     gone = await asyncio.to_thread(asyncio.run, cli.forgotten(settings(tmp_path / "a"), whose))
-    assert spool.waiting() == 2 - gone.pop("calls not sent yet", 0) == (2 if whose.principal else 1)
+    assert spool.waiting() == 2 - gone.pop("calls not sent yet", 0) == (2 if whose.key_id else 1)
     assert sum(gone.values()) == len(events) - len(left)
     await learn(tmp_path / "b", left)
     await asyncio.to_thread(asyncio.run, rebuild(settings(tmp_path / "b"), lambda _: None))
@@ -175,7 +175,7 @@ async def test_no_row_of_the_base_names_it(tmp_path: Path) -> None:
         base = await store.open_generation(0)
         counted = {Counter(f"{AGENT_FAILURE}{name}", 1): 7 for name in ("eve", "x")}
         await base.commit(Commit(WORKSPACE, put=rows, counters=counted))
-        gone = await forget(store, Forgotten(WORKSPACE, agent="eve"))
+        gone = await forget(store, Forgotten(workspace=WORKSPACE, agent="eve"))
         left = await base.scan(WORKSPACE, None, 10_000, by="serial")
         assert gone["expired rows"] == len(rows) - len(left) > 0
         assert left

@@ -19,7 +19,6 @@ from ingest.nightly import (
     NightlyJob,
     NightlyLostError,
     NightlyReport,
-    Step,
     last_report,
     run_steps,
     take_lease,
@@ -85,7 +84,7 @@ def test_it_runs_beside_the_service_which_sees_what_it_made(
     status, out, err = finished("nightly", "--data-dir", data, "--json")
     assert status == 0, err
     report = NightlyReport.model_validate_json(out)
-    expected = [(each.name, None) for each in STEPS]
+    expected = [(name, None) for name in STEPS]
     assert [(each.name, each.problem) for each in report.steps] == expected
     assert "nightly: patterns" in err
 
@@ -123,7 +122,7 @@ async def test_a_failed_step_does_not_keep_the_others_from_running(
         return {"things": 7}
 
     keeper = await take_lease(store, ttl=60)
-    steps = [Step("broken", broken), Step("counted", counted)]
+    steps = {"broken": broken, "counted": counted}
     report = await run_steps(a_job(store, keeper), steps)
     await keeper.close()
     assert done == ["counted"]
@@ -162,7 +161,7 @@ async def test_who_lost_the_lease_writes_nothing_and_keeps_no_report(
         return {}
 
     with pytest.raises(NightlyLostError, match="another process took over"):
-        await run_steps(job, [Step("overtaken", overtaken), *STEPS])
+        await run_steps(job, {"overtaken": overtaken, **STEPS})
     assert await store.knowledge.get("w", PATTERN, ["mine"]) == []
     assert await last_report(store) is None
     await keeper.close()

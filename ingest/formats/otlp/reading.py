@@ -32,7 +32,7 @@ from pydantic import ValidationError
 
 from aftercall.json_values import JsonValue, bounded_text, clean_text, make_json_value
 from aftercall.models import Execution, ExecutionError
-from ingest.formats.calls import Noted, Read, Unreadable
+from ingest.formats.calls import Noted, Placed, Unreadable
 from ingest.formats.otlp import keys
 from ingest.formats.otlp.keys import (
     MAX_NAME,
@@ -51,7 +51,6 @@ from ingest.formats.otlp.spans import (
     SERVER_KIND,
     Attributes,
     NoSpan,
-    Place,
     Span,
     json_spans,
     protobuf_spans,
@@ -83,14 +82,6 @@ _OF_SPANS = UUID("5a0b6d0e-3c7c-5d52-9f2c-1c8a1c8e7d11")
 """Namespace of the ids: the same span is the same execution, however often it is sent."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_NS: Final = int(datetime(2199, 12, 31, tzinfo=UTC).timestamp()) * 10**9
-
-
-@dataclass(frozen=True, slots=True)
-class Located:
-    """What was read, and where it stands."""
-
-    place: Place
-    read: Read
 
 
 @dataclass(slots=True)
@@ -287,7 +278,7 @@ def _first_text(attributes: Attributes, *names: str) -> str | None:
     return next(found, None)
 
 
-def read_json(value: object) -> Iterator[Located]:
+def read_json(value: object) -> Iterator[Placed]:
     """What one `ExportTraceServiceRequest` (or `TracesData`) says, of parsed JSON.
 
     What is wrong with the whole is raised at once.
@@ -295,24 +286,24 @@ def read_json(value: object) -> Iterator[Located]:
     return _read_spans(list(json_spans(value)))
 
 
-def read_protobuf(body: bytes) -> Iterator[Located]:
+def read_protobuf(body: bytes) -> Iterator[Placed]:
     """As `read_json`, of a message in protobuf."""
     return _read_spans(list(protobuf_spans(body)))
 
 
-def _read_spans(spans: Sequence[Span | NoSpan]) -> Iterator[Located]:
+def _read_spans(spans: Sequence[Span | NoSpan]) -> Iterator[Placed]:
     calls, family = [_clear_call(span) for span in spans], _Family()
     for span, call in zip(spans, calls, strict=True):
         if isinstance(span, Span):
             family.add(span, call)
     without_arguments = found = 0
     for span, call in zip(spans, calls, strict=True):
-        located = _read(span, call, family)
-        if located is not None:
-            yield located
-            if isinstance(located.read, Execution):
+        read = _read(span, call, family)
+        if read is not None:
+            yield Placed(where(span.place), read)
+            if isinstance(read, Execution):
                 found += 1
-                without_arguments += not located.read.parameters_known
+                without_arguments += not read.parameters_known
     if without_arguments:
         note = (
             f"{without_arguments:,} of {found:,} calls came without arguments: they count, and "
@@ -321,7 +312,7 @@ def _read_spans(spans: Sequence[Span | NoSpan]) -> Iterator[Located]:
             "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental, or the framework's own "
             "switch"
         )
-        yield Located((), Noted(note))
+        yield Placed("", Noted(note))
 
 
 def _clear_call(span: Span | NoSpan) -> ToolCall | None:
@@ -331,17 +322,18 @@ def _clear_call(span: Span | NoSpan) -> ToolCall | None:
         return None
 
 
-def _read(span: Span | NoSpan, known: ToolCall | None, family: "_Family") -> Located | None:
+def _read(
+    span: Span | NoSpan, known: ToolCall | None, family: "_Family"
+) -> Execution | Unreadable | None:
     try:
         if isinstance(span, NoSpan):
             raise BadSpanError(span.message)  # noqa: TRY301 - both are told alike
         call = known or call_of(span)
         if call is None or keys.RECORDED_AS in span.attributes or family.has_outer(span, call):
             return None
-        return Located(span.place, _execution_of(span, call, family))
+        return _execution_of(span, call, family)
     except BadSpanError as problem:
-        message = bounded_text(str(problem), _MAX_REASON)
-        return Located(span.place, Unreadable(where(span.place), message))
+        return Unreadable(bounded_text(str(problem), _MAX_REASON))
 
 
 def execution_id_of(trace_id: str, span_id: str) -> str:
