@@ -18,7 +18,6 @@ entry makes room for another, the order decides which.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
@@ -104,17 +103,19 @@ def learn_trial(
         known.version_to_update(version).add(trial, at)
     else:
         known.version_to_update(marked.version).add(trial, at, marked.outcome)
-    use = _Use(
+    _learn_scenario(
+        cache,
+        known.scenarios,
+        stored.position,
         tool=tool,
         version=version,
         scenario=execution.context or "",
         trial=trial,
         at=at,
         message=execution.error.message if execution.error else None,
-        agent=plain(execution.agent),
         execution_id=execution.execution_id,
+        agent=plain(execution.agent),
     )
-    _learn_scenario(cache, use, known.scenarios, stored.position)
     cache.put(STATISTICS, tool_row(tool), tool=tool)
 
 
@@ -139,7 +140,10 @@ def learn_mark(
     known.version_to_update(version).add(trial, at, outcome)
     by = f"{key_mark(mark.principal)}{BETWEEN}" if mark.principal != OWNER else ""
     _remember_tags(known.negative_tags, tuple(by + tag for tag in mark.negative_tags), at)
-    use = _Use(
+    _learn_scenario(
+        cache,
+        known.scenarios,
+        position,
         tool=mark.tool,
         version=version,
         scenario=mark.scenario,
@@ -148,7 +152,6 @@ def learn_mark(
         message=mark.error_message,
         execution_id=mark.execution_id,
     )
-    _learn_scenario(cache, use, known.scenarios, position)
     cache.put(STATISTICS, tool_row(mark.tool), tool=mark.tool)
     if mark.execution_id is None or (called is not None and called.outcome == "success"):
         _learn_marked(cache, mark)
@@ -180,7 +183,10 @@ def learn_corrected(
     before = _counted(cache, tool, correction.execution_id) or Counted(own_version, called.outcome)
     known.version_to_update(before.version).add(trial, at, before.outcome)
     _count(cache, tool, correction.execution_id, Counted(before.version, "failure"))
-    use = _Use(
+    _learn_scenario(
+        cache,
+        known.scenarios,
+        position,
         tool=tool,
         version=own_version,  # that of the document which the call itself is in
         scenario=called.context or "",
@@ -189,7 +195,6 @@ def learn_corrected(
         message=correction.text,
         execution_id=correction.execution_id,
     )
-    _learn_scenario(cache, use, known.scenarios, position)
     cache.put(STATISTICS, tool_row(tool), tool=tool)
 
 
@@ -235,38 +240,49 @@ def _remember_tags(known: dict[str, datetime], tags: tuple[str, ...], at: dateti
         del known[min(known, key=lambda tag: (known[tag], tag))]
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
-    tool: ToolKey
-    version: str
-    scenario: str
-    trial: Trial
-    at: datetime
-    message: str | None = None
-    agent: str | None = None
-    execution_id: str | None = None
-
-
 def _learn_scenario(
-    cache: WorkspaceCache, use: _Use, scenarios: dict[str, datetime], position: int
+    cache: WorkspaceCache,
+    scenarios: dict[str, datetime],
+    position: int,
+    *,
+    tool: ToolKey,
+    version: str,
+    scenario: str,
+    trial: Trial,
+    at: datetime,
+    message: str | None,
+    execution_id: str | None,
+    agent: str | None = None,
 ) -> None:
     """Add a use to its scenario's document.
 
     In a full table (`ToolTrials.scenarios`, updated in place) the least recent makes room: of calls
     that all have words of their own, what is known of lately counts, good and bad alike.
     """
-    if not use.scenario or use.scenario.isspace():
+    if not scenario or scenario.isspace():
         return
-    identity = scenario_id(use.tool, use.version, use.scenario)
-    if identity not in scenarios and not _has_room(cache, use.at, identity, scenarios, position):
+    identity = scenario_id(tool, version, scenario)
+    if identity not in scenarios and not _has_room(cache, at, identity, scenarios, position):
         return
-    scenarios[identity] = max(use.at, scenarios.get(identity, use.at))
+    scenarios[identity] = max(at, scenarios.get(identity, at))
+    new = Document(
+        document_id=identity,
+        kind="scenario",
+        server_name=tool.server_name,
+        tool_name=tool.tool_name,
+        text=scenario[:MAX_TEXT],
+        count=1,
+        agents=[agent] if agent else [],
+        execution_ids=[execution_id] if execution_id else [],
+        last_seen=at,
+        version=version,
+        trials=[trial],
+        message=message[:_MAX_MESSAGE] if message else None,
+    )
     document = cache.get(DOCUMENT, identity)
-    if document is None:
-        document = _document(use, identity)
-    else:
-        _merge(document, use)
-    cache.put_document(document, position, use.tool)
+    if document is not None:
+        _merge(document, new, trial, at)
+    cache.put_document(document or new, position, tool)
 
 
 def _has_room(
@@ -287,44 +303,23 @@ def _has_room(
     return True
 
 
-def _document(use: _Use, identity: str) -> Document:
-    return Document(
-        document_id=identity,
-        kind="scenario",
-        server_name=use.tool.server_name,
-        tool_name=use.tool.tool_name,
-        text=use.scenario[:MAX_TEXT],
-        count=1,
-        agents=[use.agent] if use.agent else [],
-        execution_ids=[use.execution_id] if use.execution_id else [],
-        last_seen=use.at,
-        version=use.version,
-        trials=[use.trial],
-        message=_short(use.message),
-    )
-
-
-def _merge(document: Document, use: _Use) -> None:
+def _merge(document: Document, use: Document, trial: Trial, at: datetime) -> None:
     """Add a use in place: each call counts once, the latest failure's message is shown."""
     known = document.trials
     if use.message:
         failures = (each.at for each in known if not each.is_success)
-        if document.message is None or use.trial.at >= max(failures, default=use.trial.at):
-            document.message = _short(use.message)
-    if trial_of_call(known, use.trial.key) is None:
+        if document.message is None or trial.at >= max(failures, default=trial.at):
+            document.message = use.message
+    if trial_of_call(known, trial.key) is None:
         document.count += 1
-        document.trials = with_trial(known, use.trial, MAX_SCENARIO_TRIALS)
+        document.trials = with_trial(known, trial, MAX_SCENARIO_TRIALS)
     else:
-        document.trials = merged(known, [use.trial], limit=MAX_SCENARIO_TRIALS)
-    document.last_seen = max(use.at, document.last_seen or use.at)
-    if use.agent:
-        remember(document.agents, use.agent)
-    if use.execution_id:
-        remember(document.execution_ids, use.execution_id, MAX_EXECUTION_IDS)
-
-
-def _short(message: str | None) -> str | None:
-    return message[:_MAX_MESSAGE] if message else None
+        document.trials = merged(known, use.trials, limit=MAX_SCENARIO_TRIALS)
+    document.last_seen = max(at, document.last_seen or at)
+    for agent in use.agents:
+        remember(document.agents, agent)
+    for execution_id in use.execution_ids:
+        remember(document.execution_ids, execution_id, MAX_EXECUTION_IDS)
 
 
 _MAX_AXES = 8

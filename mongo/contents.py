@@ -399,13 +399,6 @@ class StoredRecommendation:
     changed_by: str | None = None
 
 
-def review_command(review: StoredRecommendation, principal: str = OWNER) -> tuple[Event, StateRow]:
-    """The event of a reviewed recommendation, and the state that it leaves: the last word."""
-    data = encoded(review)
-    event = Event(kind="review", id=str(uuid4()), data=data, principal=principal)
-    return event, StateRow("review", review.recommendation_id, data)
-
-
 @dataclass(frozen=True, slots=True)
 class StoredPatternReview:
     """What somebody said of a failure pattern."""
@@ -421,11 +414,15 @@ class StoredPatternReview:
     changed_by: str | None = None
 
 
-def pattern_command(review: StoredPatternReview, principal: str = OWNER) -> tuple[Event, StateRow]:
-    """The event of a reviewed pattern, and the state that it leaves: the last word."""
+def review_command(
+    review: StoredRecommendation | StoredPatternReview, principal: str = OWNER
+) -> tuple[Event, StateRow]:
+    """The event of a review, and the state that it leaves: the last word."""
     data = encoded(review)
     event = Event(kind="review", id=str(uuid4()), data=data, principal=principal)
-    return event, StateRow("pattern", review.pattern_id, data)
+    if isinstance(review, StoredPatternReview):
+        return event, StateRow("pattern", review.pattern_id, data)
+    return event, StateRow("review", review.recommendation_id, data)
 
 
 RuleChange = Literal["remove", "off", "on"]

@@ -19,7 +19,7 @@ from aftercall.models import (
 )
 from aftercall.models.base import Name
 from aftercall.redaction import Redactor
-from mongo.contents import StoredPatternReview, hour_of, pattern_command
+from mongo.contents import StoredPatternReview, hour_of, review_command
 from mongo.records import Row, ToolKey, decoded
 from retrieval import counters as what
 from retrieval.fitness.registry import UnknownNameError, named
@@ -141,7 +141,7 @@ async def change_pattern(
         reason=context.redactor.text(reason) or None,
         changed_by=change.changed_by and context.redactor.text(change.changed_by),
     )
-    event, state = pattern_command(review, context.caller.principal)
+    event, state = review_command(review, context.caller.principal)
     await context.store.events.append(workspace, [event], [state])
     context.indexer.wake()
     await context.note(workspace, f"pattern.{change.state}", pattern_id)

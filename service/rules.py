@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
+from typing import NamedTuple
 
-from aftercall.models import MarkBurst
+from aftercall.models import LearnedRule, MarkBurst
 from mongo.contents import RuleChange, RuleRemoval, removal_event
 from mongo.paging import all_rows
 from mongo.protocol import Store
@@ -23,29 +24,11 @@ _BURST = 5
 _HOUR_S = 3600
 
 
-@dataclass(frozen=True, slots=True)
-class KnownRule:
-    """One learned repair."""
+class KnownRule(NamedTuple):
+    """One learned repair, and what strikes it out."""
 
+    told: LearnedRule
     removal: RuleRemoval
-    lesson: str
-    repairs: int
-    principals: frozenset[str]
-    """Marks of the keys whose repairs it rests on; empty text for the owner."""
-    execution_ids: tuple[str, ...]
-    is_off: bool = False
-    """Whether it is switched off: it is not proposed, and no call is changed by it."""
-
-    @property
-    def rule_id(self) -> str:
-        """12 hexadecimal digits, the same as long as the repair is."""
-        what = f"{tool_row(self.removal.tool)}\x1f{self.removal.signature}"
-        return sha256(f"{what}\x1f{self.removal.edit_key}".encode()).hexdigest()[:12]
-
-    @property
-    def is_of_one_key(self) -> bool:
-        """Whether one key alone taught it: advice to all others."""
-        return len(self.principals) == 1 and "" not in self.principals
 
 
 async def rules(
@@ -68,10 +51,21 @@ def _of(tool: ToolKey, known: ToolKnowledge) -> Iterable[KnownRule]:
             of_rule = tuple(rule.edits), rule.repairs, rule.menders(), tuple(rule.execution_ids)
             found.setdefault(key, of_rule)
         for key, (edits, repairs, marks, ids) in found.items():
-            removal = RuleRemoval(tool, signature.signature, key)
-            by = frozenset(map(principal_of, marks))
-            is_off = signature.is_off(edits)
-            yield KnownRule(removal, lesson_of(edits), repairs, by, ids, is_off)
+            keys = {*map(principal_of, marks)}  # an empty one stands for the owner
+            what = f"{tool_row(tool)}\x1f{signature.signature}\x1f{key}"
+            told = LearnedRule(
+                rule_id=sha256(what.encode()).hexdigest()[:12],
+                server_name=tool.server_name,
+                tool_name=tool.tool_name or None,
+                signature=signature.signature,
+                lesson=lesson_of(edits),
+                repairs=repairs,
+                keys=sorted(keys),
+                suspicious=len(keys) == 1 and "" not in keys,
+                off=signature.is_off(edits),
+                execution_ids=list(ids),
+            )
+            yield KnownRule(told, RuleRemoval(tool, signature.signature, key))
 
 
 async def bursts(

@@ -8,7 +8,7 @@ from aftercall.errors import AftercallError
 from service.cli.options import add_common, note, run, say, settings_from
 
 if TYPE_CHECKING:
-    from service.rules import KnownRule
+    from aftercall.models import LearnedRule
     from service.settings import Settings
 
 _MAX_SHOWN = 300
@@ -44,33 +44,33 @@ async def _done(settings: "Settings", args: argparse.Namespace) -> None:
     async with opened_beside(settings, lambda _: None) as store:
         found = [each async for each in rules(store, args.workspace)]
         if args.action == "list":
-            for each in found:
-                if each.is_of_one_key or not args.suspicious:
+            for each, _ in found:
+                if each.suspicious or not args.suspicious:
                     print(_line(each))
             async for burst in bursts(store, args.workspace):
                 named = f"{burst.marks} marks of {burst.tool_name!r}"
                 print(f"suspicious: {named} by one key in an hour")
             return
-        chosen = next((each for each in found if each.rule_id == args.id), None)
+        chosen = next((each for each in found if each.told.rule_id == args.id), None)
         if chosen is None:
             raise AftercallError(f"there is no rule {args.id!r}; `aftercall rules list` shows them")
         if args.action != "explain":
             await remove_rule(store, chosen, args.action)
-            await note(settings, args.workspace, f"rule.{args.action}", chosen.rule_id)
-            say(f"{_DONE[args.action]}: {one_line(chosen.lesson, _MAX_SHOWN)}")
+            await note(settings, args.workspace, f"rule.{args.action}", args.id)
+            say(f"{_DONE[args.action]}: {one_line(chosen.told.lesson, _MAX_SHOWN)}")
             return
-        print(_line(chosen))
-        print(f"    error: {one_line(chosen.removal.signature, _MAX_SHOWN)}")
-        keys = ", ".join(sorted(each or "the owner" for each in chosen.principals)) or "nobody"
+        print(_line(chosen.told))
+        print(f"    error: {one_line(chosen.told.signature, _MAX_SHOWN)}")
+        keys = ", ".join(each or "the owner" for each in chosen.told.keys) or "nobody"
         print(f"    mended by {keys} (marks of keys)")
-        for execution_id in chosen.execution_ids:
+        for execution_id in chosen.told.execution_ids:
             print(f"    {execution_id}")
 
 
-def _line(rule: "KnownRule") -> str:
-    tool = one_line(rule.removal.tool.tool_name) or "any tool"
-    warning = "  suspicious: one key alone" if rule.is_of_one_key else ""
-    warning += "  (off)" if rule.is_off else ""
+def _line(rule: "LearnedRule") -> str:
+    tool = one_line(rule.tool_name or "any tool")
+    warning = "  suspicious: one key alone" if rule.suspicious else ""
+    warning += "  (off)" if rule.off else ""
     lesson = one_line(rule.lesson, _MAX_SHOWN)
     return f"{rule.rule_id}  {tool}  {rule.repairs} repairs  {lesson}{warning}"
 

@@ -67,11 +67,6 @@ def line_chart(
     return chart.html()
 
 
-def success_chart(title: str, trend: Trend, height: int = 260) -> h.Html:
-    """The share of calls that succeeded, over time."""
-    return rates_chart(title, trend, {"Succeeded": trend.points}, height)
-
-
 def rates_chart(
     title: str, trend: Trend, counts: Mapping[str, Sequence[CallCounts]], height: int = 260
 ) -> h.Html:

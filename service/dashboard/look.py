@@ -6,7 +6,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlencode
 
 from aftercall.errors import AftercallError
@@ -164,17 +164,10 @@ class Look:
         ]
 
     def table(
-        self,
-        name: str,
-        columns: Sequence[h.Column],
-        rows: Sequence[object],
-        *,
-        missing: str = "Nothing here yet.",
-        page_size: int = 25,
-        look: str = "",
+        self, name: str, columns: Sequence[h.Column], rows: Sequence[object], **more: Any
     ) -> h.Html:
         """A table that can be sorted, filtered and taken along, as `DataTable` describes it."""
-        table = h.DataTable(name, columns, rows, missing=missing, page_size=page_size, look=look)
+        table = h.DataTable(name, columns, rows, **more)
         self.tables[name] = table
         return table.html(self.again(table=name))
 

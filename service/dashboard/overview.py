@@ -7,7 +7,7 @@ from service import statistics
 from service.alerts import DayChange, changes
 from service.dashboard import html as h
 from service.dashboard import words as w
-from service.dashboard.charts import bar_chart, success_chart
+from service.dashboard.charts import bar_chart, rates_chart
 from service.dashboard.failures import costly
 from service.dashboard.look import Look, Shown
 from service.dashboard.suggestions import repair_words
@@ -55,7 +55,7 @@ async def overview(look: Look) -> Shown:
         changes=[_change(look, each) for each in changes(day, patterns_day, tools_day, tools_week)],
         reflection=await statistics.reflection(*space, window),
         repair_words=repair_words,
-        success=success_chart("Success rate over time", trend, height=200),
+        success=rates_chart("Success rate over time", trend, {"Succeeded": trend.points}, 200),
         calls=bar_chart(
             "Calls over time", w.axis([each.at for each in trend.points]), bars, height=150
         ),

@@ -1,19 +1,11 @@
 """The page of one tool: how it does, what it takes, how fit it is, and what is said of it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
-from aftercall.models import (
-    BestTool,
-    CallCounts,
-    PromotionStatus,
-    Recommendation,
-    SimilarFailure,
-    ToolHealth,
-    Trend,
-)
+from aftercall.models import CallCounts, ToolHealth, Trend
 from aftercall.models.tools import same_version
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
@@ -24,10 +16,10 @@ from service import statistics
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.boundaries import cohesion_words
-from service.dashboard.charts import line_chart, rates_chart, success_chart
+from service.dashboard.charts import line_chart, rates_chart
 from service.dashboard.failures import pattern_columns
 from service.dashboard.look import Look, Shown
-from service.dashboard.profile import ToolParameters, columns_of, parameters_of, record_of
+from service.dashboard.profile import columns_of, parameters_of, record_of
 from service.dashboard.recommendations import ASKS
 from service.dashboard.tools import place_of
 from service.health import health_of, tool_health, tool_qualities
@@ -41,25 +33,6 @@ _MAX_CANDIDATES: Final = 20
 _MAX_LINES: Final = 4
 """Versions in a chart."""
 UNNAMED: Final = "calls that name no version"
-
-
-@dataclass(frozen=True, slots=True)
-class ToolEvidence:
-    """What a tool's page shows beside statistics and health."""
-
-    stored: StoredTool | None
-    """As it is registered, secrets masked; None where it is not."""
-    parameters: ToolParameters | None
-    versions: Sequence[h.Row]
-    fitness: Sequence[tuple[str, BestTool]]
-    """The candidates of each namespace that it serves, without a scenario to search for."""
-    not_for: Sequence[str]
-    """What it is not to be offered for, as it is registered or as marks of failures say."""
-    promotions: Sequence[PromotionStatus]
-    recommendations: Sequence[Recommendation]
-    marks: Sequence[SimilarFailure]
-    known_text: str
-    """The block that an agent would get."""
 
 
 async def tool(look: Look) -> Shown:
@@ -85,7 +58,7 @@ async def tool(look: Look) -> Shown:
     at = w.axis([each.at for each in latency.points])
     lines = {name: [getattr(each, name, None) for each in took] for name in ("p50", "p95", "p99")}
     reports = sorted(report_rows(health), key=lambda row: str(row["at"]), reverse=True)
-    rows = evidence.parameters.rows if evidence.parameters else []
+    rows = evidence["parameters"].rows if evidence["parameters"] else []
     return look.shows(
         w.tool_name(health.tool),
         "tool",
@@ -97,14 +70,16 @@ async def tool(look: Look) -> Shown:
         counts=_added(trend.points),
         earlier=_added(earlier.points),
         took=latency.overall,
-        success=success_chart("Success rate of this tool", trend),
+        success=rates_chart("Success rate of this tool", trend, {"Succeeded": trend.points}),
         by_version=versions_chart(trend),
         latency=line_chart("Latency of this tool", at, lines, "ms"),
         asks=ASKS,
         patterns=[e for e in met.patterns if place_of(e.pattern.tool) == place_of(health.tool)],
         pattern_columns=[e for e in pattern_columns(look) if e.key not in ("server", "agents")],
         parameter_columns=columns_of(rows),
-        candidates=[(space, each) for space, best in evidence.fitness for each in best.candidates],
+        candidates=[
+            (space, each) for space, best in evidence["fitness"] for each in best.candidates
+        ],
         fitness_columns=_fitness_columns(look),
         columns=_COLUMNS,
         cohesion=cohesion_words(health.cohesion),
@@ -127,8 +102,12 @@ def versions_chart(trend: Trend) -> h.Html | None:
     return rates_chart("Success rate by version", trend, rates) if rates else None
 
 
-async def evidence_of(look: Look, health: ToolHealth) -> ToolEvidence:
-    """What else is known of a tool."""
+async def evidence_of(look: Look, health: ToolHealth) -> dict[str, Any]:
+    """What a tool's page shows beside statistics and health.
+
+    `fitness` has the candidates of each namespace that it serves, without a scenario to search for,
+    `not_for` what it is not to be offered for, as it is registered or as marks of failures say.
+    """
     context, workspace = look.context, look.workspace
     tool = ToolKey(workspace, health.tool.server_name, health.tool.tool_name)
     registry = await context.memory.registry(workspace)
@@ -136,7 +115,8 @@ async def evidence_of(look: Look, health: ToolHealth) -> ToolEvidence:
     record = await record_of(context, tool)
     fitness, promotions, marks = [], [], []
     if stored is not None:
-        for namespace in namespaces_of(stored):
+        named = stored.tool.tool_id, stored.tool.namespace  # its id too (seed 002)
+        for namespace in dict.fromkeys(filter(None, named)):
             try:  # nothing is left out, for negative tags speak of scenarios
                 best = await context.chooser.best(
                     workspace, namespace, "", use_rag=False, limit=_MAX_CANDIDATES
@@ -159,24 +139,18 @@ async def evidence_of(look: Look, health: ToolHealth) -> ToolEvidence:
         *(stored.tool.negative_tags if stored else ()),
         *(record.statistics.tags() if record.statistics else ()),
     ]
-    return ToolEvidence(
-        stored=None
-        if stored is None
-        else StoredTool(workspace, context.redactor.tool(stored.tool)),
-        parameters=parameters_of(record, context.redactor),
-        versions=version_rows(tool, registry.by_id.values(), record.statistics, datetime.now(UTC)),
-        fitness=fitness,
-        not_for=list(dict.fromkeys(tags)),
-        promotions=promotions,
-        recommendations=await recommendations_about(context, workspace, [tool]),
-        marks=marks,
-        known_text=known_text,
-    )
-
-
-def namespaces_of(stored: StoredTool) -> list[str]:
-    """The namespaces that a tool serves: its id (seed 002), and the one that it names."""
-    return list(dict.fromkeys(filter(None, (stored.tool.tool_id, stored.tool.namespace))))
+    now = datetime.now(UTC)
+    return {
+        "tool": context.redactor.tool(stored.tool) if stored else None,
+        "parameters": parameters_of(record, context.redactor),
+        "versions": version_rows(tool, registry.by_id.values(), record.statistics, now),
+        "fitness": fitness,
+        "not_for": list(dict.fromkeys(tags)),
+        "promotions": promotions,
+        "recommendations": await recommendations_about(context, workspace, [tool]),
+        "marks": marks,
+        "known_text": known_text,
+    }
 
 
 def version_rows(

@@ -6,7 +6,6 @@ A workspace is made by its first key (`POST /keys`), and emptied by forgetting e
 import zlib
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
@@ -117,7 +116,7 @@ async def list_rules(query: Annotated[_RulesQuery, Query()], space: Reading) -> 
     async for each in rules.rules(store, space.workspace, tool):
         if len(found) >= query.limit:
             break
-        if each.is_of_one_key or not query.suspicious:
+        if each.told.suspicious or not query.suspicious:
             found.append(_shown(space, each))
     bursts = [each async for each in rules.bursts(store, space.workspace, tool)]
     return RuleList(rules=found, bursts=bursts)
@@ -134,7 +133,7 @@ async def switch_rule(rule_id: RuleId, change: RuleSwitch, space: Administering)
     """One that is off is not proposed, and no call is changed by it."""
     rule = await _one(space, rule_id)
     await _change(space, rule, "off" if change.off else "on")
-    return _shown(space, replace(rule, is_off=change.off))
+    return _shown(space, rule).model_copy(update={"off": change.off})
 
 
 @router.delete(
@@ -149,28 +148,18 @@ async def remove_rule(rule_id: RuleId, space: Administering) -> None:
 async def _change(space: Space, rule: rules.KnownRule, change: RuleChange) -> None:
     await rules.remove_rule(space.context.store, rule, change)
     space.context.indexer.wake()
-    await space.context.note(space.workspace, f"rule.{change}", rule.rule_id)
+    await space.context.note(space.workspace, f"rule.{change}", rule.told.rule_id)
 
 
 async def _one(space: Space, rule_id: str) -> rules.KnownRule:
     async for each in rules.rules(space.context.store, space.workspace):
-        if each.rule_id == rule_id:
+        if each.told.rule_id == rule_id:
             return each
     raise NotFoundProblemError("there is no such rule; GET /rules shows those there are")
 
 
 def _shown(space: Space, rule: rules.KnownRule) -> LearnedRule:
     """As others see it: secrets are masked again."""
-    said, tool = space.context.redactor.text, rule.removal.tool
-    return LearnedRule(
-        rule_id=rule.rule_id,
-        server_name=tool.server_name,
-        tool_name=tool.tool_name or None,
-        signature=said(rule.removal.signature),
-        lesson=said(rule.lesson),
-        repairs=rule.repairs,
-        keys=sorted(rule.principals),
-        suspicious=rule.is_of_one_key,
-        off=rule.is_off,
-        execution_ids=list(rule.execution_ids),
-    )
+    said, told = space.context.redactor.text, rule.told
+    words = {"signature": said(told.signature), "lesson": said(told.lesson)}
+    return told.model_copy(update=words)

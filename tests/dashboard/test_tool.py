@@ -101,15 +101,15 @@ def test_what_is_known_of_a_tool_is_read_together(service: RunningService) -> No
     learned(service, *repaired(tool, 1, toolVersion="1.0.0"))
     health = on_loop(service, tool_health(service.context, "default", tool_id))
     found = on_loop(service, evidence_of(look("7d", context=service.context), health))
-    [version] = found.versions
+    [version] = found["versions"]
     assert (version["version"], version["ids"], version["successes"]) == ("1.0.0", tool_id, 1)
-    [(namespace, best)] = found.fitness
+    [(namespace, best)] = found["fitness"]
     [original] = best.candidates
     assert (namespace, original.source) == (tool_id, "original")
     assert 0.9 <= original.factors.base < 1
-    assert found.not_for == ["not-for-code", "not-for-tables"]
-    assert [each.error_message for each in found.marks] == ["y"]
-    assert f'name="{tool}"' in found.known_text
+    assert found["not_for"] == ["not-for-code", "not-for-tables"]
+    assert [each.error_message for each in found["marks"]] == ["y"]
+    assert f'name="{tool}"' in found["known_text"]
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,9 @@ from mongo.contents import (
     execution_event,
     mark_event,
     outcome_event,
-    pattern_command,
     promotion_command,
     removal_event,
+    review_command,
     suggestion_event,
     tool_command,
 )
@@ -115,7 +115,7 @@ def _some(
             key, change = edit_key([Clamp(name="topK")]), dice.choice(get_args(RuleChange))
             yield removal_event(RuleRemoval(tool, _SIGNATURE, key, change))
         case "review":
-            yield pattern_command(StoredPatternReview(f"p{number % 3}", "ignored", at))[0]
+            yield review_command(StoredPatternReview(f"p{number % 3}", "ignored", at))[0]
         case "promote":
             promotion = Promotion(
                 original_version="1.0", evolved_version=f"1.{1 + number % 3}", reason="better",
