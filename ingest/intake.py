@@ -88,7 +88,10 @@ class Intake:
             verdicts = await self._append(workspace, kept, events)
         for each, verdict in zip(kept, verdicts, strict=True):
             if verdict == "conflict":
-                message = _conflict(each.execution.execution_id)
+                message = (
+                    f"executionId: {each.execution.execution_id} is already stored with other "
+                    "content; every execution needs an id of its own"
+                )
                 rejected.append(Rejection(index=each.index, message=message))
             elif verdict == "accepted":
                 accepted.append(each.execution)
@@ -124,8 +127,8 @@ class Intake:
         return kept, [
             execution_event(
                 workspace,
-                _without_schema(each.execution),
-                content_hash=_hash_of(each.execution),
+                each.execution.model_copy(update={"input_schema": None}),
+                content_hash=content_hash(each.execution.model_dump(mode="json", by_alias=True)),
                 schema_hash=None if (schema := each.execution.input_schema) is None
                 else content_hash(schema),
                 input_schema=schema,
@@ -181,20 +184,3 @@ def check_time(moment: datetime, now: datetime) -> None:
             f"timestamp: {moment.isoformat()} is not between {EARLIEST.date()} and tomorrow; "
             "check the clock of the sender"
         )
-
-
-def _without_schema(execution: Execution) -> Execution:
-    if execution.input_schema is None:
-        return execution
-    return execution.model_copy(update={"input_schema": None})
-
-
-def _hash_of(execution: Execution) -> str:
-    return content_hash(execution.model_dump(mode="json", by_alias=True))
-
-
-def _conflict(execution_id: str) -> str:
-    return (
-        f"executionId: {execution_id} is already stored with other content; "
-        "every execution needs an id of its own"
-    )

@@ -21,7 +21,7 @@ import re
 import sys
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby, islice
@@ -86,7 +86,7 @@ def written(name: str) -> Iterator[BinaryIO]:
         with ExitStack() as stack:
             descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             file = stack.enter_context(os.fdopen(descriptor, "wb"))
-            stack.callback(_forget, part)
+            stack.callback(part.unlink, missing_ok=True)
             with _packed(file) as stream:
                 yield stream
             file.flush()
@@ -95,11 +95,6 @@ def written(name: str) -> Iterator[BinaryIO]:
             sync_folder(target.parent)
     except OSError as error:
         raise ArchiveError(f"cannot write {name}: {error.strerror or error}") from error
-
-
-def _forget(part: Path) -> None:
-    with suppress(OSError):
-        part.unlink(missing_ok=True)
 
 
 def _packed(file: BinaryIO) -> BinaryIO:

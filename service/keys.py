@@ -289,7 +289,7 @@ async def create_key(keyring: Keyring, access: Access, spec: KeySpec) -> IssuedK
     _may_change(access)
     if not access.sees(spec.workspace):
         raise UnknownKeyError(f"there is no workspace {spec.workspace!r} for this key")
-    secret = _new_secret()
+    secret = secrets.token_urlsafe(32)
     key = StoredKey(
         id=secrets.token_hex(8),
         name=spec.name,
@@ -312,7 +312,11 @@ async def rotate_key(
         UnknownKeyError: there is no such key, or it was revoked.
         KeyRefusedError: it is the bootstrap key, or the caller has none.
     """
-    before, now, secret = await _one(keyring, access, key_id), keyring.clock(), _new_secret()
+    before, now, secret = (
+        await _one(keyring, access, key_id),
+        keyring.clock(),
+        secrets.token_urlsafe(32),
+    )
     key = replace(
         before,
         secret_hash=hash_of(secret),
@@ -340,12 +344,8 @@ async def audit(
     """Entries of the caller's workspace, or of all for an operator, the latest first."""
     only = None if access.workspace == ALL_WORKSPACES else access.workspace
     entries = await keyring.store.entries(limit, before=before, workspace=only)
-    return AuditList(
-        entries=[
-            AuditRecord(**{name: getattr(each, name) for name in AuditRecord.model_fields})
-            for each in entries
-        ]
-    )
+    shown = [AuditRecord.model_validate(each, from_attributes=True) for each in entries]
+    return AuditList(entries=shown)
 
 
 class Verdict(NamedTuple):
@@ -421,10 +421,6 @@ async def _put(
     await keyring.store.append(entry, key, before)
     await keyring.refresh()
     return IssuedKey(key=_shown(key), secret=f"ac_{key.id}_{secret}" if secret else "")
-
-
-def _new_secret() -> str:
-    return secrets.token_urlsafe(32)
 
 
 def _shown(key: StoredKey) -> KnownKey:

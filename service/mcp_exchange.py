@@ -24,7 +24,7 @@ from mcp.server import ServerRequestContext
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from aftercall import AsyncClient
 from aftercall.json_values import JsonObject
@@ -37,21 +37,18 @@ _within: ContextVar[Mapping[str, str]] = ContextVar("aftercall_within_request")
 """Headers that the service's own requests have from the request that they are made for."""
 
 
-class OwnTransport(httpx2.AsyncBaseTransport):
+class OwnTransport(httpx2.ASGITransport):
     """Hands requests to an app of this process.
 
     One client serves all that is asked, so what belongs to one request is no header of the client.
     """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._transport = httpx2.ASGITransport(app=app)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request."""
         # As bytes: a host name may have come in Latin-1, as which the server reads headers.
         within = _within.get({}).items()
         request.headers.update({name.encode(): text.encode("latin-1") for name, text in within})
-        return await self._transport.handle_async_request(request)
+        return await super().handle_async_request(request)
 
 
 SESSION_HEADER = "mcp-session-id"

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from prometheus_client import disable_created_metrics
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
@@ -109,12 +109,8 @@ def disagreement(counts: StoreCounts, vectors: int) -> str | None:
     return None
 
 
-class _Counted(NamedTuple):
-    """What the log store says; the lag is that of the workspace that waits longest."""
-
-    counts: StoreCounts
-    tools: int
-    lag_s: float
+_Counted = tuple[StoreCounts, int, float]
+"""What the log store says, tools, and the lag of the workspace that waits longest."""
 
 
 async def _state(context: Context | None) -> list[Metric]:
@@ -132,7 +128,7 @@ async def _state(context: Context | None) -> list[Metric]:
         ]
         lags = [await lag_s(store, each) for each in behind[:WORKSPACES]]
         tools = sum([len(await context.memory.tools(each)) for each in heads])
-        return _Counted(await counts(store), tools, max(lags, default=0.0))
+        return await counts(store), tools, max(lags, default=0.0)
 
     log, vectors = await asyncio.gather(
         in_time(context.shared, "counts for metrics", counted),
@@ -167,20 +163,14 @@ def _families(context: Context, log: _Counted | None, vectors: int | None) -> It
     up.add_metric(["vectors"], float(vectors is not None))
     yield up
     if log is not None:
-        counts = log.counts
-        yield _gauge(
-            "pending_indexing",
-            "Durable and not yet usable in answers, over all workspaces.",
-            counts.pending,
-        )
-        yield _gauge(
-            "pending_vectors",
-            "Those among them that lack a vector only: learned, but not found by likeness.",
-            counts.pending_vectors,
-        )
-        yield _gauge("indexing_lag_seconds", "Age of the oldest waiting execution.", log.lag_s)
+        counts, tools, lag = log
+        pending = "Durable and not yet usable in answers, over all workspaces."
+        yield _gauge("pending_indexing", pending, counts.pending)
+        vectorless = "Those among them that lack a vector only: learned, but not found by likeness."
+        yield _gauge("pending_vectors", vectorless, counts.pending_vectors)
+        yield _gauge("indexing_lag_seconds", "Age of the oldest waiting execution.", lag)
         yield _gauge("stored_executions", "Executions in the log store.", counts.executions)
-        yield _gauge("registered_tools", "Registered tools.", log.tools)
+        yield _gauge("registered_tools", "Registered tools.", tools)
         yield _gauge("documents", "Documents that were learned.", counts.documents)
     if vectors is not None:
         yield _gauge("vectors", "Vectors in the index, the shipped corpus included.", vectors)

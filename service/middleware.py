@@ -205,7 +205,9 @@ class BodyLimits:
                 async with asyncio.timeout_at(deadline):
                     message = await receive()
             except TimeoutError:
-                raise self._too_slow() from None
+                late = f"the body did not arrive within {self._limits.body_timeout_s:g} seconds"
+                headers = {"connection": "close"}
+                raise ProblemError(408, "request_timeout", late, headers=headers) from None
             if message["type"] == "http.request":
                 size += (more := len(message.get("body", b"")))
                 self._buffered += more
@@ -228,14 +230,6 @@ class BodyLimits:
         return TooLargeProblemError(
             f"the body is larger than {self._limits.body_bytes:,} bytes; nothing was stored, "
             "send it in several requests"
-        )
-
-    def _too_slow(self) -> ProblemError:
-        return ProblemError(
-            408,
-            "request_timeout",
-            f"the body did not arrive within {self._limits.body_timeout_s:g} seconds",
-            headers={"connection": "close"},
         )
 
 
@@ -272,7 +266,7 @@ def request_id_of(scope: Scope) -> str:
 class RequestLog:
     """Pure ASGI, outermost of ours: everything below is inside its time and its `try`."""
 
-    def __init__(self, app: ASGIApp, on_request: OnRequest = lambda *_: None) -> None:
+    def __init__(self, app: ASGIApp, on_request: OnRequest) -> None:
         self._app = app
         self._on_request = on_request
 
@@ -300,20 +294,14 @@ class RequestLog:
             log_event(logger, "request failed", level="error", error=error, request_id=request_id)
             if status:  # half an answer is out; only cutting the connection says so
                 raise
-            await render(_unexpected(request_id), scope)(scope, receive, send_with_id)
+            what = f"something unexpected happened; the service's log has it under {request_id}"
+            details = {"requestId": request_id}
+            problem = ProblemError(500, "internal_error", what, details=details)
+            await render(problem, scope)(scope, receive, send_with_id)
         finally:
             seconds = time.perf_counter() - started
             self._on_request(scope["method"], route_of(scope), status, seconds)
             _write(scope, status, request_id, seconds * 1000)
-
-
-def _unexpected(request_id: str) -> ProblemError:
-    return ProblemError(
-        500,
-        "internal_error",
-        f"something unexpected happened; the service's log has it under {request_id}",
-        details={"requestId": request_id},
-    )
 
 
 def _write(scope: Scope, status: int, request_id: str, duration_ms: float) -> None:

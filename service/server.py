@@ -150,12 +150,8 @@ logger = logging.getLogger(__name__)
 def bounded_protocol(limits: LimitSettings) -> type[HttpToolsProtocol]:
     """Uvicorn's protocol within `limits`, and within the files that the process may open."""
     most = _connections_that_fit(limits.connections)
-
-    class BoundedProtocol(_BoundedProtocol):
-        most_connections = most
-        head_timeout_s = limits.head_timeout_s
-
-    return BoundedProtocol
+    bounds = {"most_connections": most, "head_timeout_s": limits.head_timeout_s}
+    return type("BoundedProtocol", (_BoundedProtocol,), bounds)
 
 
 def _connections_that_fit(wanted: int) -> int:

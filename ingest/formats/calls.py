@@ -13,13 +13,22 @@ import json
 import uuid
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
-from aftercall.json_values import JsonValue, bounded_json, bounded_text, canonical_json
+from aftercall.json_values import (
+    InvalidJsonValueError,
+    JsonObject,
+    JsonValue,
+    bounded_json,
+    bounded_text,
+    canonical_json,
+    check_json_object,
+)
 from aftercall.models import Execution
 from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import (
@@ -44,6 +53,9 @@ TOOL_ERROR = "ToolError"
 _TEXTS = frozenset({"text", "input_text", "output_text"})
 _MAX_BLOCKS = 10_000
 _MAX_LITERAL = 64 * 1024
+_MAX_SCHEMAS = 2000
+_MAX_SCHEMA = 256 * 1024
+"""Characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +191,23 @@ def _seconds(number: float) -> float:
         if abs(number) < bound:
             return number / unit
     return number / 1e9
+
+
+def schemas_of(tools: object) -> dict[str, JsonObject]:
+    """Input schemas by the names of tools, in the lists of MCP and of both model APIs."""
+    found: dict[str, JsonObject] = {}
+    for tool in tools if isinstance(tools, list) else ():
+        told = tool.get("function", tool) if isinstance(tool, dict) else None
+        if not isinstance(told, dict) or not isinstance(name := told.get("name"), str):
+            continue
+        stated = (told.get(key) for key in ("parameters", "input_schema", "inputSchema"))
+        schema = next((each for each in stated if isinstance(each, dict)), None)
+        # What cannot be stored is no schema; the calls are read without it.
+        with suppress(InvalidJsonValueError):
+            clean = {} if schema is None else check_json_object(schema)
+            if clean and len(found) < _MAX_SCHEMAS and len(canonical_json(clean)) <= _MAX_SCHEMA:
+                found[name] = clean
+    return found
 
 
 def failure_in_text(text: str) -> ToolAnswer:

@@ -32,13 +32,7 @@ from typing import Any, Literal
 
 from pydantic_core import from_json
 
-from aftercall.json_values import (
-    InvalidJsonValueError,
-    JsonObject,
-    JsonValue,
-    bounded_text,
-    canonical_json,
-)
+from aftercall.json_values import InvalidJsonValueError, JsonObject, JsonValue, bounded_text
 from aftercall.json_values import check_json_object as checked
 from ingest.formats.calls import (
     MAX_CONTEXT_CHARS,
@@ -52,6 +46,7 @@ from ingest.formats.calls import (
     moment,
     name_of,
     placed_execution,
+    schemas_of,
     stable_id,
     unreadable,
 )
@@ -68,8 +63,6 @@ _LOOKED_AT = 1000
 _CUT_OFF = "the message is cut off, or no JSON"
 _LOOKS_LIKE_ONE = {"jsonrpc", "method", "request", "params"}
 """Other objects in a log are its own notes."""
-_MAX_SCHEMAS = 2000
-_MAX_SCHEMA_CHARS = 256 * 1024
 _CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 """In the `_meta` of a request, from protocol 2026-07-28 on, which has no `initialize`."""
 _BEGINS = frozenset({"initialize", "server/discover"})
@@ -190,7 +183,7 @@ class McpLog:
         if opened.method == "tools/call":
             yield from self._call(channel, opened, answer, took_ms)
         elif opened.method == "tools/list":
-            _learn_schemas(opened.schemas, result.get("tools"))
+            opened.schemas.update(schemas_of(result.get("tools")))
         elif opened.method in _BEGINS:
             server = first_name(_object(result.get("serverInfo")), "name")
             channel.server = server or channel.server
@@ -396,22 +389,6 @@ def _is_call_result(result: object) -> bool:
 def _is_fit(opened: _Open, body: dict[str, Any]) -> bool:
     """Whether a response may be the one to a request, where the server's ids are the same."""
     return opened.method != "tools/call" or "error" in body or _is_call_result(body.get("result"))
-
-
-def _learn_schemas(schemas: dict[str, JsonObject], tools: object) -> None:
-    for tool in tools if isinstance(tools, list) else ():
-        told = _object(tool)
-        name, schema = told.get("name"), told.get("inputSchema")
-        if not isinstance(name, str) or not isinstance(schema, dict):
-            continue
-        if name not in schemas and len(schemas) >= _MAX_SCHEMAS:
-            return
-        try:
-            clean = checked(schema)
-        except InvalidJsonValueError:
-            continue  # what cannot be stored is no schema; the calls are read without it
-        if len(canonical_json(clean)) <= _MAX_SCHEMA_CHARS:
-            schemas[name] = clean
 
 
 def _id(value: object) -> tuple[str, object]:

@@ -62,6 +62,7 @@ from ingest.formats.calls import (
     mcp_answer,
     name_of,
     placed_execution,
+    schemas_of,
     stable_id,
     texts_of,
     unreadable,
@@ -353,7 +354,7 @@ def _read(value: dict[str, Any], turns: Sequence[_Turn | Placed], given: Given) 
         agent=first_name(value, "agent", "agent_name", "model") or "unknown",
         name=begun,
         at=first_moment(value, *_TIMES),
-        schemas=dict(_schemas(value.get("tools"))),
+        schemas={split_name(k)[1]: each for k, each in schemas_of(value.get("tools")).items()},
     )
     for turn in turns:
         if isinstance(turn, _Turn):
@@ -377,20 +378,6 @@ def _has_result(turn: dict[str, Any]) -> bool:
         isinstance(kind, str) and (kind == _RESULT or kind.endswith("tool_result"))
         for kind in kinds
     )
-
-
-def _schemas(tools: object) -> Iterator[tuple[str, JsonObject]]:
-    """Input schemas by tool, of `tools` in both APIs' forms."""
-    for tool in tools if isinstance(tools, list) else ():
-        if not isinstance(tool, dict):
-            continue
-        told = tool["function"] if isinstance(tool.get("function"), dict) else tool
-        name, schema = told.get("name"), told.get("parameters", told.get("input_schema"))
-        if isinstance(name, str) and isinstance(schema, dict):
-            try:
-                yield split_name(name)[1], check_json_object(schema)
-            except InvalidJsonValueError:
-                continue  # what cannot be stored is no schema; the calls are read without it
 
 
 def transcript_answer(content: object, *, failed: bool, prefixes: Sequence[str]) -> ToolAnswer:

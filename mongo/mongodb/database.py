@@ -12,7 +12,15 @@ number and does nothing.
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
@@ -35,6 +43,7 @@ from pymongo.errors import (
 )
 
 from mongo.errors import StoreError, StoreFullError, StoreReadOnlyError, StoreUnavailableError
+from mongo.records import Event, Row
 
 DUPLICATE_KEY = 11000
 _READ_ONLY = {10107, 13435, 13436, 10058, 166}  # not the primary; IllegalOperation
@@ -332,6 +341,31 @@ def fenced(name: str, workspace: str, serial: int, update: Record) -> UpdateOne:
     changed = {**update, "$set": {**update.get("$set", {}), "serial": serial}}
     which = {"_id": name, "workspace": workspace, "serial": {"$lt": serial}}
     return UpdateOne(which, changed, upsert=True)
+
+
+Kept = TypeVar("Kept", Event, Row)
+
+
+async def bounded(
+    found: AsyncIterable[Record],
+    made: Callable[[Record], Kept],
+    limit: int,
+    together: Callable[[Kept], object] | None = None,
+) -> tuple[list[Kept], bool]:
+    """What is made of records until it is much or large, and whether there is more.
+
+    None is parted of what is `together`.
+    """
+    kept: list[Kept] = []
+    size = 0
+    async for record in found:
+        each = made(record)
+        is_full = len(kept) >= limit or size >= MAX_BYTES
+        if is_full and not (together and kept and together(kept[-1]) == together(each)):
+            return kept, True
+        kept.append(each)
+        size += len(each.data)
+    return kept, False
 
 
 def size_of(record: Record) -> int:

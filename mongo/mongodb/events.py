@@ -24,8 +24,9 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncIterable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -36,7 +37,17 @@ from pymongo import UpdateOne
 from pymongo.errors import DocumentTooLarge
 
 from aftercall.json_values import JsonObject
-from mongo.mongodb.database import MAX_BYTES, Database, Part, Record, guarded, key, within, write
+from mongo.mongodb.database import (
+    MAX_BYTES,
+    Database,
+    Part,
+    Record,
+    bounded,
+    guarded,
+    key,
+    within,
+    write,
+)
 from mongo.mongodb.log_writes import (
     MICROSECOND,
     TOMBSTONE,
@@ -169,7 +180,8 @@ class MongoEvents(Part):
 
         async def read(condition: Record) -> list[Event]:
             rows = self._db.log.find({**which, **condition}, _FIELDS)
-            return await _bounded(workspace, rows.sort("position", -1).limit(limit))
+            rows = rows.sort("position", -1).limit(limit)
+            return (await bounded(rows, partial(_event, workspace), limit))[0]
 
         if sessions is None:
             return await read({})
@@ -360,17 +372,6 @@ async def _page(db: Database, workspace: str, position: int, limit: int) -> _Pag
             if size >= MAX_BYTES:
                 break
     return _Page(events, position, None)
-
-
-async def _bounded(workspace: str, rows: AsyncIterable[Record]) -> list[Event]:
-    found: list[Event] = []
-    size = 0
-    async for row in rows:
-        found.append(_event(workspace, row))
-        size += len(row["data"])
-        if size >= MAX_BYTES:
-            break
-    return found
 
 
 def _event(workspace: str, row: Mapping[str, Any]) -> Event:

@@ -11,8 +11,9 @@ bring it back.
 """
 
 import asyncio
-from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -47,6 +48,7 @@ _PATTERN = "pattern"
 _BATCH = 500
 _SEPARATOR = "\x03"
 _WITHOUT_BODY = {"journal.body": 0}
+_SERIAL: Callable[[Row], int] = attrgetter("serial")
 _ORDERS: dict[str, list[tuple[str, int]]] = {
     "key": [("_id", 1)],
     "rank": [("rank", -1), ("key", 1)],
@@ -135,12 +137,13 @@ class MongoKnowledge(Part):
             which["serial"] = {"$gt": after or 0}
         if kind is not None:
             rows = self._rows(kind).find(which).sort(_ORDERS[by])
-            found, _ = await _bounded(rows, limit, whole=by == "serial")
+            together = _SERIAL if by == "serial" else None
+            found, _ = await database.bounded(rows, _row, limit, together)
             return sorted(found, key=_by_serial) if by == "serial" else found
         which["kind"] = {"$gt": _GONE}
         pages = await asyncio.gather(
             *(
-                _bounded(collection.find(which).sort(_ORDERS[by]), limit, whole=True)
+                database.bounded(collection.find(which).sort(_ORDERS[by]), _row, limit, _SERIAL)
                 for collection in (self._db.rows, self._db.patterns)
             )
         )
@@ -456,25 +459,6 @@ async def _drop(db: Database, workspace: str, generation: int) -> None:
 
 
 # Records.
-
-
-async def _bounded(
-    rows: AsyncIterable[Record], limit: int, *, whole: bool
-) -> tuple[list[Row], bool]:
-    """Rows until they are many or large together, and whether there are more.
-
-    With `whole`, all of each commit.
-    """
-    found: list[Row] = []
-    size = 0
-    async for each in rows:
-        row = _row(each)
-        is_full = len(found) >= limit or size >= MAX_BYTES
-        if is_full and not (whole and found and found[-1].serial == row.serial):
-            return found, True
-        found.append(row)
-        size += len(row.data)
-    return found, False
 
 
 def _row(row: Record) -> Row:

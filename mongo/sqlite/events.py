@@ -4,14 +4,14 @@ import json
 import sqlite3
 import time
 import zlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from aftercall.json_values import JsonObject, canonical_json
 from mongo.errors import StateConflictError
 from mongo.records import EPOCH, Appended, Event, EventKind, Head, StateKind, StateRow, ToolKey
-from mongo.sqlite.files import FileUser
+from mongo.sqlite.files import FileUser, bounded
 
 _COLUMNS = """
 position, kind, id, server, tool, session, principal, received, content_hash, schema_hash, data
@@ -19,8 +19,6 @@ position, kind, id, server, tool, session, principal, received, content_hash, sc
 _LARGE = 1024
 """Bytes from which an event is kept compressed: large results shrink to a fifth, at 30 us each."""
 _LEVEL = 1
-MAX_BYTES = 16 << 20
-"""About how much one read brings into memory."""
 
 
 class _Arrival(NamedTuple):
@@ -43,7 +41,9 @@ class SqliteEvents(FileUser):
         ORDER BY position LIMIT ?
         """  # noqa: S608  # the columns are ours
         return await self._readers.run(
-            lambda c: _bounded(workspace, c.execute(query, (workspace, position, limit)))
+            lambda c: bounded(
+                _events(workspace, c.execute(query, (workspace, position, limit))), limit
+            )
         )
 
     async def find(self, workspace: str, kind: EventKind, ids: Sequence[str]) -> list[Event]:
@@ -85,7 +85,8 @@ class SqliteEvents(FileUser):
                 given: list[Any] = [*parameters]
                 given += [] if before is None else [before]
                 given += [] if session is None else [session]
-                found += _bounded(workspace, connection.execute(query, [*given, limit]))
+                rows = connection.execute(query, [*given, limit])
+                found += bounded(_events(workspace, rows), limit)
             return found if sessions is None else sorted(found, key=lambda e: -e.position)
 
         return await self._readers.run(read)
@@ -281,16 +282,8 @@ def _put_state(
         )
 
 
-def _bounded(workspace: str, rows: Iterable[tuple[Any, ...]]) -> list[Event]:
-    """Events until they are large together; at least one, if there is any."""
-    found, size = [], 0
-    for row in rows:
-        event = _event(workspace, row)
-        found.append(event)
-        size += len(event.data)
-        if size >= MAX_BYTES:
-            break
-    return found
+def _events(workspace: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[Event]:
+    return (_event(workspace, row) for row in rows)
 
 
 def _event(workspace: str, row: tuple[Any, ...]) -> Event:

@@ -15,7 +15,7 @@ import shutil
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +31,7 @@ from mongo.errors import (
     StoreReadOnlyError,
     StoreUnavailableError,
 )
+from mongo.records import Event, Row
 
 _ANOTHER_FOLDER = "or choose another data folder (--data-dir)"
 _NO_SPACE_BYTES = 1 << 20
@@ -438,6 +439,26 @@ class GroupCommitWriter:
         with contextlib.suppress(sqlite3.Error):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+
+
+MAX_BYTES = 16 << 20
+"""About how much one read brings into memory."""
+Kept = TypeVar("Kept", Event, Row)
+
+
+def bounded(
+    found: Iterable[Kept], limit: int, together: Callable[[Kept], object] | None = None
+) -> list[Kept]:
+    """Events or rows until they are many or large; none parted of those that are `together`."""
+    kept: list[Kept] = []
+    size = 0
+    for each in found:
+        is_full = len(kept) >= limit or size >= MAX_BYTES
+        if is_full and not (together and kept and together(kept[-1]) == together(each)):
+            break
+        kept.append(each)
+        size += len(each.data)
+    return kept
 
 
 class FileUser:

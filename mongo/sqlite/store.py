@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, closing
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,8 +16,8 @@ from mongo.errors import StoreDamagedError, StoreError, StoreFencedError, StoreF
 from mongo.protocol import CounterDimension, EventLog, Leases, Metadata
 from mongo.records import Commit, Counter, CounterSum, Cursor, Lease, Row, ToolKey
 from mongo.sqlite import files
-from mongo.sqlite.events import MAX_BYTES, SqliteEvents
-from mongo.sqlite.files import FileUser, GroupCommitWriter, ReadPool, connect_writer
+from mongo.sqlite.events import SqliteEvents
+from mongo.sqlite.files import FileUser, GroupCommitWriter, ReadPool, bounded, connect_writer
 
 _COLUMNS = "kind, key, data, server, tool, rank, serial"
 _ORDERS = {"key": "key", "rank": "rank DESC, key", "serial": "serial, kind, key"}
@@ -97,7 +98,11 @@ class SqliteKnowledge(FileUser):
             query += " LIMIT ?"
             given.append(limit)
         return await self._readers.run(
-            lambda c: _bounded(workspace, c.execute(query, given), limit, whole=by == "serial")
+            lambda c: bounded(
+                (_row(workspace, row) for row in c.execute(query, given)),
+                limit,
+                attrgetter("serial") if by == "serial" else None,
+            )
         )
 
     async def count(self, kind: str, workspace: str | None = None) -> int:
@@ -217,22 +222,6 @@ def _counted(workspace: str, counters: Mapping[Counter, int]) -> Iterable[tuple[
     for counter, number in counters.items():
         server, tool = ("", "") if counter.tool is None else counter.tool[1:]
         yield workspace, counter.what, counter.hour, server or "", tool, number
-
-
-def _bounded(
-    workspace: str, rows: Iterable[tuple[Any, ...]], limit: int, *, whole: bool
-) -> list[Row]:
-    """Rows until they are many or large together; with `whole`, all of each commit."""
-    found: list[Row] = []
-    size = 0
-    for each in rows:
-        row = _row(workspace, each)
-        is_full = len(found) >= limit or size >= MAX_BYTES
-        if is_full and not (whole and found and found[-1].serial == row.serial):
-            break
-        found.append(row)
-        size += len(row.data)
-    return found
 
 
 def _row(workspace: str, row: tuple[Any, ...]) -> Row:

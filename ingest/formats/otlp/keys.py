@@ -51,7 +51,6 @@ OI_SCHEMA: Final = "tool.parameters"
 OI_JSON_SCHEMA: Final = "tool.json_schema"
 OI_INPUT: Final = "input.value"
 OI_OUTPUT: Final = "output.value"
-OI_OUTPUT_TYPE: Final = "output.mime_type"
 OI_SESSION: Final = "session.id"
 OI_AGENT: Final = "agent.name"
 ERROR_TYPE: Final = "error.type"
@@ -62,19 +61,17 @@ EXCEPTION_STACK: Final = "exception.stacktrace"
 SERVICE_NAME: Final = "service.name"
 RECORDED_AS: Final = "aftercall.execution_id"
 """On spans of calls that the SDK has recorded itself."""
-OF_SPANS: Final = frozenset({
-    OPERATION, TOOL_NAME, TOOL_CALL_ID, TOOL_ARGUMENTS, TOOL_RESULT, AGENT_NAME, CONVERSATION,
-    PYDANTIC_AI_ARGUMENTS, PYDANTIC_AI_RESULT, GOOGLE_ADK_ARGUMENTS, GOOGLE_ADK_RESULT,
-    MCP_METHOD, MCP_SESSION, FASTMCP_SERVER, SERVER_ADDRESS, RPC_STATUS,
-    RPC_ERROR_CODE, RPC_ERROR_MESSAGE, SPAN_KIND, OI_TOOL_NAME, OI_TOOL_ID, OI_SCHEMA,
-    OI_JSON_SCHEMA, OI_INPUT, OI_OUTPUT, OI_OUTPUT_TYPE, OI_SESSION, OI_AGENT, ERROR_TYPE,
-    RECORDED_AS,
-})  # fmt: skip
 CONTENT: Final = frozenset({
     TOOL_ARGUMENTS, TOOL_RESULT, PYDANTIC_AI_ARGUMENTS, PYDANTIC_AI_RESULT, GOOGLE_ADK_ARGUMENTS,
     GOOGLE_ADK_RESULT, OI_INPUT, OI_OUTPUT, OI_SCHEMA, OI_JSON_SCHEMA,
 })  # fmt: skip
-"""Of `OF_SPANS`, what may be large: decoded only where the span is a call of a tool."""
+"""What may be large: decoded only where the span is a call of a tool."""
+PLAIN: Final = frozenset({
+    OPERATION, TOOL_NAME, TOOL_CALL_ID, AGENT_NAME, CONVERSATION, MCP_METHOD, MCP_SESSION,
+    FASTMCP_SERVER, SERVER_ADDRESS, RPC_STATUS, RPC_ERROR_CODE, RPC_ERROR_MESSAGE, SPAN_KIND,
+    OI_TOOL_NAME, OI_TOOL_ID, OI_SESSION, OI_AGENT, ERROR_TYPE, RECORDED_AS,
+})  # fmt: skip
+OF_SPANS: Final = CONTENT | PLAIN
 OF_EVENTS: Final = frozenset({EXCEPTION_TYPE, EXCEPTION_MESSAGE, EXCEPTION_STACK})
 OF_RESOURCES: Final = frozenset({SERVICE_NAME})
 MARKS: Final = frozenset({OPERATION, TOOL_NAME, MCP_METHOD, SPAN_KIND})

@@ -149,7 +149,7 @@ def _resource(group: Members) -> Attributes:
 
 def _span(value: Members, place: Place, resource: Attributes) -> Span:
     listed = value.get("attributes")
-    attributes = _attributes(listed, keys.OF_SPANS - keys.CONTENT)
+    attributes = _attributes(listed, keys.PLAIN)
     span = Span(
         place,
         resource,
