@@ -124,7 +124,6 @@ class Learned:
     """What a batch came to, beside the rows that it changed."""
 
     counters: Tally[Counter] = field(default_factory=Tally)
-    named_axes: bool = False
     rows: list[Row | Removal] = field(default_factory=list)
     """That were changed, once they are committed."""
 
@@ -195,7 +194,7 @@ def _learn(cache: WorkspaceCache, batch: Batch, event: Event, learned: Learned) 
                 cache.made(CALL, content.execution_id).waiting.append(content)
                 cache.put(CALL, content.execution_id)
             else:
-                _learn_correction(cache, content, called, event.position, learned)
+                _learn_correction(cache, content, called, event.position)
         case ToolChange():
             _learn_tool(cache, content, event)
         case RuleRemoval():
@@ -229,7 +228,7 @@ def _learn_execution(
         cache.put_document(document, stored.position, tool)
     weakness = weakness_of(execution) if reading is None else None
     trials.learn_trial(cache, stored, reading, weakness)
-    learned.named_axes |= trials.learn_health(cache, stored, reading, weakness)
+    trials.learn_health(cache, stored, reading, weakness)
     learned.counters.update(counts_of_execution(cache, stored, reading))
     _learn_links(cache, stored, knowledge)
     _learn_repairs(cache, batch, stored, schema_hash)
@@ -238,7 +237,7 @@ def _learn_execution(
     if notes is not None and notes.waiting:
         for correction in notes.waiting:
             called = Called.of(stored)
-            _learn_correction(cache, correction, called, stored.position, learned)
+            _learn_correction(cache, correction, called, stored.position)
         notes.waiting = []
         cache.put(CALL, execution.execution_id)
 
@@ -401,14 +400,10 @@ def _count_outcome(cache: WorkspaceCache, outcome: SuggestionOutcome, position: 
 
 
 def _learn_correction(
-    cache: WorkspaceCache,
-    correction: CorrectionRecord,
-    called: Called,
-    position: int,
-    learned: Learned,
+    cache: WorkspaceCache, correction: CorrectionRecord, called: Called, position: int
 ) -> None:
     trials.learn_corrected(cache, correction, called, position)
-    learned.named_axes |= trials.learn_correction(cache, correction, called)
+    trials.learn_correction(cache, correction, called)
 
 
 def _learn_tool(cache: WorkspaceCache, change: ToolChange, event: Event) -> None:

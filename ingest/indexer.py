@@ -58,16 +58,14 @@ _TOGETHER_S = 0.1
 part of three hundred, and delays the next answer by as much."""
 _RETRY_S = 1.0
 _MAX_CACHES = 16
-OnAxes = Callable[[str], None]
 log = logging.getLogger("aftercall.learner")
 
 
 class Indexer:
     """Learns and embeds what the log holds; one per process and store.
 
-    `on_axes` is told a workspace when boundary axes were named in it, once that is durable. After
-    `lease_s` seconds without a sign of life other processes may go on; `is_shared` says whether
-    there may be any. `knowledge` is another generation than the current one, for a rebuild.
+    After `lease_s` seconds without a sign of life other processes may go on; `is_shared` says
+    whether there may be any. `knowledge` is another generation than the current one, for a rebuild.
     """
 
     def __init__(
@@ -77,7 +75,6 @@ class Indexer:
         memory: Memory,
         index: VectorIndex,
         embedder: Embedder,
-        on_axes: OnAxes = lambda _: None,
         lease_s: float = 15.0,
         is_shared: bool = False,
         knowledge: Knowledge | None = None,
@@ -87,7 +84,6 @@ class Indexer:
         self._memory = memory
         self._index = index
         self._embedder = embedder
-        self._on_axes = on_axes
         self._own = knowledge
         self._indexed = self._knowledge.generation
         """Whose vectors the index holds; that of a generation just switched to is opened first."""
@@ -229,8 +225,6 @@ class Indexer:
             self._memory.forget_rows(workspace, learned.rows, cache.serial)
         if any(row.kind == VECTOR.name for row in learned.rows):
             self._embedding.wake()
-        if learned.named_axes:
-            self._on_axes(workspace)
         return len(events)
 
     async def _embed(self, knowledge: Knowledge, workspace: str, rows: Sequence[Row]) -> int:

@@ -340,8 +340,8 @@ def learn_health(
     stored: StoredExecution,
     reading: ErrorReading | None,
     weakness: str | None,
-) -> bool:
-    """Count an execution, in place, as `learn_trial`; whether it named boundary axes."""
+) -> None:
+    """Count an execution, in place, as `learn_trial`."""
     execution, at = stored.execution, stored.execution.timestamp
     known = cache.made(HEALTH, tool_row(stored.tool_key))
     remember_user(known, stored.principal)
@@ -352,11 +352,9 @@ def learn_health(
             weak = Weak(at=at, execution_id=execution.execution_id, why=short(weakness))
             remember_event(known.recent_weak, weak)
             _in_trouble(known, at)
-        named = False
     else:
-        named = _learn_failure(cache, known, stored, reading.category)
+        _learn_failure(cache, known, stored, reading.category)
     _put(cache, stored.tool_key, known)
-    return named
 
 
 def names_axes(execution: Execution, reading: ErrorReading | None) -> bool:
@@ -366,7 +364,7 @@ def names_axes(execution: Execution, reading: ErrorReading | None) -> bool:
 
 def _learn_failure(
     cache: WorkspaceCache, known: KnownHealth, stored: StoredExecution, category: ErrorCategory
-) -> bool:
+) -> None:
     execution, at = stored.execution, stored.execution.timestamp
     kind = _REFERRALS.get(category)
     referral = _referral(execution) if kind else None
@@ -383,11 +381,10 @@ def _learn_failure(
         remember_referral(known, _referred(execution, kind, referral, axes, message))
         _in_trouble(known, at)
     _count_axes(cache, axes, at)
-    return bool(axes)
 
 
-def learn_correction(cache: WorkspaceCache, correction: CorrectionRecord, called: Called) -> bool:
-    """Count a correction of a call, in place; whether it named boundary axes."""
+def learn_correction(cache: WorkspaceCache, correction: CorrectionRecord, called: Called) -> None:
+    """Count a correction of a call, in place."""
     at = correction.corrected_at
     known = cache.made(HEALTH, tool_row(called.tool))
     axes = normalised_axes(correction.boundary_axes)
@@ -406,7 +403,6 @@ def learn_correction(cache: WorkspaceCache, correction: CorrectionRecord, called
     _in_trouble(known, at)
     _count_axes(cache, axes, at)
     _put(cache, called.tool, known)
-    return bool(axes)
 
 
 def _count_axes(cache: WorkspaceCache, axes: Mapping[str, str], at: datetime) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import BinaryIO, NamedTuple, TypeAlias
+from typing import BinaryIO, TypeAlias
 
 from pydantic import ValidationError
 
@@ -196,10 +196,8 @@ def _kind(reason: str) -> str:
     return re.sub(r"\d[\d,.]*", "N", reason[:200])
 
 
-class _Encoded(NamedTuple):
-    where: str
-    read: Execution
-    encoded: bytes
+_Encoded: TypeAlias = tuple[str, Execution, bytes]
+"""A call with its place, and as it is sent."""
 
 
 def send(
@@ -220,30 +218,30 @@ def send(
     def flush() -> None:
         receipt = RecordReceipt(accepted=len(batch))
         if client is not None:
-            receipt = client.send(record_encoded([each.encoded for each in batch]))
+            receipt = client.send(record_encoded([encoded for _, _, encoded in batch]))
         report.accepted += receipt.accepted
         report.duplicates += receipt.duplicates
         for rejection in receipt.rejected:
-            rejected = batch[rejection.index]
-            if client is not None and _is_recognised(client, chosen, rejected.read):
+            where, read, _ = batch[rejection.index]
+            if client is not None and _is_recognised(client, chosen, read):
                 report.duplicates += 1
             else:
-                report.reject(rejected.where, rejection.message)
+                report.reject(where, rejection.message)
         batch.clear()
         on_progress()
 
-    for each in _encoded(pieces, report):
+    for where, read, encoded in _encoded(pieces, report):
         if client is None:
             try:
-                check_time(each.read.timestamp, datetime.now(UTC))  # as the service will
+                check_time(read.timestamp, datetime.now(UTC))  # as the service will
             except InvalidExecutionError as error:
-                report.reject(each.where, str(error))
+                report.reject(where, str(error))
                 continue
-            report.failures += each.read.outcome == "failure"
-        size = sum(len(one.encoded) for one in batch) + len(each.encoded)
+            report.failures += read.outcome == "failure"
+        size = sum(len(each) for _, _, each in batch) + len(encoded)
         if batch and (len(batch) == _BATCH_CALLS or size > _BATCH_BYTES):
             flush()
-        batch.append(each)
+        batch.append((where, read, encoded))
     if batch:
         flush()
 
@@ -259,7 +257,7 @@ def _encoded(pieces: Iterable[Placed], report: ImportReport) -> Iterator[_Encode
         elif len(encoded := encode(read, redactor)) > MAX_ENCODED:
             report.reject(where, _TOO_LONG)
         else:
-            yield _Encoded(where, read, encoded)
+            yield where, read, encoded
 
 
 def _is_recognised(client: Client, chosen: Detection, read: Execution) -> bool:

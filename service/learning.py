@@ -9,7 +9,6 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from datetime import timedelta
 
 from ingest.axes import AxisClusterer
 from ingest.indexer import Indexer
@@ -28,13 +27,10 @@ EVERY_S = 0.5
 _GIVE_BACK_S = 3.0
 """How often what batches have freed is given back."""
 _SETTLE_S = 2.0
-"""After a new axis, and between two rounds: those that come with it are clustered with it, and a
-tool that names new ones all the time costs one round in so many seconds."""
+"""Between two rounds: axes that come together are mostly clustered together."""
 _REST = 4.0
 """Times a round's own length until the next: one that names new axes all the time takes a fifth of
 the model's time, so that questions come first."""
-_AT_LEAST = timedelta(minutes=10)
-"""How often it is looked for axes that another process learned."""
 OTHER_MODEL = (
     "the vectors were rebuilt with another embedding model: restart this process with that model "
     "(AFTERCALL_EMBEDDING_MODEL); until then it answers from its former vectors and learns nothing"
@@ -71,16 +67,14 @@ class Learning:
     def __init__(self, settings: Settings, stores: Stores) -> None:
         self._settings = settings
         self._stores = stores
-        self._named: set[str] = set()
-        self._woken = asyncio.Event()
-        self._idle_s = 0.0
+        self._looked: dict[str, int] = {}
+        """Workspaces whose axes were clustered, as of which commit."""
         self._other_model: str | None = None
         self.indexer = Indexer(
             store=stores.store,
             memory=stores.memory,
             index=stores.index,
             embedder=stores.embedder,
-            on_axes=self._axes_named,
             lease_s=settings.indexing.lease_s,
             is_shared=settings.mongo.uri is not None,
         )
@@ -120,6 +114,7 @@ class Learning:
                 return
             await index.switch(opened, name)
         memory.forget_all()
+        self._looked.clear()
         await self.indexer.switched()
         log_event(
             logger, "what was learned anew is in use",
@@ -130,30 +125,18 @@ class Learning:
             for removed in await remove_former(place, name):
                 log_event(logger, "former vectors removed", name=removed)
 
-    def _axes_named(self, workspace: str) -> None:
-        self._named.add(workspace)
-        self._woken.set()
-
     async def cluster(self) -> float:
-        """Cluster axes soon after new ones were named, at the start and now and then.
+        """Cluster axes soon after new ones were named, here or by other processes.
 
         All axes are clustered anew by the nightly job. Returns the seconds until the next look.
         """
-        try:
-            idle_s, self._idle_s = self._idle_s, 0.0  # after a failure, all are looked at
-            async with asyncio.timeout(idle_s):
-                await self._woken.wait()
-        except TimeoutError:
-            self._named |= set(await self._stores.store.knowledge.cursors())
-        await asyncio.sleep(_SETTLE_S)
-        self._woken.clear()
-        workspaces, self._named = self._named, set()
         started = time.monotonic()
-        for workspace in sorted(workspaces):
-            if await self.clusterer.is_due(workspace):
-                await self.clusterer.cluster(workspace)
-        self._idle_s = _AT_LEAST.total_seconds()
-        return _REST * (time.monotonic() - started)
+        for workspace, cursor in (await self._stores.store.knowledge.cursors()).items():
+            if self._looked.get(workspace) != cursor.serial:
+                if await self.clusterer.is_due(workspace):
+                    await self.clusterer.cluster(workspace)
+                self._looked[workspace] = cursor.serial
+        return _SETTLE_S + _REST * (time.monotonic() - started)
 
 
 async def _give_back() -> float:

@@ -37,13 +37,6 @@ MAX_REPAIRS = 2_000
 """The latest repairs that are looked at."""
 
 
-class UnknownPatternError(UnknownNameError):
-    """There is no pattern of that id."""
-
-    def __init__(self, pattern_id: str) -> None:
-        super().__init__("pattern", pattern_id, (), "GET /patterns")
-
-
 class PatternsQuery(WireModel):
     """Which patterns are asked for."""
 
@@ -99,6 +92,17 @@ async def stored_patterns(
     return [by_id[each] for each in pattern_ids if each in by_id]
 
 
+async def stored_pattern(context: Context, workspace: str, pattern_id: str) -> ConsolidatedPattern:
+    """The one of that id.
+
+    Raises:
+        UnknownNameError: there is none.
+    """
+    for found in await stored_patterns(context, workspace, [pattern_id]):
+        return found
+    raise UnknownNameError("pattern", pattern_id, (), "GET /patterns")
+
+
 async def shown(
     context: Context, workspace: str, patterns: Sequence[ConsolidatedPattern]
 ) -> list[FailurePattern]:
@@ -125,11 +129,9 @@ async def change_pattern(
     """Say what is done about a pattern; durable when this returns, the last word counts.
 
     Raises:
-        UnknownPatternError: there is none of that id.
+        UnknownNameError: there is none of that id.
     """
-    found = await stored_patterns(context, workspace, [pattern_id])
-    if not found:
-        raise UnknownPatternError(pattern_id)
+    found = [await stored_pattern(context, workspace, pattern_id)]
     now, reason = context.clock(), (change.reason or "").strip()
     hour = hour_of(now)
     review = StoredPatternReview(

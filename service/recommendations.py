@@ -41,13 +41,6 @@ RecommendationStates = Literal["open", "taken", "done", "dismissed", "all"]
 _STILL_TO_DO: frozenset[RecommendationState] = frozenset({"open", "taken"})
 
 
-class UnknownRecommendationError(UnknownNameError):
-    """Nothing is suggested under the id, and nobody ever acted on it."""
-
-    def __init__(self, recommendation_id: str) -> None:
-        super().__init__("recommendation", recommendation_id, (), "GET /recommendations?state=all")
-
-
 class RecommendationQuery(WireModel):
     """Which recommendations are asked for."""
 
@@ -83,7 +76,7 @@ async def change_recommendation(
 
     Raises:
         InvalidChangeError: it is dismissed without a reason.
-        UnknownRecommendationError: there is none of that id.
+        UnknownNameError: nothing is suggested under the id, and nobody ever acted on it.
     """
     reason = (change.reason or "").strip() or None
     if change.state == "dismissed" and reason is None:
@@ -147,7 +140,8 @@ async def _one(context: Context, workspace: str, recommendation_id: str) -> Reco
             return each
     review = reviews_of(await _stored(context, workspace)).get(recommendation_id)
     if review is None:
-        raise UnknownRecommendationError(recommendation_id)
+        listed = "GET /recommendations?state=all"
+        raise UnknownNameError("recommendation", recommendation_id, (), listed)
     return review.snapshot
 
 

@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, get_args
 
@@ -20,12 +20,12 @@ from retrieval.reliability import Promise, reliability
 from service.context import Context
 from service.health import tool_qualities
 from service.patterns import (
-    UnknownPatternError,
     by_pattern,
     latest_repairs,
     reviews_of,
     shown,
     state_of,
+    stored_pattern,
     stored_patterns,
 )
 from service.windows import WindowHours, span_of
@@ -41,13 +41,6 @@ _CALLS = (
     what.FOLLOWED_FAILURE,
 )  # fmt: skip
 _DURATIONS = f"{what.DURATION}*"
-
-
-class UnknownAgentError(UnknownNameError):
-    """No agent of that name is counted within the longest window."""
-
-    def __init__(self, agent: str, nearest: Sequence[str]) -> None:
-        super().__init__("agent", agent, nearest, "GET /stats/usage?window=30d")
 
 
 async def totals(
@@ -189,7 +182,8 @@ async def agent(
     about = await span.about()
     longest = await _agents(span_of(context, workspace, "30d"))
     if agent not in longest or agent == what.OTHER:
-        raise UnknownAgentError(agent, nearest_names(agent, list(longest), ()))
+        nearest = nearest_names(agent, list(longest), ())
+        raise UnknownNameError("agent", agent, nearest, "GET /stats/usage?window=30d")
     names = (f"{what.AGENT_SUCCESS}{agent}", f"{what.AGENT_FAILURE}{agent}")
     sums = await span.by_key(*names)
     tools = {tool: (each[names[0]], each[names[1]]) for tool, each in sums.items()}
@@ -342,13 +336,11 @@ async def pattern(
     context: Context, workspace: str, pattern_id: str, window: m.UsageWindow
 ) -> m.PatternHistory:
     """How often a pattern was met, day by day."""
-    stored = await stored_patterns(context, workspace, [pattern_id])
-    if not stored:
-        raise UnknownPatternError(pattern_id)
-    [answered] = await shown(context, workspace, stored)
+    stored = await stored_pattern(context, workspace, pattern_id)
+    [answered] = await shown(context, workspace, [stored])
     span = span_of(context, workspace, window)
     about = await span.about()
-    points = await span.points([f"{what.SIGNATURE}{mark.hex()}" for mark in stored[0].marks()])
+    points = await span.points([f"{what.SIGNATURE}{mark.hex()}" for mark in stored.marks()])
     return m.PatternHistory(
         **about,
         pattern=answered,

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -56,7 +56,6 @@ INDEX_MODEL_FACT = "index_model"
 LOCAL_QDRANT = "local:"
 """What an address begins with that names a folder of the client's own slow store."""
 logger = logging.getLogger(__name__)
-T = TypeVar("T")
 ClosableT = TypeVar("ClosableT", Store, ControlStore, CachedEmbedder, CurrentIndex)
 
 
@@ -112,14 +111,13 @@ async def open_stores(
             )
 
 
-@asynccontextmanager
-async def opened_store(
+def opened_store(
     settings: Settings,
     on_phase: OnPhase = lambda _: None,
     *,
     beside: bool = False,
     patience_s: float | None = None,
-) -> AsyncIterator[Store]:
+) -> AbstractAsyncContextManager[Store]:
     """The log store, until the block ends; a server that is away is waited for.
 
     It is MongoDB where an address of one is set, else the embedded store, which a running service
@@ -127,9 +125,7 @@ async def opened_store(
     takes.
     """
     on_phase("opening its log store")
-    opened = partial(_open_store, settings, beside=beside)
-    async with _closing(await _reached(opened, settings, on_phase, patience_s)) as store:
-        yield store
+    return _reached(partial(_open_store, settings, beside=beside), settings, on_phase, patience_s)
 
 
 @asynccontextmanager
@@ -150,33 +146,30 @@ async def opened_embedder(
         yield opened
 
 
-@asynccontextmanager
-async def opened_control(
+def opened_control(
     settings: Settings, on_phase: OnPhase = lambda _: None, *, patience_s: float | None = None
-) -> AsyncIterator[ControlStore]:
+) -> AbstractAsyncContextManager[ControlStore]:
     """Keys and audit, until the block ends; in the same MongoDB or data folder as the log.
 
     A running service may have them open too.
     """
     on_phase("opening its keys")
-    opened = partial(_open_control, settings)
-    async with _closing(await _reached(opened, settings, on_phase, patience_s)) as store:
-        yield store
+    return _reached(partial(_open_control, settings), settings, on_phase, patience_s)
 
 
+@asynccontextmanager
 async def _reached(
-    opened: Callable[[], Awaitable[T]],
+    opened: Callable[[], Awaitable[ClosableT]],
     settings: Settings,
     on_phase: OnPhase,
     patience_s: float | None,
-) -> T:
+) -> AsyncIterator[ClosableT]:
     """What is opened in the log's server or folder, which is waited for if it is a server."""
-    return await when_it_answers(
-        opened,
-        f"the log store at {where_store_is(settings)}",
-        on_phase=on_phase,
-        patience_s=0 if settings.mongo.uri is None else patience_s,
-    )
+    where = f"the log store at {where_store_is(settings)}"
+    patience_s = 0 if settings.mongo.uri is None else patience_s
+    room = await when_it_answers(opened, where, on_phase=on_phase, patience_s=patience_s)
+    async with _closing(room):
+        yield room
 
 
 @asynccontextmanager

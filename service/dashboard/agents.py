@@ -2,11 +2,11 @@
 
 from typing import Final
 
+from retrieval.fitness.registry import UnknownNameError
 from service import statistics
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.look import Look, NothingHereError, Shown
-from service.statistics import UnknownAgentError
 
 MAX_AGENTS: Final = 500
 """Agents in the table, the busiest, as many as `GET /stats/usage` gives."""
@@ -49,7 +49,7 @@ async def agent(look: Look) -> Shown:
     name = look.named["agent"]
     try:
         found = await statistics.agent(*look.space, name, look.window)
-    except UnknownAgentError as error:
+    except UnknownNameError as error:
         raise NothingHereError(
             f"{str(error)[:1].upper()}{str(error)[1:]}.",
             "Names count as calls give them, in upper and lower case. The page Agents lists those "

@@ -13,6 +13,7 @@ from mongo.records import ToolKey
 from retrieval.answer import lesson_of
 from retrieval.confidence import lower_bound
 from retrieval.edits import Edit, edit_key, edits_of_key
+from retrieval.fitness.registry import UnknownNameError
 from retrieval.knowledge.documents import document_id
 from retrieval.knowledge.rules import RepairRule
 from retrieval.known_tools.common import ToolRecord, may_be_told
@@ -27,7 +28,7 @@ from service.dashboard import words as w
 from service.dashboard.charts import bar_chart
 from service.dashboard.look import Look, NothingHereError, Shown
 from service.dashboard.profile import record_of
-from service.patterns import UnknownPatternError, stored_patterns
+from service.patterns import stored_patterns
 
 _MAX_LOOKED: Final = 500
 """Latest repairs of a tool among which those of a pattern are looked for."""
@@ -220,7 +221,7 @@ async def pattern(look: Look) -> Shown:
     pattern_id = look.named["pattern_id"]
     try:
         history = await statistics.pattern(*look.space, pattern_id, look.window)
-    except UnknownPatternError as error:
+    except UnknownNameError as error:
         raise NothingHereError(
             f"There is no failure pattern {w.one_line(pattern_id, 80)!r}.",
             "The page Failures lists those that were met. One whose failures were all removed is "
