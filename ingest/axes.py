@@ -33,10 +33,6 @@ _REMEMBERED = 2 * MAX_BOOK_AXES
 log = logging.getLogger("aftercall.boundaries")
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class AxisClusterer:
     """Clusters the axes of workspaces; one workspace at a time."""
 
@@ -46,7 +42,7 @@ class AxisClusterer:
         knowledge: Callable[[], Knowledge],
         memory: Memory,
         embedder: Embedder,
-        clock: Callable[[], datetime] = _now,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._knowledge = knowledge
         self._memory = memory

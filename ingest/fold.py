@@ -152,7 +152,7 @@ async def load(
     await cache.load(knowledge, wanted)
     await cache.load(knowledge, list(_judged_late(cache, batch)))
     spoken_of = any(kind is CALL and cache.get(kind, key) for kind, key in wanted)
-    if spoken_of or any(trials.names_axes(*each) for each in _failures(batch)):
+    if spoken_of or any(each.category in trials.REFERRALS for each in readings.values()):
         await cache.load(knowledge, [(AXES, "")])
     return batch
 
@@ -453,12 +453,6 @@ def _reading(batch: Batch, failed: Execution) -> ErrorReading:
     if failed.execution_id not in batch.readings and failed.error is not None:
         batch.readings[failed.execution_id] = read_error(failed.error, failed.parameters)
     return batch.readings[failed.execution_id]
-
-
-def _failures(batch: Batch) -> Iterator[tuple[Execution, ErrorReading | None]]:
-    for each in batch.contents.values():
-        if isinstance(each, StoredExecution):
-            yield each.execution, batch.readings.get(each.execution.execution_id)
 
 
 def _named(batch: Batch) -> tuple[list[str], list[str]]:

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 
 from aftercall.models import ErrorCategory, Execution, Outcome
 from embeddings.text import MAX_TEXT, call_text, failure_text, name_words
@@ -96,8 +95,9 @@ def learn_failure(
         _learn_failed_parameters(knowledge, execution, reading, schema_hash)
     known = knowledge.signature_to_update(reading.signature, reading.category)
     known.count += 1
-    known.first_seen = _earlier(known.first_seen, execution.timestamp)
-    known.last_seen = _later(known.last_seen, execution.timestamp)
+    at = execution.timestamp
+    known.first_seen = min(known.first_seen or at, at)
+    known.last_seen = max(known.last_seen or at, at)
     known.faults = skeleton_of(reading)
     remember(known.agents, plain(execution.agent))
 
@@ -250,7 +250,7 @@ def _count_repair(rule: RepairRule, repair: Repair, schema_hash: str) -> None:
     rule.repaired(repair.mended.agent, session_of(repair.mended), weight)
     remember(rule.schema_hashes, schema_hash, MAX_PROFILES)
     remember(rule.execution_ids, repair.mended.execution_id, MAX_EXAMPLES)
-    rule.last_seen = _later(rule.last_seen, repair.mended.timestamp)
+    rule.last_seen = max(rule.last_seen or repair.mended.timestamp, repair.mended.timestamp)
 
 
 def _shared_rules(
@@ -359,7 +359,7 @@ def add_to_document(known: Document, execution: Execution, reading: ErrorReading
     known.count += 1
     remember(known.agents, plain(execution.agent))
     remember(known.execution_ids, execution.execution_id, MAX_EXECUTION_IDS)
-    known.last_seen = _later(known.last_seen, execution.timestamp)
+    known.last_seen = max(known.last_seen or execution.timestamp, execution.timestamp)
     if reading is not None:
         known.category = reading.category
 
@@ -385,16 +385,6 @@ def _document(workspace: str, kind: Kind, execution: Execution, what: str, text:
         execution_ids=[execution.execution_id],
         last_seen=execution.timestamp,
     )
-
-
-def _earlier(known: datetime | None, new: datetime) -> datetime:
-    return new if known is None else min(known, new)
-
-
-def _later(known: datetime | None, new: datetime | None) -> datetime | None:
-    if known is None or new is None:
-        return known or new
-    return max(known, new)
 
 
 def counts_of_execution(

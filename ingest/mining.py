@@ -5,7 +5,7 @@ attempts what the success did differently.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
@@ -65,8 +65,13 @@ def mine(calls: Sequence[Execution], new: Execution, read: Read) -> list[Repair]
             continue
         named = [call for where, call in naming[failed.execution_id] if where > at]
         later = ordered[at + 1 : at + 1 + MAX_CALLS_BETWEEN]
-        near = [each for each in later if _is_near(failed, each)]
-        successes = _successes([*named, *near])
+        near = [
+            each
+            for each in later
+            if each.timestamp - failed.timestamp <= MAX_GAP
+            and each.repair_of in (None, failed.execution_id)
+        ]
+        successes = {e.execution_id: e for e in (*named, *near) if e.outcome == "success"}
         if new.outcome == "success" and new.execution_id not in successes:
             continue
         repair = _mended(failed, list(successes.values()), read(failed))
@@ -110,13 +115,6 @@ def passed(calls: Sequence[Execution], new: Execution) -> Passed | None:
     return None
 
 
-def _is_near(failed: Execution, later: Execution) -> bool:
-    return later.timestamp - failed.timestamp <= MAX_GAP and later.repair_of in (
-        None,
-        failed.execution_id,
-    )
-
-
 def _mended(
     failed: Execution, successes: Sequence[Execution], reading: ErrorReading
 ) -> Repair | None:
@@ -145,10 +143,6 @@ def _mended(
             return repair
         otherwise = repair
     return otherwise
-
-
-def _successes(calls: Iterable[Execution]) -> dict[str, Execution]:
-    return {each.execution_id: each for each in calls if each.outcome == "success"}
 
 
 def _ordered(calls: Sequence[Execution]) -> list[Execution]:

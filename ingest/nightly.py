@@ -43,10 +43,6 @@ OnProgress = Callable[[str, int], None]
 """Given a step's name and how much of it is done, in its own unit."""
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 @dataclass(slots=True)
 class NightlyJob:
     """One run: on a generation, with a reading side of its own over it.
@@ -63,7 +59,7 @@ class NightlyJob:
     knowledge: Knowledge
     retention: timedelta | None = None
     expire_all: bool = False
-    clock: Callable[[], datetime] = _now
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     on_progress: OnProgress = lambda *_: None
     _embedder: Embedder | None = field(default=None, init=False)
 

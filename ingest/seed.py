@@ -21,7 +21,8 @@ def load_seed(text: str | None = None) -> CommonMistakes:
     Raises:
         SeedCorpusError: when a line is not an entry, or contradicts itself.
     """
-    lines = (_shipped() if text is None else text).splitlines()
+    shipped = files("ingest") / "seed_corpus.jsonl"
+    lines = (shipped.read_text("utf-8") if text is None else text).splitlines()
     entries = [
         _entry(number, line)
         for number, line in enumerate(lines, start=1)
@@ -40,7 +41,3 @@ def _entry(number: int, line: str) -> SeedEntry:
     except (ValidationError, EditDoesNotApplyError, KeyError) as error:
         raise SeedCorpusError(f"line {number} of the seed corpus: {error}") from error
     return entry
-
-
-def _shipped() -> str:
-    return (files("ingest") / "seed_corpus.jsonl").read_text(encoding="utf-8")

@@ -329,10 +329,11 @@ _MAX_PART = 100
 """Characters kept of a task's shape, and of a part of a split: names of tools and of jobs."""
 _MAX_HEALTH_MESSAGE = 200
 
-_REFERRALS: dict[ErrorCategory, ReferralKind] = {
+REFERRALS: dict[ErrorCategory, ReferralKind] = {
     "wrong_tool_boundary": "wrong_tool_boundary",
     "low_utility": "low_utility",
 }
+"""Failures that may name axes."""
 
 
 def learn_health(
@@ -357,16 +358,11 @@ def learn_health(
     _put(cache, stored.tool_key, known)
 
 
-def names_axes(execution: Execution, reading: ErrorReading | None) -> bool:
-    """Whether counting a call may want the workspace's axes."""
-    return reading is not None and reading.category in _REFERRALS and execution.error is not None
-
-
 def _learn_failure(
     cache: WorkspaceCache, known: KnownHealth, stored: StoredExecution, category: ErrorCategory
 ) -> None:
     execution, at = stored.execution, stored.execution.timestamp
-    kind = _REFERRALS.get(category)
+    kind = REFERRALS.get(category)
     referral = _referral(execution) if kind else None
     axes = normalised_axes(referral.boundary_axes) if referral else {}
     message = short(execution.error.message, _MAX_HEALTH_MESSAGE) if execution.error else ""

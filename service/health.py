@@ -84,27 +84,24 @@ async def boundaries(context: Context, workspace: str, limit: int) -> Boundaries
     book = await context.memory.axis_book(workspace)
     clusters = await context.memory.axis_clusters(workspace)
     ids = {each.tool_key: each.tool.tool_id for each in await context.memory.tools(workspace)}
-    return await asyncio.to_thread(
-        lambda: boundaries_of(
-            book,
-            clusters,
-            _troubled(health, ids),
-            redactor=context.redactor,
-            rules=context.cohesion,
-            now=context.clock(),
-            limit=limit,
-        )
-    )
-
-
-def _troubled(health: Mapping[ToolKey, KnownHealth], ids: dict[ToolKey, str]) -> list[TroubledTool]:
-    return [
+    troubled = [
         TroubledTool(
             named(tool, ids.get(tool)),
             KnownHealth(referrals=known.referrals, recent_corrections=known.recent_corrections),
         )
         for tool, known in health.items()
     ]
+    return await asyncio.to_thread(
+        lambda: boundaries_of(
+            book,
+            clusters,
+            troubled,
+            redactor=context.redactor,
+            rules=context.cohesion,
+            now=context.clock(),
+            limit=limit,
+        )
+    )
 
 
 # Quality and cohesion of many tools at once: as fitness has the one, boundaries the other.

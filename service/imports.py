@@ -180,7 +180,8 @@ class ImportReport:
 
     def note(self, message: str) -> None:
         """Tell a remark once, whatever its figures."""
-        if (kind := _kind(message)) not in self._noted and len(self._noted) < _NOTES:
+        kind = re.sub(r"\d[\d,.]*", "N", message[:200])
+        if kind not in self._noted and len(self._noted) < _NOTES:
             self._noted.add(kind)
             self.say(f"note: {_shown(message)}")
 
@@ -190,10 +191,6 @@ def _shown(text: str) -> str:
     return "".join(
         char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in safe_message(text)
     )
-
-
-def _kind(reason: str) -> str:
-    return re.sub(r"\d[\d,.]*", "N", reason[:200])
 
 
 _Encoded: TypeAlias = tuple[str, Execution, bytes]

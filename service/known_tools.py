@@ -58,7 +58,8 @@ async def known_tools(context: Context, workspace: str, query: KnownToolsQuery) 
     if query.tool or query.namespace is not None:
         wanted = await _named(context, workspace, registry, query)
     else:
-        wanted = _by_key(_latest_put(registry.by_id.values()))
+        put = sorted(registry.by_id.values(), key=lambda e: (e.tool.updated_at, e.tool.tool_id))
+        wanted = _by_key(put[-MAX_REGISTERED:])
         for key in await context.memory.called(workspace, MAX_RECORDED):
             wanted.setdefault(key, None)
     ordered = await _by_use(context, list(wanted))
@@ -168,11 +169,6 @@ async def _records(
 
 def _some_at_a_time(tools: Sequence[ToolKey]) -> Iterable[Sequence[ToolKey]]:
     return (tools[start : start + _AT_A_TIME] for start in range(0, len(tools), _AT_A_TIME))
-
-
-def _latest_put(tools: Iterable[StoredTool]) -> list[StoredTool]:
-    latest = sorted(tools, key=lambda each: (each.tool.updated_at, each.tool.tool_id))
-    return latest[-MAX_REGISTERED:]
 
 
 def _by_key(tools: Iterable[StoredTool]) -> dict[ToolKey, StoredTool | None]:

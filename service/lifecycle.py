@@ -148,7 +148,7 @@ class Shared:
     """What several ask for at about the same time is asked once. For one event loop."""
 
     def __init__(self) -> None:
-        self._tasks: dict[Hashable, asyncio.Task[Any]] = {}
+        self._tasks: dict[Hashable, asyncio.Future[Any]] = {}
 
     async def get(self, key: Hashable, read: Callable[[], Awaitable[T]], seconds: float) -> T:
         """What `read` returns or raises, or did so a moment ago; nobody may change it.
@@ -160,13 +160,15 @@ class Shared:
         task = self._tasks.get(key)
         if task is None:
             begun = asyncio.get_running_loop().time()
-            task = self._tasks[key] = asyncio.create_task(_awaited(read))
+            task = self._tasks[key] = asyncio.ensure_future(read())
             task.add_done_callback(lambda done: self._done(key, done, begun, seconds))
         # One who leaves must not stop what others wait for.
         result: T = await asyncio.shield(task)
         return result
 
-    def _done(self, key: Hashable, task: "asyncio.Task[Any]", begun: float, seconds: float) -> None:
+    def _done(
+        self, key: Hashable, task: "asyncio.Future[Any]", begun: float, seconds: float
+    ) -> None:
         loop = asyncio.get_running_loop()
         took = loop.time() - begun
         if task.cancelled() or task.exception() is not None:  # who waits hears of it
@@ -174,17 +176,13 @@ class Shared:
         else:
             loop.call_later(max(seconds - took, 3 * took), self._drop, key, task)
 
-    def _drop(self, key: Hashable, task: "asyncio.Task[Any]") -> None:
+    def _drop(self, key: Hashable, task: "asyncio.Future[Any]") -> None:
         if self._tasks.get(key) is task:
             del self._tasks[key]
 
     def forget(self) -> None:
         """Read all anew: what was read may be from before a change."""
         self._tasks.clear()
-
-
-async def _awaited(read: Callable[[], Awaitable[T]]) -> T:
-    return await read()
 
 
 OnPhase = Callable[[str], None]

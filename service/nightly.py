@@ -107,13 +107,18 @@ async def run_nightly(
     The vector index is not opened: an embedded one belongs to its service. `say` gets what it waits
     for, in one line.
     """
+
+    def only_waiting(phase: str) -> None:
+        if phase.startswith("waiting"):  # others are over in a moment
+            say(phase)
+
     async with AsyncExitStack() as stack:
 
         async def open_model() -> Embedder:
             return await stack.enter_async_context(opened_embedder(settings))
 
         store = await stack.enter_async_context(
-            opened_store(settings, _only_waiting(say), beside=True, patience_s=COMMAND_PATIENCE_S)
+            opened_store(settings, only_waiting, beside=True, patience_s=COMMAND_PATIENCE_S)
         )
         await refuse_half_imported(store.metadata)
         keeper = await take_lease(store, settings.indexing.lease_s)
@@ -130,13 +135,3 @@ async def run_nightly(
             on_progress=on_progress,
         )
         return await run_steps(job, STEPS)
-
-
-def _only_waiting(say: Say) -> Say:
-    """Phases that are over in a moment are not worth a line."""
-
-    def report(phase: str) -> None:
-        if phase.startswith("waiting"):
-            say(phase)
-
-    return report

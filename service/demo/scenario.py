@@ -170,8 +170,9 @@ def show_scene(console: Console, played: Sequence[SceneCall]) -> None:
         calls = list(run)
         scores = dict.fromkeys(f"{each.score:.2f}" for each in (calls[0], calls[-1]))
         ended = "[green]ok[/]" if succeeded else "[red]failed[/]"
+        times = f" x {len(calls)}" if len(calls) > 1 else ""
         table.add_row(
-            agent, _times(escape(called), calls), ended, " to ".join(scores), calls[-1].chosen
+            agent, f"{escape(called)}{times}", ended, " to ".join(scores), calls[-1].chosen
         )
     console.print(table)
     failed = sum(not each.succeeded for each in played)
@@ -194,10 +195,6 @@ def _table(*columns: str | tuple[str, JustifyMethod], title: str) -> Table:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}\u2026"
-
-
-def _times(word: str, run: Sequence[object]) -> str:
-    return word if len(run) == 1 else f"{word} x {len(run)}"
 
 
 Ending = Literal["fine", "repaired", "by itself", "failed"]
@@ -278,7 +275,8 @@ async def run_demo(console: Console) -> Played:
             async with AsyncClient(stage.service_url) as client:
                 for session in _sessions(str(stage.repository)):
                     say(f"{session.agent}: {session.purpose}")
-                    calls += await _play(session, stage.gateway_url)
+                    async with Client(stage.gateway_url) as agent:
+                        calls += [await _play_call(agent, session, e) for e in session.calls]
                     # The next session builds on all attempts so far.
                     tried = sum(each.attempts for each in calls)
                     await learned(client, _LEARNED_S, tried)
@@ -299,11 +297,6 @@ def _sessions(repository: str) -> list[ScriptedSession]:
     tables = json.dumps(read_table("scenario")["sessions"])
     filled = json.loads(tables.replace("{repo}", json.dumps(repository)[1:-1]))
     return [ScriptedSession.model_validate(each) for each in filled]
-
-
-async def _play(session: ScriptedSession, gateway: str) -> list[PlayedCall]:
-    async with Client(gateway) as client:
-        return [await _play_call(client, session, call) for call in session.calls]
 
 
 async def _play_call(

@@ -317,7 +317,8 @@ class _Player:
             fault = raised
         kind, spec = None if fault is None else fault.kind, tool.spec
         execution = Execution(
-            execution_id=_uuid(self._dice), timestamp=self.at, agent=self._agent.name,
+            execution_id=str(UUID(int=self._dice.getrandbits(128), version=4)),
+            timestamp=self.at, agent=self._agent.name,
             server_name=tool.server, tool_name=spec.name, tool_version=spec.version,
             parameters=sends, context=task.wish.context, result=result,
             duration_ms=tool.duration_ms(moment, kind), error=fault and fault.error,
@@ -346,7 +347,3 @@ class _Player:
             self.played.remarks.append(Remark(call, "that is not what I asked for"))
         elif is_as_meant and draw < tool.corrected:
             self.played.remarks.append(Remark(call, self._dice.choice(tool.corrections)))
-
-
-def _uuid(dice: Random) -> str:
-    return str(UUID(int=dice.getrandbits(128), version=4))

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from aftercall import AsyncClient
 from aftercall.errors import AftercallError
+from aftercall.process import bind
 from service.environment import PREFIX, QUORUM_VARIABLE
 from service.lifecycle import ended
 
@@ -187,11 +188,8 @@ async def _until_up(
             if await is_up():
                 return
         await asyncio.sleep(0.1)
-    raise StageError(f"the {log.stem} did not come up. Its log ends with:\n{_end_of(log)}")
-
-
-def _end_of(log: Path) -> str:
-    return log.read_text(encoding="utf-8", errors="replace")[-1500:]
+    end = await asyncio.to_thread(log.read_text, "utf-8", "replace")
+    raise StageError(f"the {log.stem} did not come up. Its log ends with:\n{end[-1500:]}")
 
 
 async def _listens(port: int) -> bool:
@@ -201,7 +199,5 @@ async def _listens(port: int) -> bool:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    with bind("127.0.0.1", 0) as probe:
+        return int(probe.getsockname()[1])

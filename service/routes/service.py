@@ -5,7 +5,6 @@ import time
 from fastapi import APIRouter, Request, Response
 
 from aftercall.models import ALL_WORKSPACES, CalibrationStatus, Status
-from retrieval.confidence import Scaling
 from retrieval.log import counts, lag_s
 from service.errors import ProblemError, UnavailableError
 from service.metrics_page import Agreement, agreement, log_store_answers, metrics_page
@@ -27,7 +26,7 @@ async def status(space: Reading, lifecycle: CurrentLifecycle) -> Status:
     if context.caller.workspace != ALL_WORKSPACES:  # what it says is of all workspaces
         own = known.documents - known.pending_vectors
         agreed = Agreement(None if agreed.vectors is None else own, agreed.consistent)
-    calibration = await context.memory.calibration(workspace)
+    scaling = (await context.memory.calibration(workspace)).scaling
     return Status(
         version=VERSION,
         ready=context.learning.problem is None,
@@ -40,7 +39,10 @@ async def status(space: Reading, lifecycle: CurrentLifecycle) -> Status:
         log_store=context.store.name,
         vector_index=context.index.name,
         uptime_s=round(time.monotonic() - context.opened_at, 1),
-        calibration=_calibration(calibration.scaling),
+        calibration=CalibrationStatus(
+            source="own" if scaling.outcomes else "shipped",
+            **scaling.model_dump(include={"outcomes", "shift", "slope", "fitted_at"}),
+        ),
         vectors=agreed.vectors,
         consistent=agreed.consistent,
         problem=context.learning.problem or agreed.problem,
@@ -49,16 +51,6 @@ async def status(space: Reading, lifecycle: CurrentLifecycle) -> Status:
         indexing_lag_s=round(await lag_s(context.store, workspace), 1),
         missing=await missing(context, workspace),
         linger_s=lifecycle.linger_s,
-    )
-
-
-def _calibration(scaling: Scaling) -> CalibrationStatus:
-    return CalibrationStatus(
-        source="own" if scaling.outcomes else "shipped",
-        outcomes=scaling.outcomes,
-        shift=scaling.shift,
-        slope=scaling.slope,
-        fitted_at=scaling.fitted_at,
     )
 
 
