@@ -147,13 +147,7 @@ def _as_text(value: object) -> str:
 
 
 def _shown(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, SecretStr):
-        return _MASK
-    if isinstance(value, tuple):
-        return ",".join(str(part) for part in value)
-    return _USER_IN_URL.sub(_MASK, str(value))
+    return _MASK if isinstance(value, SecretStr) else _USER_IN_URL.sub(_MASK, _as_text(value))
 
 
 def check_serving(settings: Settings) -> None:

@@ -374,7 +374,7 @@ async def _read_records(request: Request) -> Records:
 
 RecordsBody = Annotated[Records, Depends(_read_records)]
 """FastAPI would refuse a whole list for one bad record."""
-_GZIP = 31
+GZIP = 31
 """zlib's way to say: gzip, largest window."""
 
 
@@ -384,7 +384,7 @@ def gunzip(packed: bytes, most: int) -> bytes:
     A megabyte of zeros is a kilobyte in gzip, so the bound on what arrives says nothing about what
     comes out. Unpacking stops at the first byte too many.
     """
-    unpacker = zlib.decompressobj(_GZIP)
+    unpacker = zlib.decompressobj(GZIP)
     try:
         unpacked = unpacker.decompress(packed, most + 1)
     except zlib.error:

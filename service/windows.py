@@ -37,11 +37,6 @@ class WindowHours:
     step: int
 
     @property
-    def steps(self) -> range:
-        """The hour with which each step begins."""
-        return range(self.first, self.last + 1, self.step)
-
-    @property
     def unit(self) -> Literal["hour", "day"]:
         """What a step is called."""
         return "hour" if self.step == 1 else "day"
@@ -131,11 +126,12 @@ class WindowHours:
         self, names: Sequence[str], tool: ToolKey | None = None
     ) -> list[tuple[datetime, Counter[str]]]:
         """Sums of counters by name, with the moment at which each step begins."""
-        points = [Counter[str]() for _ in self.steps]
+        steps = range(self.first, self.last + 1, self.step)
+        points = [Counter[str]() for _ in steps]
         for each in await self.sums(names, ("hour", "what"), tool) if names else ():
             place = ((each.hour or 0) - self.first) // self.step
             points[place][each.what or ""] += each.number
-        return list(zip(map(_moment, self.steps), points, strict=True))
+        return list(zip(map(_moment, steps), points, strict=True))
 
     async def by_key(self, *names: str) -> dict[ToolKey, Counter[str]]:
         """Sums of counters by tool and name."""

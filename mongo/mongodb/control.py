@@ -67,7 +67,8 @@ class MongoControl(Part):
             head = await self._head()
             chained = entry.chained(head)
             try:
-                await self._audit.insert_one(_record(chained))
+                fields: Record = json.loads(encoded(chained))
+                await self._audit.insert_one({"_id": chained.position, **fields})
             except DuplicateKeyError:  # of a writer that was faster, or was killed then
                 taken = await self._audit.find_one({"_id": chained.position})
                 if taken is not None:
@@ -140,11 +141,6 @@ async def open_mongo_control(options: MongoOptions) -> ControlStore:
 
 def _micros(moment: datetime) -> int:
     return round(moment.timestamp() * 1e6)
-
-
-def _record(entry: AuditEntry) -> Record:
-    fields: Record = json.loads(encoded(entry))
-    return {"_id": entry.position, **fields}
 
 
 def _entry(row: Record) -> AuditEntry:

@@ -241,11 +241,6 @@ _TEMPLATES.globals |= {
 _TEMPLATES.globals["ui"] = _TEMPLATES.get_template("ui.html").module
 
 
-def ui() -> Any:
-    """The macros of `templates/ui.html`, which every template has as `ui`."""
-    return _TEMPLATES.globals["ui"]
-
-
 def render(template: str, **data: object) -> Html:
     """A template of the folder `templates`, by its name without ending, with its data."""
     text = _TEMPLATES.get_template(f"{template}.html").render(data)

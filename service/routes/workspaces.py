@@ -27,15 +27,13 @@ from service import rules
 from service.archive import GZIP_LEVEL, ArchiveWriter
 from service.errors import NotFoundProblemError
 from service.forget import Forgotten, forget
-from service.requests import Administering, JsonRoute, NoQuery, Reading, Space, ToolFilter
+from service.requests import GZIP, Administering, JsonRoute, NoQuery, Reading, Space, ToolFilter
 
 router = APIRouter(tags=["workspaces"], route_class=JsonRoute)
 RuleId = Annotated[
     str, Path(alias="ruleId", min_length=1, max_length=64, description="From `GET /rules`.")
 ]
 _CHUNK = 256 * 1024
-_GZIP = 31
-"""Of `zlib`: the largest window, with the head and the checksum of gzip."""
 
 
 class _RulesQuery(ToolFilter):
@@ -98,7 +96,7 @@ async def export(_query: NoQuery, space: Administering) -> Response:
 
 
 async def _packed(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    packer, waiting, size = zlib.compressobj(GZIP_LEVEL, wbits=_GZIP), list[bytes](), 0
+    packer, waiting, size = zlib.compressobj(GZIP_LEVEL, wbits=GZIP), list[bytes](), 0
     async for line in lines:
         waiting.append(line)
         size += len(line)

@@ -9,9 +9,11 @@ from retrieval.edits import Clamp, Edit, edit_key
 from retrieval.knowledge.documents import document_id
 from retrieval.memory import MendedFailure
 from retrieval.patterns import ConsolidatedPattern, mark_of
-from service.dashboard.html import ui
+from service.dashboard.html import _TEMPLATES
 from service.dashboard.pattern import PatternEvidence, ShownRepair, read_repairs
 from tests.dashboard.test_look import look
+
+UI: Any = _TEMPLATES.globals["ui"]
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 IDS = [f"0b7e1c9a-2a4e-4b0e-9d5c-{number:012}" for number in range(10)]
@@ -66,7 +68,7 @@ def test_a_repair_is_shown_with_both_calls_and_what_changed() -> None:
     assert found.changes == ["replace /max_count: 500 -> 100"]
     assert found.lesson == "`max_count` must be at most 100."
     assert PatternEvidence([found], []).glimpse == "replace /max_count: 500 -> 100"
-    shown = ui().repair(look(), found, 3)
+    shown = UI.repair(look(), found, 3)
     assert "Error: max_count must be &lt;= 100" in shown
     assert "3.0 s after the failure." in shown
     assert "/dashboard/agents/ada" in shown
@@ -84,18 +86,18 @@ def test_a_call_is_shown_with_parameters_error_and_context() -> None:
     """And with what else was said of it; what nobody saw is not an empty object."""
     error = {"type": "ValueError", "message": "too many", "code": "E7"}
     call = called(1, failed=True, error=error, context="find it", attempt=2, tool_version="1.2")
-    shown = ui().call_card(look(), "Failed", call, 3)
+    shown = UI.call_card(look(), "Failed", call, 3)
     for text in ("&#34;max_count&#34;: 500", "ValueError (E7): too many", "find it",
                  "2026-03-01 12:00 UTC by ", ", version 1.2, attempt 2"):  # fmt: skip
         assert text in shown
-    unseen = ui().call_card(look(), "Failed", called(1, parameters={}, parameters_known=False), 3)
+    unseen = UI.call_card(look(), "Failed", called(1, parameters={}, parameters_known=False), 3)
     assert "Nobody saw its parameters." in unseen
     assert "Error" not in unseen
 
 
 def test_long_parameters_and_many_changes_are_cut() -> None:
     """So that no call fills a page; what is left out is counted."""
-    assert len(ui().call_card(look(), "x", called(1, parameters={"t": "x" * 100_000}), 3)) < 6_000
+    assert len(UI.call_card(look(), "x", called(1, parameters={"t": "x" * 100_000}), 3)) < 6_000
     changes = repair({}, {f"p{n:03}": n for n in range(25)}).changes
     assert (len(changes), changes[-1]) == (21, "and 5 more")
 

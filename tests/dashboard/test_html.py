@@ -2,12 +2,15 @@
 
 import json
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from service.dashboard import html
+
+UI: Any = html._TEMPLATES.globals["ui"]
 
 
 class _Reader(HTMLParser):
@@ -31,7 +34,7 @@ class _Reader(HTMLParser):
 def test_text_is_never_markup(text: str) -> None:
     """In an element, in an attribute, and in the data of an element of our own script."""
     table = html.plain_table("x", [html.Column("a", "A")], [{"a": text}])
-    read = _Reader(html.ui().facts([(text, html.Anchor(text, "/"))]) + table)
+    read = _Reader(UI.facts([(text, html.Anchor(text, "/"))]) + table)
     assert [name for name, _ in read.elements] == ["dl", "dt", "dd", "a", "data-table"]
     assert read.text.replace("\n", "") == 2 * html.w.visible(text)
 
@@ -58,5 +61,5 @@ def test_only_paths_of_the_service_are_links(href: str, local: bool) -> None:
 
 def test_an_empty_state_waits_until_it_is_known_to_be_one() -> None:
     """While what came in lately is still being counted, nobody says that there is nothing."""
-    assert "Still counting" in html.ui().empty("No call.", "Make one.", is_complete=False)
-    assert "No call." in html.ui().empty("No call.", "Make one.", is_complete=True)
+    assert "Still counting" in UI.empty("No call.", "Make one.", is_complete=False)
+    assert "No call." in UI.empty("No call.", "Make one.", is_complete=True)
