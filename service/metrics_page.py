@@ -189,23 +189,19 @@ async def metrics_page(requests: RequestMetrics, lifecycle: Lifecycle) -> Respon
     now = await _state(context)
 
     def written() -> bytes:
-        if context is None:
-            return generate_latest(_Together([requests.registry], now))
-        registries = [requests.registry, context.metrics.registry]
-        return context.metrics.tools.page() + generate_latest(_Together(registries, now))
+        counted = [context.metrics.registry] if context else []
+        found = b"".join(map(generate_latest, (requests.registry, *counted, _Seen(now))))
+        return context.metrics.tools.page() + found if context else found
 
     content = await asyncio.to_thread(written)
     return Response(content, headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
 
 
-class _Together(Collector):
-    """Several registries and what was seen just now, as one."""
+class _Seen(Collector):
+    """What was seen just now."""
 
-    def __init__(self, registries: Iterable[Collector], now: Iterable[Metric]) -> None:
-        self._registries = registries
+    def __init__(self, now: Iterable[Metric]) -> None:
         self._now = now
 
     def collect(self) -> Iterable[Metric]:
-        for registry in self._registries:
-            yield from registry.collect()
-        yield from self._now
+        return self._now

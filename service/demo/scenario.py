@@ -30,7 +30,6 @@ from aftercall.executors import CommandExecutor, Executors, ToolFailedError
 from aftercall.executors.mcp import McpExecutor
 from aftercall.json_patch import Operation, apply, same_json
 from aftercall.json_values import JsonObject
-from aftercall.models import Factors
 from aftercall.toolbox import AsyncToolbox
 from service.demo.simulated_tools import DemoTable, read_table
 from service.demo.stage import DemoStage, StageError, learned, open_stage, saying, temporary_folder
@@ -54,18 +53,16 @@ _SCRIPT = ToolSpec(
 
 @dataclass(frozen=True, slots=True)
 class SceneCall:
-    """One call: who made it, what was chosen and why, and how it went.
+    """One call: who made it, what was chosen, and how it went.
 
-    `factors` and `score` are the script's at that moment, not those of the tool that was called.
+    `score` is the script's at that moment, not that of the tool that was called.
     """
 
-    phase: str
     agent: str
     called: str
     succeeded: bool
     chosen: str
     score: float
-    factors: Factors
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +100,7 @@ async def play_scene(scene: Scene) -> list[SceneCall]:
             for name in ("dee", "eve")
         )
 
-        async def call(phase: str, *, by_name: bool = False) -> SceneCall:
+        async def call(*, by_name: bool = False) -> SceneCall:
             """The orchestrator calls the fittest; or its neighbour the script, by its name."""
             best = await dee.get_best_tool_in_namespace(NAMESPACE, SCENARIO)
             called, succeeded = NAMESPACE if by_name else best.tool.tool_id, True
@@ -119,9 +116,10 @@ async def play_scene(scene: Scene) -> list[SceneCall]:
                 best = await dee.get_best_tool_in_namespace(NAMESPACE, SCENARIO)
             own = next(each for each in best.candidates if each.tool.tool_id == NAMESPACE)
             played.append(
-                SceneCall(phase, "eve" if by_name else "dee", called, succeeded,
-                          best.tool.tool_id, own.score, own.factors)
-            )  # fmt: skip
+                SceneCall(
+                    "eve" if by_name else "dee", called, succeeded, best.tool.tool_id, own.score
+                )
+            )
             return played[-1]
 
         # The script is new; git's tool is registered by the gateway and joins the namespace.
@@ -135,18 +133,18 @@ async def play_scene(scene: Scene) -> list[SceneCall]:
         await scene.learned()
         _export(stage, whole=True)
         for _ in range(2):
-            await call("whole")
+            await call()
         _export(stage, whole=False)
-        while (await call("half-written")).called == NAMESPACE:
+        while (await call()).called == NAMESPACE:
             if len(played) > MOST_FAILURES:
                 raise StageError("the degraded tool was chosen again and again")
         _export(stage, whole=True)
         for _ in range(MOST_SUCCESSES):
-            if (await call("mended", by_name=True)).chosen == NAMESPACE:
+            if (await call(by_name=True)).chosen == NAMESPACE:
                 break
         else:
             raise StageError("the mended tool was not chosen again")
-        await call("mended")
+        await call()
     return played
 
 
