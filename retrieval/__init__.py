@@ -1,5 +1,6 @@
 """The answers: reading errors, proposals, confidence, fitness, patterns and the vector index."""
 
+import json
 import re
 import tomllib
 from functools import cache
@@ -29,6 +30,11 @@ def read_table(name: str) -> dict[str, Any]:
         parts[part] = filled(text)
     filled_table: dict[str, Any] = filled(table)
     return filled_table
+
+
+def read_json(name: str) -> Any:
+    """What one of this package's files says."""
+    return json.loads(files("retrieval").joinpath(name).read_text(encoding="utf-8"))
 
 
 WORDS: dict[str, Any] = read_table("words.toml")["words"]

@@ -83,6 +83,7 @@ def learned_lesson(edits: Sequence[Edit], share: str | None) -> str:
 
 
 _SENTENCES = {
+    "clamp": "{place} must be {stated}.",
     "rewrite": "{place}: {words}.",
     "scale": "Multiply {place} by {factor}.",
     "nest": "Put {fields} into {place}{listed}.",
@@ -107,17 +108,22 @@ def _sentence(edit: Edit) -> str:
     if isinstance(edit, Rename):
         around = f" in {spoken(edit.path[:-1])}" if edit.inside else ""
         return f"The parameter{around} is called `{edit.to}`, not `{edit.path[-1]}`."
-    if isinstance(edit, Clamp):
-        return _bounds(place, edit)
     fields = {
         name: shown(value) if name in _AS_JSON else str(value) for name, value in edit if value
     }
     match edit:
+        case Clamp():
+            low = f"at least {number(edit.minimum)}" if edit.minimum is not None else ""
+            high = f"at most {number(edit.maximum)}" if edit.maximum is not None else ""
+            stated = " and ".join(filter(None, (low, high)))
+            fields["stated"] = stated or "within the stated bounds"
         case Add() | Replace():
             fields |= {"value": shown(edit.value)}
             fields |= {"before": shown(edit.before)} if isinstance(edit, Replace) else {}
         case Rewrite():
-            fields["words"] = _rewriting(edit)
+            at = {"start": "at its beginning", "end": "at its end", "inside": "in it"}[edit.where]
+            said = f"instead of {shown(edit.old)} {at}" if edit.old else f"{at} was missing"
+            fields["words"] = f"{shown(edit.new)} {said}"
         case Scale():
             fields["factor"] = number(edit.factor)
         case Nest():
@@ -126,20 +132,6 @@ def _sentence(edit: Edit) -> str:
         case Respell():
             fields["style"] = _STYLES[edit.style]
     return _SENTENCES[edit.kind].format(place=place, **fields)
-
-
-def _rewriting(edit: Rewrite) -> str:
-    where = {"start": "at its beginning", "end": "at its end", "inside": "in it"}[edit.where]
-    if not edit.old:
-        return f"{shown(edit.new)} {where} was missing"
-    return f"{shown(edit.new)} instead of {shown(edit.old)} {where}"
-
-
-def _bounds(name: str, edit: Clamp) -> str:
-    low = f"at least {number(edit.minimum)}" if edit.minimum is not None else ""
-    high = f"at most {number(edit.maximum)}" if edit.maximum is not None else ""
-    stated = " and ".join(part for part in (low, high) if part)
-    return f"{name} must be {stated or 'within the stated bounds'}."
 
 
 def spoken(path: Path) -> str:
@@ -204,7 +196,7 @@ class RankedSuggestion:
         """The same with a note behind its lesson."""
         if note is None:
             return self
-        lesson = f"{self.suggestion.lesson} {note}"
+        lesson = f"{self.suggestion.lesson} {note}".strip()
         return replace(self, suggestion=self.suggestion.model_copy(update={"lesson": lesson}))
 
 
@@ -224,8 +216,10 @@ def answer(question: Question, *, limit: int) -> Answer:
     kept = [each for each in ranked if each.suggestion.confidence >= MIN_CONFIDENCE][:limit]
     gated = [_gated(question, each) for each in kept]
     kept = [
-        replace(each, suggestion=_with_drift(question, told))
-        for each, (told, _) in zip(kept, gated, strict=True)
+        replace(each, suggestion=each.suggestion.model_copy(update={"safe": advice.safe})).noted(
+            _drift(question, each.suggestion.changes)
+        )
+        for each, advice in zip(kept, gated, strict=True)
     ]
     return Answer(
         SuggestResponse(
@@ -235,21 +229,13 @@ def answer(question: Question, *, limit: int) -> Answer:
                 confidence=case.reading.confidence,
             ),
             suggestions=[each.suggestion for each in kept],
-            retry=gated[0][1] if gated else retry_advice(case.reading, question.annotations),
+            retry=gated[0] if gated else retry_advice(case.reading, question.annotations),
             abstained=not kept,
             reason=None if kept else _why_not(question, advice),
             took_ms=0.0,
         ),
         {each.suggestion.suggestion_id: each for each in kept},
     )
-
-
-def _with_drift(question: Question, suggestion: Suggestion) -> Suggestion:
-    changed = _drift(question, suggestion.changes)
-    if changed is None:
-        return suggestion
-    lesson = f"{suggestion.lesson} {changed}".strip() if suggestion.lesson else changed
-    return suggestion.model_copy(update={"lesson": lesson})
 
 
 def _drift(question: Question, changes: Sequence[Change] = ()) -> str | None:
@@ -261,33 +247,29 @@ def _drift(question: Question, changes: Sequence[Change] = ()) -> str | None:
     return drift_text(known, now, frozenset(about))
 
 
-def _gated(question: Question, ranked: RankedSuggestion) -> tuple[Suggestion, RetryAdvice]:
+def _gated(question: Question, ranked: RankedSuggestion) -> RetryAdvice:
     case, about, suggestion = question.case, question.annotations, ranked.suggestion
     if suggestion.action not in ("change_parameters", "retry_unchanged"):
-        advice = retry_advice(case.reading, about, hands_over=True)
-    elif suggestion.change_class is None or case.reading.category in NEVER_RETRIED:
-        advice = retry_advice(case.reading, about)
-    else:
-        tool, corrected = question.call_context.tool_name, suggestion.corrected_parameters or {}
-        safe, reason = may_be_followed(
-            suggestion.change_class,
-            tool,
-            about,
-            rejected=case.reading.rejected_before_run,
-            call=case.parameters,
-            principals=ranked.principals,
-            quorum=case.quorum,
-        )
-        if safe and ranked.is_strange:
-            safe, reason = False, "only one other caller has reported this repair"
-        if (
-            safe
-            and not reads_only(tool, about, case.parameters)
-            and _ignores_a_limit(case, corrected)
-        ):
-            safe, reason = False, "a parameter that limits what the call does may be lost"
-        advice = RetryAdvice(safe=safe, reason=reason)
-    return suggestion.model_copy(update={"safe": advice.safe}), advice
+        reason = "somebody has to decide before it is tried again"
+        return RetryAdvice(safe=False, reason=reason)
+    if suggestion.change_class is None or case.reading.category in NEVER_RETRIED:
+        return retry_advice(case.reading, about)
+    tool, corrected = question.call_context.tool_name, suggestion.corrected_parameters or {}
+    safe, reason = may_be_followed(
+        suggestion.change_class,
+        tool,
+        about,
+        rejected=case.reading.rejected_before_run,
+        call=case.parameters,
+        principals=ranked.principals,
+        quorum=case.quorum,
+    )
+    if safe and ranked.is_strange:
+        safe, reason = False, "only one other caller has reported this repair"
+    writes = not reads_only(tool, about, case.parameters)
+    if safe and writes and _ignores_a_limit(case, corrected):
+        safe, reason = False, "a parameter that limits what the call does may be lost"
+    return RetryAdvice(safe=safe, reason=reason)
 
 
 def _ignores_a_limit(case: Case, corrected: JsonObject) -> bool:
@@ -310,8 +292,7 @@ def _ignores_a_limit(case: Case, corrected: JsonObject) -> bool:
 def _why_not(question: Question, advice: Advice | NoAdvice | None) -> str:
     given = advice.reason if isinstance(advice, NoAdvice) else None
     reason = given or abstention_reason(question.case, question.call_context)
-    notes = (loop_note(question.call_context), _drift(question))
-    return ". ".join([reason, *filter(None, notes)])
+    return ". ".join(filter(None, (reason, loop_note(question.call_context), _drift(question))))
 
 
 def _advised_or_ranked(
@@ -361,26 +342,19 @@ def _ranked(question: Question) -> list[RankedSuggestion]:
         if is_strange and estimate.probability > SURE:
             estimate = estimate.times(SURE / estimate.probability)
         if estimate.probability >= MIN_CONFIDENCE:
+            edits = [edit for option in proposal.options for edit in option.edits]
+            of_shape = all(isinstance(edit, Rename | Remove | Cast) for edit in edits)
             made = RankedSuggestion(
                 _suggestion(case, proposal, estimate),
-                edit_key(_edits(proposal)),
+                edit_key(edits),
                 estimate.shipped,
                 any(option.share for option in proposal.options),
                 principals_for(case, proposal),
                 is_strange,
-                _shape(proposal),
+                shape_of(proposal.parameters) if of_shape else None,
             )
             ranked.append(made)
     return sorted(ranked, key=_order)
-
-
-def _shape(proposal: Proposal) -> str | None:
-    of_shape = all(isinstance(edit, Rename | Remove | Cast) for edit in _edits(proposal))
-    return shape_of(proposal.parameters) if of_shape else None
-
-
-def _edits(proposal: Proposal) -> list[Edit]:
-    return [edit for option in proposal.options for edit in option.edits]
 
 
 def _suggestion(case: Case, proposal: Proposal, estimate: Estimate) -> Suggestion:

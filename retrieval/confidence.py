@@ -19,8 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
-from importlib.resources import files
-from math import exp, log, prod, sqrt
+from math import exp, inf, log, prod, sqrt
 from typing import Any, NamedTuple
 
 import jsonschema_rs
@@ -29,6 +28,7 @@ from pydantic import BaseModel, Field
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.redaction import is_redacted
+from retrieval import read_json
 from retrieval.edits import Add, FromContext, Replace
 from retrieval.likeness import nearest
 from retrieval.parameters import MAX_SCHEMA, leaves_like, resolve, value_at
@@ -38,7 +38,7 @@ from retrieval.proposals.case import Case, Option, Trials
 from retrieval.proposals.compose import Proposal, propose
 from retrieval.proposals.doubts import left_of_confidence
 from retrieval.reading.faults import Fault
-from retrieval.texts import format_of
+from retrieval.texts import format_of, is_number
 
 _MAX_PARAMETERS = 100_000
 """Characters of parameters that are held against a schema."""
@@ -125,15 +125,11 @@ def _contradicts(fault: Fault, before: JsonObject, after: JsonObject) -> bool:
     if same_json(before[name], value):
         return False
     if fault.kind == "not_allowed" and fault.allowed:
-        return not any(str(value) == str(each) for each in fault.allowed)
-    if fault.kind != "out_of_range" or fault.of_length or isinstance(value, bool):
-        return False
-    return isinstance(value, int | float) and _is_beyond(fault, value)
-
-
-def _is_beyond(fault: Fault, value: float) -> bool:
-    too_small = fault.minimum is not None and value < fault.minimum
-    return too_small or (fault.maximum is not None and value > fault.maximum)
+        return str(value) not in map(str, fault.allowed)
+    low = -inf if fault.minimum is None else fault.minimum
+    high = inf if fault.maximum is None else fault.maximum
+    is_amount = fault.kind == "out_of_range" and not fault.of_length
+    return is_amount and is_number(value) and not low <= value <= high
 
 
 def check_of(schema: JsonObject) -> SchemaCheck | None:
@@ -273,13 +269,13 @@ def bound(proposal: Proposal) -> float:
     A value that neither call nor tool says, but session, context or others' calls, is no surer than
     the low end of what the record of where it comes from says.
     """
-    found = (option for option in proposal.options if _FOUND.issuperset(option.sources))
-    return min((_low_end(each.evidence) for each in found if _puts_anew(each)), default=1.0)
-
-
-def _low_end(trials: Trials) -> float:
-    """The low end of a record; of one that makes nothing likely its mean, which promises little."""
-    return max(lower_bound(trials, _Z), min(trials.mean, _EVEN))
+    found = (
+        option.evidence
+        for option in proposal.options
+        if _FOUND.issuperset(option.sources) and _puts_anew(option)
+    )
+    # Of a record that makes nothing likely it is the mean, which promises little.
+    return min((max(lower_bound(each, _Z), min(each.mean, _EVEN)) for each in found), default=1.0)
 
 
 def _puts_anew(option: Option) -> bool:
@@ -321,13 +317,9 @@ def _lost(case: Case, proposal: Proposal) -> int:
     return sum(
         not any(str(value) in each for each in kept)
         and value not in (None, "", False)
-        and not (_is_number(value) and _is_number(value_at(proposal.parameters, path)))
+        and not (is_number(value) and is_number(value_at(proposal.parameters, path)))
         for path, value in leaves_like(case.parameters, ())
     )
-
-
-def _is_number(value: JsonValue) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _unusual(case: Case, proposal: Proposal) -> int:
@@ -364,10 +356,6 @@ class Estimate(NamedTuple):
     low: float
     high: float
     shipped: float
-
-    def at_most(self, most: float) -> "Estimate":
-        """The same, with no number greater."""
-        return Estimate(*(min(most, each) for each in self))
 
     def moved_to(self, shipped: float) -> "Estimate":
         """The same, each of its log-odds moved by as much as brings `shipped` there."""
@@ -451,8 +439,7 @@ def log_odds(probability: float) -> float:
 @cache
 def shipped() -> Calibration:
     """The calibration that was fitted on the project's own benchmark history."""
-    text = files("retrieval").joinpath("calibration.json").read_text(encoding="utf-8")
-    fitted = json.loads(text)
+    fitted = read_json("calibration.json")
     return Calibration(intercept=fitted["intercept"], weights=fitted["weights"])
 
 
@@ -507,9 +494,11 @@ def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
         features = features_of(case, proposal, own, others)
         estimate = calibration.estimate(features, proposal)
         if (weak := weakest(features, proposal)) is not None:
-            estimate = _as_weak(estimate, calibration.estimate(weak, _least_sure(proposal)))
-        left = doubted(case, proposal)
-        estimate = estimate.at_most(bound(proposal)).times(left)
+            # Several changes are no surer than one of them.
+            least = calibration.estimate(weak, _least_sure(proposal))
+            estimate = Estimate(*map(min, zip(estimate, least, strict=True)))
+        left, most = doubted(case, proposal), bound(proposal)
+        estimate = Estimate(*(min(most, each) for each in estimate)).times(left)
         found.append(RankedProposal(proposal, features, estimate, left))
     found.sort(key=_surest)
     refused = verifier.refuses_sent() if found else 0.0
@@ -571,11 +560,6 @@ def weakest(features: tuple[float, ...], proposal: Proposal) -> tuple[float, ...
 def _least_sure(proposal: Proposal) -> Proposal:
     option = min(proposal.options, key=lambda each: each.evidence.mean)
     return replace(proposal, options=(option,))
-
-
-def _as_weak(estimate: Estimate, other: Estimate) -> Estimate:
-    """No number greater than the other's: several changes are no surer than one of them."""
-    return Estimate(*map(min, zip(estimate, other, strict=True)))
 
 
 def doubted(case: Case, proposal: Proposal) -> float:

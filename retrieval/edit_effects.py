@@ -37,6 +37,16 @@ def apply_edits(
     return changed
 
 
+def applied(
+    parameters: JsonObject, edits: Sequence[e.Edit], value_sources: e.ValueSources = e.NO_SOURCES
+) -> JsonObject | None:
+    """As `apply_edits`; None when one of the edits has nothing to work on."""
+    try:
+        return apply_edits(parameters, edits, value_sources)
+    except e.EditDoesNotApplyError:
+        return None
+
+
 def _apply(parameters: JsonObject, edit: e.Edit, site: e.Site) -> None:
     """Make one edit, in place but for the containers on the way, which are copied."""
     holder: Any = parameters
@@ -119,10 +129,14 @@ def changed_names(before: JsonObject, after: JsonObject) -> list[str]:
 
 
 def effect_key(after: JsonObject, names: Sequence[str]) -> str:
-    """Equal for changes of one call that give the same parameters; of what differs only."""
-    return canonical_json([[name, name in after, _one_number(after.get(name))] for name in names])
+    """Equal for changes of one call that give the same parameters; of what differs only.
 
-
-def _one_number(value: JsonValue) -> JsonValue:
-    """1.0 as 1: two changes that differ in no more are one."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    1.0 is 1: two changes that differ in no more are one.
+    """
+    held = ((name, name in after, after.get(name)) for name in names)
+    return canonical_json(
+        [
+            [name, is_there, int(v) if isinstance(v, float) and v.is_integer() else v]
+            for name, is_there, v in held
+        ]
+    )

@@ -15,13 +15,13 @@ from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
 from retrieval import edits as ed
-from retrieval.edit_effects import apply_edits
+from retrieval.edit_effects import applied
 from retrieval.likeness import differ_in_digits, words_of
 from retrieval.parameters import EVERY, MAX_ELEMENTS, Path, value_at
 from retrieval.reading.faults import Fault, FaultKind
 from retrieval.reading.reader import ErrorReading
 from retrieval.texts import MAX_TEXT, Style, stated_in
-from retrieval.values import CastError, cast, type_of
+from retrieval.values import cast_to_one, type_of
 
 _FORM_FAULTS: frozenset[FaultKind] = frozenset(
     {"not_allowed", "bad_format", "out_of_range", "wrong_type"}
@@ -227,17 +227,10 @@ class _Search:
             for lifted in [edit.at((*path, EVERY, *edit.path[depth + 1 :]))]
         }
         edits = list(every.values())
-        if all(edit.spreads for edit in single) and self._give(edits, after, path):
-            yield from edits
-        else:
-            yield from single
-
-    def _give(self, edits: list[ed.Edit], wanted: JsonValue, path: Path) -> bool:
-        try:
-            made = apply_edits(self.failed, edits, self.value_sources)
-        except ed.EditDoesNotApplyError:
-            return False
-        return same_json(value_at(made, path), wanted)
+        spread = all(edit.spreads for edit in single)
+        made = applied(self.failed, edits, self.value_sources) if spread else None
+        give = made is not None and same_json(value_at(made, path), after)
+        yield from edits if give else single
 
     def _explained(self, before: JsonValue, after: JsonValue, path: Path) -> ed.Edit | None:
         site = ed.Site(path, self.failed, self.value_sources)
@@ -266,7 +259,9 @@ class _Search:
         if isinstance(before, list):
             yield _UNWRAP
         if isinstance(before, str) and isinstance(after, str):
-            yield from _rewritings(before, after)
+            is_like = before[:1].lower() == after[:1].lower() or not before[:1].isalnum()
+            if is_like and len(before) <= MAX_TEXT and len(after) <= MAX_TEXT:
+                yield from _RESPELLS
         if plain:
             yield from self._sources(after)
 
@@ -288,13 +283,6 @@ class _Search:
             stated = stated_in(self.value_sources.context or "")
             forms = dict.fromkeys(each.form for each in stated if each.text == str(value))
             yield from (ed.FromContext(name="", form=form) for form in forms if form != "word")
-
-
-def _rewritings(before: str, after: str) -> Iterator[_Candidate]:
-    if len(before) > MAX_TEXT or len(after) > MAX_TEXT:
-        return
-    if before[:1].lower() == after[:1].lower() or not before[:1].isalnum():
-        yield from _RESPELLS
 
 
 def _moved_levels(before: JsonObject, after: JsonObject) -> Iterator[ed.Nest | ed.Flatten]:
@@ -326,15 +314,8 @@ def _same(one: JsonObject, other: JsonObject, name: str) -> bool:
 def _moved_to(value: JsonValue, new: list[str], after: JsonObject) -> str | None:
     same = [name for name in new if same_json(value, after[name])]
     if not same:
-        same = [name for name in new if _is_cast(value, after[name])]
+        for name in new:
+            kind = type_of(after[name])
+            as_one = cast_to_one(value, [kind]) if kind not in ("null", type_of(value)) else None
+            same += [name] if as_one is not None and same_json(as_one[1], after[name]) else []
     return same[0] if len(same) == 1 else None
-
-
-def _is_cast(before: JsonValue, after: JsonValue) -> bool:
-    kind = type_of(after)
-    if type_of(before) == kind or after is None:
-        return False
-    try:
-        return same_json(cast(before, kind), after)
-    except CastError:
-        return False

@@ -7,7 +7,7 @@ One embedding and one index round trip at most; nothing is written that the call
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -35,11 +35,10 @@ from mongo.contents import IssuedSuggestion, StoredTool, as_named, suggestion_ev
 from mongo.errors import StoreError
 from mongo.protocol import EventLog
 from mongo.records import OWNER, Event, ToolKey
-from retrieval.advice.advise import first_tool, needs_like_calls, needs_names, needs_other_tools
+from retrieval.advice.advise import first_tool
 from retrieval.answer import Answer, Question, answer
 from retrieval.classifier import CategoryHead, text_of
 from retrieval.counters import ABSTAINED, ASKED, SURE, SURE_ABOVE, UNMADE
-from retrieval.health.record import Referred
 from retrieval.index.protocol import Hit, IndexQuery, VectorIndex, VectorIndexError
 from retrieval.knowledge.documents import (
     MAX_EXECUTION_IDS,
@@ -49,7 +48,6 @@ from retrieval.knowledge.documents import (
     document_id,
 )
 from retrieval.knowledge.links import MAX_CALLS, Links, SessionCall
-from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import ToolKnowledge, signature_id, skeleton_of, workspace_wide
 from retrieval.knowledge.runs import TRANSIENT, RecoveryTimes, Repeats, repeats_of, session_mark
 from retrieval.log import session_calls
@@ -58,6 +56,7 @@ from retrieval.parameters import considered, is_large
 from retrieval.principals import key_mark, principal_of
 from retrieval.proposals.case import CallContext, Candidate, Case, StatedFirst, profile_for, view_of
 from retrieval.proposals.faults import held_against_schema, read_by_schema, refused_by
+from retrieval.reading.category import is_unknown_tool, refusal_of
 from retrieval.reading.reader import ErrorReading, read_error
 from retrieval.trust import registered_schema, trusted_hints
 
@@ -80,42 +79,38 @@ async def _other_tools(
             key = ToolKey(workspace, document.server_name, document.tool_name)
             found.setdefault(key, []).append((hit, document))
     known = {key: await memory.knowledge(key) for key in found}
-    return tuple(_candidate(stored, found.get(stored.tool_key, []), known) for stored in registered)
+    return tuple(
+        _candidate(each, found.get(each.tool_key, []), known.get(each.tool_key))
+        for each in registered
+    )
 
 
 def _candidate(
-    stored: StoredTool,
-    like: Sequence[tuple[Hit, Document]],
-    known: Mapping[ToolKey, ToolKnowledge | None],
+    stored: StoredTool, like: Sequence[tuple[Hit, Document]], knowledge: ToolKnowledge | None
 ) -> Candidate:
     by = set(map(key_mark, stored.principals))
     if not like:
         return Candidate(stored.tool, principals=frozenset(by))
     nearest, document = max(like, key=lambda pair: pair[0].similarity)
-    knowledge = known.get(stored.tool_key)
     profiles = list(knowledge.profiles.values()) if knowledge else []
     users = {principal_of(agent) for profile in profiles for agent in profile.agents}
     agents = {agent for _, each in like for agent in each.agents}
-    return Candidate(
-        stored.tool,
-        similarity=nearest.similarity,
-        successes=sum(profile.successes for profile in profiles),
-        failures=sum(profile.failures for profile in profiles),
-        sessions=max(len(agents), _sessions(profiles)),
-        execution_ids=tuple(document.execution_ids[-3:]),
-        principals=frozenset(by | users),
-    )
-
-
-def _sessions(profiles: Iterable[ToolProfile]) -> int:
-    seen = (
+    sessions = (
         session
         for profile in profiles
         for parameter in profile.parameters.values()
         for value in parameter.values.values()
         for session in value.sessions
     )
-    return len(set(islice(seen, _MAX_SESSIONS)))
+    return Candidate(
+        stored.tool,
+        similarity=nearest.similarity,
+        successes=sum(profile.successes for profile in profiles),
+        failures=sum(profile.failures for profile in profiles),
+        sessions=max(len(agents), len(set(islice(sessions, _MAX_SESSIONS)))),
+        execution_ids=tuple(document.execution_ids[-3:]),
+        principals=frozenset(by | users),
+    )
 
 
 async def _call_context(
@@ -132,24 +127,32 @@ async def _call_context(
 ) -> CallContext:
     """Where a failed call stands, beside its case.
 
-    `hits_anywhere` are successes of any tool that are near; none unless `needs_like_calls`.
+    `hits_anywhere` are successes of any tool that are near; none but for a referral.
     """
 
     def may_show(name: str, value: JsonValue) -> bool:
         shown = {name: value}
         return same_json(redactor.parameters(tool.tool_name, shown), shown)
 
-    others = needs_other_tools(reading, call.error, tool.tool_name)
+    is_referral = reading.category in REFERRALS
+    others = is_referral or is_unknown_tool(call.error, tool.tool_name)
+    health = (await memory.health([tool])).get(tool) if is_referral else None
+    repeats = Repeats()
+    if knowledge is not None and call.parameters_known:
+        repeats = repeats_of(
+            knowledge.runs, call.parameters, signature_id(reading.signature), reading.category,
+            session=session_mark(call.session_id, call.agent), now=now,
+        )  # fmt: skip
     return CallContext(
         now=now,
         tool_name=tool.tool_name,
         namespace=registered.tool.namespace if registered else None,
         server_name=tool.server_name,
         attempt=call.attempt,
-        repeats=_repeats(call, reading, knowledge, now),
+        repeats=repeats,
         recoveries=await _recoveries(tool.workspace, reading, knowledge, memory, call.agent),
         others=await _other_tools(tool.workspace, memory, hits_anywhere) if others else (),
-        referrals=await _referrals(tool, reading, memory),
+        referrals=tuple(health.referrals) if health else (),
         may_show=may_show,
         stated_first=await _stated_first(tool, call, memory),
         contract_changes=tuple(registered.tool.contract_changes) if registered else (),
@@ -158,7 +161,8 @@ async def _call_context(
 
 async def _stated_first(tool: ToolKey, call: FailedCall, memory: Memory) -> StatedFirst | None:
     """The tool of the server that the error asks to call before, registered or called."""
-    if not needs_names(call.error):
+    refusal = refusal_of(call.error.message)
+    if refusal is None or refusal.kind != "precondition":
         return None
     registered = [each.tool_key for each in await memory.tools(tool.workspace)]
     called = await memory.called(tool.workspace, _MAX_CALLED)
@@ -171,28 +175,6 @@ async def _stated_first(tool: ToolKey, call: FailedCall, memory: Memory) -> Stat
     view = view_of(schema, profile_for(await memory.knowledge(key), None, "")[0])
     known = view.parameters.values() if view is not None else ()
     return StatedFirst(name, frozenset(each.name for each in known if each.required))
-
-
-async def _referrals(tool: ToolKey, reading: ErrorReading, memory: Memory) -> tuple[Referred, ...]:
-    if reading.category not in REFERRALS:
-        return ()
-    health = await memory.health([tool])
-    return tuple(health[tool].referrals) if tool in health else ()
-
-
-def _repeats(
-    call: FailedCall, reading: ErrorReading, knowledge: ToolKnowledge | None, now: datetime
-) -> Repeats:
-    if knowledge is None or not call.parameters_known:
-        return Repeats()
-    return repeats_of(
-        knowledge.runs,
-        call.parameters,
-        signature_id(reading.signature),
-        reading.category,
-        session=session_mark(call.session_id, call.agent),
-        now=now,
-    )
 
 
 async def _recoveries(
@@ -285,7 +267,9 @@ class Suggester:
         binds = self._quorum == 1 or (registered is not None and registered.binds(principal))
         annotations = trusted_hints(request.annotations, registered, binds=binds)
         earlier = await self._session(workspace, call)
-        reading = held_against_schema(call, _informed(reading, seeds), refused)
+        if reading.category == "unknown" and seeds:  # then it is what the corpus says
+            reading = replace(reading, category=seeds[0].category, confidence=_SEED_CATEGORY)
+        reading = held_against_schema(call, reading, refused)
         case = case_of(
             call, reading, knowledge, registered, annotations, seeds,
             binds=binds,
@@ -366,7 +350,7 @@ class Suggester:
 
     async def _near(self, tool: ToolKey, call: FailedCall, reading: ErrorReading) -> list[Hit]:
         """Like successes of any tool, where they matter; none when the index fails."""
-        if not needs_like_calls(reading):
+        if reading.category not in REFERRALS:
             return []
         text = question_text(tool.tool_name, call.parameters, call.context, reading.signature)
         try:
@@ -404,26 +388,19 @@ class Suggester:
 
     def _without_secrets(self, tool_name: str, found: Answer) -> Answer:
         """The answer without what is masked today: it may have been learned before it was."""
+        redactor, response = self._redactor, found.response
         kept = [
-            _redacted_words(suggestion, self._redactor)
-            for suggestion in found.response.suggestions
-            if self._is_open(tool_name, suggestion)
+            _redacted_words(suggestion, redactor)
+            for suggestion in response.suggestions
+            if (sent := suggestion.corrected_parameters) is None
+            or same_json(redactor.parameters(tool_name, sent), sent)
         ]
-        none_left = bool(found.response.suggestions) and not kept
-        reason = found.response.reason
-        changes: dict[str, object] = {
-            "suggestions": kept,
-            "reason": None if reason is None else self._redactor.text(reason),
-        }
-        if none_left:
+        changes: dict[str, object] = {"suggestions": kept}
+        if response.reason is not None:
+            changes["reason"] = redactor.text(response.reason)
+        if response.suggestions and not kept:
             changes |= {"abstained": True, "reason": "what is known of this failure is masked"}
-        return replace(found, response=found.response.model_copy(update=changes))
-
-    def _is_open(self, tool_name: str, suggestion: Suggestion) -> bool:
-        corrected = suggestion.corrected_parameters
-        return corrected is None or same_json(
-            self._redactor.parameters(tool_name, corrected), corrected
-        )
+        return replace(found, response=response.model_copy(update=changes))
 
     def _remember(self, tool: ToolKey, found: Answer, call: FailedCall, principal: str) -> None:
         """Keep what was answered; saved in the background, so that nobody waits for it."""
@@ -493,37 +470,26 @@ def _measures(response: SuggestResponse) -> dict[str, str | float | bool]:
 
 
 def _redacted_words(suggestion: Suggestion, redactor: Redactor) -> Suggestion:
-    changes = [
-        change.model_copy(update={"reason": redactor.text(change.reason)})
-        for change in suggestion.changes
-    ]
     words = {
-        "changes": changes,
+        "changes": [
+            change.model_copy(update={"reason": redactor.text(change.reason)})
+            for change in suggestion.changes
+        ],
         "lesson": redactor.text(suggestion.lesson),
         "split": [redactor.text(part) for part in suggestion.split],
     }
     return suggestion.model_copy(update=words)
 
 
-def _informed(reading: ErrorReading, seeds: tuple[SeedEntry, ...]) -> ErrorReading:
-    """A reading that no grammar could categorise takes the corpus entry's word for it."""
-    if reading.category != "unknown" or not seeds:
-        return reading
-    return replace(reading, category=seeds[0].category, confidence=_SEED_CATEGORY)
-
-
 def _beside(suggestion: Suggestion, known: Document) -> Suggestion:
     before = suggestion.evidence
-    evidence = before.model_copy(
-        update={
-            "successes": max(known.count, before.successes),
-            "execution_ids": list(
-                dict.fromkeys([*before.execution_ids, *known.execution_ids[-1:]])
-            )[:MAX_EXECUTION_IDS],
-            "sources": list(dict.fromkeys([*before.sources, "similar"])),
-        }
-    )
-    return suggestion.model_copy(update={"evidence": evidence})
+    ids = list(dict.fromkeys([*before.execution_ids, *known.execution_ids[-1:]]))
+    evidence = {
+        "successes": max(known.count, before.successes),
+        "execution_ids": ids[:MAX_EXECUTION_IDS],
+        "sources": list(dict.fromkeys([*before.sources, "similar"])),
+    }
+    return suggestion.model_copy(update={"evidence": before.model_copy(update=evidence)})
 
 
 def case_of(

@@ -132,6 +132,18 @@ def cast(value: JsonValue, to: JsonType, item_types: Sequence[JsonType] = ()) ->
     raise CastError(f"{type_of(value)} to {to} would be a guess")
 
 
+def cast_to_one(
+    value: JsonValue, types: Sequence[JsonType], item_types: Sequence[JsonType] = ()
+) -> tuple[JsonType, JsonValue] | None:
+    """The first of the types in which the same can be said, with what it is then."""
+    for kind in types:
+        try:
+            return kind, cast(value, kind, item_types)
+        except CastError:
+            continue
+    return None
+
+
 def _to_number(value: JsonValue, to: JsonType) -> JsonValue:
     if isinstance(value, float) and value.is_integer() and abs(value) <= MAX_INTEGER:
         return int(value)

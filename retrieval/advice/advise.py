@@ -28,15 +28,7 @@ from retrieval.knowledge.runs import TRANSIENT
 from retrieval.likeness import words_of
 from retrieval.parameters import MAX_CHARS, MAX_VALUES
 from retrieval.principals import principal_of
-from retrieval.proposals.case import (
-    Advice,
-    CallContext,
-    Case,
-    NoAdvice,
-    StatedFirst,
-    Trials,
-    quoted,
-)
+from retrieval.proposals.case import Advice, CallContext, Case, NoAdvice, Trials, quoted
 from retrieval.reading.category import Refusal, is_unknown_tool, refusal_of
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import READ_LIMIT, ErrorReading, ends_early
@@ -79,20 +71,6 @@ def learned_first_call(case: Case) -> Advice | None:
         execution_ids=tuple(first.execution_ids),
         yields=True,
         is_strange=case.distrusts(set(map(principal_of, first.sessions))),
-    )
-
-
-def stated_first_call(case: Case, first: StatedFirst, said: str) -> Advice:
-    """To call the tool that the error asks for, which says so in one quoted phrase."""
-    name, wanted = first
-    has = case.parameters_known and wanted and wanted <= case.parameters.keys()
-    return Advice(
-        "call_first",
-        _STATED,
-        f"{said}: no parameter is wrong, something has to be done first. If the user wants it, "
-        f"call {quoted(name)}, and then the same call again.",
-        tool=name,
-        parameters={each: case.parameters[each] for each in sorted(wanted)} if has else None,
     )
 
 
@@ -190,22 +168,6 @@ _ASK: dict[str, str] = {
 }
 
 
-def needs_like_calls(reading: ErrorReading) -> bool:
-    """Whether successes of other tools like the failed call matter to the answer."""
-    return reading.category in REFERRALS
-
-
-def needs_other_tools(reading: ErrorReading, error: ExecutionError, tool_name: str) -> bool:
-    """Whether the workspace's other tools matter to the answer, so that they are gathered."""
-    return needs_like_calls(reading) or is_unknown_tool(error, tool_name)
-
-
-def needs_names(error: ExecutionError) -> bool:
-    """Whether the names of the server's tools matter to the answer, so that they are gathered."""
-    refusal = refusal_of(error.message)
-    return refusal is not None and refusal.kind == "precondition"
-
-
 def advise(
     case: Case, error: ExecutionError, call_context: CallContext
 ) -> Advice | NoAdvice | None:
@@ -284,16 +246,20 @@ def _referred(
 
 
 def _refused(refusal: Refusal, case: Case, call_context: CallContext) -> Advice:
-    said = f"The tool says {quoted(refusal.words)}"
+    lesson, first = f"The tool says {quoted(refusal.words)}: ", call_context.stated_first
     if refusal.kind == "precondition":
-        if call_context.stated_first is not None:
-            return stated_first_call(case, call_context.stated_first, said)
-        lesson = (
-            f"{said}: no parameter is wrong, something has to be done first. If the user wants it, "
-            "do what it asks for, and then the same call again."
+        what = f"call {quoted(first.tool_name)}" if first else "do what it asks for"
+        lesson += (
+            "no parameter is wrong, something has to be done first. If the user wants it, "
+            f"{what}, and then the same call again."
         )
+        if first is not None:
+            wanted = sorted(first.required)
+            has = case.parameters_known and wanted and first.required <= case.parameters.keys()
+            given = {each: case.parameters[each] for each in wanted} if has else None
+            return Advice("call_first", _STATED, lesson, tool=first.tool_name, parameters=given)
     else:
-        lesson = f"{said}: {_ASK[refusal.kind]}. Other parameters are the user's to decide."
+        lesson += f"{_ASK[refusal.kind]}. Other parameters are the user's to decide."
     # Where the category says that no parameter is wrong, no learned change stands beside it.
     yields = case.reading.category not in TRANSIENT | {"permission_denied"}
     return Advice("escalate", _REFUSED, lesson, yields=yields)
@@ -356,45 +322,32 @@ def _lasts(refusal: Refusal, case: Case, error: ExecutionError, call_context: Ca
 def _states_a_repair(case: Case) -> bool:
     is_live = case.view is not None and case.view.source == "schema"
     shown = [fault for fault in case.faults if fault.from_schema and is_live]
-    return any(_is_of_form(fault) for fault in (*case.reading.faults, *shown))
-
-
-def _is_of_form(fault: Fault) -> bool:
-    return bool(
-        fault.kind in ("missing", "unexpected", "wrong_type")
-        or fault.allowed
-        or fault.suggested
-        or fault.expected_format
-        or fault.minimum is not None
-        or fault.maximum is not None
+    return any(
+        each.kind in ("missing", "unexpected", "wrong_type")
+        or each.allowed
+        or each.suggested
+        or each.expected_format
+        or (each.minimum, each.maximum) != (None, None)
+        for each in (*case.reading.faults, *shown)
     )
 
 
 NEVER_RETRIED: frozenset[ErrorCategory] = frozenset({"permission_denied", "user_rejected"})
 
 
-def retry_advice(
-    reading: ErrorReading, annotations: ToolAnnotations, *, hands_over: bool = False
-) -> RetryAdvice:
-    """Whether the call, mended or not, may be sent again.
-
-    `annotations` are claims that the caller trusts; where the answer `hands_over` the decision,
-    there is nothing to send.
-    """
-    if hands_over:
-        return RetryAdvice(safe=False, reason="somebody has to decide before it is tried again")
+def retry_advice(reading: ErrorReading, annotations: ToolAnnotations) -> RetryAdvice:
+    """Whether the call may be sent again; `annotations` are claims that the caller trusts."""
+    safe, reason = True, "the tool says that doing it twice changes nothing"
     if reading.category in NEVER_RETRIED:
-        return RetryAdvice(safe=False, reason="a refused call is not tried again")
-    if reading.rejected_before_run:
-        return RetryAdvice(safe=True, reason="the call was rejected before it ran")
-    if annotations.read_only_hint:
-        return RetryAdvice(safe=True, reason="the tool says that it only reads")
-    if annotations.idempotent_hint:
-        return RetryAdvice(safe=True, reason="the tool says that doing it twice changes nothing")
-    return RetryAdvice(
-        safe=False,
-        reason="the call may have had an effect, and nothing says that it can be repeated",
-    )
+        safe, reason = False, "a refused call is not tried again"
+    elif reading.rejected_before_run:
+        reason = "the call was rejected before it ran"
+    elif annotations.read_only_hint:
+        reason = "the tool says that it only reads"
+    elif not annotations.idempotent_hint:
+        safe = False
+        reason = "the call may have had an effect, and nothing says that it can be repeated"
+    return RetryAdvice(safe=safe, reason=reason)
 
 
 LOOP = 3

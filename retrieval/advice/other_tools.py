@@ -9,12 +9,12 @@ names of registered tools are not.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from aftercall.json_values import JsonObject
-from aftercall.models import MAX_SPLIT, ExecutionError, Referral, Tool
+from aftercall.models import MAX_SPLIT, ExecutionError
 from aftercall.outcomes import referral_in
 from retrieval.boundaries.clusters import normalised_axes
 from retrieval.confidence import MIN_CONFIDENCE, Verifier, lower_bound
@@ -112,18 +112,15 @@ def switch_advice(
     `parts` are tools that are named for a part of the task each, so none of them for the whole.
     """
     named = _named(error, call_context) - set(parts)
-    pool = [
-        each
+    namespace = call_context.namespace
+    promises = [
+        (each.tool.name in named, _such_sessions(each), each.successes, each.tool.name, each)
         for each in call_context.others
         if each.tool.name != call_context.tool_name
         and (
-            _is_of_the_kind(each, call_context)
-            or (each.tool.name in named and _is_here(each, call_context))
+            (_is_here(each, call_context) and (namespace is None or each.tool.name in named))
+            or (namespace is not None and each.tool.namespace == namespace)
         )
-    ]
-    promises = [
-        (each.tool.name in named, _such_sessions(each), each.successes, each.tool.name, each)
-        for each in pool
     ]
     likely = sorted((one for one in promises if one[0] or one[1]), key=lambda one: one[:4])
     ranked = sorted(
@@ -162,7 +159,10 @@ def _rank(case: Case, candidate: Candidate, named: frozenset[str]) -> _Ranked:
     if is_named:
         trials = trials.plus(_NAMED)
     if case.parameters_known and candidate.tool.input_schema is not None:
-        trials = trials.plus(_FITS if fits else _misfit(case, candidate.tool))
+        # The less of the call's parameters the other tool has, the more speaks against it.
+        names = view_of_schema(candidate.tool.input_schema).parameters
+        shared = sum(name in names for name in case.parameters) / max(1, len(case.parameters))
+        trials = trials.plus(_FITS if fits else Trials(0, _FITS_NOT * (1 - shared)))
     calls = candidate.successes + candidate.failures
     if calls:
         trials = trials.plus(Trials(0, _ALL_FAIL * candidate.failures / calls))
@@ -201,19 +201,6 @@ def _is_here(candidate: Candidate, call_context: CallContext) -> bool:
     return candidate.tool.server_name == call_context.server_name
 
 
-def _is_of_the_kind(candidate: Candidate, call_context: CallContext) -> bool:
-    if call_context.namespace is not None:
-        return candidate.tool.namespace == call_context.namespace
-    return _is_here(candidate, call_context)
-
-
-def _misfit(case: Case, tool: Tool) -> Trials:
-    """The less of the call's parameters the other tool has, the more speaks against it."""
-    names = view_of_schema(tool.input_schema or {}).parameters
-    shared = sum(name in names for name in case.parameters) / max(1, len(case.parameters))
-    return Trials(0, _FITS_NOT * (1 - shared))
-
-
 _AS_IT_IS = ErrorReading("wrong_tool_boundary", 1.0, "", (), rejected_before_run=False)
 
 
@@ -233,16 +220,17 @@ def _fits(failed: Case, schema: JsonObject | None) -> bool:
 
 def _named(error: ExecutionError, call_context: CallContext) -> frozenset[str]:
     known = {each.tool.name for each in call_context.others}
-    texts = [error.message, *islice(_texts(error.details), _MAX_DETAILS)]
+    said = (
+        each
+        for name, value in islice(error.details.items(), _MAX_DETAILS)
+        if re.sub(r"[-_ ]", "", name[:64]).lower() in _DETAILS
+        for _, each in leaves_like({"": value}, ())
+        if isinstance(each, str)
+    )
+    texts = [error.message, *islice(said, _MAX_DETAILS)]
     return frozenset(
         known & {word for text in texts for word in (text.strip(), *names_said(text[:_READ]))}
     )
-
-
-def _texts(details: JsonObject) -> Iterator[str]:
-    for name, value in islice(details.items(), _MAX_DETAILS):
-        if re.sub(r"[-_ ]", "", name[:64]).lower() in _DETAILS:
-            yield from (each for _, each in leaves_like({"": value}, ()) if isinstance(each, str))
 
 
 _MAX_SHOWN = 4
@@ -278,11 +266,26 @@ class Split:
 
 def split_of(error: ExecutionError, call_context: CallContext) -> Split | None:
     """How the task of a referred call is to be split; None when nobody says."""
-    referral = referral_in(error.details)
-    names = _names(call_context)
-    if referral.suggested_split:
-        return _own(referral, call_context.referrals, names)
-    return _earlier(referral, call_context.referrals, names)
+    referral, earlier = referral_in(error.details), call_context.referrals
+    names = {each.tool.tool_id: each.tool.name for each in call_context.others}
+    names |= {each.tool.name: each.tool.name for each in call_context.others}
+    has_evidence = referral.evidence is not None
+    if parts := tuple(referral.suggested_split):
+        key = _job_key(parts, names)
+        same = [each for each in earlier if each.split and _job_key(each.split, names) == key]
+        return _split(parts, names, same, is_own=True, has_evidence=has_evidence)
+    axes = normalised_axes(referral.boundary_axes).keys()
+    by_proposal: dict[tuple[str, ...], list[Referred]] = defaultdict(list)
+    for each in earlier:
+        if each.split and not axes.isdisjoint(each.axes):
+            by_proposal[_job_key(each.split, names, least=2)].append(each)
+    found = []
+    for same in by_proposal.values():
+        evidence = has_evidence or any(each.evidence for each in same)
+        split = _split(same[-1].split, names, same, is_own=False, has_evidence=evidence)
+        if split.names_tools or split.sessions >= COMMON_SESSIONS:
+            found.append((split.names_tools, split.sessions, same[-1].at, split))
+    return max(found, key=lambda each: each[:3])[3] if found else None
 
 
 def split_advice(split: Split) -> Advice:
@@ -316,67 +319,29 @@ def split_advice(split: Split) -> Advice:
     )
 
 
-def _own(referral: Referral, earlier: Sequence[Referred], names: Mapping[str, str]) -> Split:
-    parts = tuple(referral.suggested_split)
-    tools = _tools_in(parts, names)
-    same = [
-        each
-        for each in earlier
-        if each.split and (_tools_in(each.split, names) == tools if tools else _same(each, parts))
-    ]
-    return _split(parts, tools, same, is_own=True, has_evidence=referral.evidence is not None)
-
-
-def _earlier(
-    referral: Referral, earlier: Sequence[Referred], names: Mapping[str, str]
-) -> Split | None:
-    axes = normalised_axes(referral.boundary_axes).keys()
-    by_proposal: dict[tuple[str, ...], list[Referred]] = defaultdict(list)
-    for each in earlier:
-        if each.split and not axes.isdisjoint(each.axes):
-            tools = _tools_in(each.split, names)
-            by_proposal[tools if len(tools) > 1 else _folded(each.split)].append(each)
-    found = []
-    for same in by_proposal.values():
-        tools = _tools_in(same[-1].split, names)
-        split = _split(
-            tuple(same[-1].split), tools, same,
-            is_own=False, has_evidence=referral.evidence is not None,
-        )  # fmt: skip
-        if split.names_tools or split.sessions >= COMMON_SESSIONS:
-            found.append((split.names_tools, split.sessions, same[-1].at, split))
-    return max(found, key=lambda each: each[:3])[3] if found else None
-
-
 def _split(
-    parts: tuple[str, ...],
-    tools: tuple[str, ...],
+    parts: Sequence[str],
+    names: Mapping[str, str],
     same: Sequence[Referred],
     *,
     is_own: bool,
     has_evidence: bool,
 ) -> Split:
     return Split(
-        parts[:MAX_SPLIT],
-        tools[:MAX_SPLIT],
+        tuple(parts[:MAX_SPLIT]),
+        _tools_in(parts, names)[:MAX_SPLIT],
         is_own,
         len({each.session for each in same}),
-        has_evidence or (not is_own and any(each.evidence for each in same)),
+        has_evidence,
         tuple(dict.fromkeys(each.execution_id for each in same))[-3:],
     )
 
 
-def _same(earlier: Referred, parts: tuple[str, ...]) -> bool:
-    return _folded(earlier.split) == _folded(parts)
-
-
-def _folded(parts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(" ".join(part.casefold().split()) for part in parts)
-
-
-def _names(call_context: CallContext) -> dict[str, str]:
-    ids = {each.tool.tool_id: each.tool.name for each in call_context.others}
-    return ids | {each.tool.name: each.tool.name for each in call_context.others}
+def _job_key(parts: Sequence[str], names: Mapping[str, str], least: int = 1) -> tuple[str, ...]:
+    """Equal for proposals of the same tools; of fewer than the `least` for the same words."""
+    tools = _tools_in(parts, names)
+    folded = (" ".join(part.casefold().split()) for part in parts)
+    return tools if len(tools) >= least else tuple(folded)
 
 
 def _tools_in(parts: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:

@@ -75,28 +75,23 @@ def stated_wait_ms(error: ExecutionError, now: datetime | None) -> float | None:
     It is at least `MIN_WAIT_MS`; a tool that states several means the first. One of more than
     `MAX_WAIT_MS` counts only when no other is stated. Without `now`, moments are not read.
     """
-    found = (*_from_details(error.details, now), *_from_text(error.message[:_READ], now))
+    details = (
+        _wait_ms(value, unit, now)
+        for name, value in islice(_entries(error.details, _MAX_DEPTH), _MAX_VALUES)
+        if (unit := _NAMED.get(re.sub(r"[-_ ]", "", name[:_MAX_TEXT]).lower())) is not None
+    )
+    found = (*details, *_from_text(error.message[:_READ], now))
     waits = [wait for wait in found if wait is not None]
     if not waits:
         return None
     return max(MIN_WAIT_MS, next((wait for wait in waits if wait <= MAX_WAIT_MS), waits[0]))
 
 
-def _from_details(details: JsonValue, now: datetime | None) -> Iterator[float | None]:
-    for name, value in islice(_entries(details, _MAX_DEPTH), _MAX_VALUES):
-        unit = _NAMED.get(re.sub(r"[-_ ]", "", name[:_MAX_TEXT]).lower())
-        yield None if unit is None else _wait_ms(value, unit, now)
-
-
 def _entries(value: JsonValue, depth: int) -> Iterator[tuple[str, JsonValue]]:
-    inside = value.items() if isinstance(value, dict) else [("", each) for each in _list(value)]
-    for name, inner in inside if depth else ():
+    items = [("", each) for each in value] if isinstance(value, list) else []
+    for name, inner in (value.items() if isinstance(value, dict) else items) if depth else ():
         yield name, inner
         yield from _entries(inner, depth - 1)
-
-
-def _list(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
 
 
 def _from_text(message: str, now: datetime | None) -> Iterator[float | None]:

@@ -77,8 +77,7 @@ class _Named:
     weight: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class TroubledTool:
+class TroubledTool(NamedTuple):
     """A tool and what is counted of it."""
 
     name: ToolName
@@ -169,22 +168,19 @@ def cohesion_of(
 
 
 def _boundary_failures(known: KnownHealth, rules: CohesionRules) -> list[_Failure]:
-    found = [
-        _Failure(each.at, each.axes, each.spelled, 1.0)
-        for each in known.referrals
-        if each.kind == "wrong_tool_boundary"
-    ]
+    kind, times = "wrong_tool_boundary", rules.correction_weight
     # A call counts once, however often its user says so.
     corrected = {
-        each.execution_id: each
+        each.execution_id: _Failure(each.at, each.axes, each.axes, times)
         for each in known.recent_corrections
-        if each.kind == "wrong_tool_boundary"
+        if each.kind == kind
     }
-    times = rules.correction_weight
-    return [
-        *found,
-        *(_Failure(each.at, each.axes, each.axes, times) for each in corrected.values()),
-    ]
+    referred = (
+        _Failure(each.at, each.axes, each.spelled, 1.0)
+        for each in known.referrals
+        if each.kind == kind
+    )
+    return [*referred, *corrected.values()]
 
 
 def _confidence(weights: list[float], total: float, min_share: float) -> float:
@@ -248,14 +244,10 @@ def _gathered(
         cluster = clusters.cluster_of(axis)
         gathered.setdefault(cluster.cluster_id, _Gathered(cluster)).members.append(seen)
     for place, tool in enumerate(tools):
-        for referred in tool.known.referrals:
-            if referred.kind != "wrong_tool_boundary":
-                continue
-            for axis in referred.axes:
-                found = gathered.get(clusters.cluster_of(axis).cluster_id)
-                if found is not None:
-                    latest = found.tools.get(place, referred.at)
-                    found.tools[place] = max(latest, referred.at)
+        boundaries = (e for e in tool.known.referrals if e.kind == "wrong_tool_boundary")
+        for at, axis in ((each.at, axis) for each in boundaries for axis in each.axes):
+            if found := gathered.get(clusters.cluster_of(axis).cluster_id):
+                found.tools[place] = max(found.tools.get(place, at), at)
     return gathered
 
 

@@ -19,12 +19,10 @@
   same answer. Below `FLOOR` nothing is tried.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from importlib.resources import files
 from math import exp, sqrt
 from typing import NamedTuple
 
@@ -32,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftercall.models import Posterior, ToolSource
+from retrieval import read_json
 from retrieval.fitness.statistics import Trial
 
 HALF_LIFE = timedelta(days=14)
@@ -112,8 +111,7 @@ def experience_of(
 
 @cache
 def _likeness() -> tuple[float, float]:
-    text = files("retrieval.fitness").joinpath("relevance.json").read_text(encoding="utf-8")
-    learned = json.loads(text)["likeness"]
+    learned = read_json("fitness/relevance.json")["likeness"]
     return float(learned["half"]), float(learned["width"])
 
 
@@ -134,14 +132,8 @@ def expected(
     """How likely a tool succeeds here. `successes` and `failures` are without the prior.
 
     A weak success counts half. A referral is a failure in like scenarios, and nothing in general:
-    that a tool knows what is not its job says nothing about what is.
-
-    Args:
-        like: scenarios of the version, with their trials; those that are far count little.
-        trials: of the version, in any scenario; those in `like` may be among them.
-        experience: with all candidates.
-        now: from when age counts.
-        source: why the tool is a candidate.
+    that a tool knows what is not its job says nothing about what is. `trials` are of the version in
+    any scenario, also those in `like`.
     """
     general = [each for each in trials if not each.is_referral]
     here = [

@@ -81,8 +81,17 @@ class ToolHistory:
         found = _failures(documents, marks, similarity, self.clock())
         first = sorted(found, key=lambda each: (each.similarity, each.at), reverse=True)[:limit]
         learned = (tag for known in statistics.values() for tag in known.tags())
+        tagged = [
+            each.model_copy(
+                update={
+                    "tags": ["tool_failure", tool_id]
+                    + ([] if each.severity is None else [f"severity_{each.severity}"])
+                }
+            )
+            for each in first
+        ]
         return ToolFailures(
-            failures=[shown_failure(_tagged(each, tool_id), self.redactor) for each in first],
+            failures=[shown_failure(each, self.redactor) for each in tagged],
             negative_tags=list(dict.fromkeys([*stored.tool.negative_tags, *learned])),
         )
 
@@ -159,13 +168,6 @@ def _failures(
                     severity=trial.severity,
                     error_message=document.message,
                 )
-
-
-def _tagged(failure: SimilarFailure, tool_id: str) -> SimilarFailure:
-    tags = ["tool_failure", tool_id]
-    if failure.severity is not None:
-        tags.append(f"severity_{failure.severity}")
-    return failure.model_copy(update={"tags": tags})
 
 
 def _trial(mark: FailureRecord) -> Trial:

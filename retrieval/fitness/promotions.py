@@ -1,7 +1,7 @@
 """Promotions: the record of the evolved version beside the original's, and the way back. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -62,8 +62,7 @@ def fails_more(evolved: Counts, original: Counts) -> bool:
     return enough and compare(evolved, original) >= SURE
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """A promoted version, and what it stands in for."""
 
     evolved: ToolCandidate
@@ -109,7 +108,7 @@ def status_of(
     evolved, original = Counts(0, 0), Counts(0, 0)
     quality = [stored.inherited_quality] * 2
     if pair is not None:
-        sides = [(each, statistics.get(each.key)) for each in (pair.evolved, pair.original)]
+        sides = [(each, statistics.get(each.key)) for each in pair]
         evolved, original = (_counts_of(*side) for side in sides)
         quality = [
             quality_of(trials_of(each, known), now=now, start=each.start, since=each.since)

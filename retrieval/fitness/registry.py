@@ -36,26 +36,24 @@ _SHOWN = 80
 class UnknownNameError(LookupError):
     """There is no namespace or tool of that name. `nearest` are those that were probably meant."""
 
-    def __init__(self, what: str, name: str, nearest: Sequence[str], listed: str) -> None:
+    what, listed = "tool", "GET /tools"
+
+    def __init__(self, name: str, nearest: Sequence[str] = ()) -> None:
         shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
         meant = " or ".join(repr(each[:_SHOWN]) for each in nearest)
-        cure = f"; did you mean {meant}?" if nearest else f"; {listed} lists all"
-        super().__init__(f"there is no {what} {shown!r}{cure}")
+        cure = f"; did you mean {meant}?" if nearest else f"; {self.listed} lists all"
+        super().__init__(f"there is no {self.what} {shown!r}{cure}")
         self.nearest = tuple(nearest)
 
 
 class UnknownNamespaceError(UnknownNameError):
     """No tool serves the namespace, and nothing is promoted in it."""
 
-    def __init__(self, namespace: str, nearest: Sequence[str]) -> None:
-        super().__init__("namespace", namespace, nearest, "GET /namespaces")
+    what, listed = "namespace", "GET /namespaces"
 
 
 class UnknownToolError(UnknownNameError):
     """No tool is registered under the id."""
-
-    def __init__(self, tool_id: str, nearest: Sequence[str]) -> None:
-        super().__init__("tool", tool_id, nearest, "GET /tools")
 
 
 class NoToolFitsError(LookupError):
@@ -139,23 +137,17 @@ class Registry:
         return nearest(name, self._by_namespace)
 
     @cached_property
-    def _by_name(self) -> dict[ToolKey, StoredTool]:
+    def _by_name(self) -> dict[tuple[ToolKey, str | None], StoredTool]:
         # Tools that were imported have one position.
         in_order = sorted(self.by_id.values(), key=lambda t: (t.position, t.tool.updated_at))
-        return {each.tool_key: each for each in in_order}
-
-    @cached_property
-    def _by_principal(self) -> dict[tuple[ToolKey, str], StoredTool]:
-        in_order = sorted(self.by_id.values(), key=lambda t: (t.position, t.tool.updated_at))
-        return {(each.tool_key, by): each for each in in_order for by in each.principals}
+        return {(each.tool_key, by): each for each in in_order for by in (None, *each.principals)}
 
     def named(self, tool: ToolKey, principal: str | None = None) -> StoredTool | None:
         """The tool that executions name so: the latest put, when several ids share the name.
 
         Before others that which the principal itself has put.
         """
-        own = None if principal is None else self._by_principal.get((tool, principal))
-        return own or self._by_name.get(tool)
+        return self._by_name.get((tool, principal)) or self._by_name.get((tool, None))
 
     def nearest_tool_ids(self, tool_id: str) -> list[str]:
         """Tools that somebody may have meant by an id that is none, nearest first."""

@@ -28,14 +28,12 @@ scenario speaks in words, a tool in identifiers (`getHealthWorkforce`), so names
 words for the model, and given both split and whole to BM25. Negative tags are in no text.
 """
 
-import json
 import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from itertools import islice
 from math import inf
 
@@ -45,6 +43,7 @@ from numpy.typing import NDArray
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Tool
 from embeddings.text import name_words, terms_text
+from retrieval import read_json
 from retrieval.confidence import logistic
 from retrieval.index.protocol import Hit, IndexQuery
 from retrieval.knowledge.documents import Document
@@ -109,8 +108,7 @@ class RelevantTool:
 @cache
 def shipped() -> Weights:
     """The weights that were learned on the training halves of MetaTool and Seal-Tools."""
-    text = files("retrieval.fitness").joinpath("relevance.json").read_text(encoding="utf-8")
-    return Weights(**json.loads(text)["weights"])
+    return Weights(**read_json("fitness/relevance.json")["weights"])
 
 
 def _likely(evidence: float, best_terms: float, by: Weights) -> float:

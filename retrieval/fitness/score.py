@@ -78,17 +78,10 @@ def judge(
 ) -> RankedTool:
     """A candidate with its score and all that the score is made of.
 
-    Args:
-        candidate: the tool, and where its record is.
-        source: what its base is by.
-        similarity: of the scenario and the tool, 0 to 1; None when nothing was searched for.
-        trials: of its versions (`trials_of`), as the one who asks hears them (`heard_trials`).
-        like: what it was used for that is near the scenario, likewise.
-        mode: see `RankingMode`.
-        experience: with all candidates.
-        now: to when age counts.
-        may_be_tried: whether the caller allows to try this tool out; a tool that only reads may be
-            tried without.
+    `source` is what its base is by; `similarity` that of the scenario and the tool, 0 to 1, None
+    when nothing was searched for; `trials` and `like` are of its versions, as the one who asks
+    hears them (`heard_trials`). `may_be_tried` says that the caller allows to try this tool out; a
+    tool that only reads may be tried without.
     """
     failures = similar_failures(like, now=now)
     factors = Factors(
@@ -99,18 +92,12 @@ def judge(
         similar_failures=failures,
     )
     if mode == "fitness":
-        may_be_tried = may_be_tried or reads_only(candidate.tool.name, candidate.tool.annotations)
-        serves = candidate.tool.tool_id in experience.members
+        tool = candidate.tool
         factors = by_experience(
-            factors,
-            like,
-            trials,
-            experience,
-            now,
-            source=source,
-            serves=serves,
-            may_be_tried=may_be_tried,
-        )
+            factors, like, trials, experience, now,
+            source=source, serves=tool.tool_id in experience.members,
+            may_be_tried=may_be_tried or reads_only(tool.name, tool.annotations),
+        )  # fmt: skip
     score = score_of(factors)
     return RankedTool(
         tool=candidate.tool,
@@ -215,19 +202,12 @@ def quality_of(
     and no proof that it works.
 
     A further success never lowers it and a further failure never raises it; nor does it raise it
-    to mark a failure more gravely. A mark speaks for itself: a failure that nobody marked takes
-    h q, which is more than a low or medium mark takes from a good tool. `merged` keeps the latest
-    64 trials beside referrals. Of a set that is full, a further trial pushes out the oldest, so
-    there all this holds up to 0.02.
+    to mark a failure more gravely. Of a full set (64 trials beside referrals) a further trial
+    pushes out the oldest, so there all this holds up to 0.02.
 
-    Args:
-        trials: what became of the version's calls, each once (see `merged`).
-        now: to when idleness counts; trials of a later time count as of now.
-        start: the quality before the first trial, in [0, 1]: 1.0, or what a promoted version
-            inherited.
-        since: from when that held; it wears off from then, and what trials before it left counts
-            too. None stands for the first trial: a start below 1 wears off from that one, so that
-            one still earlier may raise the quality, whatever it was.
+    `start` is the quality before the first trial: 1.0, or what a promoted version inherited. It
+    wears off from `since`, or from the first trial; what trials before it left counts too. Trials
+    later than `now` count as of now.
     """
     end = now.timestamp()
     steps: list[tuple[float, TrialKind | Literal["inherits", "ends"]]] = [
@@ -269,13 +249,10 @@ def _extra(marks: float) -> float:
 def similar_failures(like: Iterable[LikeScenario], *, now: datetime) -> list[SimilarFailure]:
     """What speaks against a version here: at most 5 failures, the most similar first, then latest.
 
-    Each counts by a weight that wears off, or a tool that was mended would stay demoted for ever: 1
-    when fresh, times (1 - `WEAR`) for each later success in such scenarios, and half after every
-    half-life. A referral is a failure here: the tool itself says that such scenarios are not its
-    job. Of more than 5, those that weigh most count (of equal weight the most similar, then the
-    latest). As long as nothing has worn off, these are the 5 most similar of seed 002; by weight,
-    because an old failure that is nearly worn off must not push out a fresh one, which would raise
-    the score of a tool for failing.
+    Each counts by a weight that wears off (`failure_weight`), or a tool that was mended would stay
+    demoted for ever. A referral is a failure here: the tool itself says that such scenarios are not
+    its job. Of more than 5, those that weigh most count: an old failure that is nearly worn off
+    must not push out a fresh one, which would raise the score of a tool for failing.
     """
     alike = [each for each in like if each.similarity > LIKE]
     successes = sorted(trial.at for each in alike for trial in each.trials if trial.is_success)
@@ -302,12 +279,10 @@ def similar_failures(like: Iterable[LikeScenario], *, now: datetime) -> list[Sim
 
 
 def failure_weight(failure: Trial, successes: Sequence[float], now: float) -> float:
-    """How much a failure still counts, in [0, 1].
+    """How much a failure still counts, in [0, 1]: 1 when fresh, and half after every half-life.
 
-    Args:
-        failure: the trial.
-        successes: when calls in like scenarios succeeded, oldest first, in seconds since 1970.
-        now: from when age counts, likewise.
+    Each later success in like scenarios takes `WEAR` of it; `successes` are their moments, oldest
+    first, in seconds since 1970, as `now` is.
     """
     later = len(successes) - bisect_right(successes, failure.at)
     return float((1 - WEAR) ** later * wear(now - failure.at))

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,10 +80,9 @@ class _Question:
     """Ids of the tools that serve the namespace asked about."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    tools: list[RankedTool] = field(default_factory=list)
-    excluded: list[ExcludedTool] = field(default_factory=list)
+class _Judged(NamedTuple):
+    tools: list[RankedTool]
+    excluded: list[ExcludedTool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,15 +117,14 @@ class ToolChooser:
         What other principals than the one that asks say counts as `heard_trials` tells. With
         `explore` tools may be tried out that may change something.
         """
-        scenario = self.redactor.text(scenario)
         registry = await self.memory.registry(workspace)
         candidates = candidates_of(registry, namespace)
         if not candidates:
             raise UnknownNamespaceError(namespace, registry.nearest_names(namespace))
-        members = tuple(each.tool.tool_id for each in candidates)
         question = _Question(
-            workspace, scenario, (), mode, self.clock(), _own(principal), explore, members
-        )
+            workspace, self.redactor.text(scenario), (), mode, self.clock(), _own(principal),
+            explore, tuple(each.tool.tool_id for each in candidates),
+        )  # fmt: skip
         if use_rag:
             judged = await self._searched(question, registry, candidates)
         else:  # the promoted version and the originals, by base and quality
@@ -147,20 +146,16 @@ class ToolChooser:
         """Tools of any namespace for a scenario, best first; empty when none fits."""
         scenario, tags = self.redactor.text(request.scenario), tuple(request.tags)
         registry = await self.memory.registry(workspace)
-        own = _own(principal)
         question = _Question(
-            workspace, scenario, tags, request.mode, self.clock(), own, request.explore
+            workspace, scenario, tags, request.mode, self.clock(), _own(principal), request.explore
         )
         wanted = {tag.casefold() for tag in tags}
-        ids = (
-            None
-            if not tags
-            else tuple(
-                document_id
-                for document_id, stored in registry.by_document.items()
-                if not wanted.isdisjoint(tag.casefold() for tag in stored.tool.tags)
-            )
+        tagged = (
+            document_id
+            for document_id, stored in registry.by_document.items()
+            if not wanted.isdisjoint(tag.casefold() for tag in stored.tool.tags)
         )
+        ids = tuple(tagged) if tags else None
         if not registry.by_id or ids == ():
             return FoundTools(candidates=[], threshold=THRESHOLD, mode=request.mode)
         texts = scenario_parts(scenario)
@@ -212,14 +207,10 @@ class ToolChooser:
         if len(own) > MAX_JUDGED:  # the promoted one and the most relevant of many
             among = replace(nearest, limit=MAX_JUDGED, document_ids=tuple(documents.values()))
             [hits] = await self.index.search([among])
-            place = {hit.document_id: number for number, hit in enumerate(hits)}
-            last = len(place)
-            own.sort(
-                key=lambda each: (
-                    each.source != "evolved",
-                    place.get(documents[each.tool.tool_id], last),
-                )
-            )
+            place = {hit.document_id: number for number, hit in enumerate(hits, start=1)}
+            place |= {documents[each.tool.tool_id]: 0 for each in own if each.source == "evolved"}
+            last = len(place) + 1
+            own.sort(key=lambda each: place.get(documents[each.tool.tool_id], last))
             own = own[:MAX_JUDGED]
             statistics = await self.memory.statistics([each.key for each in own])
         own_past = past_query(question.workspace, nearest.vector, statistics)
@@ -245,12 +236,9 @@ class ToolChooser:
             for each, document_id in compared
             if document_id in by_document
         }
-        near_enough = [
-            each
-            for each, _ in outside
-            if similarity.get(each.tool.tool_id, 0.0) >= _LEAST_SIMILARITY
-        ]
-        sources = [(each, each.source) for each in [*own, *near_enough]]
+        least = _LEAST_SIMILARITY
+        near = [each for each, _ in outside if similarity.get(each.tool.tool_id, 0.0) >= least]
+        sources = [(each, each.source) for each in [*own, *near]]
         return self._judged(question, sources, {**further, **statistics}, gathered, similarity)
 
     def _judged(
@@ -261,7 +249,7 @@ class ToolChooser:
         past: "PastScenarios | None" = None,
         similarity: Mapping[str, float] | None = None,
     ) -> _Judged:
-        judged = _Judged()
+        judged = _Judged([], [])
         known_of = [
             (each, source, *_heard(each, statistics.get(each.key), past, question.own))
             for each, source in candidates

@@ -247,13 +247,13 @@ def remember_referral(known: KnownHealth, new: Referred) -> None:
     others = [each for each in known.referrals if each.kind != new.kind]
     _insert(like, new, MAX_REFERRALS if new.kind == "wrong_tool_boundary" else MAX_LOW_UTILITY)
     known.referrals = sorted([*others, *like], key=Referred.order)
-    while sum(map(_length, known.referrals)) > MAX_REFERRED:
-        del known.referrals[: ceil(len(known.referrals) / _SHED)]
-
-
-def _length(referred: Referred) -> int:
-    parts = (*referred.axes, *referred.spelled, *referred.split, referred.evidence or "")
-    return len(referred.message) + sum(map(len, parts))
+    texts = [
+        (*each.axes, *each.spelled, *each.split, each.evidence or "", each.message)
+        for each in known.referrals
+    ]
+    while sum(len(text) for each in texts for text in each) > MAX_REFERRED:
+        shed = ceil(len(texts) / _SHED)
+        del known.referrals[:shed], texts[:shed]
 
 
 def remember_event(events: list[EventT], new: EventT) -> None:
@@ -270,12 +270,9 @@ def method_to_update(known: KnownHealth, method: str) -> MethodTallies:
     """A method's tallies, made when they are new in the place of the least called."""
     tallies = known.methods.setdefault(method, MethodTallies())
     while len(known.methods) > MAX_METHODS:
-        del known.methods[next(each for each in _least_called(known) if each != method)]
+        others = (each for each in known.methods if each != method)
+        del known.methods[min(others, key=lambda each: (known.methods[each].calls, each))]
     return tallies
-
-
-def _least_called(known: KnownHealth) -> list[str]:
-    return sorted(known.methods, key=lambda each: (known.methods[each].calls, each))
 
 
 def short(text: str, limit: int = MAX_WORDS) -> str:
@@ -298,17 +295,15 @@ class AxisBook(BaseModel):
     axes: dict[str, AxisSeen] = Field(default_factory=dict)
     """By their normalised form."""
     pairs: dict[str, Tally] = Field(default_factory=dict)
-    """By `pair_key` of two normalised forms, named in the same referral."""
+    """By two normalised forms, sorted, that were named in the same referral."""
 
 
-def pair_key(one: str, other: str) -> str:
-    """The key of two axes, in either order."""
-    return "\x1f".join(sorted((one, other)))
+_BETWEEN = "\x1f"
 
 
 def axes_of_pair(key: str) -> tuple[str, str]:
-    """The reverse of `pair_key`."""
-    one, _, other = key.partition("\x1f")
+    """The two axes of a key of `AxisBook.pairs`."""
+    one, _, other = key.partition(_BETWEEN)
     return one, other
 
 
@@ -323,7 +318,7 @@ def count_axes(book: AxisBook, axes: Mapping[str, str], at: datetime) -> None:
         seen.tally.add(at)
         seen.first_seen = at if seen.first_seen is None else min(at, seen.first_seen)
     for one, other in combinations(list(axes)[:_MAX_PAIRED], 2):
-        book.pairs.setdefault(pair_key(one, other), Tally()).add(at)
+        book.pairs.setdefault(_BETWEEN.join(sorted((one, other))), Tally()).add(at)
     if len(book.axes) > _OVERFLOW * MAX_BOOK_AXES or len(book.pairs) > _OVERFLOW * MAX_BOOK_PAIRS:
         prune(book)
 

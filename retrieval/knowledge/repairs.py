@@ -18,12 +18,11 @@ from datetime import datetime
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
-from retrieval.edit_effects import apply_edits, changed_names, effect_key
+from retrieval.edit_effects import applied, changed_names, effect_key
 from retrieval.edits import (
     Add,
     Clamp,
     Edit,
-    EditDoesNotApplyError,
     Flatten,
     Nest,
     Reformat,
@@ -212,17 +211,9 @@ def _after(
     """Changes of what others of the same repair put there: a new name's value in another type."""
     edits = [each.edit for each in together]
     for change in changes:
-        of_all = mended <= change.mended and not _applies(parameters, [change.edit])
-        if of_all and _applies(parameters, [*edits, change.edit]):
+        of_all = mended <= change.mended and applied(parameters, [change.edit]) is None
+        if of_all and applied(parameters, [*edits, change.edit]) is not None:
             yield change
-
-
-def _applies(parameters: JsonObject, edits: Sequence[Edit]) -> bool:
-    try:
-        apply_edits(parameters, edits)
-    except EditDoesNotApplyError:
-        return False
-    return True
 
 
 def common_repairs(
@@ -322,9 +313,8 @@ def _by_effect(changes: Sequence[CommonChange], parameters: JsonObject) -> list[
     """Those that apply to a call, each effect once with all that speaks for it; most first."""
     effects: dict[str, CommonChange] = {}
     for change in changes:
-        try:
-            made = apply_edits(parameters, [change.edit])
-        except EditDoesNotApplyError:
+        made = applied(parameters, [change.edit])
+        if made is None:
             continue
         key = effect_key(made, changed_names(parameters, made))
         known = effects.get(key)
@@ -357,7 +347,7 @@ def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
         made_by = {at for at, keys in enumerate(made) if key in keys}
         mended, otherwise = set(made_by), set[int]()
         for at, each in enumerate(examples):
-            explains = None if at in made_by else _explain([edit], each)
+            explains = None if at in made_by else _explains(edit, each)
             if explains is False:
                 otherwise.add(at)
             elif explains and not each.followed:
@@ -367,20 +357,15 @@ def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
     return found
 
 
-def _explain(edits: Sequence[Edit], example: RepairExample) -> bool | None:
-    """Whether edits of an example's failed call give what mended it; None: they do not apply.
+def _explains(edit: Edit, example: RepairExample) -> bool | None:
+    """Whether an edit of an example's failed call gives what mended it; None: it does not apply.
 
-    Only the places that they are about are compared.
+    Only the places that it is about are compared.
     """
-    try:
-        made = apply_edits(example.failed, edits)
-    except EditDoesNotApplyError:
+    made = applied(example.failed, [edit])
+    if made is None:
         return None
-    return all(
-        same_value(_at(made, path), _at(example.mended, path))
-        for edit in edits
-        for path in _places(edit)
-    )
+    return all(same_value(_at(made, path), _at(example.mended, path)) for path in _places(edit))
 
 
 _MISSING = "\x00missing"
@@ -448,8 +433,8 @@ def _of_texts(pairs: Sequence[tuple[JsonValue, JsonValue]]) -> Iterator[Edit]:
             for edit in (*_rewrites(str(before), after), *_reformats(after)):
                 found[edit_key([edit])] = edit
     for edit in found.values():
-        made = [pair for pair in pairs if _makes(edit, *pair)]
-        if len(made) > 1:
+        made = ((applied({"": before}, [edit]), after) for before, after in pairs)
+        if sum(to is not None and same_value(to[""], after) for to, after in made) > 1:
             yield edit
 
 
@@ -463,13 +448,6 @@ def _reformats(after: str) -> Iterator[Edit]:
     for form, name in _FORMS.items():
         if re.fullmatch(form, after, re.ASCII):
             yield from (Reformat(name="", to=name, day_first=first) for first in (True, False))
-
-
-def _makes(edit: Edit, before: JsonValue, after: JsonValue) -> bool:
-    try:
-        return same_value(apply_edits({"": before}, [edit])[""], after)
-    except EditDoesNotApplyError:
-        return False
 
 
 def _rewrites(before: str, after: str) -> Iterator[Edit]:

@@ -14,13 +14,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
-from importlib.resources import files
 from typing import NamedTuple
 
 from aftercall.change_classes import QUORUM
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Action, ContractChange, EvidenceSource, Tool
-from retrieval.edits import Edit, ValueSources, edit_key
+from retrieval import read_json
+from retrieval.edits import Add, Edit, Replace, ValueSources, edit_key
 from retrieval.health.record import Referred
 from retrieval.knowledge.documents import SeedEntry
 from retrieval.knowledge.links import Links, SessionCall
@@ -223,6 +223,22 @@ class Option:
         )
 
 
+def one(
+    index: int, edit: Edit, reason: str, trials: Trials, source: EvidenceSource, successes: int = 0
+) -> Option:
+    """An option of one edit that mends one fault."""
+    return Option(
+        (edit,), reason, trials, (source,), successes=successes, covers=frozenset({index})
+    )
+
+
+def put(case: Case, name: str, value: JsonValue) -> Add | Replace:
+    """The edit that gives a parameter this value, whether or not it is there."""
+    if name in case.parameters:
+        return Replace(name=name, before=case.parameters[name], value=value)
+    return Add(name=name, value=value)
+
+
 def prior(kind: str, right: float, wrong: float) -> Trials:
     """The counts to begin with: those that were measured, else the judged ones that are given.
 
@@ -234,8 +250,9 @@ def prior(kind: str, right: float, wrong: float) -> Trials:
 
 @cache
 def _measured() -> dict[str, tuple[float, float]]:
-    text = files("retrieval").joinpath("calibration.json").read_text(encoding="utf-8")
-    return {kind: (counts[0], counts[1]) for kind, counts in json.loads(text)["priors"].items()}
+    return {
+        kind: (each[0], each[1]) for kind, each in read_json("calibration.json")["priors"].items()
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,7 @@ from retrieval.proposals.case import Case
 from retrieval.proposals.compose import Proposal
 from retrieval.proposals.names import is_said_twice
 from retrieval.values import (
-    CastError,
-    cast,
+    cast_to_one,
     catalogue,
     is_about_zones,
     same_value,
@@ -196,11 +195,8 @@ def _same_word(one: str, other: str, *, is_id: bool) -> bool:
 def _of_cast(case: Case, edit: Cast, edits: list[Edit]) -> ChangeClass:
     source = next((e.path for e in edits if isinstance(e, Rename) and e.to == edit.name), edit.path)
     before = value_at(case.parameters, source)
-    try:
-        after = cast(before, edit.to)
-    except CastError:
-        return "semantic"
-    return _of_form(before, after)
+    made = cast_to_one(before, [edit.to])
+    return "semantic" if made is None else _of_form(before, made[1])
 
 
 def _of_form(before: JsonValue, after: JsonValue) -> ChangeClass:
@@ -209,14 +205,13 @@ def _of_form(before: JsonValue, after: JsonValue) -> ChangeClass:
         return "lossless"
     if isinstance(before, str) and isinstance(after, list | dict):
         return "lossless" if before.strip()[:1] in ("[", "{", "(") else "lossy"
-    try:
-        back = cast(after, type_of(before))
-    except CastError:
+    back = cast_to_one(after, [type_of(before)])
+    if back is None:
         return "lossy"
     same_text = isinstance(before, str) and (
-        _plain(str(back)) == _plain(before) or says_only(before, after)
+        _plain(str(back[1])) == _plain(before) or says_only(before, after)
     )
-    return "lossless" if same_value(back, before) or same_text else "lossy"
+    return "lossless" if same_value(back[1], before) or same_text else "lossy"
 
 
 def _of_value(case: Case, name: str, before: JsonValue, after: JsonValue) -> ChangeClass:
@@ -230,7 +225,11 @@ def _of_value(case: Case, name: str, before: JsonValue, after: JsonValue) -> Cha
         return "semantic"
     if "/" not in after:
         bare = bare.removeprefix("./").removesuffix("/")
-    if _plain(bare) == _plain(after) or same_moment(bare, after) or _regrouped(bare, after):
+    # The same long number, grouped otherwise, or a mark of its kind that is gone or there.
+    one, two = _GROUPING.sub("", bare), _GROUPING.sub("", after)
+    regrouped = one == two and _LONG_NUMBER.fullmatch(one) is not None
+    regrouped = regrouped or bare.removeprefix("#") == after.removeprefix("#")
+    if _plain(bare) == _plain(after) or same_moment(bare, after) or regrouped:
         return "lossless"
     if _says_less(bare, after):
         return "lossy"
@@ -242,25 +241,16 @@ def _of_value(case: Case, name: str, before: JsonValue, after: JsonValue) -> Cha
     for seed in case.seeds:
         if seed.catalogue and is_about_zones(name, case.reading.signature):
             listed += catalogue(seed.catalogue)
-    if any(same_json(after, each) for each in listed):
-        texts = [str(each) for each in listed]
-        near = nearest(bare, texts)
-        if near is not None and near[0] == after and near[1] not in ("start", "cut"):
-            return "lossless"
-        if synonym_of(bare, texts) == (after, True):
-            return "lossless"
-    return "semantic"
+    if not any(same_json(after, each) for each in listed):
+        return "semantic"
+    texts = [str(each) for each in listed]
+    near = nearest(bare, texts)
+    is_near = near is not None and near[0] == after and near[1] not in ("start", "cut")
+    return "lossless" if is_near or synonym_of(bare, texts) == (after, True) else "semantic"
 
 
 _GROUPING = re.compile(r"[\s().-]")
 _LONG_NUMBER = re.compile(r"\+?\d{7,}")
-
-
-def _regrouped(before: str, after: str) -> bool:
-    """Whether the same long number is grouped otherwise, or a mark of its kind is gone or there."""
-    one, two = _GROUPING.sub("", before), _GROUPING.sub("", after)
-    is_number = bool(_LONG_NUMBER.fullmatch(one))
-    return (is_number and one == two) or before.removeprefix("#") == after.removeprefix("#")
 
 
 def _says_less(before: str, after: str) -> bool:
@@ -274,13 +264,11 @@ def _says_less(before: str, after: str) -> bool:
 
 def _says(before: JsonValue, after: JsonValue) -> bool:
     """Whether a list of pieces, or a number, was written out in the text before it."""
+    if not isinstance(before, str):
+        return False
+    made = cast_to_one(before, ["number"]) if type_of(after) in ("integer", "number") else None
     pieces = after if isinstance(after, list) else [after]
-    if isinstance(before, str) and type_of(after) in ("integer", "number"):
-        try:
-            return bool(cast(before, "number") == after)
-        except CastError:
-            pass
-    return isinstance(before, str) and all(str(each) in before for each in pieces)
+    return made[1] == after if made else all(str(each) in before for each in pieces)
 
 
 def _plain(text: str) -> str:

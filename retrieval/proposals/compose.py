@@ -11,8 +11,8 @@ from itertools import islice
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, canonical_json
 from aftercall.redaction import is_redacted
-from retrieval.edit_effects import apply_edits, changed_names, effect_key
-from retrieval.edits import EditDoesNotApplyError, Remove, Replace, touches
+from retrieval.edit_effects import applied, apply_edits, changed_names, effect_key
+from retrieval.edits import Remove, Replace, touches
 from retrieval.likeness import words_of
 from retrieval.parameters import Path, element_view, leaves_like, object_view, value_at
 from retrieval.proposals.case import Case, Option, Trials, prior, value_sources_of
@@ -39,30 +39,23 @@ Options = Callable[[Case, int, Fault], Iterator[Option]]
 
 
 def nested_options(case: Case, index: int, fault: Fault, options: Options) -> Iterator[Option]:
-    """What `options` makes of a fault inside a nested value; nothing for a top-level one."""
-    if len(fault.path) < 2:
-        return
+    """What `options` makes of a fault inside a nested value."""
     prefix, inner = fault.path[:-1], _inner_case(case, fault)
-    if inner is None:
+    local = [(each.kind, each.path) for each in inner.faults] if inner else []
+    if inner is None or (here := (fault.kind, (str(fault.path[-1]),))) not in local:
         return
-    at = next(
-        (i for i, each in enumerate(inner.faults) if (each.kind, each.path) == _local(fault)), None
-    )
-    if at is None:
-        return
+    at = local.index(here)
     for option in options(inner, at, inner.faults[at]):
+        covered = {(inner.faults[i].kind, (*prefix, *inner.faults[i].path)) for i in option.covers}
+        lifted = {i for i, each in enumerate(case.faults) if (each.kind, each.path) in covered}
         yield replace(
             option,
             edits=tuple(
                 edit.under(prefix) if isinstance(fault.path[-1], str) else edit.at(fault.path)
                 for edit in option.edits
             ),
-            covers=frozenset({index}) | _lifted_covers(case, inner, prefix, option.covers),
+            covers=frozenset({index, *lifted}),
         )
-
-
-def _local(fault: Fault) -> tuple[str, Path]:
-    return fault.kind, (str(fault.path[-1]),)
 
 
 def _inner_case(case: Case, fault: Fault) -> Case | None:
@@ -101,13 +94,6 @@ def _inner_case(case: Case, fault: Fault) -> Case | None:
         profile=case.profile and case.profile.around(fault.path),
         signature=None,
         schema=None,
-    )
-
-
-def _lifted_covers(case: Case, inner: Case, prefix: Path, covers: frozenset[int]) -> frozenset[int]:
-    covered = {(inner.faults[i].kind, (*prefix, *inner.faults[i].path)) for i in covers}
-    return frozenset(
-        index for index, fault in enumerate(case.faults) if (fault.kind, fault.path) in covered
     )
 
 
@@ -157,9 +143,8 @@ def _proposals(sent: Case, case: Case, shape: Reshaped | None = None) -> Iterato
     whole = () if shape is None else ((),)  # nothing but the shape was wrong
     for options in islice((*whole, *_combinations(case)), _MAX_COMBINATIONS):
         edits = [edit for option in options for edit in option.edits]
-        try:
-            parameters = apply_edits(case.parameters, edits, value_sources)
-        except EditDoesNotApplyError:
+        parameters = applied(case.parameters, edits, value_sources)
+        if parameters is None:
             continue
         tidying = tuple(_tidying(case, parameters))
         for option in tidying:
@@ -247,11 +232,15 @@ def _after_reports(case: Case, proposals: list[Proposal]) -> list[Proposal]:
 def _told(proposal: Proposal, report: Reports, learned: Sequence[Proposal]) -> Proposal:
     first, *rest = proposal.options
     trials = first.trials.plus(Trials(WORKED * report.worked, 0))
-    if proposal not in learned:
-        for each in learned:
-            if not proposal.touched.isdisjoint(each.touched) and not _is_within(each, proposal):
-                of = max((option.trials for option in each.options), key=lambda known: known.right)
-                trials = trials.plus(Trials(0, max(0.0, of.right - of.wrong)))
+    for each in learned if proposal not in learned else ():
+        one, two = each.parameters, proposal.parameters
+        does_all = all(
+            (name in one) == (name in two) and same_json(one.get(name), two.get(name))
+            for name in each.touched
+        )
+        if not does_all and not proposal.touched.isdisjoint(each.touched):
+            of = max((option.trials for option in each.options), key=lambda known: known.right)
+            trials = trials.plus(Trials(0, max(0.0, of.right - of.wrong)))
     told = replace(
         first,
         trials=trials,
@@ -262,15 +251,6 @@ def _told(proposal: Proposal, report: Reports, learned: Sequence[Proposal]) -> P
     )
     doubt = report.weight * _HEALING / (_HEALING + report.worked)
     return replace(proposal, options=(told, *rest), doubt=doubt)
-
-
-def _is_within(learned: Proposal, other: Proposal) -> bool:
-    """Whether another proposal does all that was learned."""
-    one, two = learned.parameters, other.parameters
-    return all(
-        (name in one) == (name in two) and same_json(one.get(name), two.get(name))
-        for name in learned.touched
-    )
 
 
 def options_of(case: Case) -> list[Option]:
@@ -359,7 +339,7 @@ def _of_parameter(case: Case, index: int, fault: Fault) -> Iterator[Option]:
 def _missing_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """What the caller said under another name; only where it said nothing, what others know."""
     name = fault.parameter
-    if name is None or len(fault.path) > 1 or name in case.parameters:
+    if name is None or name in case.parameters:
         return
     renamed = list(renamed_options(case, index, fault))
     yield from renamed
@@ -375,9 +355,6 @@ def _merged(options: list[Option]) -> list[Option]:
     for option in options:
         known = by_key.get(option.key)
         by_key[option.key] = option if known is None else known.merged(option)
-    return sorted(by_key.values(), key=_strength, reverse=True)
-
-
-def _strength(option: Option) -> tuple[float, float]:
-    trials = option.evidence
-    return trials.right / (trials.right + trials.wrong), trials.right
+    return sorted(
+        by_key.values(), key=lambda each: (each.evidence.mean, each.evidence.right), reverse=True
+    )

@@ -14,9 +14,9 @@ from retrieval import WORDS
 from retrieval.edits import Add, Replace
 from retrieval.likeness import nearest, words_of
 from retrieval.parameters import JsonType
-from retrieval.proposals.case import Case, Option, prior
+from retrieval.proposals.case import Case, Option, one, prior, put
 from retrieval.proposals.faults import misses
-from retrieval.proposals.values import MOST, one, put
+from retrieval.proposals.values import MOST
 from retrieval.reading.faults import Fault
 from retrieval.texts import Stated, format_of, stated_in, written_in
 from retrieval.values import CastError, cast, fits, is_placeholder

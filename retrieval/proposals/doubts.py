@@ -41,7 +41,7 @@ from retrieval.proposals.compose import Proposal
 from retrieval.proposals.faults import FREE_TEXT
 from retrieval.proposals.names import is_said_twice
 from retrieval.proposals.values import IDS
-from retrieval.texts import format_of, written_in
+from retrieval.texts import format_of, is_number, written_in
 from retrieval.values import (
     fits,
     has_odd_signs,
@@ -77,7 +77,6 @@ _FOUND = frozenset(("session", "profile", "similar"))
 _HOW_MANY = frozenset(("all", "any", "every", "everything", "both", "none", "*"))
 _SAME_NAME = 0.9
 """Likeness from which on two names are one parameter's."""
-_MAX_NUMBERS = 1_000
 _MAX_KNOWN = 50
 _MAX_TEXT = 2_000
 _MAX_UNCONFIRMED = 3
@@ -127,27 +126,20 @@ def _left_open(case: Case, proposal: Proposal) -> int:
     )
 
 
-_Edits = list[tuple[Edit, Option]]
-
-
-def _filled(edits: _Edits) -> list[Add]:
-    """Values that neither schema nor error give."""
-    return [
-        edit
-        for edit, option in edits
-        if isinstance(edit, Add) and not {"schema", "error"} & set(option.sources)
-    ]
-
-
-def _is_another_call(case: Case, proposal: Proposal, edits: _Edits) -> bool:
+def _is_another_call(case: Case, proposal: Proposal, edits: list[tuple[Edit, Option]]) -> bool:
     """Whether more of what was sent is left out than kept, or others' values stand in its place."""
     sent = (proposal.reshaped or case).parameters
     left_out = sum(
         isinstance(edit, Remove) and value_at(sent, edit.path) not in (None, "", False, [], {})
         for edit, _ in edits
     )
-    filled, kept = len(_filled(edits)), len(proposal.parameters)
-    return left_out > 0 and (filled > 0 or left_out > max(1, kept) or (kept == 0 and _lacks(case)))
+    filled = any(
+        isinstance(edit, Add) and not {"schema", "error"} & set(option.sources)
+        for edit, option in edits
+    )
+    kept, known = len(proposal.parameters), case.view.parameters if case.view else None
+    lacks = known is None or not known.keys() <= case.parameters.keys()
+    return left_out > 0 and (filled or left_out > max(1, kept) or (kept == 0 and lacks))
 
 
 def _loses_in_name(case: Case, proposal: Proposal) -> bool:
@@ -173,20 +165,17 @@ def _loses(case: Case, edit: Edit) -> bool:
     if isinstance(edit, Remove):
         last = words_of(edit.name)[-1:]
         is_part = not (_PARTS | _NEUTRAL).isdisjoint(last) and not says_nothing(sent)
-        if (
-            is_part
-            or _contradicts(case, edit, sent)
-            or (not edit.inside and _wishes(case, edit.name, sent))
-        ):
-            return True
-        return not _IS_NAME.fullmatch(str(edit.path[-1]))
+        is_said = not edit.inside and (
+            _contradicts(case, edit, sent) or _wishes(case, edit.name, sent)
+        )
+        return is_part or is_said or not _IS_NAME.fullmatch(str(edit.path[-1]))
     is_id = not IDS.isdisjoint(words_of(edit.name))
     return isinstance(edit, Cast) and is_id and _EXPONENT.search(str(sent)) is not None
 
 
 def _contradicts(case: Case, edit: Remove, value: JsonValue) -> bool:
     """Whether another value stands under another spelling of the name: which one is meant?"""
-    return not edit.inside and any(
+    return any(
         name != edit.name
         and not same_json(value, held)
         and name_similarity(edit.name, name) >= _SAME_NAME
@@ -223,11 +212,6 @@ def _loses_in_shape(case: Case, proposal: Proposal) -> bool:
     }
     held = {text for text in plain if any(each and (text in each or each in text) for each in kept)}
     return 0 < len(held) < len(plain)
-
-
-def _lacks(case: Case) -> bool:
-    """Whether the tool may have a parameter that the call does not have."""
-    return case.view is None or any(name not in case.parameters for name in case.view.parameters)
 
 
 def _says_twice(case: Case, parameters: JsonObject) -> bool:
@@ -402,23 +386,11 @@ def _is_structure(text: str) -> bool:
 
 
 def _changes_amount(case: Case, proposal: Proposal) -> bool:
-    return any(
-        not is_portion(name)
-        and name in case.parameters
-        and name in proposal.parameters
-        and _is_other_amount(case.parameters[name], proposal.parameters[name])
-        for name in proposal.touched
-    )
-
-
-def _is_other_amount(before: JsonValue, after: JsonValue) -> bool:
-    mine, new = (list(islice(_numbers(value), _MAX_NUMBERS)) for value in (before, after))
-    return len(mine) == len(new) and sorted(mine) != sorted(new)
-
-
-def _numbers(value: JsonValue) -> Iterator[float]:
-    if isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _numbers(item)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield float(value)
+    for name in proposal.touched & case.parameters.keys() & proposal.parameters.keys():
+        mine, new = (
+            sorted(value for _, value in leaves_like({"": call[name]}, ()) if is_number(value))
+            for call in (case.parameters, proposal.parameters)
+        )
+        if len(mine) == len(new) and mine != new and not is_portion(name):
+            return True
+    return False

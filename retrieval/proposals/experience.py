@@ -2,17 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
-from retrieval.edit_effects import apply_edits, changed_names, effect_key
+from retrieval.edit_effects import applied, changed_names, effect_key
 from retrieval.edits import (
     Add,
     Cast,
     Clamp,
     Edit,
-    EditDoesNotApplyError,
     FromContext,
     Remove,
     Rename,
@@ -22,18 +21,10 @@ from retrieval.edits import (
     names_of,
     touches,
 )
-from retrieval.knowledge.profile import COMMON_SESSIONS, ParameterProfile, agent_token
+from retrieval.knowledge.profile import COMMON_SESSIONS, agent_token
 from retrieval.knowledge.repairs import learned_repairs
 from retrieval.knowledge.rules import NO_SCHEMA, RepairRule, SignatureKnowledge, ToolKnowledge
-from retrieval.parameters import (
-    ParameterView,
-    Path,
-    ToolView,
-    first,
-    object_view,
-    place_of,
-    value_at,
-)
+from retrieval.parameters import Path, ToolView, first, object_view, place_of, value_at
 from retrieval.principals import agent_mark, others, principal_of
 from retrieval.proposals.case import Case, Option, Trials, value_sources_of
 from retrieval.proposals.session import session_texts
@@ -99,13 +90,11 @@ def learned_options(
     )
     said = {index for index, fault in enumerate(case.faults) if not fault.from_schema}
     for repair in repairs:
-        if known.is_off(repair.edits):
+        edits = repair.edits
+        if exactly and (repair.is_general or not all(isinstance(e, Replace) for e in edits)):
             continue
-        if exactly and (repair.is_general or not all(isinstance(e, Replace) for e in repair.edits)):
-            continue
-        if any(_is_overruled(case, edit) for edit in repair.edits) or is_retired(
-            case, repair.edits
-        ):
+        overruled = any(_is_overruled(case, edit) for edit in edits)
+        if overruled or known.is_off(edits) or is_retired(case, edits):
             continue
         doubts = _GENERAL if repair.is_general else 0.0
         if not (repair.alone or _is_named(case, repair.edits)):
@@ -154,9 +143,8 @@ def reports(case: Case) -> dict[str, Reports]:
     for rule in case.signature.rules.values() if case.signature else ():
         if not rule.failures and not rule.successes:
             continue
-        try:
-            made = apply_edits(case.parameters, rule.edits, value_sources)
-        except EditDoesNotApplyError:
+        made = applied(case.parameters, rule.edits, value_sources)
+        if made is None:
             continue
         key = effect_key(made, changed_names(case.parameters, made))
         known = found.get(key, Reports())
@@ -239,13 +227,13 @@ def _option(
 def _may_be_offered(
     case: Case, rule: RepairRule, edits: Sequence[Edit], value_sources: ValueSources
 ) -> bool:
-    return (
-        bool(edits)
-        and _applies(case, edits, value_sources)
-        and _may_travel(case, edits, _sessions(case, rule))
-        and not any(_is_overruled(case, edit) for edit in edits)
-        and not is_retired(case, edits)
-    )
+    """Whether edits apply, hold here, and bring in nothing but common knowledge."""
+    if not edits or applied(case.parameters, edits, value_sources) is None:
+        return False
+    sessions = _sessions(case, rule)
+    return all(
+        _is_free(case, edit, sessions) and not _is_overruled(case, edit) for edit in edits
+    ) and not is_retired(case, edits)
 
 
 def _sessions(case: Case, rule: RepairRule) -> int:
@@ -308,15 +296,12 @@ def seed_options(case: Case) -> Iterator[Option]:
         covers = _touched(case, seed.edits)
         # An entry may only be like this error: it must be about a parameter that is at fault.
         overruled = any(_is_overruled(case, edit) for edit in seed.edits)
-        if seed.edits and covers and not overruled and _applies(case, seed.edits, value_sources):
+        applies = applied(case.parameters, seed.edits, value_sources) is not None
+        if seed.edits and covers and applies and not overruled:
             yield Option(
-                tuple(seed.edits),
-                seed.correction,
-                _SEED,
-                ("seed",),
-                lesson=seed.lesson,
-                covers=covers,
-            )
+                tuple(seed.edits), seed.correction, _SEED, ("seed",),
+                lesson=seed.lesson, covers=covers,
+            )  # fmt: skip
 
 
 def _touched(case: Case, edits: Sequence[Edit]) -> frozenset[int]:
@@ -328,40 +313,24 @@ def _touched(case: Case, edits: Sequence[Edit]) -> frozenset[int]:
     )
 
 
-def _applies(case: Case, edits: Sequence[Edit], value_sources: ValueSources) -> bool:
-    try:
-        apply_edits(case.parameters, edits, value_sources)
-    except EditDoesNotApplyError:
-        return False
-    return True
-
-
 def _is_overruled(case: Case, edit: Edit) -> bool:
     """Whether the error at hand states another bound than the one a rule learned."""
     if not isinstance(edit, Clamp):
         return False
-    stated = [
-        (fault.minimum, fault.maximum)
-        for fault in case.faults
-        if fault.kind == "out_of_range" and fault.parameter in (edit.name, None)
-    ]
     low, high = edit.minimum, edit.maximum
     return any(
-        (low is not None and minimum not in (None, low))
-        or (high is not None and maximum not in (None, high))
-        for minimum, maximum in stated
+        (low is not None and fault.minimum not in (None, low))
+        or (high is not None and fault.maximum not in (None, high))
+        for fault in case.faults
+        if fault.kind == "out_of_range" and fault.parameter in (edit.name, None)
     )
 
 
-def _may_travel(case: Case, edits: Sequence[Edit], rule_sessions: int) -> bool:
-    """Values go to another caller only when they are common knowledge; never redacted ones.
-
-    A redacted value is no ground either: the mask is the same for many values.
-    """
-    return all(_is_free(case, edit, rule_sessions) for edit in edits)
-
-
 def _is_free(case: Case, edit: Edit, rule_sessions: int) -> bool:
+    """Whether an edit may travel: values go to another caller only when they are common knowledge.
+
+    A redacted one never does, and is no ground either: the mask is the same for many values.
+    """
     if edit.inside and isinstance(edit, Rename | Add) and rule_sessions < COMMON_SESSIONS:
         return False  # a key inside a value may be a caller's own, such as an id in a map
     match edit:
@@ -375,18 +344,11 @@ def _is_free(case: Case, edit: Edit, rule_sessions: int) -> bool:
             stated = {limit for f in case.faults for limit in (f.minimum, f.maximum)}
             return limits <= stated or rule_sessions >= COMMON_SESSIONS
         case FromContext() if (seen := case.seen(edit.name)) and not edit.inside:
-            return _has_seen_form(case, edit, seen)
+            # In a form that the tool's successes have there.
+            value = (applied(case.parameters, [edit], value_sources_of(case)) or {}).get(edit.name)
+            return not (isinstance(value, str) and seen.formats) or format_of(value) in seen.formats
         case _:
             return True
-
-
-def _has_seen_form(case: Case, edit: FromContext, seen: ParameterProfile) -> bool:
-    """Whether what the context states has a form that the tool's successes have there."""
-    try:
-        value = apply_edits(case.parameters, [edit], value_sources_of(case)).get(edit.name)
-    except EditDoesNotApplyError:
-        return False
-    return not (isinstance(value, str) and seen.formats) or format_of(value) in seen.formats
 
 
 def _is_common(case: Case, edit: Add | Replace, rule_sessions: int) -> bool:
@@ -443,22 +405,12 @@ def contradicts(view: ToolView, edit: Edit) -> bool:
                 edit.to == "integer" and "number" in known.types
             )  # fmt: skip
         case Add() | Replace():
-            return not _is_allowed(known, edit.value)
+            listed = not known.allowed or any(same_json(edit.value, v) for v in known.allowed)
+            return not (listed and fits(edit.value, known.types))
         case Clamp():
-            return _is_beyond(known, edit.minimum) or _is_beyond(known, edit.maximum)
+            low = -inf if known.minimum is None else known.minimum
+            high = inf if known.maximum is None else known.maximum
+            limits = (each for each in (edit.minimum, edit.maximum) if each is not None)
+            return any(not low <= each <= high for each in limits)
         case _:
             return False
-
-
-def _is_allowed(known: ParameterView, value: JsonValue) -> bool:
-    if not fits(value, known.types):
-        return False
-    return not known.allowed or any(same_json(value, each) for each in known.allowed)
-
-
-def _is_beyond(known: ParameterView, limit: float | None) -> bool:
-    if limit is None:
-        return False
-    return (known.minimum is not None and limit < known.minimum) or (
-        known.maximum is not None and limit > known.maximum
-    )

@@ -11,10 +11,11 @@ from retrieval import WORDS
 from retrieval.edits import Cast, Edit, Remove, Rename, Replace
 from retrieval.likeness import best_matches, name_similarity, relates_otherwise, words_of
 from retrieval.proposals.case import Case, Option, Trials, prior
+from retrieval.proposals.layouts import is_stated, names_of_tool
 from retrieval.proposals.shape import holds_parameters
 from retrieval.reading.faults import Fault
 from retrieval.texts import format_of
-from retrieval.values import CastError, cast, fits
+from retrieval.values import cast_to_one, fits
 
 # Pseudo-trials by how alike the names are. A stated rename is as good as said; likeness of names
 # with a fitting type is rarely wrong; the only free value for the only missing name often is.
@@ -73,7 +74,7 @@ _MAX_NAMES = 100
 def renamed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """What supplies a missing parameter from the call: a parameter that the tool does not have."""
     name = fault.parameter
-    if name is None or len(fault.path) > 1 or name in case.parameters:
+    if name is None or name in case.parameters:
         return
     covers = frozenset({index})
     source = _source(case, fault)
@@ -106,13 +107,15 @@ def renamed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
 def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Ways to deal with a parameter the tool does not have: its right name, or leave it out."""
     name = fault.parameter
-    if name is None or len(fault.path) > 1 or name not in case.parameters:
+    if name is None or name not in case.parameters:
         return
     if holds_parameters(case, case.parameters[name]):
         return  # a call in a call is no single value
     source = _source(case, fault)
     covers = frozenset({index})
-    if fault.suggested and fault.suggested not in case.parameters and _may_have(case, fault):
+    # What the error suggests the tool may have, as far as its schema says.
+    may_have = not is_stated(case) or fault.suggested in names_of_tool(case)
+    if fault.suggested and fault.suggested not in case.parameters and may_have:
         edits = _rename(case, name, fault.suggested) or (Rename(name=name, to=fault.suggested),)
         reason = f"the error says that `{name}` should be `{fault.suggested}`"
         yield Option(edits, reason, _SAID, ("error",), covers=covers)
@@ -157,12 +160,6 @@ def _listing(case: Case, value: JsonValue) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _may_have(case: Case, fault: Fault) -> bool:
-    """Whether the tool has the name that the error suggests, as far as its schema says."""
-    view = case.view
-    return view is None or view.source != "schema" or fault.suggested in view.parameters
-
-
 def _remove_trials(case: Case, name: str) -> Trials:
     value = case.parameters[name]
     absent = _absent(case)
@@ -185,7 +182,14 @@ def _remove_trials(case: Case, name: str) -> Trials:
         return _REMOVE["surplus"]
     own = set(words_of(name))
     possible = any(
-        _could_take(case, value, target) or not own.isdisjoint(words_of(target))
+        _could_be_meant(case, value, target)
+        or not own.isdisjoint(words_of(target))
+        or (
+            not isinstance(value, str)
+            and (view := case.parameter(target)) is not None
+            and bool(view.types)
+            and fits(value, view.types)
+        )
         for target in absent
     )
     return _REMOVE["possible" if possible else "alone"]
@@ -216,14 +220,6 @@ def _could_be_meant(case: Case, value: JsonValue, target: str) -> bool:
     return isinstance(value, str) and formats.get(format_of(value), 0) > 0
 
 
-def _could_take(case: Case, value: JsonValue, target: str) -> bool:
-    """Whether a parameter takes such a value: one of its type, or a text of its form."""
-    view = case.parameter(target)
-    if isinstance(value, str):
-        return _could_be_meant(case, value, target)
-    return view is not None and bool(view.types) and fits(value, view.types)
-
-
 def _free_parameters(case: Case) -> list[str]:
     """Parameters of the call that the tool does not have, as far as is said or known."""
     said = [
@@ -239,17 +235,15 @@ def _free_parameters(case: Case) -> list[str]:
 
 
 def _rename(case: Case, source: str, target: str) -> tuple[Edit, ...] | None:
-    value = case.parameters[source]
-    view = case.parameter(target)
+    value, view, rename = (
+        case.parameters[source],
+        case.parameter(target),
+        Rename(name=source, to=target),
+    )
     if view is None or fits(value, view.types):
-        return (Rename(name=source, to=target),)
-    for kind in view.types:
-        try:
-            cast(value, kind, view.item_types)
-        except CastError:
-            continue
-        return (Rename(name=source, to=target), Cast(name=target, to=kind))
-    return None
+        return (rename,)
+    as_one = cast_to_one(value, view.types, view.item_types)
+    return None if as_one is None else (rename, Cast(name=target, to=as_one[0]))
 
 
 def _rename_trials(case: Case, source: str, target: str, free: list[str]) -> Trials | None:

@@ -1,18 +1,17 @@
 """What the session itself knows: values of its earlier results and arguments, by learned links."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
-from retrieval.edits import Add, Replace
 from retrieval.likeness import nearest, words_of
-from retrieval.parameters import JsonType, place_of
-from retrieval.proposals.case import Case, Option, Trials, prior
+from retrieval.parameters import place_of
+from retrieval.proposals.case import Case, Option, Trials, one, prior, put
 from retrieval.reading.faults import Fault
-from retrieval.values import CastError, cast, fits
+from retrieval.values import cast_to_one, fits
 
 _MOST = 3
 _SAYS_A_KIND = 4
@@ -30,10 +29,8 @@ def session_options(
     it is not `alone` in knowing something, a value that is like the one that was sent.
     """
     name = fault.parameter
-    if name is None or len(fault.path) > 1 or case.links is None:
-        return
-    sent = case.parameters.get(name)
-    if fault.kind == "unexpected" or is_redacted(sent) or isinstance(sent, dict | list):
+    sent = case.parameters.get(name) if name is not None else None
+    if name is None or case.links is None or is_redacted(sent) or isinstance(sent, dict | list):
         return
     view = case.parameter(name)
     found: dict[str, tuple[JsonValue, str, Trials]] = {}
@@ -43,14 +40,17 @@ def session_options(
             right, wrong = link.among, link.missed
         if value is None or right <= wrong:
             continue
-        typed = _typed(value, view.types if view else ())
-        if typed is None or same_json(typed, sent):
+        types = view.types if view else ()
+        as_one = (None, value) if fits(value, types) else cast_to_one(value, types)
+        if as_one is None or same_json(typed := as_one[1], sent):
             continue
         trials = _PRIOR.plus(Trials(right, wrong))
         # What the caller said is near something that is known, or other than what it said before.
         needs_likeness = not alone or " @" in source
-        if isinstance(sent, str) and needs_likeness and not _is_like(sent, str(typed)):
-            continue
+        if isinstance(sent, str) and needs_likeness:
+            of_a_kind = _kind(sent) != "" and _kind(sent) == _kind(str(typed))
+            if not of_a_kind and nearest(sent, [str(typed)]) is None:
+                continue
         known = found.get(str(typed))
         if known is None or trials.mean > known[2].mean:
             found[str(typed)] = typed, source, trials
@@ -59,13 +59,8 @@ def session_options(
         found[str(near[0])] = (*near, _NEAR)
     ranked = sorted(found.values(), key=lambda each: -each[2].mean)
     for value, source, trials in ranked[:_MOST]:
-        edit = (
-            Replace(name=name, before=sent, value=value)
-            if name in case.parameters
-            else Add(name=name, value=value)
-        )
         reason = f"the session has it from {source}, where `{name}` mostly comes from"
-        yield Option((edit,), reason, trials, ("session",), covers=frozenset({index}))
+        yield one(index, put(case, name, value), reason, trials, "session")
 
 
 def _nearly_sent_before(case: Case, name: str, sent: JsonValue) -> tuple[str, str] | None:
@@ -109,22 +104,7 @@ def _chosen(values: list[JsonValue], sent: JsonValue) -> JsonValue:
     return like[0] if len(like) == 1 else None
 
 
-def _is_like(sent: str, value: str) -> bool:
-    return nearest(sent, [value]) is not None or (_kind(sent) != "" and _kind(sent) == _kind(value))
-
-
 def _kind(text: str) -> str:
     """What an id says of its kind: its words without the digits; empty where it says nothing."""
     kind = re.sub(r"\d+", "0", text)
     return kind if len(kind) > _SAYS_A_KIND and kind != text else ""
-
-
-def _typed(value: JsonValue, types: Sequence[JsonType]) -> JsonValue:
-    if fits(value, types):
-        return value
-    for kind in types:
-        try:
-            return cast(value, kind)
-        except CastError:
-            continue
-    return None

@@ -14,19 +14,8 @@ from itertools import combinations, islice
 from aftercall.change_classes import qualifiers_of
 from aftercall.json_values import JsonObject, JsonValue
 from retrieval import WORDS
-from retrieval.edit_effects import apply_edits
-from retrieval.edits import (
-    Add,
-    Cast,
-    Edit,
-    EditDoesNotApplyError,
-    Flatten,
-    Nest,
-    Remove,
-    Rename,
-    Replace,
-    Unwrap,
-)
+from retrieval.edit_effects import applied
+from retrieval.edits import Add, Cast, Edit, Flatten, Nest, Remove, Rename, Replace, Unwrap
 from retrieval.likeness import best_matches, words_of
 from retrieval.notations import MAX_KEYS, MAX_TEXT, cells_in, object_in, plain_value
 from retrieval.parameters import ToolView, object_view
@@ -139,9 +128,8 @@ def _better(case: Case) -> Iterator[Reshaped]:
         several,
     )
     for option in islice((each for step in steps for each in step(case)), _MAX_TRIED):
-        try:
-            parameters = apply_edits(case.parameters, option.edits)
-        except EditDoesNotApplyError:
+        parameters = applied(case.parameters, option.edits)
+        if parameters is None:
             continue
         # What the error says is said of the call as it was sent; a schema shows the rest.
         said = () if is_stated(case) else _missing_still(case, parameters)

@@ -8,22 +8,9 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue, canonical_json
 from aftercall.models import EvidenceSource
 from aftercall.redaction import is_redacted
-from retrieval.edit_effects import apply_edits
-from retrieval.edits import (
-    Add,
-    Balance,
-    Cast,
-    Clamp,
-    Edit,
-    EditDoesNotApplyError,
-    FromError,
-    Remove,
-    Replace,
-    Unwrap,
-    number_of,
-)
+from retrieval.edit_effects import applied
+from retrieval.edits import Balance, Cast, Clamp, FromError, Remove, Replace, Unwrap, number_of
 from retrieval.forms import in_form, same_moment, told_forms
-from retrieval.knowledge.profile import ParameterProfile
 from retrieval.likeness import (
     Nearness,
     is_portion,
@@ -34,14 +21,16 @@ from retrieval.likeness import (
     synonym_of,
     words_of,
 )
-from retrieval.parameters import JsonType, ParameterView, Path, general, leaves_like, object_view
-from retrieval.proposals.case import Case, Option, Trials, prior, quoted, value_sources_of
+from retrieval.parameters import JsonType, Path, general, leaves_like, object_view
+from retrieval.proposals.case import Case, Option, Trials, one, prior, put, quoted, value_sources_of
 from retrieval.proposals.faults import FREE_TEXT, misses, stated_forms
 from retrieval.proposals.session import session_texts
 from retrieval.reading.faults import Fault
+from retrieval.texts import is_number
 from retrieval.values import (
     CastError,
     cast,
+    cast_to_one,
     catalogue,
     fits,
     is_about_zones,
@@ -54,23 +43,6 @@ from retrieval.values import (
     type_of,
     unmarked,
 )
-
-
-def one(
-    index: int, edit: Edit, reason: str, trials: Trials, source: EvidenceSource, successes: int = 0
-) -> Option:
-    """An option of one edit that mends one fault."""
-    return Option(
-        (edit,), reason, trials, (source,), successes=successes, covers=frozenset({index})
-    )
-
-
-def put(case: Case, name: str, value: JsonValue) -> Add | Replace:
-    """The edit that gives a parameter this value, whether or not it is there."""
-    if name in case.parameters:
-        return Replace(name=name, before=case.parameters[name], value=value)
-    return Add(name=name, value=value)
-
 
 # ------------------------------------------------------------------ usual values
 # By the share of the successes that had the value, one success more counted for it and one against
@@ -104,38 +76,32 @@ def usual_values(case: Case, index: int, name: str) -> Iterator[Option]:
     if seen is None or not seen.successes:
         return
     sent = case.parameters.get(name)
+    usual = seen.usual_format()
+    names_a_thing = not IDS.isdisjoint(words_of(name)) or (
+        usual is not None and usual[0] in ("uuid", "email", "mention")
+    )
+    others = [other for key, other in case.parameters.items() if key != name]
     for common in seen.common_values()[:MOST]:
-        share = (common.weight + 1) / (seen.weight() + 2)
+        value, share = common.value, (common.weight + 1) / (seen.weight() + 2)
         shares = _SHARES if sent is None else _SHARES_INSTEAD
         trials = next((trials for least, trials in shares if share >= least), None)
-        unfit = view is not None and not fits(common.value, view.types)
-        if trials and _is_said_elsewhere(case, name, common.value):
-            trials = _SAID_ELSEWHERE
-        if trials and case.writes and _names_a_thing(name, seen):
-            trials = _ID_IN_WRITE
-        if trials is None or unfit or (name in case.parameters and same_json(common.value, sent)):
+        unfit = view is not None and not fits(value, view.types)
+        if trials is None or unfit or (name in case.parameters and same_json(value, sent)):
             continue
+        if value not in (True, False, None) and any(same_json(value, each) for each in others):
+            trials = _SAID_ELSEWHERE
+        if case.writes and names_a_thing:
+            trials = _ID_IN_WRITE
         reason = f"{common.count} of {seen.successes} successes have this value"
         trials = _of_profile(case, trials)
-        yield one(index, put(case, name, common.value), reason, trials, "profile", common.count)
+        yield one(index, put(case, name, value), reason, trials, "profile", common.count)
 
 
 IDS = frozenset(("id", "ids", "uuid", "account", "recipient", "receiver", "to", "user"))
 
 
-def _names_a_thing(name: str, seen: ParameterProfile) -> bool:
-    usual = seen.usual_format()
-    form = usual[0] if usual else "words"
-    return not IDS.isdisjoint(words_of(name)) or form in ("uuid", "email", "mention")
-
-
 def _of_profile(case: Case, trials: Trials) -> Trials:
     return trials if case.profile_is_current else trials.under_old_schema()
-
-
-def _is_said_elsewhere(case: Case, name: str, value: JsonValue) -> bool:
-    others = (other for key, other in case.parameters.items() if key != name)
-    return value not in (True, False, None) and any(same_json(value, other) for other in others)
 
 
 # ------------------------------------------------------------------ refused values
@@ -173,7 +139,7 @@ _NOT_KNOWN = frozenset({"not_found", "invalid"})
 def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Near values of the closed list, or of what is known to exist; the same in another form."""
     name = _refused_parameter(case, fault)
-    if name is None or len(fault.path) > 1 or is_redacted(value := case.parameters[name]):
+    if name is None or is_redacted(value := case.parameters[name]):
         return
     if fault.suggested and isinstance(value, str) and fault.suggested != value:
         edit = Replace(name=name, before=value, value=fault.suggested)
@@ -288,7 +254,9 @@ def _near(
     texts = {str(item): item for item in allowed if isinstance(item, str | int | float)}
     if value is None or isinstance(value, dict | list) or not texts:
         return
-    yield from _of_the_same_meaning(case, index, name, texts, source, is_listed=value in known)
+    if isinstance(value, str) and source in ("error", "schema"):
+        named = None if value in known else named_in(value, list(texts))
+        yield from _of_the_same_meaning(case, index, name, texts, source, named)
     bare = unmarked(value) if isinstance(value, str) else str(value)
     if found := nearest(bare, list(texts)):
         near = texts[found[0]]
@@ -305,17 +273,15 @@ def _near(
 
 def _of_the_same_meaning(
     case: Case, index: int, name: str, texts: Mapping[str, JsonValue], source: EvidenceSource,
-    *, is_listed: bool,
+    named: str | None,
 ) -> Iterator[Option]:  # fmt: skip
-    """The only listed value that is a synonym of the one that was sent, or stands in it."""
+    """The only listed value that is a synonym of the one that was sent, or is `named` in it."""
     value = case.parameters[name]
-    if source not in ("error", "schema") or not isinstance(value, str):
-        return
-    if found := synonym_of(unmarked(value), list(texts)):
+    if found := synonym_of(unmarked(str(value)), list(texts)):
         edit = Replace(name=name, before=value, value=texts[found[0]])
         reason = f"the listed value that means {'' if found[1] else 'nearly '}the same"
         yield one(index, edit, reason, _SYNONYM if found[1] else _LIKE, source)
-    elif not is_listed and (named := named_in(value, list(texts))):
+    elif named:
         edit = Replace(name=name, before=value, value=texts[named])
         about = {*words_of(name), *words_of(case.tool), *words_of(named)}
         trials = _NAMED if about.issuperset(words_of(str(value))) else _NAMED_BESIDE
@@ -359,10 +325,9 @@ _DROP_NULL = prior("remove.null", 14, 1.5)  # null for an optional parameter: le
 def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """The value in the type that the tool expects, where that is no guess."""
     name = fault.parameter
-    if name is None or len(fault.path) > 1 or name not in case.parameters:
+    if name is None or name not in case.parameters:
         return
-    value = case.parameters[name]
-    view = case.parameter(name)
+    value, view = case.parameters[name], case.parameter(name)
     types = fault.expected_types or (view.types if view else ())
     source: EvidenceSource = "schema" if fault.from_schema else "error"
     if value is None and view is None:
@@ -371,15 +336,21 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
     yield from left_out_options(case, index, name)
     if not types and isinstance(value, list):
         yield from unwrapped_options(case, index, name)
+    # `30 seconds` is 30 where the tool says that it counts in seconds.
+    units = frozenset((*words_of(name), *(view.described_by if view else ())))
     for kind in types:
         try:
-            corrected = _as_type(value, kind, name, view)
+            if isinstance(value, str) and kind in ("integer", "number"):
+                corrected: JsonValue = number_in(value, whole=kind == "integer", units=units)
+            else:
+                corrected = cast(value, kind, view.item_types if view else ())
         except CastError:
             continue
         reason = f"`{name}` must be of type {kind}, not {type_of(value)}"
         # A general cast can be learned from; where items had to be cast too, only this value.
+        plain = cast_to_one(value, [kind])
         edit: Cast | Replace = Cast(name=name, to=kind)
-        if not _is_plain_cast(value, kind, corrected):
+        if plain is None or not same_json(plain[1], corrected):
             edit = Replace(name=name, before=value, value=corrected)
         trials = _cast_trials(value, corrected, kind)
         is_map = isinstance(value, dict) and kind == "array"
@@ -398,27 +369,12 @@ def _has_fields(case: Case, name: str, value: JsonValue) -> bool:
     return inner is not None and not inner.unknown(value)
 
 
-def _as_type(value: JsonValue, kind: JsonType, name: str, view: ParameterView | None) -> JsonValue:
-    """The value in that type; `30 seconds` is 30 where the tool says that it counts in seconds."""
-    if isinstance(value, str) and kind in ("integer", "number"):
-        units = {*words_of(name), *(view.described_by if view else ())}
-        return number_in(value, whole=kind == "integer", units=frozenset(units))
-    return cast(value, kind, view.item_types if view else ())
-
-
 def unwrapped_options(case: Case, index: int, name: str) -> Iterator[Option]:
     """The only item of a list in the list's place."""
     value = case.parameters.get(name)
     if isinstance(value, list) and len(value) == 1 and not isinstance(value[0], list | dict):
         reason = f"`{name}` is a list of one, and was not taken as one value"
         yield one(index, Unwrap(name=name), reason, _UNWRAP, "error")
-
-
-def _is_plain_cast(value: JsonValue, kind: JsonType, corrected: JsonValue) -> bool:
-    try:
-        return same_json(cast(value, kind), corrected)
-    except CastError:
-        return False
 
 
 def _cast_trials(value: JsonValue, corrected: JsonValue, kind: JsonType) -> Trials:
@@ -455,16 +411,14 @@ _INTENT_BOUND = Trials(1, 8)
 def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """The nearest value inside the bounds; the seen ones when the error states none."""
     name = fault.parameter
-    if fault.of_length or len(fault.path) > 1:
-        return
     candidates = [name] if name in case.parameters else _beyond(case, fault) if not name else []
-    if len(candidates) != 1 or candidates[0] is None:
+    if fault.of_length or len(candidates) != 1 or candidates[0] is None:
         return
     target = candidates[0]
     view, seen, value = case.parameter(target), case.seen(target), case.parameters[target]
     low = fault.minimum if fault.minimum is not None else view.minimum if view else None
     high = fault.maximum if fault.maximum is not None else view.maximum if view else None
-    sent = value if isinstance(value, int | float) and not isinstance(value, bool) else 0
+    sent = value if is_number(value) else 0
     if sent < 0 and low is not None and low <= -sent <= (-sent if high is None else high):
         unsigned = Replace(name=target, before=value, value=-sent)
         yield one(index, unsigned, "the same without its sign", _UNSIGNED, "parameters")
@@ -473,7 +427,9 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
         if fault.exclusive and not is_whole:
             return  # the nearest number inside an open bound is nobody's wish
         stated = " to ".join(number(limit) for limit in (low, high) if limit is not None)
-        successes = seen.successes if seen and _stays_within(seen, low, high) else 0
+        least, most = (seen.minimum, seen.maximum) if seen else (None, None)
+        stays = least is not None and most is not None and _is_within(least, low, high)
+        successes = seen.successes if seen and stays and _is_within(most or 0, low, high) else 0
         within = f"; {successes} successes stay within it" if successes else ""
         source: EvidenceSource = "schema" if fault.from_schema else "error"
         reason = f"the {source} states the limit {stated}{within}"
@@ -481,8 +437,7 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
         trials = _bound_trials(case, target, low, is_named=name in case.parameters)
         yield one(index, edit, reason, trials, source, successes)
     elif seen and seen.successes >= 5 and (known := seen.boundary()):
-        sent = float(value) if isinstance(value, int | float) else 0.0
-        too_large = sent > known.largest
+        too_large = (float(value) if isinstance(value, int | float) else 0.0) > known.largest
         bound = known.largest if too_large else known.smallest
         if all(common.value != bound for common in seen.common_values()):
             return  # where somebody else stopped is theirs to know
@@ -500,10 +455,8 @@ def _bound_trials(case: Case, name: str, low: float | None, *, is_named: bool) -
     return _STATED_BOUND if is_named else _MATCHED_BOUND
 
 
-def _stays_within(seen: ParameterProfile, low: float | None, high: float | None) -> bool:
-    if seen.minimum is None or seen.maximum is None:
-        return False
-    return (low is None or seen.minimum >= low) and (high is None or seen.maximum <= high)
+def _is_within(number: float, low: float | None, high: float | None) -> bool:
+    return (low is None or number >= low) and (high is None or number <= high)
 
 
 def _beyond(case: Case, fault: Fault) -> list[str]:
@@ -514,12 +467,7 @@ def _beyond(case: Case, fault: Fault) -> list[str]:
     names = [
         name
         for name, value in case.parameters.items()
-        if isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and (
-            (fault.maximum is not None and value > fault.maximum)
-            or (fault.minimum is not None and value < fault.minimum)
-        )
+        if is_number(value) and not _is_within(value, fault.minimum, fault.maximum)
     ]
     bound = [
         name
@@ -547,9 +495,7 @@ def stated_value_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
         places = [fault.path]
     if len(places) == 1:
         edit = FromError(name="").at(places[0])
-        try:
-            apply_edits(case.parameters, [edit], value_sources_of(case))
-        except EditDoesNotApplyError:
+        if applied(case.parameters, [edit], value_sources_of(case)) is None:
             return
         trials = prior("stated.write", 8, 4) if case.writes else prior("stated.value", 12, 3)
         yield one(index, edit, "the error states the right value", trials, "error")

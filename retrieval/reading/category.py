@@ -137,7 +137,7 @@ def categorise(
 
 
 def _by_words(start: str, plain: str, *, has_faults: bool) -> CategoryReading:
-    if says_nothing(plain):
+    if all(word in _EMPTY_WORDS or _CODE_WORD.fullmatch(word) for word in plain.split()):
         return CategoryReading("unknown", _SURE_OF_NOTHING)
     stated = _STATUS.search(start)
     by_status = CODES.get(stated["code"]) if stated else None
@@ -152,11 +152,6 @@ def _by_words(start: str, plain: str, *, has_faults: bool) -> CategoryReading:
     if by_status:
         return CategoryReading(by_status, 0.85)
     return CategoryReading(*(("invalid_parameters", 0.7) if has_faults else ("unknown", UNREAD)))
-
-
-def says_nothing(plain: str) -> bool:
-    """Whether a message made plain tells only that something failed, and not what."""
-    return all(word in _EMPTY_WORDS or _CODE_WORD.fullmatch(word) for word in plain.split())
 
 
 def _unless_too_fast(reading: CategoryReading, plain: str) -> CategoryReading:
@@ -189,13 +184,9 @@ _TOOL_READ = 2_000
 
 def is_unknown_tool(error: ExecutionError, tool_name: str) -> bool:
     """Whether the error says that there is no tool of the name that was called."""
-    if (error.code or "").strip() == "-32601":
-        return True
-    for found in _UNKNOWN_TOOL.finditer(error.message[:_TOOL_READ]):
-        said = (found["before"] or found["after"] or found["rpc"]).rstrip(".:")
-        if said.lower() == tool_name.lower():
-            return True
-    return False
+    found = _UNKNOWN_TOOL.finditer(error.message[:_TOOL_READ])
+    said = ((each["before"] or each["after"] or each["rpc"]).rstrip(".:") for each in found)
+    return (error.code or "").strip() == "-32601" or tool_name.lower() in map(str.lower, said)
 
 
 # ------------------------------------------------------------------ refusals

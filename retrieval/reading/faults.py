@@ -4,7 +4,6 @@ The phrases are data (`phrases.toml`): a new one is a line there. Where a messag
 value, the parameter is found later by that value (see `reader`).
 """
 
-import ast
 import json
 import math
 import re
@@ -68,7 +67,6 @@ class Fault:
 
 # ------------------------------------------------------------------ literals in messages
 _LONGEST_NUMBER = 40
-_NEXT_TO_EACH_OTHER = re.compile(r"[\w\"'] {1,3}[\"']|[\"'] {1,3}\w")
 _OPENING = re.compile(r"[\[{]")
 _MAX_OPENINGS = 20
 """Brackets tried as the start of JSON: a text of nothing but brackets is read in vain."""
@@ -88,28 +86,11 @@ def _quoted(text: str) -> list[str]:
 
 def _value_list(text: str) -> tuple[JsonValue, ...]:
     """The values of a list in a message: `['a', 'b']`, `"a" | "b"`, `'a', 'b' or 'c'`, `a, b`."""
-    text = text.strip().rstrip(".")
-    if text.startswith(("[", "(", "{")) and (parsed := _parsed_list(text)) is not None:
-        return parsed
-    text = text.strip("[](){} ")
+    text = text.strip().rstrip(".").strip("[](){} ")
     if in_quotes := _quoted(text):
         return tuple(in_quotes)
     parts = re.split(r"\s*(?:,|\||;|/)\s*(?:or |and )?|\s+(?:or|and)\s+", text)
     return tuple(_scalar(part) for part in parts if part and len(part) <= 100)
-
-
-def _parsed_list(text: str) -> tuple[JsonValue, ...] | None:
-    if _NEXT_TO_EACH_OTHER.search(text):  # Go's and Terraform's lists; Python would join the texts
-        return tuple(_quoted(text))
-    for parse in (json.loads, ast.literal_eval):
-        try:
-            value = parse(text)
-            items = check_json_value(list(value)) if isinstance(value, list | tuple | set) else None
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-        if isinstance(items, list) and not any(isinstance(item, list | dict) for item in items):
-            return tuple(items)
-    return None
 
 
 def _scalar(text: str) -> JsonValue:

@@ -80,7 +80,9 @@ def signature_of(message: str, *, names: Collection[str] = (), values: Collectio
     for value in sorted(said, key=lambda value: (-len(value), value)):
         if value not in names:
             text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", "<v>", text)
-    text = _QUOTED.sub(lambda match: _mask_quoted(match, names), text)
+    text = _QUOTED.sub(
+        lambda found: found[0] if found[found.lastindex or 0] in names else "<v>", text
+    )
     for pattern, mask in _MASKS:
         text = pattern.sub(mask, text)
     text = re.sub(r"<v>(?:,? ?(?:and |or )?<v>)+", "<v>", text)
@@ -98,11 +100,6 @@ def without_values(message: str, values: Collection[str]) -> str:
         before = r"(['\"`=:] ?)" if value.isalnum() else r"(?<!\w)()"
         message = re.sub(rf"{before}{re.escape(value)}(?!\w)", r"\1<v>", message)
     return message
-
-
-def _mask_quoted(match: re.Match[str], names: Collection[str]) -> str:
-    inner = match[1] or match[2] or match[3] or ""
-    return match[0] if inner in names else "<v>"
 
 
 _RAN = re.compile(
@@ -155,30 +152,7 @@ def _fits_call(fault: Fault, parameters: JsonObject) -> bool:
 
 def _is_start(shown: str | None, value: JsonValue) -> bool:
     """Whether `shown`, cut by `...`, may be the `repr` of the value; True when nothing is shown."""
-    if shown is None:
-        return True
-    said = shown.split("...")[0][:_SHOWN]
-    return _start_of_repr(value, _SHOWN)[:_SHOWN].startswith(said)
-
-
-def _start_of_repr(value: JsonValue, size: int) -> str:
-    """At least the first `size` characters of `repr(value)`, whatever the size of the value."""
-    if isinstance(value, str):
-        text = repr(value[:size])
-        return text if len(value) <= size else text[:-1]
-    if not isinstance(value, dict | list):
-        return repr(value)
-    opening, closing = ("{", "}") if isinstance(value, dict) else ("[", "]")
-    text = opening
-    for index, item in enumerate(value):
-        if len(text) > size:
-            return text
-        text += ", " if index else ""
-        if isinstance(value, dict):
-            text += f"{item!r}: {_start_of_repr(value[str(item)], size)}"
-        else:
-            text += _start_of_repr(item, size)
-    return text + closing
+    return shown is None or repr(value)[:_SHOWN].startswith(shown.split("...")[0][:_SHOWN])
 
 
 READ_LIMIT = 4_000
@@ -204,14 +178,10 @@ class ErrorReading:
     """The arguments end in the middle of their JSON: what was meant is not in the call."""
 
     @property
-    def is_unread(self) -> bool:
-        """No grammar knows the message, and it holds words that a classifier may know."""
-        return self.category == "unknown" and self.confidence <= UNREAD
-
-    @property
     def is_unsure(self) -> bool:
         """A classifier is to be asked: no grammar knows the message, or by a weak phrase alone."""
-        return self.is_unread or (self.confidence < _SURE and not self.faults)
+        is_unread = self.category == "unknown" and self.confidence <= UNREAD
+        return is_unread or (self.confidence < _SURE and not self.faults)
 
     @property
     def implicated(self) -> frozenset[str]:
@@ -244,7 +214,13 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
         ),
     )
     faults = _placed(faults, reading.category, message, leaves)
-    names = {part for fault in faults for part in _names_said(fault, parameters)}
+    # What is neither sent nor missing may be anyone's data, and no name of a parameter.
+    names = {
+        str(part)
+        for fault in faults
+        if fault.parameter in parameters or (fault.kind == "missing" and not fault.guessed_place)
+        for part in fault.path
+    }
     return ErrorReading(
         category=reading.category,
         confidence=reading.confidence,
@@ -307,7 +283,6 @@ def _breaks_off(text: str) -> bool:
     return False
 
 
-_TWO = 2
 _SHORTEST = 4
 """Characters of a value from which on it stands in a message by no chance."""
 
@@ -377,12 +352,6 @@ def _faults_of(message: str) -> tuple[Fault, ...]:
     return tuple(islice(read_text(strip_frames(message)), _MAX_FAULTS))
 
 
-def _names_said(fault: Fault, parameters: JsonObject) -> Iterator[str]:
-    """The names of parameters in a fault; what is neither sent nor missing may be anyone's data."""
-    if fault.parameter in parameters or (fault.kind == "missing" and not fault.guessed_place):
-        yield from (str(part) for part in fault.path)
-
-
 def _tied_each(
     faults: Iterable[Fault], parameters: JsonObject, leaves: list[tuple[Path, str]]
 ) -> Iterator[Fault]:
@@ -409,9 +378,13 @@ def _of_type(fault: Fault, parameters: JsonObject) -> Path:
     return (places[0],) if len(places) == 1 else ()
 
 
+_IN_MARKS = re.compile(r"\A(['\"`])(.*)\1\Z", re.DOTALL)
+
+
 def _tied(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path, str]]) -> Fault:
     """Find the parameter of a fault that the message names only by value or in other words."""
-    fault = replace(fault, value_text=_bare(fault.value_text))
+    if fault.value_text is not None:
+        fault = replace(fault, value_text=_IN_MARKS.sub(r"\2", fault.value_text))
     if (whole := ".".join(map(str, fault.path))) in parameters:
         fault = replace(fault, path=(whole,))  # `params.city` is one name
     if fault.value_text is not None and (place := _place_of_value(fault, parameters, leaves)):
@@ -466,16 +439,12 @@ def _tied_by_name(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path,
 def _joined(faults: list[Fault]) -> list[Fault]:
     """What is wrong, and what would be right, may be said in two sentences; they are one fault."""
     for what in ("allowed", "suggested"):
-        right = [
-            fault
-            for fault in faults
-            if not fault.path and getattr(fault, what) and fault.value_text is None
-        ]
+        right = [f for f in faults if not f.path and getattr(f, what) and f.value_text is None]
         wrong = [
-            fault
-            for fault in faults
-            if (fault.kind in ("invalid", "not_found") or (what == "suggested" and fault.path))
-            and fault not in right
+            f
+            for f in faults
+            if (f.kind in ("invalid", "not_found") or (what == "suggested" and f.path))
+            and f not in right
         ]
         if len(right) != 1 or len(wrong) != 1:
             continue
@@ -490,24 +459,16 @@ def _joined(faults: list[Fault]) -> list[Fault]:
 def _dedupe(faults: Iterable[Fault]) -> Iterator[Fault]:
     """One fault per path and kind; a vague `invalid` yields to any clearer word on its path."""
     kept: dict[tuple[object, ...], Fault] = {}
-    for fault in faults:
-        kept.setdefault(
-            (fault.kind, fault.path, fault.suggested if not fault.path else None), fault
-        )
-    clear = {fault.path for fault in kept.values() if fault.kind != "invalid"}
-    placed = {fault.kind for fault in kept.values() if fault.path}
-    for fault in kept.values():
-        if (
-            fault.kind == "invalid"
-            and not fault.suggested
-            and (fault.path in clear or not fault.path)
-        ):
-            continue
-        if not fault.path and fault.kind in placed and fault.value_text is None:
-            continue  # the same said twice, once without its place
-        if fault.kind == "missing" and ("unexpected", fault.path, None) in kept:
-            continue
-        yield fault
+    for f in faults:
+        kept.setdefault((f.kind, f.path, None if f.path else f.suggested), f)
+    clear = {f.path for f in kept.values() if f.kind != "invalid"} | {()}
+    placed = {f.kind for f in kept.values() if f.path}
+    for f in kept.values():
+        is_vague = f.kind == "invalid" and not f.suggested and f.path in clear
+        is_said_twice = not f.path and f.kind in placed and f.value_text is None
+        is_renamed = f.kind == "missing" and ("unexpected", f.path, None) in kept
+        if not (is_vague or is_said_twice or is_renamed):
+            yield f
 
 
 def _texts_in(parameters: JsonObject) -> list[tuple[Path, str]]:
@@ -523,30 +484,13 @@ def _is_shown(value: JsonValue, text: str) -> bool:
     """Whether a message shows an array or object so, as Python or as JSON writes it."""
     if not isinstance(value, list | dict) or len(text) > _MAX_LEAF or len(value) > _MAX_LEAF:
         return False
-    # A value with so many or so long parts would not be `text`; it is not worth writing out.
-    if sum(len(part) for _, part in _texts_in({"": value})) > _MAX_LEAF:
-        return False
     return text in (repr(value), canonical_json(value), json.dumps(value))
-
-
-def _bare(text: str | None) -> str | None:
-    if text is None:
-        return None
-    return text[1:-1] if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"`" else text
 
 
 def _called(name: str, parameters: JsonObject) -> str | None:
     """The one parameter that a message calls `name` in its own words (`Page size`, `date`)."""
-    keys = list(islice(parameters, _MAX_LEAVES))
-    same = [key for key in keys if _same_name(key, name)]
-    if not same:
-        words = set(words_of(name))
-        same = [key for key in keys if words and words <= set(words_of(key))]
+    words = words_of(name)
+    keys = list(islice(parameters, _MAX_LEAVES)) if words else []
+    same = [key for key in keys if "".join(words_of(key)) == "".join(words)]
+    same = same or [key for key in keys if set(words) <= set(words_of(key))]
     return same[0] if len(same) == 1 else None
-
-
-def _same_name(left: str, right: str) -> bool:
-    return (
-        left.replace("_", "").replace("-", "").lower()
-        == right.replace("_", "").replace("-", "").replace(" ", "").lower()
-    )

@@ -154,27 +154,9 @@ RULES = RecommendationRules()
 """For evidence that nobody has acted on."""
 
 
-def id_of_tool_matter(matter: Matter, tool: ToolKey) -> str:
-    """The id of a matter of one tool, as executions name it; registered or not makes no odds."""
-    return _id(matter, tool.workspace, tool.server_name, tool.tool_name)
-
-
-def id_of_namespace_matter(matter: Matter, workspace: str, namespace: str) -> str:
-    """The id of a matter of one namespace."""
-    return _id(matter, workspace, namespace)
-
-
-def _id(*parts: str | None) -> str:
-    return str(uuid.uuid5(_IDS, json.dumps(parts)))
-
-
-def priority_of(parts: Iterable[Part], confidence: float, now: datetime) -> float:
-    """The weight of the evidence in points, halving every 7 days, times the confidence.
-
-    So it grows with how often, how lately and how surely. A user's correction has three points,
-    a failure or a tool's own word one (see `RecommendationRules`).
-    """
-    return sum(part.weight(now) for part in parts) * confidence
+def id_of_matter(matter: Matter, workspace: str, *names: str | None) -> str:
+    """The id of a matter of a tool, by its server and name, or of a namespace."""
+    return str(uuid.uuid5(_IDS, json.dumps((matter, workspace, *names))))
 
 
 def recommendation(
@@ -187,7 +169,11 @@ def recommendation(
     events: Iterable[tuple[datetime, str]],
     quotes: Iterable[str],
 ) -> Recommendation:
-    """A recommendation about the subject."""
+    """A recommendation about the subject.
+
+    Its priority is the weight of the evidence in points (`Part.points`), halving every 7 days,
+    times the confidence: so it grows with how often, how lately and how surely.
+    """
     latest = sorted(events, reverse=True)
     seen = [part.tally.at for part in parts if part.tally.at is not None]
     seen += [at for at, _ in latest]
@@ -195,8 +181,9 @@ def recommendation(
         (part for part in parts if part.tally.count),
         key=lambda part: (-part.weight(subject.now), part.what),
     )
+    points = sum(part.weight(subject.now) for part in parts)
     return Recommendation(
-        recommendation_id=id_of_tool_matter(MATTERS[kind], subject.tool),
+        recommendation_id=id_of_matter(MATTERS[kind], *subject.tool),
         kind=kind,
         tool=ToolName(
             tool_id=subject.tool_id,
@@ -205,7 +192,7 @@ def recommendation(
         ),
         message=subject.words.bounded(message, MAX_MESSAGE),
         confidence=round(confidence, 4),
-        priority=round(priority_of(parts, confidence, subject.now), 4),
+        priority=round(points * confidence, 4),
         evidence=RecommendationEvidence(
             counts=[
                 EvidenceCount(

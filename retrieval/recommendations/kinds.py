@@ -52,7 +52,7 @@ from retrieval.recommendations.evidence import (
     Quotes,
     RecommendationRules,
     Subject,
-    id_of_namespace_matter,
+    id_of_matter,
     latest_first,
     recommendation,
     times,
@@ -134,32 +134,24 @@ def repair_of(subject: Subject, rules: RecommendationRules) -> Recommendation | 
     )
     if confidence < rules.min_confidence:
         return None
-    failures = subject.known.own_failures
-    said = _one_of_each(subject)
+    said, trials = _one_of_each(subject), count + subject.known.successes.count
+    ranked = sorted(parts, key=lambda part: (-part.weight(subject.now), part.what))
+    told = ", ".join(times(part.tally.count, part.what) for part in ranked)
+    message = (
+        f"repair {subject.name}: {count:,} of {times(trials, 'call')} failed by its own fault "
+        f"({told})"
+    )
+    if said:
+        message += f"; it says {subject.words.quoted(said[0].message, 160)}"
     return recommendation(
         subject,
         "repair",
-        _repair_message(subject, parts, count, said),
+        message,
         parts=parts,
         confidence=confidence,
-        events=[(each.at, each.execution_id) for each in failures],
+        events=[(each.at, each.execution_id) for each in subject.known.own_failures],
         quotes=[each.message for each in said],
     )
-
-
-def _repair_message(
-    subject: Subject, parts: list[Part], count: int, said: Sequence[OwnFailure | Marked]
-) -> str:
-    trials = count + subject.known.successes.count
-    ranked = sorted(parts, key=lambda part: (-part.weight(subject.now), part.what))
-    told = ", ".join(times(part.tally.count, part.what) for part in ranked)
-    words = [
-        f"repair {subject.name}: {count:,} of {times(trials, 'call')} failed by its own fault "
-        f"({told})"
-    ]
-    if said:
-        words.append(f"it says {subject.words.quoted(said[0].message, 160)}")
-    return "; ".join(words)
 
 
 def _one_of_each(subject: Subject) -> list[OwnFailure | Marked]:
@@ -226,7 +218,11 @@ def tighten_of(subject: Subject, rules: RecommendationRules) -> Recommendation |
         parts=parts,
         confidence=confidence,
         events=[(each.at, each.execution_id) for each in (*said, *known.recent_weak)],
-        quotes=_tighten_quotes(subject, corrections, referrals),
+        quotes=[
+            *(each.text for each in corrections),
+            *(each.evidence or each.message for each in latest_first(referrals)),
+            *(each.why for each in latest_first(known.recent_weak)),
+        ],
     )
 
 
@@ -251,16 +247,6 @@ def _tighten_message(subject: Subject, parts: list[Part], corrections: list[Corr
     return "; ".join(words)
 
 
-def _tighten_quotes(
-    subject: Subject, corrections: list[Corrected], referrals: list[Referred]
-) -> list[str]:
-    return [
-        *(each.text for each in corrections),
-        *(each.evidence or each.message for each in latest_first(referrals)),
-        *(each.why for each in latest_first(subject.known.recent_weak)),
-    ]
-
-
 def split_of(
     subject: Subject, names: ToolNames, rules: RecommendationRules
 ) -> Recommendation | None:
@@ -274,7 +260,8 @@ def split_of(
     said: list[Corrected | Referred] = [*referrals, *corrections]
     splits = _splits(subject, referrals)
     others = names.named_in((part for split in splits for part in split), besides=subject.tool)
-    axes, points = _main_axes(subject, rules), rules.cohesion.correction_weight
+    axes = [each for each in subject.cohesion.axes if each.share >= rules.cohesion.min_share]
+    points = rules.cohesion.correction_weight
     found = recommendation(
         subject,
         "recompose" if others else "split",
@@ -285,7 +272,10 @@ def split_of(
         ],
         confidence=subject.cohesion.confidence,
         events=[(each.at, each.execution_id) for each in said],
-        quotes=_split_quotes(referrals, corrections),
+        quotes=[
+            *(each.text for each in latest_first(corrections)),
+            *(each.evidence or each.message for each in latest_first(referrals)),
+        ],
     )
     evidence = found.evidence.model_copy(
         update={
@@ -295,10 +285,6 @@ def split_of(
         }
     )
     return found.model_copy(update={"evidence": evidence})
-
-
-def _main_axes(subject: Subject, rules: RecommendationRules) -> list[AxisShare]:
-    return [each for each in subject.cohesion.axes if each.share >= rules.cohesion.min_share]
 
 
 def _splits(subject: Subject, referrals: Sequence[Referred]) -> list[list[str]]:
@@ -334,11 +320,6 @@ def _split_message(
     return f"{verb} {subject.name}, which {'; '.join(words)}"
 
 
-def _split_quotes(referrals: Sequence[Referred], corrections: Sequence[Corrected]) -> list[str]:
-    reasons = [each.evidence or each.message for each in latest_first(referrals)]
-    return [*(each.text for each in latest_first(corrections)), *reasons]
-
-
 def review_of(workspace: str, status: PromotionStatus) -> Recommendation | None:
     """What to tell the builder of the tool; None while the promotion does well enough.
 
@@ -351,7 +332,7 @@ def review_of(workspace: str, status: PromotionStatus) -> Recommendation | None:
     calls = evolved.successes + evolved.failures
     rate = original.failures / max(1, original.successes + original.failures)
     return Recommendation(
-        recommendation_id=id_of_namespace_matter("review_promotion", workspace, status.namespace),
+        recommendation_id=id_of_matter("review_promotion", workspace, status.namespace),
         kind="review_promotion",
         namespace=status.namespace,
         message=(

@@ -5,7 +5,7 @@ Pure; what it reads was gathered.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 
 from aftercall.models import Recommendation
@@ -18,11 +18,10 @@ from retrieval.health.record import KnownHealth
 from retrieval.recommendations.evidence import (
     RULES,
     TOOL_MATTERS,
-    Matter,
     Quotes,
     RecommendationRules,
     Subject,
-    id_of_tool_matter,
+    id_of_matter,
 )
 from retrieval.recommendations.kinds import (
     MIN_LATER,
@@ -33,6 +32,8 @@ from retrieval.recommendations.kinds import (
     split_of,
     tighten_of,
 )
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -150,23 +151,16 @@ def _reviewed(workspace: Workspace, subject: Subject) -> Iterator[Recommendation
     suggested = recommendations_about(subject, workspace.names, rules=workspace.rules)
     current = {each.recommendation_id: each for each in suggested}
     for matter in TOOL_MATTERS:
-        matter_id = id_of_tool_matter(matter, subject.tool)
+        matter_id = id_of_matter(matter, *subject.tool)
         stands, review = current.get(matter_id), workspace.reviews.get(matter_id)
-        is_back = stands is not None and review is not None and _is_back(subject, matter, review)
+        is_back = False
+        if stands is not None and review is not None and review.stored.state == "done":
+            # What was known then is not later, even of a client whose clock is ahead of ours.
+            since = max(review.stored.changed_at, review.snapshot.last_seen or _LONG_AGO)
+            is_back = sum(at > since for at in moments_of(subject.known, matter)) >= MIN_LATER
         found = merged(stands, review, is_back=is_back)
         if found is not None:
             yield found
-
-
-def _is_back(subject: Subject, matter: Matter, review: Reviewed) -> bool:
-    """Whether a matter that was done has new evidence, beside that which makes it stand.
-
-    What was known then is not later, even of a client whose clock is ahead of ours.
-    """
-    stored, seen = review.stored, review.snapshot.last_seen
-    since = stored.changed_at if seen is None else max(stored.changed_at, seen)
-    later = sum(at > since for at in moments_of(subject.known, matter))
-    return stored.state == "done" and later >= MIN_LATER
 
 
 def _about_promotions(
