@@ -252,7 +252,6 @@ def _varint(number: int) -> bytes:
 
 
 def _initializers(file: memoryview) -> Iterator[tuple[str, NDArray[Any]]]:
-    """The constants of the graph in a file."""
     kinds = {number: name for name, number in _TYPES.items()}
     graph = next(each for number, each in _fields(file) if number == 7)
     for number, tensor in _fields(graph):

@@ -179,11 +179,7 @@ class OnnxModel:
         self._tokenizer.enable_truncation(files.max_length)
 
     def lengths(self, texts: list[str]) -> list[int]:
-        """How long texts are, in tokens of four characters.
-
-        In batches by characters alone a third of what is computed is padding: a short text of
-        numbers has many tokens.
-        """
+        """How long texts are, in tokens of four characters: by characters a third is padding."""
         return [4 * len(encoding.ids) for encoding in self._tokenizer.encode_batch(texts)]
 
     # This family embeds both roles alike.
@@ -208,15 +204,6 @@ class OnnxModel:
 class OnnxEmbedder(ThreadedEmbedder):
     """`Embedder` on ONNX Runtime. Construct with `await OnnxEmbedder.open(...)`."""
 
-    def __init__(self, files: OnnxFiles, model: OnnxModel) -> None:
-        super().__init__(
-            model.encode,
-            name=files.name,
-            fingerprint=files.fingerprint,
-            dimension=model.dimension,
-            lengths=model.lengths,
-        )
-
     @classmethod
     async def open(
         cls, find: Callable[[], OnnxFiles] = bundled_model, *, threads: int = DEFAULT_THREADS
@@ -227,7 +214,11 @@ class OnnxEmbedder(ThreadedEmbedder):
             files = find()
             return files, OnnxModel(files, threads=threads)
 
-        return cls(*await asyncio.to_thread(load))
+        files, model = await asyncio.to_thread(load)
+        return cls(
+            model.encode, name=files.name, fingerprint=files.fingerprint,
+            dimension=model.dimension, lengths=model.lengths,
+        )  # fmt: skip
 
 
 Key = bytes
@@ -235,14 +226,11 @@ Key = bytes
 
 
 class CachedEmbedder:
-    """`Embedder` that remembers the vectors of the texts last asked for.
+    """`Embedder` that remembers the vectors of the texts last asked for, at most `size` of them.
 
-    Serves one event loop at a time. Closing it closes the embedder behind it.
-
-    Args:
-        embedder: Makes the vectors that are not remembered.
-        size: How many vectors are kept at most; 10,000 of MiniLM's take 17 MB. With 0 nothing is
-            kept, and concurrent requests for one text still share its embedding.
+    10,000 of MiniLM's take 17 MB; with 0 nothing is kept, and concurrent requests for one text
+    still share its embedding. Serves one event loop at a time; closing it closes the embedder
+    behind it.
     """
 
     def __init__(self, embedder: Embedder, size: int) -> None:
@@ -275,10 +263,8 @@ class CachedEmbedder:
             # wait() leaves the futures alone when this caller is cancelled: others may share them
             await asyncio.wait(awaited.values())
         found |= {key: future.result() for key, future in awaited.items()}
-        vectors = np.empty((len(keys), self.dimension), dtype=np.float32)
-        for row, key in enumerate(keys):
-            vectors[row] = found[key]
-        return vectors
+        rows = [found[key] for key in keys]
+        return np.array(rows, dtype=np.float32).reshape(-1, self.dimension)
 
     async def close(self) -> None:
         """Close the embedder behind and forget everything."""
@@ -336,22 +322,17 @@ ACCEPTED = (
 async def open_embedder(
     model: str = BUNDLED_NAME, *, cache_size: int = 10_000, threads: int | None = None
 ) -> CachedEmbedder:
-    """The embedder of that name, with a cache of texts before it. The caller closes it.
+    """The embedder of that name (one of `ACCEPTED`), with a cache of texts before it.
 
-    Args:
-        model: `all-MiniLM-L6-v2`, `onnx:FOLDER`, `st:NAME_OR_PATH` or `hashing`.
-        cache_size: How many texts' vectors are remembered.
-        threads: Threads of ONNX Runtime; 2 when `None`.
+    `threads` are those of ONNX Runtime, 2 when `None`. The caller closes it.
     """
-    threads = threads or DEFAULT_THREADS
     kind, _, argument = model.partition(":")
     embedder: Embedder
     if model == "hashing":
         embedder = HashingEmbedder()
-    elif model == BUNDLED_NAME:
-        embedder = await OnnxEmbedder.open(threads=threads)
-    elif kind == "onnx" and argument:
-        embedder = await OnnxEmbedder.open(partial(local_model, Path(argument)), threads=threads)
+    elif model == BUNDLED_NAME or (kind == "onnx" and argument):
+        find = partial(local_model, Path(argument)) if argument else bundled_model
+        embedder = await OnnxEmbedder.open(find, threads=threads or DEFAULT_THREADS)
     elif kind == "st" and argument:
         embedder = await SentenceTransformersEmbedder.open(argument)
     else:

@@ -54,9 +54,7 @@ def sha256(path: Path) -> str:
 def bundled_model(graph: Path | None = None, tokenizer: Path = BUNDLED_TOKENIZER) -> OnnxFiles:
     """The files of all-MiniLM-L6-v2, checked against their hashes; takes some 20 ms.
 
-    Args:
-        graph: `model.onnx` of the package; where it is installed when `None`.
-        tokenizer: its `tokenizer.json`.
+    `graph` is `model.onnx` of the package, where it is installed when `None`.
     """
     for path, expected in (
         (graph := graph or bundled_graph(), BUNDLED_GRAPH_SHA256),

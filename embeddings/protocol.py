@@ -157,7 +157,8 @@ class ThreadedEmbedder:
                 vectors = self._encode([text for job in running for text in job.texts], role)
             # Whatever a runtime raises belongs to the caller.
             except Exception as error:  # noqa: BLE001
-                failure = error if isinstance(error, EmbeddingError) else _failure(error)
+                failure = EmbeddingError(f"the model failed on a batch: {error}")
+                failure.__cause__ = error
                 for job in running:
                     job.future.set_exception(failure)
                 continue
@@ -167,7 +168,6 @@ class ThreadedEmbedder:
                 start += len(job.texts)
 
     def _next(self) -> tuple[Role, list[_Job]] | None:
-        """What to run together now; `None` when closed."""
         with self._wakeup:
             self._wakeup.wait_for(lambda: self._closed or any(self._queues.values()))
             if self._closed:
@@ -207,9 +207,3 @@ def _clean(text: str) -> str:
     """The text cut, and without lone surrogates, which no tokenizer takes."""
     cut = text[:MAX_TEXT_CHARACTERS]
     return cut.encode("utf-8", "replace").decode("utf-8")
-
-
-def _failure(error: Exception) -> EmbeddingError:
-    failure = EmbeddingError(f"the model failed on a batch: {error}")
-    failure.__cause__ = error
-    return failure

@@ -59,14 +59,8 @@ async def check(
 ) -> CheckResponse:
     """What there is to say of a call that is about to be made; nothing is remembered of it.
 
-    Args:
-        workspace: whose knowledge counts.
-        request: the call, and the caller's word on the tool.
-        memory: what is known.
-        redactor: masks what the answer repeats.
-        quorum: principals whose repairs prove a change to those of others.
-        principal: whose call it is.
-        loop: failures of the session with one error that end in `block`; 0 never does.
+    `quorum` is of principals whose repairs prove a change to those of others; `loop` are failures
+    of the session with one error that end in `block`, where 0 never does.
 
     Raises:
         StoreError: what is known cannot be read.
@@ -152,16 +146,15 @@ def _looping(
         if known is None or known.category in TRANSIENT or loop.failures < limit:
             continue
         if loop.is_same or not is_fit:
+            rules = [rule for rule, _ in known.told_rules() if rule.repairs]
+            best = max(rules, key=lambda rule: rule.repairs, default=None)
             reasons = [
                 f"this failed {loop.failures} times in this session with the same error "
-                f"({known.category}): {known.signature}"
+                f"({known.category}): {known.signature}",
+                f"what mended it elsewhere: {lesson_of(best.edits)}"
+                if best
+                else "nothing is known to mend it: ask, or take another tool",
             ]
-            rules = [rule for rule, _ in known.told_rules() if rule.repairs]
-            if rules:
-                best = max(rules, key=lambda rule: rule.repairs)
-                reasons.append(f"what mended it elsewhere: {lesson_of(best.edits)}")
-            else:
-                reasons.append("nothing is known to mend it: ask, or take another tool")
             return CheckResponse(
                 verdict="block",
                 reasons=reasons,
@@ -202,7 +195,6 @@ def _mends(known: SignatureKnowledge, odd: set[str]) -> bool:
 
 
 def _reading(known: SignatureKnowledge, parameters: JsonObject) -> ErrorReading:
-    """The error that such a call got before, as far as this call has what was wrong in it."""
     faults = tuple(
         Fault(kind, (place,))
         for place, kind in known.faults.items()
@@ -212,7 +204,6 @@ def _reading(known: SignatureKnowledge, parameters: JsonObject) -> ErrorReading:
 
 
 def _never_worked(parameters: JsonObject, profile: ToolProfile | None) -> set[str]:
-    """Names that no success of the tool had, or had with a value of such a type."""
     if profile is None or profile.successes < _SEVERAL:
         return set()
     return {

@@ -7,7 +7,6 @@ name and the digest of what it was fitted on.
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -23,19 +22,11 @@ from retrieval.reading.category import CategoryReading, plain_words
 
 def terms_of(text: str) -> set[str]:
     """Words, pairs of neighbours, and beginnings and ends of longer words."""
-    return set(_terms(text.split()))
-
-
-def _terms(words: list[str]) -> Iterator[str]:
-    yield from words
-    yield from map(" ".join, pairwise(words))
-    for word in words:
-        if len(word) > 4:
-            yield f"{word[:4]}-"
-        if len(word) > 5:
-            yield f"-{word[-4:]}"
-        if len(word) > 6:
-            yield f"{word[:6]}-"
+    words = text.split()
+    found = {*words, *map(" ".join, pairwise(words))}
+    found |= {f"{word[:4]}-" for word in words if len(word) > 4}
+    found |= {f"-{word[-4:]}" for word in words if len(word) > 5}
+    return found | {f"{word[:6]}-" for word in words if len(word) > 6}
 
 
 HEAD = "classifier_head.json"
@@ -110,10 +101,8 @@ class CategoryHead:
     ) -> CategoryReading:
         """The likeliest category with its probability; `unknown` below the threshold.
 
-        Args:
-            vector: the embedding of `text`, shape (dimension,), unit length.
-            text: `text_of(message)`.
-            read_as: what the grammar took the message for, as evidence; `unknown` is none.
+        `vector` is the embedding of `text`, the `text_of` the message, of unit length; `read_as`
+        what the grammar took it for, as evidence, of which `unknown` is none.
         """
         probabilities = self.probabilities(vector, text, read_as)
         best = int(probabilities.argmax())

@@ -140,7 +140,6 @@ def check_of(schema: JsonObject) -> SchemaCheck | None:
 
 @lru_cache(maxsize=512)
 def _check(canonical: str) -> SchemaCheck | None:
-    """The schema's validator; None when it is no valid schema, or may take long."""
     schema = json.loads(canonical)
     try:
         parts = _count(schema, schema, {})
@@ -153,11 +152,7 @@ def _check(canonical: str) -> SchemaCheck | None:
 
 
 def _count(part: JsonValue, root: JsonObject, known: dict[str, int | None]) -> int:
-    """The parts of a schema with its references written out, which bounds the work per value.
-
-    Raises:
-        ValueError: when there are more than `_MAX_PARTS`, or a reference leads to itself.
-    """
+    """The parts of a schema with its references written out, which bounds the work per value."""
     if isinstance(part, list):
         total = sum(_count(each, root, known) for each in part)
     elif isinstance(part, dict):
@@ -290,14 +285,10 @@ def _puts_anew(option: Option) -> bool:
 
 
 def _is_like(edit: Replace) -> bool:
-    before, after = edit.before, edit.value
-    texts = isinstance(before, str) and isinstance(after, str)
-    near = nearest(str(before), [str(after)]) if texts else None
-    return near is not None and near[1] in _SLIP
-
-
-_SLIP = frozenset(("same", "slip"))
-"""How a text is near to what was meant by it; one that goes on or ends before is another one."""
+    texts = isinstance(edit.before, str) and isinstance(edit.value, str)
+    near = nearest(str(edit.before), [str(edit.value)]) if texts else None
+    # One that goes on or ends before is another one.
+    return near is not None and near[1] in ("same", "slip")
 
 
 _OF_OTHERS = frozenset(("profile", "repairs", "similar", "parameters"))
@@ -417,7 +408,6 @@ class Calibration(BaseModel):
 
 
 def _deviation(proposal: Proposal) -> float:
-    """Standard deviation of the log-odds of a proposal's likelihood."""
     variance = 0.0
     for option in proposal.options:
         right, wrong = max(option.evidence.right, 0.1), max(option.evidence.wrong, 0.1)

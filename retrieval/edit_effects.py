@@ -69,7 +69,7 @@ def _apply(parameters: JsonObject, edit: e.Edit, site: e.Site) -> None:
         if isinstance(edit, e.Add):
             holder[step] = deepcopy(edit.value)
             return
-    if not is_there and not (isinstance(edit, e.ValueEdit) and edit.supplies):
+    if not is_there and not (isinstance(edit, e.SUPPLYING)):
         raise e.EditDoesNotApplyError(f"{step} is not there")
     match edit:
         case e.Rename():
@@ -79,17 +79,13 @@ def _apply(parameters: JsonObject, edit: e.Edit, site: e.Site) -> None:
         case e.ValueEdit():
             before = holder[step] if is_there else None
             after = edit.change(before, site)
-            if edit.supplies and is_there and same_json(after, before):
+            if isinstance(edit, e.SUPPLYING) and is_there and same_json(after, before):
                 raise e.EditDoesNotApplyError(f"{step} has that value already")
             holder[step] = deepcopy(after)
 
 
 def _concrete(value: JsonValue, path: Path, so_far: Path = ()) -> Iterator[Path]:
-    """The paths that one with `*` stands for in a value; the last step need not exist.
-
-    Raises:
-        EditDoesNotApplyError: when it leads through something that is not there.
-    """
+    """The paths that one with `*` stands for in a value; the last step alone need not exist."""
     if not path:
         yield so_far
         return

@@ -9,7 +9,7 @@ import json
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -21,7 +21,7 @@ from retrieval.forms import rewrite
 from retrieval.parameters import EVERY, JsonType, Path, leaves_like
 from retrieval.reading.faults import Fault
 from retrieval.texts import MAX_TEXT, StatedForm, Style, is_number, respelt, stated_in
-from retrieval.values import CastError, cast, type_of
+from retrieval.values import cast_to_one, type_of
 
 
 class EditDoesNotApplyError(ValueError):
@@ -62,9 +62,6 @@ class EditModel(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    spreads: ClassVar[bool] = True
-    """Whether it means the same for every element of an array."""
-
     name: str
     inside: Path = Field(default=(), exclude_if=operator.not_)
 
@@ -83,12 +80,7 @@ class EditModel(BaseModel):
 
 
 class ValueEdit(EditModel):
-    """An edit that puts another value in the place of the one that is there.
-
-    `supplies`: it says where the value is to be taken from, whether or not there is one.
-    """
-
-    supplies: ClassVar[bool] = False
+    """An edit that puts another value in the place of the one that is there."""
 
     def change(self, value: JsonValue, site: Site) -> JsonValue:
         """The new value, of the one that is there (None where there is none).
@@ -116,8 +108,6 @@ class Remove(EditModel):
 class Add(EditModel):
     """Give a missing parameter a value."""
 
-    spreads: ClassVar[bool] = False
-
     kind: Literal["add"] = "add"
     value: Json
 
@@ -130,7 +120,6 @@ class Replace(ValueEdit):
     value: Json
 
     def change(self, value: JsonValue, _site: Site) -> JsonValue:
-        """The literal value."""
         if not same_json(value, self.before):
             raise EditDoesNotApplyError("it has another value")
         return self.value
@@ -143,13 +132,10 @@ class Cast(ValueEdit):
     to: JsonType
 
     def change(self, value: JsonValue, _site: Site) -> JsonValue:
-        """The value in that type."""
-        if type_of(value) == self.to:
-            raise EditDoesNotApplyError(f"it is of type {self.to} already")
-        try:
-            return cast(value, self.to)
-        except CastError as error:
-            raise EditDoesNotApplyError(str(error)) from error
+        made = cast_to_one(value, [self.to])
+        if made is None or type_of(value) == self.to:
+            raise EditDoesNotApplyError(f"it is of type {self.to} already, or would be a guess")
+        return made[1]
 
 
 _TYPES = ("string", "text", "integer", "int", "number", "float", "boolean", "bool", "array",
@@ -165,7 +151,6 @@ class Unwrap(ValueEdit):
     kind: Literal["unwrap"] = "unwrap"
 
     def change(self, value: JsonValue, _site: Site) -> JsonValue:
-        """The only element."""
         if isinstance(value, dict):
             value = [
                 each
@@ -184,7 +169,6 @@ class Respell(ValueEdit):
     style: Style
 
     def change(self, value: JsonValue, _site: Site) -> JsonValue:
-        """The text in that style."""
         changed = respelt(_text(value), self.style)
         return _found([] if changed in (None, value) else [changed], "is written so already")
 
@@ -200,7 +184,6 @@ class Reformat(ValueEdit):
     day_first: bool | None = Field(default=None, exclude_if=lambda value: value is None)
 
     def change(self, value: JsonValue, _site: Site) -> JsonValue:
-        """The date or time in that form."""
         text = _text(value)
         written = rewrite(text, self.to, day_first=self.day_first)
         known = [] if written in (None, text) else [written]
@@ -215,7 +198,6 @@ class Clamp(ValueEdit):
     maximum: float | None = None
 
     def change(self, value: JsonValue, site: Site) -> JsonValue:
-        """The bound."""
         if not is_number(value):
             raise EditDoesNotApplyError("it is no number")
         bounds = [(self.minimum, self.maximum)]
@@ -246,7 +228,6 @@ class Rewrite(ValueEdit):
     new: str = ""
 
     def change(self, value: JsonValue, _site: Site) -> JsonValue:
-        """The text with the new words for the old ones."""
         text = _text(str(value) if is_number(value) else value)
         changed = self._rewritten(text)
         return _found([] if changed in (None, text) else [changed], "is written so already")
@@ -271,7 +252,6 @@ class Scale(ValueEdit):
     factor: float
 
     def change(self, value: JsonValue, _site: Site) -> JsonValue:
-        """The number times the factor; whole where it is whole."""
         if not is_number(value) or not value:
             raise EditDoesNotApplyError("it is no number")
         made = round(value * self.factor, 9)
@@ -284,18 +264,12 @@ class Nest(EditModel):
     One that is there takes them in, where it has none of them.
     """
 
-    spreads: ClassVar[bool] = False
-
     kind: Literal["nest"] = "nest"
     fields: tuple[str, ...]
     listed: bool = False
 
     def nested(self, around: JsonObject) -> JsonObject:
-        """The object around with those of the fields that it has in their new place.
-
-        Raises:
-            EditDoesNotApplyError: it has none of them, or the place is taken.
-        """
+        """The object around with those of the fields that it has in their new place."""
         moved = {name: around[name] for name in self.fields if name in around}
         kept = {name: value for name, value in around.items() if name not in moved}
         name = str(self.path[-1])
@@ -315,52 +289,35 @@ class Flatten(EditModel):
     Values of a list without names get them from `fields`, in order.
     """
 
-    spreads: ClassVar[bool] = False
-
     kind: Literal["flatten"] = "flatten"
     fields: tuple[str, ...] = ()
     partly: bool = False
 
     def flattened(self, around: JsonObject) -> JsonObject:
-        """The object around with the members one level higher.
-
-        Raises:
-            EditDoesNotApplyError: there are none, or their names are taken.
-        """
+        """The object around with the members one level higher."""
         name = str(self.path[-1])
-        inner = around.get(name)
-        if self.partly:
-            return self._partly(around, name)
-        if isinstance(inner, list) and len(inner) == len(self.fields) > 1:
+        held = inner = around.get(name)
+        if isinstance(inner, list) and len(inner) == len(self.fields) > 1 and not self.partly:
             inner = dict(zip(self.fields, inner, strict=True))
         elif isinstance(inner, list) and len(inner) == 1:
             inner = inner[0]
         kept = {each: value for each, value in around.items() if each != name}
-        if not isinstance(inner, dict) or not inner or inner.keys() & kept.keys():
+        inner = inner if isinstance(inner, dict) else {}
+        moved = {key: inner.get(key) for key in self.fields} if self.partly else inner
+        if not inner or not moved.keys() <= inner.keys() or moved.keys() & kept.keys():
             raise EditDoesNotApplyError(f"{name} has no members that could stand for it")
-        return {**kept, **inner}
-
-    def _partly(self, around: JsonObject, name: str) -> JsonObject:
-        held = around.get(name)
-        one = held[0] if isinstance(held, list) and len(held) == 1 else held
-        fields = set(self.fields)
-        if not isinstance(one, dict) or not fields <= one.keys() or fields & around.keys():
-            raise EditDoesNotApplyError(f"{name} does not have them, or their names are taken")
-        moved = {field: one[field] for field in self.fields}
-        left = {key: value for key, value in one.items() if key not in fields}
-        return {**around, name: [left] if isinstance(held, list) else left, **moved}
+        if self.partly:
+            left: JsonObject = {key: each for key, each in inner.items() if key not in moved}
+            kept[name] = [left] if isinstance(held, list) else left
+        return {**kept, **moved}
 
 
 class FromError(ValueEdit):
     """Take the value that the error itself states for this place."""
 
-    spreads: ClassVar[bool] = False
-    supplies: ClassVar[bool] = True
-
     kind: Literal["from_error"] = "from_error"
 
     def change(self, value: JsonValue, site: Site) -> JsonValue:
-        """The stated value, in the type of the one that is there."""
         if isinstance(value, dict | list):
             raise EditDoesNotApplyError("it has members; the error states one value")
         stated = (
@@ -382,14 +339,10 @@ class FromError(ValueEdit):
 class FromContext(ValueEdit):
     """Take the one value of a form that the caller's own account states and the call lacks."""
 
-    spreads: ClassVar[bool] = False
-    supplies: ClassVar[bool] = True
-
     kind: Literal["from_context"] = "from_context"
     form: StatedForm
 
     def change(self, value: JsonValue, site: Site) -> JsonValue:
-        """The stated value; a number as one unless a text is there."""
         said = {str(each) for _, each in leaves_like(site.parameters, ())}
         stated = [
             each.text
@@ -409,13 +362,9 @@ class Balance(ValueEdit):
     that of all `payment_methods/*/amount`.
     """
 
-    spreads: ClassVar[bool] = False
-    supplies: ClassVar[bool] = True
-
     kind: Literal["balance"] = "balance"
 
     def change(self, value: JsonValue, site: Site) -> JsonValue:
-        """The number, moved by what the total lacks."""
         mine = number_of(value)
         like = [number_of(each) for _, each in leaves_like(site.parameters, site.path)]
         total = sum(number for number in like if number is not None)
@@ -447,7 +396,6 @@ def _whole(number: float) -> JsonValue:
 
 
 def _stated_by(fault: Fault) -> JsonValue:
-    """The right value that an error states beside the wrong one; None when it states none."""
     return fault.suggested if fault.stated is None else fault.stated
 
 
@@ -463,12 +411,9 @@ def number_of(value: JsonValue) -> float | None:
 
 def _typed_like(stated: JsonValue, sent: JsonValue) -> JsonValue:
     """A number that is stated as text is a number where one was sent."""
-    if is_number(sent) and isinstance(stated, str):
-        try:
-            return cast(stated, "number")
-        except CastError:
-            return stated
-    return stated
+    is_said = is_number(sent) and isinstance(stated, str)
+    as_number = cast_to_one(stated, ["number"]) if is_said else None
+    return as_number[1] if as_number else stated
 
 
 Edit = Annotated[
@@ -477,6 +422,10 @@ Edit = Annotated[
     Field(discriminator="kind"),
 ]  # fmt: skip
 _EDIT: TypeAdapter[Edit] = TypeAdapter(Edit)
+SUPPLYING = (FromError, FromContext, Balance)
+"""They say where the value is to be taken from, whether or not there is one."""
+OF_ONE_PLACE = (Add, Nest, Flatten, *SUPPLYING)
+"""They do not mean the same for every element of an array."""
 _OF_A_TOOL = (
     Rename, Remove, Add, Replace, FromContext, Balance, Rewrite, Scale, Nest, Flatten,
 )  # fmt: skip
@@ -494,31 +443,27 @@ def edit_key(edits: Iterable[Edit]) -> str:
 
 
 def edits_of_key(key: str) -> list[Edit]:
-    """The edits that `edit_key` made this key of.
-
-    Raises:
-        ValueError: when it is no such key.
-    """
+    """The edits that `edit_key` made this key of; a ValueError of anything else."""
     return [_EDIT.validate_json(line) for line in key.split("\n") if line]
 
 
 def names_of(edit: Edit) -> set[str]:
     """The top-level parameters that an edit changes, takes away or supplies."""
-    if isinstance(edit, Rename) and not edit.inside:
-        return {edit.name, edit.to}
-    if isinstance(edit, Nest | Flatten) and not edit.inside:
-        return {edit.name, *edit.fields}
-    return {edit.name}
+    return {str(place[0]) for place in places_of(edit)}
 
 
 def touches(edit: Edit, other: Edit) -> bool:
     """Whether two edits are of one place, or one of them of what the other is inside of."""
-    return any(_overlap(one, two) for one in _places(edit) for two in _places(other))
+    return any(
+        all(a == b or EVERY in (a, b) for a, b in zip(one, two, strict=False))
+        for one in places_of(edit)
+        for two in places_of(other)
+    )
 
 
 def changed_places(edits: Iterable[Edit]) -> frozenset[str]:
     """What edits change, in whatever form they do it: paths, as JSON."""
-    return frozenset(json.dumps(place) for edit in edits for place in _places(edit))
+    return frozenset(json.dumps(place) for edit in edits for place in places_of(edit))
 
 
 def is_masked(edit: Edit) -> bool:
@@ -539,14 +484,11 @@ def for_any_tool(edit: Edit) -> Edit | None:
     return edit.at((EVERY,))
 
 
-def _places(edit: Edit) -> list[tuple[str | int, ...]]:
+def places_of(edit: Edit) -> list[Path]:
+    """The paths that an edit changes, takes away or supplies."""
     places = [edit.path]
     if isinstance(edit, Rename):
         places.append((*edit.path[:-1], edit.to))
     if isinstance(edit, Nest | Flatten):
         places += [(*edit.path[:-1], field) for field in edit.fields]
     return places
-
-
-def _overlap(one: tuple[str | int, ...], two: tuple[str | int, ...]) -> bool:
-    return all(a == b or EVERY in (a, b) for a, b in zip(one, two, strict=False))

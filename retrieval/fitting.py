@@ -31,10 +31,8 @@ def fit_scaling(
 ) -> Scaling:
     """A workspace's scaling; the identity while its outcomes weigh less than 50.
 
-    Args:
-        estimates: shipped probabilities of suggestions, in [0, 1].
-        rights: whether each succeeded when it was followed.
-        agents: who followed it; all that are not known count as one.
+    Of each suggestion: the shipped probability, whether it succeeded when it was followed, and who
+    followed it; all that are not known count as one.
     """
     weights = _weights(agents)
     if weights.sum() < ENOUGH_OUTCOMES:
@@ -71,9 +69,6 @@ def log_loss(
     """The weighed mean log loss, in nats, of scaled estimates of outcomes; lower is better.
 
     The arguments are those of `fit_scaling`, and so is what an agent and a success count.
-
-    Raises:
-        ZeroDivisionError: when there are no outcomes.
     """
     scaled = np.array([logistic(scaling.score(log_odds(estimate))) for estimate in estimates])
     right = np.where(np.array(rights), _RIGHT_OF_SUCCESS, 0.0)

@@ -239,13 +239,11 @@ def meets(text: str, form: str) -> bool | None:
         return said and bool(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d", text))
     if wanted is not None:
         text = re.sub(r"(?:Z|[+-]\d\d:?\d\d)\Z", "", text) if form == "time" else text
-        return rewrite(text, form, day_first=_is_day_first(wanted)) == text
+        both = "%d" in wanted and "%m" in wanted
+        day_first = wanted.index("%d") < wanted.index("%m") if both else None
+        return rewrite(text, form, day_first=day_first) == text
     validator = _validator(form)
     return None if validator is None else bool(validator.is_valid(text))
-
-
-def _is_day_first(form: str) -> bool | None:
-    return form.index("%d") < form.index("%m") if "%d" in form and "%m" in form else None
 
 
 @lru_cache(maxsize=512)
@@ -273,15 +271,22 @@ def in_form(text: str, wanted: str) -> str | None:
     """The same text in a form that it does not have; None where none, or several, have it."""
     if len(text) > MAX_TEXT or meets(text, wanted):
         return None
-    form, moment = _strftime(wanted), moment_of(plainer(unmarked(text))) or _since_1970(text)
-    if form and moment and (written := _written(moment, form)) is not None:
-        return written if written != text else None
     bare = plainer(unmarked(text))
+    form, moment = _strftime(wanted), moment_of(bare)
+    at = moment or _since_1970(text)
+    if form and at and (written := _written(at, form)) is not None:
+        return written if written != text else None
     if re.fullmatch(r"\^\[.\]", wanted):
         is_one = _ONE_WORD.fullmatch(bare) and not is_placeholder(text)
         return f"{wanted[2]}{bare}" if is_one else None
-    for ways in (_unmarked, _moments, _regrouped, _respelt):
-        found = {each for each in ways(bare) if each != text and meets(each, wanted)}
+    emails = _EMAIL.findall(bare)
+    for ways in (
+        [bare, *(emails if len(emails) == 1 else ())],
+        (_written(moment, each) for each in _MADE if moment),
+        _regrouped(bare),
+        (respelt(bare, style) for style in _WRITTEN),
+    ):
+        found = {each for each in ways if each and each != text and meets(each, wanted)}
         if found:
             return found.pop() if len(found) == 1 else None
     return None
@@ -300,18 +305,6 @@ def _since_1970(text: str) -> Moment | None:
     return Moment(moment.date(), None if whole_day else moment.time(), None if whole_day else UTC)
 
 
-def _unmarked(bare: str) -> Iterator[str]:
-    yield bare
-    if "@" in bare and len(emails := _EMAIL.findall(bare)) == 1:
-        yield emails[0]
-
-
-def _moments(bare: str) -> Iterator[str]:
-    moment = moment_of(bare)
-    written = (_written(moment, form) for form in _MADE) if moment else ()
-    yield from (each for each in written if each is not None)
-
-
 def _regrouped(bare: str) -> Iterator[str]:
     """Digits without what groups them, a uuid with its dashes, a colour with its mark."""
     if _GROUPED.fullmatch(bare):
@@ -322,10 +315,6 @@ def _regrouped(bare: str) -> Iterator[str]:
         yield bare.removeprefix("#")
     elif not re.search(r"[#\s/]", bare):  # one word, that does not have the mark elsewhere
         yield f"#{bare}"
-
-
-def _respelt(bare: str) -> Iterator[str]:
-    yield from (each for style in _WRITTEN if (each := respelt(bare, style)))
 
 
 _TOLD = re.compile(

@@ -5,7 +5,7 @@ the first that gives the mended value is the explanation. So whatever is inferre
 repair that it came from.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias, get_args
@@ -90,7 +90,7 @@ def _is_called_for(edit: ed.Edit, reading: ErrorReading) -> bool:
 
 def _is_about(edit: ed.Edit, fault: Fault) -> bool:
     # A rename takes its source from a name that the error need not mention.
-    return ed.touches(edit, ed.Remove(name=str(fault.path[0]), inside=fault.path[1:]))
+    return ed.touches(edit, ed.Remove(name="").at(fault.path))
 
 
 def _is_another_thing(edit: ed.Edit, reading: ErrorReading) -> bool:
@@ -109,7 +109,6 @@ def _is_another_thing(edit: ed.Edit, reading: ErrorReading) -> bool:
 
 
 def _is_content(value: JsonValue) -> bool:
-    """Whether a value is a thing of many parts that its caller wrote."""
     if isinstance(value, dict | list):
         return bool(value)
     return isinstance(value, str) and len(value.split()) > _MOST_WORDS
@@ -198,7 +197,9 @@ class _Search:
             yield ed.Replace(name="", before=before, value=after).at(
                 path
             )  # another wish, whatever it is
-        elif not masked and (edit := self._explained(before, after, path)):
+        elif not masked and (
+            edit := self._explained(self._changes(before, after), before, after, path)
+        ):
             yield edit
         elif len(path) < _MAX_DEPTH and isinstance(before, dict) and isinstance(after, dict):
             yield from self.of_objects(before, after, path)
@@ -215,7 +216,6 @@ class _Search:
     def _of_elements(
         self, before: list[JsonValue], after: list[JsonValue], path: Path
     ) -> Iterator[ed.Edit]:
-        """Edits of every element where these do it, else of the single ones."""
         single: list[ed.Edit] = []
         for index, (old, new) in enumerate(zip(before, after, strict=True)):
             found = self._of_values(old, new, (*path, index))
@@ -227,14 +227,17 @@ class _Search:
             for lifted in [edit.at((*path, EVERY, *edit.path[depth + 1 :]))]
         }
         edits = list(every.values())
-        spread = all(edit.spreads for edit in single)
+        spread = not any(isinstance(edit, ed.OF_ONE_PLACE) for edit in single)
         made = applied(self.failed, edits, self.value_sources) if spread else None
         give = made is not None and same_json(value_at(made, path), after)
         yield from edits if give else single
 
-    def _explained(self, before: JsonValue, after: JsonValue, path: Path) -> ed.Edit | None:
+    def _explained(
+        self, candidates: Iterable[_Candidate], before: JsonValue, after: JsonValue, path: Path
+    ) -> ed.Edit | None:
+        """The first of the edits that makes the one value of the other."""
         site = ed.Site(path, self.failed, self.value_sources)
-        for edit in self._changes(before, after):
+        for edit in candidates:
             try:
                 made = edit.change(before, site)
             except ed.EditDoesNotApplyError:
@@ -266,17 +269,10 @@ class _Search:
             yield from self._sources(after)
 
     def _supply(self, value: JsonValue, path: Path) -> ed.Edit:
-        site = ed.Site(path, self.failed, self.value_sources)
         plain = not isinstance(value, dict | list)
-        candidates: list[ed.FromError | ed.FromContext] = [_FROM_ERROR, *self._sources(value)]
-        for edit in candidates if plain else ():
-            try:
-                if same_json(edit.change(None, site), value):
-                    there: ed.Edit = edit.at(path)
-                    return there
-            except ed.EditDoesNotApplyError:
-                continue
-        return ed.Add(name="", value=value).at(path)
+        candidates: list[_Candidate] = [_FROM_ERROR, *self._sources(value)] if plain else []
+        found = self._explained(candidates, None, value, path)
+        return found or ed.Add(name="", value=value).at(path)
 
     def _sources(self, value: JsonValue) -> Iterator[ed.FromContext]:
         if isinstance(value, str | int | float) and not isinstance(value, bool):

@@ -16,7 +16,6 @@ DENYING = frozenset(("not", "no", "non", "un", "without", "except", "never", "or
 
 
 def _groups(groups: list[str]) -> dict[str, frozenset[int]]:
-    """The groups that each word is in, by number; a word may stand in several."""
     found: dict[str, frozenset[int]] = {}
     for number, group in enumerate(groups):
         for word in group.split():
@@ -292,7 +291,6 @@ def _name_similarity(left: str, right: str) -> float:
 
 
 def _matched(a: tuple[str, ...], b: tuple[str, ...]) -> float:
-    """The sum over the shorter name's words of how well each matches one of the other's."""
     short, long = (a, b) if len(a) <= len(b) else (b, a)
     rest, total = list(long), 0.0
     for word in short:
@@ -346,7 +344,6 @@ def best_matches(names: Sequence[str], others: Sequence[str]) -> dict[str, str]:
 
 
 def _likest(name: str, others: Sequence[str]) -> str | None:
-    """The name that is clearly the most like this one; None where none is."""
     ranked = sorted(((name_similarity(name, other), other) for other in others), reverse=True)
     if not ranked or ranked[0][0] < _SOMEWHAT:
         return None

@@ -10,7 +10,7 @@ by `follow`, which is called twice a second where others may write.
 import asyncio
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
@@ -220,10 +220,7 @@ class Memory:
         return await self._of_tools(STATISTICS, tools)
 
     async def health(self, tools: Sequence[ToolKey]) -> dict[ToolKey, KnownHealth]:
-        """The health of those of the tools of which any is known; not to be changed.
-
-        That of many tools is large: ask for those that are needed at a time.
-        """
+        """The health of those of the tools of which any is known, which is large; not to change."""
         return await self._of_tools(HEALTH, tools)
 
     async def documents(self, workspace: str, ids: Sequence[str]) -> dict[str, Document]:
@@ -271,11 +268,9 @@ class Memory:
         if known is None:
             seen = self._registries.changes
             tools = await self.tools(workspace)
-            promotions = [
-                _promotion(row.data or b"", row.position)
-                for row in await self._store.events.state(workspace, "promotion")
-            ]
-            known = Registry(tools, promotions)
+            rows = await self._store.events.state(workspace, "promotion")
+            stored = ((decoded(StoredPromotion, row.data or b""), row.position) for row in rows)
+            known = Registry(tools, [replace(each, position=at) for each, at in stored])
             self._registries.put(workspace, "", known, seen)
         return known
 
@@ -337,13 +332,12 @@ class Memory:
             self._commands[workspace] = head.commands
 
     async def _of_tools(self, kind: RowKind[V], tools: Sequence[ToolKey]) -> dict[ToolKey, V]:
-        found: dict[ToolKey, V] = {}
+        found: dict[ToolKey, V | None] = {}
         for workspace in {each.workspace for each in tools}:
             keys = {tool_row(each): each for each in tools if each.workspace == workspace}
-            for key, value in (await self._read(workspace, kind, list(keys))).items():
-                if value is not None:
-                    found[keys[key]] = value
-        return {each: found[each] for each in tools if each in found}
+            read = await self._read(workspace, kind, list(keys))
+            found |= {keys[key]: value for key, value in read.items()}
+        return {each: value for each in tools if (value := found[each]) is not None}
 
     async def _read(
         self, workspace: str, kind: RowKind[V], keys: Sequence[str]
@@ -374,21 +368,9 @@ def with_change(
     return changed
 
 
-def _promotion(data: bytes, position: int) -> StoredPromotion:
-    stored = decoded(StoredPromotion, data)
-    return StoredPromotion(
-        stored.workspace, stored.namespace, stored.promotion, stored.inherited_quality, position
-    )
-
-
-def _decoded(kind: RowKind[V], rows: Sequence[Row]) -> dict[str, V]:
-    read: dict[str, V] = {}
-    for row in rows:
-        value: Any = kind.decode(row)
-        if isinstance(value, KnownHealth):
-            value = value.fair()
-        read[row.key] = value
-    return read
+def _decoded(kind: RowKind[V], rows: Sequence[Row]) -> dict[str, Any]:
+    read = ((row.key, kind.decode(row)) for row in rows)
+    return {key: each.fair() if isinstance(each, KnownHealth) else each for key, each in read}
 
 
 class _Cache(Generic[V]):

@@ -13,7 +13,7 @@ from functools import lru_cache
 from urllib.parse import parse_qsl
 
 from aftercall.json_values import JsonObject, JsonValue, check_json_value
-from retrieval.values import CastError, cast
+from retrieval.values import cast_to_one
 
 _FENCE = re.compile(r"```\w*\s*(.*?)\s*```", re.DOTALL)
 _TAG = re.compile(r"<(?:([A-Za-z_]\w*)|\w+ name=\"(\w+)\")>([^<>]*)</\w+>\s*")
@@ -48,10 +48,10 @@ def object_in(value: JsonValue) -> JsonObject:
             return _commanded(value)
         value = value[0]
     if isinstance(value, str) and value.lstrip()[:1] == "{":
-        try:
-            value = cast(value, "object")
-        except CastError:
-            return _in_code(str(value)[:MAX_TEXT])
+        made = cast_to_one(value, ["object"])
+        if made is None:
+            return _in_code(value[:MAX_TEXT])
+        value = made[1]
     elif isinstance(value, str):
         return _in_notation(value) or _in_code(value[:MAX_TEXT]) or _commanded(value)
     return value if isinstance(value, dict) and len(value) <= MAX_KEYS else {}
@@ -123,7 +123,6 @@ def _passed(node: object) -> JsonObject:
 
 
 def _constant(node: ast.expr) -> JsonValue:
-    """A plain value; a bare word is the text of it."""
     value = node.id if isinstance(node, ast.Name) else ast.literal_eval(node)
     return list(value) if isinstance(value, tuple) else value
 

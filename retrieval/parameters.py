@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json, exceeds
@@ -110,7 +110,6 @@ def leaves_like(parameters: JsonObject, path: Path) -> list[tuple[Path, JsonValu
 
 
 def _add_leaves(found: list[tuple[Path, JsonValue]], value: JsonValue, path: Path) -> None:
-    """Add the leaves of an object or a list, as long as there are fewer than `MAX_LEAVES`."""
     if len(path) >= _DEEPEST_LEAF:
         return
     items: Iterable[tuple[str | int, JsonValue]]
@@ -179,10 +178,7 @@ fill the caches or keep the others waiting; the 117 of GitHub's MCP server take 
 _MAX_REFS = 20
 _MAX_PARAMETERS = 1_000
 _MAX_ALTERNATIVES = 100
-_ALL_TYPES: dict[str, JsonType] = {
-    "string": "string", "integer": "integer", "number": "number", "boolean": "boolean",
-    "array": "array", "object": "object", "null": "null",
-}  # fmt: skip
+_ALL_TYPES: tuple[JsonType, ...] = get_args(JsonType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,18 +241,11 @@ def view_of_schema(schema: JsonObject) -> ToolView:
 @lru_cache(maxsize=512)
 def _view_of_schema(canonical: str) -> ToolView:
     schema: JsonObject = json.loads(canonical)
-    properties = schema.get("properties")
     required = schema.get("required")
-    names = (
-        {name for name in required if isinstance(name, str)}
-        if isinstance(required, list)
-        else set()
-    )
+    names = required if isinstance(required, list) else []
     views = {
         name: _parameter(name, resolve(part, schema), required=name in names, root=schema)
-        for name, part in islice(
-            properties.items() if isinstance(properties, dict) else (), _MAX_PARAMETERS
-        )
+        for name, part in islice(_properties(schema).items(), _MAX_PARAMETERS)
     }
     return ToolView("schema", views, closed=schema.get("additionalProperties") is False)
 
@@ -265,11 +254,13 @@ def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject)
     options = [part, *_alternatives(part, root)]
     types = tuple(dict.fromkeys(kind for option in options for kind in _types(option)))
     allowed = tuple(value for option in options for value in _enum(option))
-    items = resolve(_first(options, "items"), root)
-    item_forms = [items, *_alternatives(items, root)]
+    items = next((option["items"] for option in options if "items" in option), None)
+    item_forms = list(_forms(items, root))
     of_items = (kind for form in item_forms for kind in _types(form))
     description = part.get("description")
     description = description if isinstance(description, str) else ""
+    found = re.findall(r"[a-z]{4,20}", description[:300].lower())
+    words = (word.rstrip("s") for word in found)
     return ParameterView(
         name=name,
         types=types,
@@ -283,7 +274,7 @@ def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject)
         minimum=_limit(options, "minimum", "exclusiveMinimum", 1),
         maximum=_limit(options, "maximum", "exclusiveMaximum", -1),
         item_types=tuple(dict.fromkeys(of_items)),
-        described_by=_words(description),
+        described_by=frozenset(islice((each for each in words if each not in _COMMON), _MAX_WORDS)),
         pattern=_only_text(options, "pattern"),
         form=_only_text(options, "format"),
         description=description[:_MAX_DESCRIPTION],
@@ -314,7 +305,7 @@ def _alternatives(part: JsonObject, root: JsonObject) -> list[JsonObject]:
 def _types(part: JsonObject) -> list[JsonType]:
     kind = part.get("type")
     names = kind if isinstance(kind, list) else [kind]
-    return [_ALL_TYPES[name] for name in names if isinstance(name, str) and name in _ALL_TYPES]
+    return [known for name in names for known in _ALL_TYPES if known == name]
 
 
 def _enum(part: JsonObject) -> list[JsonValue]:
@@ -324,12 +315,7 @@ def _enum(part: JsonObject) -> list[JsonValue]:
     return [part["const"]] if "const" in part else []
 
 
-def _first(options: list[JsonObject], key: str) -> JsonValue:
-    return next((option[key] for option in options if key in option), None)
-
-
 def _only_text(options: list[JsonObject], key: str) -> str | None:
-    """What the only alternative for texts states; of several, one may be without it."""
     texts = [each for each in options if "string" in _types(each)] or options[:1]
     value = texts[0].get(key) if len(texts) == 1 else None
     return value if isinstance(value, str) else None
@@ -351,17 +337,9 @@ _MAX_WORDS = 20
 _MAX_DESCRIPTION = 300
 
 
-def _words(description: str) -> frozenset[str]:
-    found = (word.rstrip("s") for word in re.findall(r"[a-z]{4,20}", description[:300].lower()))
-    return frozenset(islice((word for word in found if word not in _COMMON), _MAX_WORDS))
-
-
 def _stated(allowed: tuple[JsonValue, ...], description: str) -> tuple[str, ...]:
-    from_enum = [value for value in allowed if isinstance(value, str)]
-    if from_enum:
-        return tuple(from_enum)
     quoted = re.findall(r"""['"`]([\w./:+-]{1,60})['"`]""", description[:2000])
-    return tuple(dict.fromkeys(quoted))
+    return tuple(each for each in allowed if isinstance(each, str)) or tuple(dict.fromkeys(quoted))
 
 
 _MAX_DEPTH = 12
@@ -395,14 +373,13 @@ def unknown_inside(schema: JsonObject, parameters: JsonObject) -> set[Path]:
     """The general paths below the parameters that a call has and the schema does not know."""
     paths = {general(path): path for path, _ in leaves_like(parameters, ())}
     below = (path[:end] for path in paths.values() for end in range(2, len(path) + 1))
-    inside = {general(path): path for path in below if isinstance(path[-1], str)}
-    return {each for each, path in inside.items() if _is_unknown(schema, path)}
-
-
-def _is_unknown(schema: JsonObject, path: Path) -> bool:
-    around = list(_forms_at(schema, path[:-1]))
-    is_open = any(form.get("additionalProperties") for form in around)
-    return any(map(_properties, around)) and not is_open and not any(_forms_at(schema, path))
+    found = set()
+    for each, path in {general(one): one for one in below if isinstance(one[-1], str)}.items():
+        around = list(_forms_at(schema, path[:-1]))
+        is_open = any(form.get("additionalProperties") for form in around)
+        if any(map(_properties, around)) and not is_open and not any(_forms_at(schema, path)):
+            found.add(each)
+    return found
 
 
 def _forms_at(schema: JsonObject, path: Path) -> Iterator[JsonObject]:
@@ -419,10 +396,8 @@ def _schema_members(form: JsonObject, step: str | int) -> Iterator[JsonValue]:
         yield properties[step] if step in properties else form.get("additionalProperties")
     else:
         first = form.get("prefixItems")
-        if isinstance(first, list) and 0 <= step < len(first):
-            yield first[step]
-        else:
-            yield form.get("items")
+        is_first = isinstance(first, list) and 0 <= step < len(first)
+        yield first[step] if isinstance(first, list) and is_first else form.get("items")
 
 
 def _forms(part: JsonValue, root: JsonObject) -> Iterator[JsonObject]:

@@ -16,7 +16,7 @@ import hashlib
 import re
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -123,14 +123,14 @@ class ConsolidatedPattern(BaseModel):
         self.centre = base64.b64encode(vector.astype("<f2").tobytes()).decode()
         self.embedder = embedder
 
+    def set_marks(self, marks: set[bytes]) -> None:
+        """Keep who belongs to it."""
+        self.members = base64.b64encode(b"".join(sorted(marks))).decode()
+
     def marks(self) -> set[bytes]:
         """The marks of its members."""
         raw = base64.b64decode(self.members)
         return {raw[at : at + _MARK_BYTES] for at in range(0, len(raw), _MARK_BYTES)}
-
-    def set_marks(self, marks: set[bytes]) -> None:
-        """Keep who belongs to it."""
-        self.members = base64.b64encode(b"".join(sorted(marks))).decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,10 +230,11 @@ def _like(groups: Iterable[Grouped], failure: Failure) -> Grouped | None:
 def _nearest(groups: Iterable[Grouped], failure: Failure, vector: Vector | None) -> Grouped | None:
     if vector is None:
         return None
-    best, nearness, kin = None, MIN_SIMILARITY, _kin_of(failure)
+    best, nearness, kin, places = None, MIN_SIMILARITY, _kin_of(failure), failure.places
     for group in groups:
         pattern = group.pattern
-        if _kin_of(pattern) == kin and may_be_one(pattern.places, failure.places):
+        contradicts = pattern.places and places and pattern.places != places
+        if _kin_of(pattern) == kin and not contradicts:
             centre = pattern.vector(pattern.embedder)
             similarity = -1.0 if centre is None else float(centre @ vector)
             if similarity >= nearness:
@@ -282,16 +283,10 @@ def subjects_of(
     return sorted({word for word in words if word in parameters or _is_identifier(word)})
 
 
-def may_be_one(one: Mapping[str, FaultKind], other: Mapping[str, FaultKind]) -> bool:
-    """Whether nothing that is known to be wrong in the one contradicts the other."""
-    return not one or not other or one == other
-
-
 def _is_identifier(word: str) -> bool:
     """Names of code; a word with digits in it is rather somebody's data."""
-    if any(char.isdigit() for char in word):
-        return False
-    return "_" in word.strip("_") or _CAMEL.fullmatch(word) is not None
+    is_name = "_" in word.strip("_") or _CAMEL.fullmatch(word) is not None
+    return is_name and not any(map(str.isdigit, word))
 
 
 def _kin_of(one: ConsolidatedPattern | Failure) -> _Kin:
@@ -306,8 +301,9 @@ def merged(group: Grouped, lesson_of: LessonOf) -> ConsolidatedPattern:
     """The pattern with counts, agents, examples and lesson of its failures."""
     pattern = group.pattern
     failures = sorted(group.failures, key=_most_frequent_first)
-    latest = sorted(failures, key=_latest_last)
-    marks = {mark_of(each.document_id) for each in failures}
+    latest = sorted(
+        failures, key=lambda e: (e.last_seen.timestamp() if e.last_seen else 0.0, e.document_id)
+    )
     lesson, example = lesson_of(pattern, failures)
     first_seen = [pattern.first_seen, *(each.first_seen or each.last_seen for each in failures)]
     found = pattern.model_copy(
@@ -315,28 +311,18 @@ def merged(group: Grouped, lesson_of: LessonOf) -> ConsolidatedPattern:
             "signatures": [each.signature for each in failures[:MAX_SIGNATURES]],
             "count": sum(each.count for each in failures),
             "mended": sum(each.mended for each in failures),
-            "agents": _distinct((a for each in failures for a in each.agents), MAX_AGENTS),
-            "execution_ids": _distinct(
-                (one for each in reversed(latest) for one in reversed(each.execution_ids)),
-                MAX_EXAMPLES,
-            )[::-1],
+            "agents": list(dict.fromkeys(a for e in failures for a in e.agents))[:MAX_AGENTS],
+            "execution_ids": list(
+                dict.fromkeys(i for e in latest[::-1] for i in e.execution_ids[::-1])
+            )[:MAX_EXAMPLES][::-1],
             "lesson": lesson,
             "example": example,
             "first_seen": min(filter(None, first_seen), default=None),
             "last_seen": max((each.last_seen for each in failures if each.last_seen), default=None),
         }
     )
-    found.set_marks(marks)
+    found.set_marks({mark_of(each.document_id) for each in failures})
     return found
-
-
-def _distinct(values: Iterable[str], limit: int) -> list[str]:
-    return list(dict.fromkeys(values))[:limit]
-
-
-def _latest_last(failure: Failure) -> tuple[float, str]:
-    at = failure.last_seen
-    return (at.timestamp() if at is not None else 0.0, failure.document_id)
 
 
 def lesson_of_pattern(
@@ -347,10 +333,17 @@ def lesson_of_pattern(
     The rule that mended most of them, of those that mend surely enough and may be told, a general
     one before one about a single value; else what the category says.
     """
-    known = [found for each in signatures if (found := _known(record, each)) is not None]
+    known = _known(record, signatures)
     told = [
-        (share is None, share is None and _is_about_one(rule), -rule.repairs, text)
-        for rule, share, text in _told(known, record)
+        (
+            share is None,
+            share is None and any(isinstance(edit, Replace) for edit in rule.edits),
+            -rule.repairs,
+            learned_lesson(rule.edits, share) if share else _text(rule, each.faults, record),
+        )
+        for each in known
+        for rule, share in each.told_rules()
+        if may_be_told(rule, record) and lower_bound(rule_trials(rule)) >= MIN_CONFIDENCE
     ]
     if told:
         return min(told)[-1]
@@ -361,26 +354,11 @@ def lesson_of_pattern(
 
 def example_of_pattern(signatures: Sequence[str], record: ToolRecord) -> Example | None:
     """What failed and what worked in the repair that most sessions made; None where none did."""
-    known = [found for each in signatures if (found := _known(record, each)) is not None]
-    repairs = [repair for each in known for repair in each.learned()]
+    repairs = [repair for each in _known(record, signatures) for repair in each.learned()]
     if not repairs:
         return None
     failed, successful = open_example(max(repairs, key=lambda each: each.sessions))
     return Example(failed=failed, successful=successful)
-
-
-def _told(
-    known: Sequence[SignatureKnowledge], record: ToolRecord
-) -> Iterator[tuple[RepairRule, str | None, str]]:
-    for each in known:
-        for rule, share in each.told_rules():
-            if may_be_told(rule, record) and lower_bound(rule_trials(rule)) >= MIN_CONFIDENCE:
-                text = _text(rule, each.faults, record)
-                yield rule, share, learned_lesson(rule.edits, share) if share else text
-
-
-def _is_about_one(rule: RepairRule) -> bool:
-    return any(isinstance(edit, Replace) for edit in rule.edits)
 
 
 def _text(rule: RepairRule, faults: Mapping[str, FaultKind], record: ToolRecord) -> str:
@@ -403,18 +381,13 @@ def _said(edit: Edit, fault: FaultKind | None, record: ToolRecord) -> str:
             seen = f"Without {spoken(edit.path)} the call worked."
         case _:
             return lesson_of([edit])
-    return " ".join(filter(None, (_rule_of(edit, fault, record), seen)))
-
-
-def _rule_of(edit: Remove | Replace, fault: FaultKind | None, record: ToolRecord) -> str:
-    """What holds for all values, as far as the error says what is wrong."""
-    match fault:
-        case "out_of_range":
-            return _bounds(Clamp(name=edit.name, inside=edit.inside), record)
-        case "not_allowed":
-            return f"{spoken(edit.path)} must be one of the allowed values."
-        case _:
-            return ""
+    # What holds for all values, as far as the error says what is wrong.
+    rule = ""
+    if fault == "out_of_range":
+        rule = _bounds(Clamp(name=edit.name, inside=edit.inside), record)
+    elif fault == "not_allowed":
+        rule = f"{spoken(edit.path)} must be one of the allowed values."
+    return " ".join(filter(None, (rule, seen)))
 
 
 def _bounds(edit: Clamp, record: ToolRecord) -> str:
@@ -430,8 +403,9 @@ def _bounds(edit: Clamp, record: ToolRecord) -> str:
     return lesson_of([edit]) + (f" Values {worked} worked." if worked else "")
 
 
-def _known(record: ToolRecord, signature: str) -> SignatureKnowledge | None:
-    return None if record.knowledge is None else record.knowledge.signature(signature)
+def _known(record: ToolRecord, signatures: Sequence[str]) -> list[SignatureKnowledge]:
+    found = map(record.knowledge.signature, signatures) if record.knowledge else ()
+    return [each for each in found if each is not None]
 
 
 # What to fix first
@@ -472,7 +446,10 @@ def title_of(pattern: ConsolidatedPattern) -> str:
     by_fault: dict[str, list[str]] = {}
     for place, fault in sorted(pattern.places.items()):
         by_fault.setdefault(_WRONG[fault], []).append(place)
-    said = [f"{_names(places)} {wrong}" for wrong, places in by_fault.items()]
+    said = []
+    for wrong, places in by_fault.items():
+        more = [f"{len(places) - _MAX_NAMED} more"] if len(places) > _MAX_NAMED else []
+        said.append(f"{', '.join([*places[:_MAX_NAMED], *more])} {wrong}")
     if not said:
         others = [each for each in pattern.subjects if each != pattern.tool_name]
         is_one = pattern.category == "invalid_parameters" and len(others) == 1
@@ -489,9 +466,3 @@ def cost_of(unmended: int, failures: int, before: int | None) -> float:
     """
     trend = 1.0 if before is None else 2 * (failures + 1) / (failures + before + 2)
     return round(unmended * trend, 2)
-
-
-def _names(places: Sequence[str]) -> str:
-    more = len(places) - _MAX_NAMED
-    rest = [f"{more} more"] if more > 0 else []
-    return ", ".join([*places[:_MAX_NAMED], *rest])

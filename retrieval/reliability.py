@@ -21,11 +21,7 @@ class Promise(NamedTuple):
 
 
 def reliability(promises: Sequence[Promise]) -> ConfidenceStatistics:
-    """Both measures and the bins, of which those without a promise are told as such.
-
-    Args:
-        promises: in any order.
-    """
+    """Both measures and the bins, of which those without a promise are told as such."""
     within: list[list[Promise]] = [[] for _ in range(BINS)]
     for promise in promises:
         within[bin_of(promise.confidence)].append(promise)
@@ -33,11 +29,7 @@ def reliability(promises: Sequence[Promise]) -> ConfidenceStatistics:
     total = len(promises)
     if not total:
         return ConfidenceStatistics(judged=0, bins=bins)
-    gaps = (
-        len(inside) * abs(_mean_confidence(inside) - _succeeded(inside))
-        for inside in within
-        if inside
-    )
+    gaps = (len(each) * abs(_mean_confidence(each) - _succeeded(each)) for each in within if each)
     errors = ((each.confidence - each.succeeded) ** 2 for each in promises)
     return ConfidenceStatistics(
         judged=total,

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
@@ -198,6 +198,7 @@ _MAX_UNSAVED = 10_000
 log = logging.getLogger("aftercall.suggest")
 
 
+@dataclass(kw_only=True, eq=False)
 class Suggester:
     """Answers `POST /suggest`.
 
@@ -205,31 +206,21 @@ class Suggester:
     time now, with a zone.
     """
 
-    def __init__(
-        self,
-        *,
-        log: EventLog,
-        memory: Memory,
-        index: VectorIndex,
-        embedder: Embedder,
-        redactor: Redactor,
-        seeds: CommonMistakes,
-        quorum: int = QUORUM,
-        on_stored: Callable[[], None] = lambda: None,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._log = log
-        self._memory = memory
-        self._index = index
-        self._embedder = embedder
-        self._redactor = redactor
-        self._seeds = seeds
-        self._quorum = quorum
-        self._on_stored = on_stored
-        self._clock = clock
-        CategoryHead.load(embedder.name)  # read now and kept, not at the first question
-        self._unsaved: dict[str, tuple[IssuedSuggestion, str]] = {}  # with their principals
-        self._saving: asyncio.Task[None] | None = None
+    log: EventLog
+    memory: Memory
+    index: VectorIndex
+    embedder: Embedder
+    redactor: Redactor
+    seeds: CommonMistakes
+    quorum: int = QUORUM
+    on_stored: Callable[[], None] = lambda: None
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _unsaved: dict[str, tuple[IssuedSuggestion, str]] = field(default_factory=dict, init=False)
+    """By id, with their principals."""
+    _saving: asyncio.Task[None] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        CategoryHead.load(self.embedder.name)  # read now and kept, not at the first question
 
     async def suggest(
         self, workspace: str, request: SuggestRequest, *, principal: str = OWNER
@@ -254,17 +245,17 @@ class Suggester:
     ) -> Question:
         """Gather all that a failed call is answered from; nothing is remembered of it."""
         asked = considered(request.execution)
-        masked = await aside(self._redactor.call, asked, when=is_large(asked))
+        masked = await aside(self.redactor.call, asked, when=is_large(asked))
         call = as_named(masked, principal)
         tool = ToolKey(workspace, call.server_name, call.tool_name)
         refused = cache(lambda: refused_by(call))  # once, and only where somebody asks
         reading = read_by_schema(read_error(call.error, call.parameters), refused)
-        seeds = self._seeds.find(reading, call.tool_name)
+        seeds = self.seeds.find(reading, call.tool_name)
         reading = reading if seeds else await self._classified(reading, call)
         with stage("suggest.read_tool"):
-            knowledge = await self._memory.knowledge(tool)
-            registered = await self._memory.tool(tool, principal)
-        binds = self._quorum == 1 or (registered is not None and registered.binds(principal))
+            knowledge = await self.memory.knowledge(tool)
+            registered = await self.memory.tool(tool, principal)
+        binds = self.quorum == 1 or (registered is not None and registered.binds(principal))
         annotations = trusted_hints(request.annotations, registered, binds=binds)
         earlier = await self._session(workspace, call)
         if reading.category == "unknown" and seeds:  # then it is what the corpus says
@@ -273,17 +264,17 @@ class Suggester:
         case = case_of(
             call, reading, knowledge, registered, annotations, seeds,
             binds=binds,
-            quorum=self._quorum,
-            any_tool=await self._memory.knowledge(workspace_wide(workspace)),
+            quorum=self.quorum,
+            any_tool=await self.memory.knowledge(workspace_wide(workspace)),
             session=cache(lambda: session_calls(earlier)),
         )  # fmt: skip
         with stage("suggest.read_context"):
             call_context = await _call_context(
                 tool, call, reading, knowledge=knowledge, registered=registered,
-                hits_anywhere=await self._near(tool, call, reading), memory=self._memory,
-                redactor=self._redactor, now=self._clock(),
+                hits_anywhere=await self._near(tool, call, reading), memory=self.memory,
+                redactor=self.redactor, now=self.clock(),
             )  # fmt: skip
-        calibration = await self._memory.calibration(workspace)
+        calibration = await self.memory.calibration(workspace)
         return Question(case, call.error, annotations, call_context, calibration)
 
     def issued(self, workspace: str, suggestion_id: str) -> IssuedSuggestion | None:
@@ -320,12 +311,12 @@ class Suggester:
         """
         if not reading.is_unsure:
             return reading
-        head = CategoryHead.load(self._embedder.name)
+        head = CategoryHead.load(self.embedder.name)
         if head is None:
             return reading
         try:
             text = text_of(call.error.message)
-            [vector] = await self._embedder.embed([text], "query")
+            [vector] = await self.embedder.embed([text], "query")
         except EmbeddingError as error:
             log.warning("the error's category stays as it was read: %s", error)
             return reading
@@ -345,7 +336,7 @@ class Suggester:
             return []
         with stage("suggest.read_session"):
             sessions = [call.session_id]
-            found = await self._log.latest(workspace, "execution", MAX_CALLS, sessions=sessions)
+            found = await self.log.latest(workspace, "execution", MAX_CALLS, sessions=sessions)
         return found[::-1]
 
     async def _near(self, tool: ToolKey, call: FailedCall, reading: ErrorReading) -> list[Hit]:
@@ -355,10 +346,10 @@ class Suggester:
         text = question_text(tool.tool_name, call.parameters, call.context, reading.signature)
         try:
             with stage("suggest.embed"):
-                [found] = await self._embedder.embed([text], "query")
+                [found] = await self.embedder.embed([text], "query")
             query = IndexQuery((tool.workspace,), "success", found, terms="", limit=NEAR_SUCCESSES)
             with stage("suggest.search") as noted:
-                [hits] = await self._index.search([query])
+                [hits] = await self.index.search([query])
                 noted.note(hits=len(hits))
         except (EmbeddingError, VectorIndexError) as error:
             log.warning("answering without like calls: %s", error)
@@ -377,7 +368,7 @@ class Suggester:
         }
         if not ids:
             return found
-        documents = await self._memory.documents(tool.workspace, list(set(ids.values())))
+        documents = await self.memory.documents(tool.workspace, list(set(ids.values())))
         kept = [
             suggestion
             if (known := documents.get(ids.get(suggestion.suggestion_id, ""))) is None
@@ -388,7 +379,7 @@ class Suggester:
 
     def _without_secrets(self, tool_name: str, found: Answer) -> Answer:
         """The answer without what is masked today: it may have been learned before it was."""
-        redactor, response = self._redactor, found.response
+        redactor, response = self.redactor, found.response
         kept = [
             _redacted_words(suggestion, redactor)
             for suggestion in response.suggestions
@@ -403,8 +394,7 @@ class Suggester:
         return replace(found, response=response.model_copy(update=changes))
 
     def _remember(self, tool: ToolKey, found: Answer, call: FailedCall, principal: str) -> None:
-        """Keep what was answered; saved in the background, so that nobody waits for it."""
-        response, now = found.response, self._clock()
+        response, now = found.response, self.clock()
         answer = IssuedSuggestion(
             tool=tool,
             category=response.pattern.category,
@@ -412,7 +402,7 @@ class Suggester:
             issued_at=now,
             answered=_counted(response, is_watched=call.shadow is not None),
             agent=call.agent,
-            session=call.session_id and self._redactor.session_id(call.session_id),
+            session=call.session_id and self.redactor.session_id(call.session_id),
             failed_at=call.timestamp,
         )
         if len(self._unsaved) >= _MAX_UNSAVED:
@@ -439,11 +429,11 @@ class Suggester:
                 by_workspace.setdefault(issued.tool.workspace, []).append(event)
             try:
                 for workspace, events in by_workspace.items():
-                    await self._log.append(workspace, events)
+                    await self.log.append(workspace, events)
             except StoreError as error:
                 log.warning("suggestions not stored, will be tried with the next: %s", error)
                 return
-            self._on_stored()
+            self.on_stored()
             for key in batch:
                 self._unsaved.pop(key, None)
 

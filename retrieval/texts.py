@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal, TypeGuard, TypeVar, get_args
+from typing import Literal, TypeGuard, get_args
 
 from aftercall.json_values import JsonValue
 from aftercall.redaction import REDACTED, is_redacted
@@ -99,13 +99,6 @@ def format_of(text: str) -> TextFormat:
     return "words" if len(text) > MAX_LOOK else _short_format(text)
 
 
-K = TypeVar("K", bound=str)
-
-
-def _count(counts: dict[K, int], key: K) -> None:
-    counts[key] = counts.get(key, 0) + 1
-
-
 def is_number(value: JsonValue) -> TypeGuard[int | float]:
     """Whether a JSON value is a number; `true` is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
@@ -129,9 +122,11 @@ class Shape:
     def observe_shape(self, value: JsonValue) -> None:
         """Count one value."""
         is_masked = isinstance(value, str) and is_redacted(value)
-        _count(self.types, _masked_type(str(value)) if is_masked else type_of(value))
+        kind = _masked_type(str(value)) if is_masked else type_of(value)
+        self.types[kind] = self.types.get(kind, 0) + 1
         if isinstance(value, str) and not is_masked:
-            _count(self.formats, format_of(value))
+            form = format_of(value)
+            self.formats[form] = self.formats.get(form, 0) + 1
             self.longest = max(self.longest or 0, len(value))
         elif is_number(value):
             number = float(value)
@@ -153,7 +148,6 @@ class Shape:
 
 
 def _masked_type(text: str) -> JsonType:
-    """The type that a mask says it stands for; a text with a mask in it is a text."""
     mask = REDACTED.fullmatch(text)
     said = mask[0].split(":")[1] if mask else "string"
     return next((kind for kind in get_args(JsonType) if kind == said), "string")
@@ -256,11 +250,6 @@ def _pascal(text: str) -> str:
     return "".join(word.capitalize() for word in words_of(text))
 
 
-def _camel(text: str) -> str:
-    joined = _pascal(text)
-    return joined[:1].lower() + joined[1:]
-
-
 _STYLES: dict[Style, Callable[[str], str]] = {
     "lower": str.lower,
     "upper": str.upper,
@@ -268,7 +257,7 @@ _STYLES: dict[Style, Callable[[str], str]] = {
     "capital": str.capitalize,
     "snake": lambda text: "_".join(words_of(text)),
     "kebab": lambda text: "-".join(words_of(text)),
-    "camel": _camel,
+    "camel": lambda text: _pascal(text)[:1].lower() + _pascal(text)[1:],
     "pascal": _pascal,
     "spaced": lambda text: " ".join(words_of(text)),
 }

@@ -66,7 +66,6 @@ class Strangers:
         return self._case.quorum > 1 and most > 0 and 2 * (most + beyond) > seen.successes
 
     def _without(self, *, profile: bool) -> dict[str, float]:
-        """How likely each proposal would be without what others say, by its key."""
         if profile not in self._alone:
             found = judge(self._case.without_others(profile=profile), self._calibration)
             self._alone[profile] = {e.proposal.key: e.estimate.probability for e in found}
@@ -119,15 +118,14 @@ def registered_schema(
     return found
 
 
-def _without_values(part: Any) -> Any:
+def _without_values(part: Any, values: frozenset[str] = _VALUES) -> Any:
     if isinstance(part, list):
         return [_without_values(each) for each in part]
     if not isinstance(part, dict):
         return part
+    # Keys of `properties` are names, whatever they are.
     return {
-        key: {name: _without_values(each) for name, each in value.items()}
-        if key == "properties" and isinstance(value, dict)
-        else _without_values(value)
+        key: _without_values(value, frozenset() if key == "properties" and values else _VALUES)
         for key, value in part.items()
-        if key not in _VALUES
+        if key not in values
     }

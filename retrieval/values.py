@@ -27,19 +27,15 @@ _FALSE = frozenset({"false", "no", "off", "0", "n", "f", "disabled"})
 _NOTHING = frozenset({"", "null", "none", "nil", "undefined", "nan", "n/a"})
 
 
+_JSON_TYPES: dict[type, JsonType] = {
+    type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string",
+    list: "array",
+}  # fmt: skip
+
+
 def type_of(value: JsonValue) -> JsonType:
     """The JSON type; a whole number is an `integer`, also when a tool asks for a `number`."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int):
-        return "integer"
-    if isinstance(value, float):
-        return "number"
-    if isinstance(value, str):
-        return "string"
-    return "array" if isinstance(value, list) else "object"
+    return _JSON_TYPES.get(type(value), "object")
 
 
 _WHOLE = 1e16
@@ -375,11 +371,9 @@ def unmarked(text: str) -> str:
 
 def _to_boolean(value: JsonValue) -> bool:
     text = unmarked(str(value)).lower() if isinstance(value, str) else str(value).lower()
-    if text in _TRUE:
-        return True
-    if text in _FALSE:
-        return False
-    raise CastError("neither yes nor no")
+    if text not in _TRUE | _FALSE:
+        raise CastError("neither yes nor no")
+    return text in _TRUE
 
 
 def _to_string(value: JsonValue) -> str:
@@ -488,14 +482,9 @@ _OF_ZONES = re.compile(r"time[ _-]?zone|\btz|tz\b|_tz", re.IGNORECASE)
 
 @cache
 def catalogue(name: str) -> tuple[str, ...]:
-    """The values of a catalogue: `iana_time_zones`, as this machine (or `tzdata`) has them.
-
-    Raises:
-        KeyError: when there is no catalogue of that name.
-    """
-    if name != "iana_time_zones":
-        raise KeyError(name)
-    return tuple(sorted(zone for zone in available_timezones() if "/" in zone or zone == "UTC"))
+    """The values of a catalogue: `iana_time_zones`, as this machine (or `tzdata`) has them."""
+    zones = {"iana_time_zones": available_timezones()}[name]
+    return tuple(sorted(zone for zone in zones if "/" in zone or zone == "UTC"))
 
 
 def is_about_zones(parameter: str, words: str) -> bool:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
@@ -22,7 +21,7 @@ from mongo.records import ToolKey, decoded
 from retrieval.fitness.promotions import pair_of, status_of
 from retrieval.fitness.registry import Registry, UnknownNameError, UnknownToolError, possible_tools
 from retrieval.log import troubled_tools
-from retrieval.recommendations.evidence import RULES, Quotes
+from retrieval.recommendations.evidence import Quotes
 from retrieval.recommendations.kinds import review_of
 from retrieval.recommendations.queue import (
     Workspace,
@@ -152,7 +151,7 @@ async def _workspace(context: Context, workspace: str) -> Workspace:
         reviews=reviews_of(await _stored(context, workspace)),
         words=Quotes(context.redactor),
         now=context.clock(),
-        rules=replace(RULES, cohesion=context.cohesion),
+        rules=context.cohesion,
     )
 
 

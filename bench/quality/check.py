@@ -117,7 +117,7 @@ async def _ask(brain: Brain, call: Call, into: Checked) -> CheckResponse:
 
 
 def _memory(brain: Brain) -> Memory:
-    return brain.suggester._memory  # noqa: SLF001 - what the service gives to both
+    return brain.suggester.memory  # what the service gives to both
 
 
 def _page(good: Sequence[str], wrong: Sequence[str], middle: float) -> str:

@@ -157,7 +157,6 @@ def _until_ms(text: str, now: datetime | None) -> float | None:
 
 
 def _sum_ms(text: str) -> float:
-    """`1h12m0.5s` and `5 minutes and 30 seconds` in milliseconds."""
     return sum(float(number) * _unit_ms(unit) for number, unit in _AMOUNT.findall(text))
 
 

@@ -101,11 +101,7 @@ def sentences_of(axis: str) -> list[str]:
 
 
 def phrase_vectors(vectors: Vectors) -> Vectors:
-    """One unit vector per axis, of those of its sentences.
-
-    Args:
-        vectors: shape (axes x sentences, dimension), all sentences of one axis after the other.
-    """
+    """One unit vector per axis, of those of its sentences, shape (axes x sentences, dimension)."""
     by_axis = vectors.reshape(-1, len(SENTENCES), vectors.shape[-1])
     return unit(by_axis.sum(axis=1))
 
@@ -173,9 +169,7 @@ def without_hubs(vectors: Vectors) -> Similarity:
 def average_linkage(similarity: Similarity, threshold: float) -> list[list[int]]:
     """Clusters joined as long as two are similar by `threshold` on average (UPGMA).
 
-    Args:
-        similarity: shape (n, n), symmetric; the diagonal is not read.
-        threshold: least average similarity of two clusters to be joined.
+    The diagonal of the similarity is not read.
     """
     from scipy.cluster.hierarchy import fcluster, linkage  # noqa: PLC0415 - serving is without it
     from scipy.spatial.distance import squareform  # noqa: PLC0415 - as above
@@ -303,11 +297,7 @@ def normalise_axis(text: str) -> str:
 
     Case, Unicode's compatibility forms, identifiers' humps and joiners, punctuation, the plural of
     English nouns and words that say nothing make no difference. Letters of any script and emoji
-    stay. Idempotent.
-
-    Returns:
-        Words with one space between them, at most `MAX_AXIS_CHARS` characters; "" when nothing is
-        left.
+    stay. Idempotent; at most `MAX_AXIS_CHARS` characters.
     """
     return _normalised(text[:_MAX_READ])
 
@@ -338,7 +328,6 @@ def _words(text: str) -> list[str]:
 
 
 def _is_of_a_word(char: str) -> bool:
-    """Letters and digits of any script with their marks, and pictures such as emoji."""
     category = unicodedata.category(char)
     return category[0] in "LMN" or category == "So"
 

@@ -42,14 +42,9 @@ MAX_CLUSTER_TOOLS = 20
 class CohesionRules:
     """When boundary failures make a warning (4-rules.md, and `docs/figures/boundaries.md`).
 
-    Args:
-        min_failures: boundary failures that name an axis, at least; a correction counts
-            `correction_weight` of them.
-        min_share: share of these, 0 to 1, that the second largest cluster must have.
-        half_life: in which a failure's weight halves.
-        correction_weight: failures that a user's correction counts as.
-        min_confidence: probability, 0 to 1, from which on a share is believed. Chosen on the
-            development seeds of `bench/quality/boundaries_cohesion.py`.
+    At least `min_failures` must name an axis, of which a correction counts `correction_weight`; the
+    second largest cluster must have `min_share` of them, believed with the probability
+    `min_confidence` (chosen on the development seeds of `bench/quality/boundaries_cohesion.py`).
     """
 
     min_failures: int = 5

@@ -140,7 +140,6 @@ def _failures(
     similarity: Mapping[str, float],
     now: datetime,
 ) -> Iterator[SimilarFailure]:
-    """The failures of these scenarios and marks, each call once; a mark says more."""
     seen: set[str] = set()
     end = now.timestamp()
     for mark in marks:

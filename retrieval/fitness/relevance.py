@@ -19,13 +19,11 @@ The log-odds are with even odds beforehand: 0.5 is a tool that is as likely righ
 
 `past` says which tools succeeded in like scenarios (`successes_of`).
 One vector of a scenario that asks for several things lies between them, near to none of their
-tools: so each sentence is a question of its own, with its vector and its terms, and a tool fits as
-well as it fits the part that it fits best. What one part asks for must not hide what another does,
-only because tools match its words better: of the distance between the best match of all parts and
-that of its own part, a tool gets the share `parts` back, times how probably that part asks for any
-tool at all, so that the first ten cover all parts. A
-scenario speaks in words, a tool in identifiers (`getHealthWorkforce`), so names are split into
-words for the model, and given both split and whole to BM25. Negative tags are in no text.
+tools: so each sentence is a question of its own, and a tool fits as well as it fits the part that
+it fits best. Of the distance between the best match of all parts and that of its own part, a tool
+gets the share `parts` back, times how probably that part asks for any tool at all, so that the
+first ten cover all parts. A scenario speaks in words, a tool in identifiers (`getHealthWorkforce`),
+so names are split for the model, and given both split and whole to BM25.
 """
 
 import math

@@ -237,11 +237,7 @@ def quality_of(
 
 
 def _extra(marks: float) -> float:
-    """What a further mark takes beside its severity, when so many are held already.
-
-    A worn count is no whole number: between two of them it rises in a straight line, so that no
-    rounding makes a jump.
-    """
+    """What a further mark takes beside its severity; between whole counts a straight line."""
     many, more = (min(1.0, max(0.0, marks - (bound - 1))) for bound in (_MANY, _MORE))
     return _EXTRA_MANY * many + (_EXTRA_MORE - _EXTRA_MANY) * more
 
@@ -289,11 +285,7 @@ def failure_weight(failure: Trial, successes: Sequence[float], now: float) -> fl
 
 
 def demotion_of(failures: Iterable[SimilarFailure]) -> float:
-    """What these failures leave of a score: 0.7 to the power of their weights' sum, in (0, 1].
-
-    1.0 without failures, 0.168 for five fresh ones. A further failure never raises it, nor does a
-    greater similarity of one; a further success in a like scenario never lowers it.
-    """
+    """What these failures leave of a score: 0.7 to the power of their weights' sum, in (0, 1]."""
     return float(DEMOTION ** sum(each.weight for each in failures))
 
 

@@ -284,7 +284,6 @@ class ToolChooser:
         return judged
 
     def _shown(self, registry: Registry, ranked: RankedTool) -> RankedTool:
-        """A copy without secrets, with what others said bounded."""
         failures = [shown_failure(each, self.redactor) for each in ranked.factors.similar_failures]
         factors = ranked.factors.model_copy(update={"similar_failures": failures})
         tool = registry.shown(ranked.tool, self.redactor)
@@ -371,7 +370,6 @@ def _heard(
     past: PastScenarios | None,
     own: str | None,
 ) -> tuple[list[Trial], list[LikeScenario]]:
-    """A candidate's trials, and those in like scenarios, as the one who asks hears them."""
     like = past.of(candidate) if past else []
     return heard_trials(trials_of(candidate, statistics), own), [
         each._replace(trials=heard_trials(each.trials, own)) for each in like
@@ -379,7 +377,6 @@ def _heard(
 
 
 def _document_of(registry: Registry, candidate: ToolCandidate) -> str:
-    """The id of the document that a candidate is found by: its own, or its original's."""
     stored = registry.by_id[candidate.tool.tool_id]
     return tool_document_id(stored.tool_key, stored.tool.tool_id)
 

@@ -116,22 +116,14 @@ def utility_of(known: KnownHealth, *, now: datetime) -> float:
         (g + 1) / (g + 1 + 3 c + u + w / 2)
 
     with the recency-weighted counts g of successes that are not weak, c of users' corrections, u of
-    answers that the tool itself called `low_utility`, and w of weak successes. 1 as long as nobody
-    complained, towards 0 when every answer was of little use. It is the mean of a Beta whose one
-    prior trial was good.
-
-    A further good success never lowers it; a further correction, `low_utility` or weak success
-    never raises it, and the three lower it in this order. Failures of other kinds change nothing:
-    they are told in their own place.
+    answers that the tool itself called `low_utility`, and w of weak successes: the mean of a Beta
+    whose one prior trial was good. 1 as long as nobody complained, towards 0 when every answer was
+    of little use; failures of other kinds are told in their own place.
     """
     weak = known.weak.weight_at(now)
     good = max(0.0, known.successes.weight_at(now) - weak) + _PRIOR
-    bad = (
-        CORRECTION_WEIGHT * known.corrections.weight_at(now)
-        + _low_utility(known).weight_at(now)
-        + WEAK_WEIGHT * weak
-    )
-    return good / (good + bad)
+    bad = CORRECTION_WEIGHT * known.corrections.weight_at(now) + WEAK_WEIGHT * weak
+    return good / (good + bad + _low_utility(known).weight_at(now))
 
 
 def _low_utility(known: KnownHealth) -> Tally:

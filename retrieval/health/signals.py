@@ -13,6 +13,7 @@ from itertools import islice
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Execution, Tool
 from retrieval.health.record import MAX_METHOD_SESSIONS, KnownHealth, MethodTallies
+from retrieval.parameters import view_of_schema
 
 METHOD_PARAMETERS = ("method", "action", "operation", "op", "command")
 """Names of a parameter that says which method is called; the first that fits counts."""
@@ -57,16 +58,11 @@ def is_earlier(name: str, than: str | None) -> bool:
 
 def stated_methods(tool: Tool | None) -> frozenset[str]:
     """The methods that a tool's registered schema names, in the `enum` of a method parameter."""
-    properties = (tool.input_schema or {}).get("properties") if tool else None
-    if not isinstance(properties, dict):
-        return frozenset()
-    found: set[str] = set()
-    for name in METHOD_PARAMETERS:
-        schema = properties.get(name)
-        values = schema.get("enum") if isinstance(schema, dict) else None
-        if isinstance(values, list):
-            found.update(each for each in values[:_MAX_ENUM] if isinstance(each, str))
-    return frozenset(found)
+    views = view_of_schema((tool.input_schema if tool else None) or {}).parameters
+    listed = (views[name].allowed for name in METHOD_PARAMETERS if name in views)
+    return frozenset(
+        each for values in listed for each in values[:_MAX_ENUM] if isinstance(each, str)
+    )
 
 
 def common_methods(known: KnownHealth, stated: frozenset[str]) -> dict[str, MethodTallies]:
@@ -121,7 +117,6 @@ def _emptiness(result: JsonValue) -> str | None:
 
 
 def _is_empty(value: JsonValue, depth: int) -> bool:
-    """Whether there is nothing in a value; numbers, booleans and null are something."""
     if isinstance(value, str):
         return not value or value.isspace() or value in _EMPTY_JSON
     if not isinstance(value, dict | list) or not value:
@@ -133,5 +128,4 @@ def _is_empty(value: JsonValue, depth: int) -> bool:
 
 
 def _payload(value: dict[str, JsonValue]) -> Iterator[tuple[str, JsonValue]]:
-    """The members that are no envelope."""
     return ((name, each) for name, each in value.items() if name.casefold() not in _ENVELOPE)

@@ -72,25 +72,29 @@ class EdgeIndex:
     @classmethod
     async def open(cls, folder: Path, *, dimension: int, fingerprint: str) -> "EdgeIndex":
         """Open the index in a folder, or make it there. The caller closes it."""
-        model = (fingerprint, dimension)
+        return await asyncio.to_thread(cls._open, folder, (fingerprint, dimension))
 
-        def blocking() -> EdgeIndex:
-            held = IndexFolder(folder)
-            try:
-                record = held.read()
-                if record is None:
-                    record, shard = _create(held, dimension=dimension, fingerprint=fingerprint)
-                else:
-                    check_model((record.fingerprint, record.dimension), model, where=str(folder))
-                    held.require_space_to_open(record.shard)
-                    shard = Shard.load(folder / record.shard)
-                held.remove_leftovers(record.shard)
-                return cls(held, record, shard)
-            except BaseException:
-                held.close()
-                raise
-
-        return await asyncio.to_thread(blocking)
+    @classmethod
+    def _open(cls, folder: Path, model: tuple[str, int]) -> "EdgeIndex":
+        held = IndexFolder(folder)
+        try:
+            record = held.read()
+            if record is None:
+                held.require_space(64 << 20)  # of a new shard: else a rebuild learns in vain
+                held.remove_leftovers(None)
+                path = held.new_shard()
+                shard = Shard.create(path, dimension=model[1])
+                record = FolderRecord(fingerprint=model[0], dimension=model[1], shard=path.name)
+                held.write(record)
+            else:
+                check_model((record.fingerprint, record.dimension), model, where=str(folder))
+                held.require_space_to_open(record.shard)
+                shard = Shard.load(folder / record.shard)
+            held.remove_leftovers(record.shard)
+            return cls(held, record, shard)
+        except BaseException:
+            held.close()
+            raise
 
     @property
     def name(self) -> str:
@@ -243,16 +247,6 @@ class CompactingProcess:
             self._stopped = True
             if self._process is not None:
                 self._process.kill()
-
-
-def _create(folder: IndexFolder, *, dimension: int, fingerprint: str) -> tuple[FolderRecord, Shard]:
-    folder.require_space(64 << 20)  # a new shard takes so much: else a rebuild learns in vain
-    folder.remove_leftovers(None)
-    path = folder.new_shard()
-    shard = Shard.create(path, dimension=dimension)
-    record = FolderRecord(fingerprint=fingerprint, dimension=dimension, shard=path.name)
-    folder.write(record)
-    return record, shard
 
 
 def is_worthwhile(*, new_points: int, compacted_points: int) -> bool:

@@ -154,7 +154,6 @@ class Shard:
         return qdrant.Point(point.document_id, vectors, p.payload_of(point))
 
     def _to_requests(self, query: p.IndexQuery) -> list[Any]:
-        """One request, or two where both sides' scores are asked for: cosines, then BM25's."""
         only = _filter(query)
         dense = qdrant.Query.Nearest(query.vector.tolist(), p.DENSE)
         answer: dict[str, Any] = {
@@ -301,30 +300,27 @@ class IndexFolder:
             if path.name != current:
                 shutil.rmtree(path, ignore_errors=True)
 
-    def require_space(self, further_bytes: int = 0) -> None:
+    def require_space(
+        self,
+        further_bytes: int = 0,
+        what: str = "add vectors: make space; a service goes on then, a rebuild is run again",
+    ) -> None:
         """Raises `VectorIndexError` when the disk is nearly full."""
-        self._require(
-            MIN_FREE_BYTES + further_bytes,
-            "add vectors: make space; a service goes on then, a rebuild is run again",
-        )
+        free, needed = shutil.disk_usage(self.path).free, MIN_FREE_BYTES + further_bytes
+        if free < needed:
+            raise p.VectorIndexError(
+                f"only {free >> 20} MiB are free on the disk of {self.path}, {needed >> 20} are "
+                f"needed to {what}"
+            )
 
     def require_space_to_open(self, shard: str) -> None:
         """Raises `VectorIndexError` where what opening writes may find no room.
 
         That is the log's next file, and what the log holds once more, folded in.
         """
-        log = self.path / shard / WRITE_AHEAD_LOG
-        self._require(
-            MIN_TO_OPEN_BYTES + size_on_disk(log), "open them: make space, and start again"
-        )
-
-    def _require(self, needed: int, what: str) -> None:
-        free = shutil.disk_usage(self.path).free
-        if free < needed:
-            raise p.VectorIndexError(
-                f"only {free >> 20} MiB are free on the disk of {self.path}, {needed >> 20} are "
-                f"needed to {what}"
-            )
+        log = size_on_disk(self.path / shard / WRITE_AHEAD_LOG)
+        further = MIN_TO_OPEN_BYTES + log - MIN_FREE_BYTES
+        self.require_space(further, "open them: make space, and start again")
 
     def close(self) -> None:
         """Let go of the folder; closing twice does nothing."""

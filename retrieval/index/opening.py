@@ -12,7 +12,6 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import Path
 from typing import Any, TypeVar
 
 from aftercall.explain import how_to_install
@@ -86,16 +85,13 @@ async def destroy_index(place: IndexPlace, name: str) -> None:
 async def list_indexes(place: IndexPlace) -> list[str]:
     """The names of the indexes that are there, in order of their generations."""
     if isinstance(place, EdgePlace):
-        names = await asyncio.to_thread(_names_in, place.folder)
+        # Also one without a record: half made, or half removed, when a kill came.
+        found = await asyncio.to_thread(lambda: list(place.folder.glob(f"{FIRST_INDEX}*/")))
+        names = [path.name for path in found]
     else:
         names = await _adapter().list_names(place)
     ours = [name for name in names if _NAME.fullmatch(name)]
     return sorted(ours, key=lambda name: (len(name), name))
-
-
-def _names_in(folder: Path) -> list[str]:
-    # Also one without a record: of an index that was half made, or half removed, when a kill came.
-    return [path.name for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
 
 
 def _adapter() -> Any:

@@ -244,11 +244,7 @@ def payload_indexes() -> dict[str, models.KeywordIndexParams]:
 async def ensure_collection(
     connection: Connection, name: str, place: p.QdrantPlace, *, dimension: int, fingerprint: str
 ) -> int:
-    """Make the collection if there is none, and what is missing of a half-made one.
-
-    Returns:
-        The number of its shards.
-    """
+    """Make the collection, or what is missing of a half-made one; the number of its shards."""
     with connection.doing("reach Qdrant") as client:
         version = (await client.info()).version
     if not connection.is_local and is_too_old(version):
@@ -273,17 +269,16 @@ async def ensure_collection(
 
 def check_metadata(metadata: dict[str, Any] | None, model: tuple[str, int], *, where: str) -> None:
     """Raises as `ensure_collection` unless they are those of an index of this model."""
-    match metadata:
-        case {"format": int(number), "fingerprint": str(made_by), "dimension": int(dimension)} if (
-            number == FORMAT
-        ):
-            p.check_model((made_by, dimension), model, where=where)
-        case _:
-            raise p.VectorIndexError(
-                f"the collection {where} is not one that this version of Aftercall makes: choose "
-                "another AFTERCALL_QDRANT_PREFIX, or delete the collection and `aftercall rebuild`"
-                " makes the vectors anew"
-            )
+    said = metadata or {}
+    made_by, dimension = said.get("fingerprint"), said.get("dimension")
+    known = isinstance(made_by, str) and isinstance(dimension, int)
+    if said.get("format") != FORMAT or not known:
+        raise p.VectorIndexError(
+            f"the collection {where} is not one that this version of Aftercall makes: choose "
+            "another AFTERCALL_QDRANT_PREFIX, or delete the collection and `aftercall rebuild`"
+            " makes the vectors anew"
+        )
+    p.check_model((str(made_by), int(dimension or 0)), model, where=where)
 
 
 def is_too_old(version: str) -> bool:
@@ -488,14 +483,11 @@ class QdrantIndex:
         await self._connection.aclose()
 
     def _require_completed(self, done: models.UpdateResult) -> None:
-        if done.status in (models.UpdateStatus.WAIT_TIMEOUT, models.UpdateStatus.ACKNOWLEDGED):
-            raise p.VectorIndexUnavailableError(
-                f"Qdrant at {self._connection.where} has taken a write but not done it in time; "
-                "the write is sent again, which changes nothing if it is done by then"
-            )
         if done.status != models.UpdateStatus.COMPLETED:
-            raise p.VectorIndexError(
-                f"Qdrant at {self._connection.where} said {done.status} to a write; {_REBUILD}"
+            raise p.VectorIndexUnavailableError(
+                f"Qdrant at {self._connection.where} has taken a write but not done it in time "
+                f"({done.status}); the write is sent again, which changes nothing if it is done by "
+                "then"
             )
 
 

@@ -25,11 +25,7 @@ def contract_changes(
 ) -> list[ContractChange]:
     """What a new schema asks of callers otherwise than the one before, for each parameter.
 
-    Args:
-        before: the schema until now.
-        after: the new one.
-        profile: of the calls under the one before, where there were any.
-        at: when the new one was seen.
+    `profile` is of the calls under the one before, where there were any.
     """
     old, new = view_of_schema(before).parameters, view_of_schema(after).parameters
     said = [
@@ -44,7 +40,12 @@ def _said(
     old: ParameterView | None, new: ParameterView, profile: ToolProfile | None
 ) -> Iterator[str]:
     if new.required and (old is None or not old.required):
-        yield f"{_REQUIRED}{_had_it(new.name, profile)}"
+        had_it = ""  # how many of the calls that worked until now would have been right
+        if profile is not None and profile.successes:
+            known = profile.parameters.get(new.name)
+            had = f"{known.successes if known else 0} of {profile.successes}"
+            had_it = f" ({had} calls that worked had it)"
+        yield f"{_REQUIRED}{had_it}"
     elif old is None:
         yield "is new, and optional"
     elif old.required and not new.required:
@@ -66,14 +67,6 @@ def _said(
 def _listed(values: Sequence[JsonValue]) -> str:
     shown = ", ".join(quoted(each, _MAX_VALUE) for each in values[:_MAX_LISTED])
     return shown + (" and others" if len(values) > _MAX_LISTED else "")
-
-
-def _had_it(name: str, profile: ToolProfile | None) -> str:
-    """How many of the calls that worked until now would have been right."""
-    if profile is None or not profile.successes:
-        return ""
-    known = profile.parameters.get(name)
-    return f" ({known.successes if known else 0} of {profile.successes} calls that worked had it)"
 
 
 def drift_text(

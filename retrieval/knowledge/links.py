@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
@@ -50,9 +51,7 @@ def extract(result: JsonValue) -> JsonObject:
     its words.
     """
     found: dict[str, list[JsonValue]] = {}
-    for count, (place, value) in enumerate(_values(result, 0)):
-        if count >= _MAX_LEAVES:
-            break
+    for place, value in islice(_values(result, 0), _MAX_LEAVES):
         known = found.setdefault(place, [])
         if not any(same_json(value, each) for each in known):
             known.append(value)
@@ -177,11 +176,7 @@ class Links:
 
 
 def _latest(earlier: Sequence[SessionCall]) -> dict[str, list[JsonValue]]:
-    found: dict[str, list[JsonValue]] = {}
-    seen: set[str] = set()
+    calls: dict[str, SessionCall] = {}
     for call in reversed(earlier[-MAX_CALLS:]):
-        if call.tool_name in seen:
-            continue
-        seen.add(call.tool_name)
-        found |= call.sources
-    return found
+        calls.setdefault(call.tool_name, call)
+    return {source: held for call in calls.values() for source, held in call.sources.items()}

@@ -7,7 +7,6 @@ The *latest* keeps those keys that were seen last, by the clock of the execution
 """
 
 import hashlib
-from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -40,7 +39,6 @@ def agent_token(agent: str) -> str:
 
 
 def _milliseconds(moment: datetime | None) -> int:
-    """Milliseconds since 1970 in UTC; 0 for a moment that is not known."""
     return 0 if moment is None else round(moment.timestamp() * 1000)
 
 
@@ -65,12 +63,6 @@ def _count_in_sample(sample: dict[str, int], key: str, limit: int) -> None:
         sample[key] += 1
     elif _has_place(sample, key, limit):
         sample[key] = 1
-
-
-def _add_to_sample(sample: list[str], key: str, limit: int) -> None:
-    if key not in sample and (len(sample) < limit or key < sample[-1]):
-        insort(sample, key)
-        del sample[limit:]
 
 
 def _touch(latest: dict[str, int], key: str, at: int, limit: int) -> None:
@@ -182,7 +174,7 @@ class ParameterProfile(Shape):
         known.count += 1
         known.last_seen = max(known.last_seen, at)
         _count_in_sample(known.agents, agent, MAX_AGENTS)
-        _add_to_sample(known.sessions, session, MAX_SESSIONS)
+        known.sessions = sorted({*known.sessions, session})[:MAX_SESSIONS]
         if self.refused:
             self.refused.pop(token(key, 16), None)
         self.trim(room)
@@ -206,22 +198,18 @@ class ParameterProfile(Shape):
         key = _key(value)
         return key is not None and token(key, 16) in self.refused
 
-    def is_common(self, known: ValueCount) -> bool:
-        """Whether a value of this parameter may be proposed to others.
+    def common_values(self) -> list[CommonValue]:
+        """Values that are common knowledge, that of the greatest weight first, then the latest.
 
         Two sessions must have had success with it and, where several agents had success with the
         tool, two agents: no agent alone makes a value common, however many its sessions.
         """
-        enough_agents = not self.is_shared or len(known.agents) > 1
-        return len(known.sessions) >= COMMON_SESSIONS and enough_agents
-
-    def common_values(self) -> list[CommonValue]:
-        """Values that are common knowledge, that of the greatest weight first, then the latest."""
         fair, total = FairWeights.among(self.successes, self.agents), self.weight()
         weighed = [
             (-fair.weight(known.count, known.agents), -known.last_seen, key)
             for key, known in self.values.items()
-            if self.is_common(known)
+            if len(known.sessions) >= COMMON_SESSIONS
+            and (len(known.agents) > 1 or not self.is_shared)
         ]
         return [
             CommonValue(loads(key), self.values[key].count, -weight, -weight / total, -last_seen)
@@ -274,7 +262,6 @@ class ParameterProfile(Shape):
 
 
 def _key(value: JsonValue) -> str | None:
-    """The canonical JSON of a value that may be kept: plain, short and not masked."""
     if isinstance(value, dict | list):
         return None
     if isinstance(value, str) and (len(value) > MAX_VALUE_BYTES or is_redacted(value)):
@@ -352,15 +339,15 @@ class ToolProfile:
     ) -> str:
         """Count a call that succeeded; returns the hash of its parameters (`call_hash`).
 
-        Args:
-            parameters: what was sent.
-            session: any text that tells sessions apart, also those of different agents.
-            agent: any text that tells agents apart; the default is one unnamed agent.
-            at: when it was called; the default is longer ago than any other call.
+        `session` and `agent` are any texts that tell them apart, sessions also those of different
+        agents. Without `at` it was longer ago than any other call.
         """
         now, session, agent = _milliseconds(at), token(session), agent_token(agent)
         self.successes += 1
-        self._count_agent(agent)
+        known = len(self.agents)
+        _count_in_sample(self.agents, agent, MAX_AGENTS)
+        if known < 2 <= len(self.agents):
+            self.settle()
         call = call_hash(parameters)
         if self.failed_calls.get(call, now + 1) <= now:
             del self.failed_calls[call]
@@ -380,14 +367,10 @@ class ToolProfile:
     ) -> None:
         """Count a call that failed.
 
-        Args:
-            parameters: what was sent.
-            faults: what the error says is wrong with it. Values that it names are remembered as
-                refused; where it names no parameter, any of them may be at fault.
-            at: when it was called; the default is longer ago than any other call.
-            blame_parameters: whether it failed for what was sent; not so for a time-out.
-            lasting: whether sending the very same again is known to fail; not so for a file that
-                was not there at the time.
+        Values that the `faults` name are remembered as refused; where they name no parameter, any
+        of them may be at fault. `blame_parameters` says that it failed for what was sent, and for
+        no time-out; `lasting` that sending the very same again is known to fail, as for a file that
+        was not there at the time it is not.
         """
         now = _milliseconds(at)
         self.failures += 1
@@ -402,9 +385,7 @@ class ToolProfile:
             if known := self.at(place):
                 beyond = fault.kind == "out_of_range" and not fault.of_length
                 known.observe_refusal(value, now, out_of_range=beyond, room=self._room())
-        if (
-            blame_parameters and lasting and not is_redacted(parameters)
-        ):  # one mask stands for many values
+        if blame_parameters and lasting and not is_redacted(parameters):  # a mask is of many values
             call = call_hash(parameters)
             if self.succeeded_calls.get(call, -1) < now:
                 _touch(self.failed_calls, call, now, MAX_FAILED_CALLS)
@@ -496,12 +477,6 @@ class ToolProfile:
             )
         return ToolView("profile", views, closed=calls >= _CLOSED_SUCCESSES and all_known)
 
-    def _count_agent(self, agent: str) -> None:
-        known = len(self.agents)
-        _count_in_sample(self.agents, agent, MAX_AGENTS)
-        if known < 2 <= len(self.agents):
-            self.settle()
-
     def _room(self) -> int:
         places = len(self.parameters) + len(self.inner)
         return min(MAX_VALUES, max(_LEAST_VALUES, MAX_ALL_VALUES // max(1, places)))
@@ -522,7 +497,7 @@ class ToolProfile:
             may_replace = True
             for place, value in seen:
                 profile = places.get(place)
-                if profile is None and _is_a_name(place):
+                if profile is None and len(canonical_json(place).encode()) <= MAX_NAME_BYTES:
                     if len(places) < limit:
                         profile = places[place] = ParameterProfile()
                         self.settle()
@@ -558,10 +533,6 @@ class ToolProfile:
         for profile in (*self.parameters.values(), *self.inner.values()):
             profile.trim(room)
             profile.is_shared = is_shared
-
-
-def _is_a_name(place: str) -> bool:
-    return len(place) <= MAX_NAME_BYTES and len(canonical_json(place).encode()) <= MAX_NAME_BYTES
 
 
 def call_hash(parameters: JsonObject) -> str:

@@ -16,6 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from rapidfuzz.distance import Postfix, Prefix
+
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from retrieval.edit_effects import applied, changed_names, effect_key
@@ -23,16 +25,14 @@ from retrieval.edits import (
     Add,
     Clamp,
     Edit,
-    Flatten,
-    Nest,
     Reformat,
-    Rename,
     Replace,
     Rewrite,
     Scale,
     edit_key,
     is_masked,
     names_of,
+    places_of,
     touches,
 )
 from retrieval.parameters import EVERY, Path, value_at
@@ -175,13 +175,9 @@ def learned_repairs(
     parameters: JsonObject,
     agent: str,
 ) -> list[LearnedRepair]:
-    """What the examples say of a call, most sessions first.
+    """What the examples of a signature say of a failed call, most sessions first.
 
-    Args:
-        examples: of the call's signature.
-        changes: `common_changes` of them.
-        parameters: of the failed call.
-        agent: the short hash of who asks.
+    `changes` are the `common_changes` of them, `agent` is the short hash of who asks.
     """
     found: list[LearnedRepair] = []
     candidates = [
@@ -238,23 +234,14 @@ def open_example(repair: LearnedRepair) -> tuple[JsonObject, JsonObject]:
     Of the parameters that were changed; values that the repair does not itself name as its type.
     """
     latest = repair.mended[-1]
-    known = [value for edit in repair.edits for value in _values_of(edit)]
+    known = [edit.value for edit in repair.edits if isinstance(edit, Add | Replace)]
+    known += [edit.before for edit in repair.edits if isinstance(edit, Replace)]
     names = {name for edit in repair.edits for name in names_of(edit)}
     failed, mended = (
         {name: _opened(value, known) for name, value in call.items() if name in names}
         for call in (latest.failed, latest.mended)
     )
     return failed, mended
-
-
-def _values_of(edit: Edit) -> list[JsonValue]:
-    match edit:
-        case Replace():
-            return [edit.before, edit.value]
-        case Add():
-            return [edit.value]
-        case _:
-            return []
 
 
 def _opened(value: JsonValue, known: Sequence[JsonValue]) -> JsonValue:
@@ -268,8 +255,8 @@ def _opened(value: JsonValue, known: Sequence[JsonValue]) -> JsonValue:
 
 
 def _is_common(repair: LearnedRepair) -> bool:
-    share = repair.sessions / (repair.sessions + repair.otherwise)
-    return repair.sessions >= MIN_SESSIONS and share > _IN_COMMON
+    total = repair.sessions + repair.otherwise
+    return repair.sessions >= MIN_SESSIONS and repair.sessions > _IN_COMMON * total
 
 
 def _repair(
@@ -317,17 +304,14 @@ def _by_effect(changes: Sequence[CommonChange], parameters: JsonObject) -> list[
         if made is None:
             continue
         key = effect_key(made, changed_names(parameters, made))
-        known = effects.get(key)
-        if known is not None:
-            mended = known.mended | change.mended
-            effects[key] = CommonChange(
-                max(known, change, key=lambda each: len(each.mended)).edit,
-                mended,
-                (known.otherwise | change.otherwise) - mended,
-                known.is_general and change.is_general,
-            )
-        else:
-            effects[key] = change
+        known = effects.get(key, change)
+        mended = known.mended | change.mended
+        effects[key] = CommonChange(
+            max(known, change, key=lambda each: len(each.mended)).edit,
+            mended,
+            (known.otherwise | change.otherwise) - mended,
+            known.is_general and change.is_general,
+        )
     return sorted(
         effects.values(), key=lambda each: (len(each.otherwise) - len(each.mended), each.is_general)
     )
@@ -337,7 +321,11 @@ def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
     """Every change of the examples, and what they come to in general, with what speaks for each."""
     own = [each for each in examples if not each.followed]
     candidates = {edit_key([edit]): (edit, False) for each in own for edit in each.edits}
-    for path, pairs in _replaced(own).items():
+    replaced: dict[Path, list[tuple[JsonValue, JsonValue]]] = {}
+    for edit in (edit for each in own for edit in each.edits):
+        if isinstance(edit, Replace):
+            replaced.setdefault(edit.path, []).append((edit.before, edit.value))
+    for path, pairs in replaced.items():
         for edit in _general(pairs):
             placed = edit.at(path)
             candidates.setdefault(edit_key([placed]), (placed, True))
@@ -365,7 +353,8 @@ def _explains(edit: Edit, example: RepairExample) -> bool | None:
     made = applied(example.failed, [edit])
     if made is None:
         return None
-    return all(same_value(_at(made, path), _at(example.mended, path)) for path in _places(edit))
+    every = [edit.path[: edit.path.index(EVERY)]] if EVERY in edit.path else places_of(edit)
+    return all(same_value(_at(made, path), _at(example.mended, path)) for path in every)
 
 
 _MISSING = "\x00missing"
@@ -376,27 +365,6 @@ def _at(value: JsonObject, path: Path) -> JsonValue:
     if isinstance(around, dict) and str(path[-1]) not in around:
         return _MISSING
     return value_at(value, path)
-
-
-def _places(edit: Edit) -> Iterator[Path]:
-    path = edit.path
-    if EVERY in path:
-        yield path[: path.index(EVERY)]
-        return
-    yield path
-    if isinstance(edit, Rename):
-        yield (*path[:-1], edit.to)
-    if isinstance(edit, Nest | Flatten):
-        yield from ((*path[:-1], name) for name in edit.fields)
-
-
-def _replaced(examples: Sequence[RepairExample]) -> dict[Path, list[tuple[JsonValue, JsonValue]]]:
-    found: dict[Path, list[tuple[JsonValue, JsonValue]]] = {}
-    for each in examples:
-        for edit in each.edits:
-            if isinstance(edit, Replace):
-                found.setdefault(edit.path, []).append((edit.before, edit.value))
-    return found
 
 
 def _general(pairs: Sequence[tuple[JsonValue, JsonValue]]) -> Iterator[Edit]:
@@ -430,7 +398,13 @@ def _of_texts(pairs: Sequence[tuple[JsonValue, JsonValue]]) -> Iterator[Edit]:
     found: dict[str, Edit] = {}
     for before, after in pairs:
         if isinstance(after, str) and (isinstance(before, str) or is_number(before)):
-            for edit in (*_rewrites(str(before), after), *_reformats(after)):
+            reformats = (
+                Reformat(name="", to=name, day_first=first)
+                for form, name in _FORMS.items()
+                if re.fullmatch(form, after, re.ASCII)
+                for first in (True, False)
+            )
+            for edit in (*_rewrites(str(before), after), *reformats):
                 found[edit_key([edit])] = edit
     for edit in found.values():
         made = ((applied({"": before}, [edit]), after) for before, after in pairs)
@@ -444,23 +418,13 @@ _FORMS = {
 }  # fmt: skip
 
 
-def _reformats(after: str) -> Iterator[Edit]:
-    for form, name in _FORMS.items():
-        if re.fullmatch(form, after, re.ASCII):
-            yield from (Reformat(name="", to=name, day_first=first) for first in (True, False))
-
-
 def _rewrites(before: str, after: str) -> Iterator[Edit]:
-    start = _common(before, after)
-    end = _common(before[::-1], after[::-1])
+    start, end = Prefix.similarity(before, after), Postfix.similarity(before, after)
     # The ending that both have, whole words of it: what is before it was written anew.
+    end = end if end == len(after) else _word_start(before[::-1], end)
     if end:
         old, new = before[: len(before) - end], after[: len(after) - end]
-        while end and old and new and before[-end].isalnum() and old[-1].isalnum():
-            end -= 1
-            old, new = before[: len(before) - end], after[: len(after) - end]
-        if end:
-            yield Rewrite(name="", where="start", old=old, new=new)
+        yield Rewrite(name="", where="start", old=old, new=new)
     if start and before[start:]:
         start = _word_start(before, start)
     if start:
@@ -470,12 +434,6 @@ def _rewrites(before: str, after: str) -> Iterator[Edit]:
     old, new = before[start : len(before) - end], after[start : len(after) - end]
     if start and end and old:
         yield Rewrite(name="", where="inside", old=old, new=new)
-
-
-def _common(one: str, other: str) -> int:
-    """How many characters two texts have in common at their beginning."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _word_start(text: str, at: int) -> int:

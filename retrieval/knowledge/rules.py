@@ -96,13 +96,6 @@ class AgentEvidence:
         self.failures *= _KEPT
         self.worked_at = at
 
-    def disagree(self, at: int) -> None:
-        """It saw the rule fail."""
-        self.repairs *= _KEPT
-        self.successes *= _KEPT
-        self.failures = _HEARD_AGAIN * self.failures + 1
-        self.failed_at = at
-
 
 @dataclass(slots=True)
 class RuleEvidence:
@@ -127,7 +120,10 @@ class RuleEvidence:
         """An agent followed a suggestion of these edits, and this became of it."""
         heard = self._heard(agent)
         if outcome == "failure":
-            heard.disagree(self.reports)
+            heard.repairs *= _KEPT
+            heard.successes *= _KEPT
+            heard.failures = _HEARD_AGAIN * heard.failures + 1
+            heard.failed_at = self.reports
         else:
             heard.agree(self.reports)
             heard.successes = min(heard.successes + 1, MOST_OF_ONE_AGENT)
@@ -146,7 +142,8 @@ class RuleEvidence:
         """
         said: dict[str, float] = {}
         for key, count in self.otherwise.items():
-            share = min(1.0, MOST_OF_ONE_AGENT / max(1, self._mended(key)))
+            mended = self.by_agent[key].mended if key in self.by_agent else 0
+            share = min(1.0, MOST_OF_ONE_AGENT / max(1, mended))
             whose = self._capped_as(key)
             said[whose] = said.get(whose, 0.0) + min(MOST_OF_ONE_AGENT, count * share)
         return sum(min(MOST_OF_ONE_AGENT, each) for each in said.values())
@@ -155,9 +152,6 @@ class RuleEvidence:
         """As whose an agent's word is capped: its own, or its principal's where there are more."""
         several = len({principal_of(each) for each in (*self.by_agent, *self.otherwise)}) > 1
         return principal_of(key) if several else key
-
-    def _mended(self, key: str) -> int:
-        return self.by_agent[key].mended if key in self.by_agent else 0
 
     def reporters(self) -> frozenset[str]:
         """The principals that reported a success."""
@@ -246,12 +240,8 @@ class RepairRule:
         """What speaks for and against it, each agent's word up to its cap."""
         return self.evidence.weight()
 
-    def agents(self) -> int:
-        """How many agents mended a failure so, as far as they are remembered."""
-        return len(self.menders())
-
     def menders(self) -> list[str]:
-        """The marks of these."""
+        """The marks of the agents that mended a failure so, as far as they are remembered."""
         return [mark for mark, each in self.evidence.by_agent.items() if each.repairs > 0]
 
 

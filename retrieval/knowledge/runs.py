@@ -4,6 +4,7 @@ Of recoveries from transient failures each session counts with its latest only, 
 latest few sessions, so that no flood of one moves the rest.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -86,15 +87,15 @@ def learn_recovery(
 
 def _bounded(recoveries: list[Recovery]) -> list[Recovery]:
     latest: dict[tuple[str, str], Recovery] = {}
-    per_agent: dict[str, int] = {}
+    per_agent = Counter[str]()
     # Of one session's recoveries that ended together the longest counts: from its first failure.
     for each in sorted(
         recoveries, key=lambda r: (r.at, r.seconds, r.session, r.agent), reverse=True
     ):
         key = (each.agent, each.session)
-        if key not in latest and per_agent.get(each.agent, 0) < MAX_PER_AGENT:
+        if key not in latest and per_agent[each.agent] < MAX_PER_AGENT:
             latest[key] = each
-            per_agent[each.agent] = per_agent.get(each.agent, 0) + 1
+            per_agent[each.agent] += 1
     kept = list(latest.values())[::-1]
     drop_loudest(kept, MAX_RECOVERIES, lambda each: each.agent)
     return kept[::-1]

@@ -21,7 +21,7 @@ from retrieval.fitness.statistics import ToolTrials
 from retrieval.health.record import KnownHealth
 from retrieval.knowledge.profile import COMMON_SESSIONS, ParameterProfile, ToolProfile
 from retrieval.knowledge.rules import RepairRule, ToolKnowledge
-from retrieval.parameters import JsonType, ParameterView, ToolView, first, place_of, view_of_schema
+from retrieval.parameters import ParameterView, ToolView, first, place_of, view_of_schema
 from retrieval.proposals.experience import contradicts
 from retrieval.values import number
 
@@ -63,8 +63,9 @@ def plain(text: str, limit: int, clean: Clean) -> str:
     Control characters, zero-width ones, changes of direction and whatever else cannot be seen go
     first, so that a secret is not put together from its parts after it was looked for.
     """
-    visible = _visible(text[:_READ])
-    folded = " ".join(clean(visible).split())
+    read = text[:_READ]
+    is_plain = read.isascii() and read.isprintable()
+    folded = " ".join(clean(read if is_plain else "".join(map(_shown, read))).split())
     return folded if len(folded) <= limit else folded[: limit - 1].rstrip() + "…"
 
 
@@ -74,12 +75,6 @@ def without_masks(signature: str) -> str:
     A number of somebody's thing that stands bare in it goes too; a code such as E11000 stays.
     """
     return _OF_SOMEBODY.sub("…", _MASK.sub("…", signature))
-
-
-def _visible(text: str) -> str:
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_shown(char) for char in text)
 
 
 def _shown(char: str) -> str:
@@ -113,33 +108,19 @@ def estimate_tokens(text: str) -> int:
     """How many tokens a text has at most, whichever tokenizer reads it; 0 for an empty one.
 
     An upper bound in practice for byte-level BPE (GPT, Llama, Qwen, ...) and WordPiece (BERT),
-    exact for none of them; `bench/known_tools.py` holds it against the bundled model's WordPiece:
-
-    - A word of `COMMON_WORDS` counts 1 where it stands alone: it is in every vocabulary.
-    - Other words are cut where the letter case changes, and each part of n letters counts
-      (n + 1) / 3, rounded up; 4 n / 5 where it is all capitals, cannot be spoken or is very long,
-      and n where it is one letter or two.
-    - Each digit, each mark of ASCII, each line break and each space before a digit or space counts
-      1; other spaces go with the word behind them.
-    - Each other character counts its UTF-8 bytes, which is what byte-level BPE falls back to; the
-      few typographic marks that every vocabulary has count 1.
-
-    Where words end, so does what is counted: the estimate of texts that are put together at a line
-    break or mark is the sum of their estimates.
+    exact for none of them; `bench/known_tools.py` holds it against the bundled model's WordPiece. A
+    word of `COMMON_WORDS` counts 1; others are cut where the letter case changes, and their parts
+    count as `_of_part` says. Each digit, mark of ASCII, line break and space before a digit or
+    space counts 1, each other character its UTF-8 bytes, which byte-level BPE falls back to. Where
+    words end, so does what is counted: the estimate of texts that are put together at a line break
+    or mark is the sum of their estimates.
     """
     total = 0
     for piece in _PIECES.finditer(text):
-        if piece.lastgroup == "word":
-            total += _of_word(piece[0])
-        elif piece.lastgroup == "other":
-            char = piece[0]
-            total += (
-                1
-                if char.isascii() or char in _TYPOGRAPHIC
-                else len(char.encode("utf-8", "replace"))
-            )
-        else:
-            total += 1
+        said, is_word = piece[0], piece.lastgroup == "word"
+        is_one = piece.lastgroup == "space" or said.isascii() or said in _TYPOGRAPHIC
+        rare = 1 if is_one else len(said.encode("utf-8", "replace"))
+        total += _of_word(said) if is_word else rare
     return total
 
 
@@ -233,7 +214,7 @@ def may_be_told(rule: RepairRule, record: ToolRecord) -> bool:
     them, or where the schema states them.
     """
     profile, view = seen_by_all(record), record.schema_view()
-    known_to_several = min(rule.agents(), len(rule.sessions)) >= COMMON_SESSIONS
+    known_to_several = min(len(rule.menders()), len(rule.sessions)) >= COMMON_SESSIONS
     return all(
         not is_masked(edit)
         and (known_to_several or _is_free(edit, profile, view))
@@ -243,7 +224,6 @@ def may_be_told(rule: RepairRule, record: ToolRecord) -> bool:
 
 
 def _is_free(edit: Edit, profile: ToolProfile | None, view: ToolView | None) -> bool:
-    """Whether the words of an edit that one session made may be told."""
     if any(isinstance(step, str) and step != "*" for step in edit.inside):
         return False  # a key inside a value may be a caller's own, such as an id in a map
     known = view.parameters.get(edit.name) if view is not None else None
@@ -324,25 +304,15 @@ def _name(view: ParameterView, clean: Clean) -> str:
 
 
 def _told(view: ParameterView, clean: Clean) -> str:
-    what = _kind(view, clean)
-    name = _name(view, clean) + ("" if view.required else "?")
-    return f"{name}: {what}" if what else name
-
-
-def _kind(view: ParameterView, clean: Clean) -> str:
+    items = view.item_types[:1]
+    types = [f"{items[0]}[]" if each == "array" and items else each for each in view.types]
+    what = " ".join(filter(None, ("|".join(types), _bounds(view.minimum, view.maximum))))
     if view.allowed:
         shown = [_value(each, clean) for each in view.allowed[:_MAX_ALLOWED]]
         left = len(view.allowed) - len(shown)
-        return "|".join([*shown, *([f"{left} more"] if left else [])])
-    types = "|".join(_type(each, view) for each in view.types)
-    bounds = _bounds(view.minimum, view.maximum)
-    return " ".join(part for part in (types, bounds) if part)
-
-
-def _type(kind: JsonType, view: ParameterView) -> str:
-    if kind == "array" and view.item_types:
-        return f"{view.item_types[0]}[]"
-    return kind
+        what = "|".join([*shown, *([f"{left} more"] if left else [])])
+    name = _name(view, clean) + ("" if view.required else "?")
+    return f"{name}: {what}" if what else name
 
 
 def _bounds(low: float | None, high: float | None) -> str:
@@ -354,6 +324,6 @@ def _bounds(low: float | None, high: float | None) -> str:
 
 
 def _value(value: JsonValue, clean: Clean) -> str:
-    if isinstance(value, str):
-        return in_quotes(plain(value, _MAX_VALUE, clean))
-    return plain(canonical_json(value), _MAX_VALUE, clean)
+    is_text = isinstance(value, str)
+    shown = plain(str(value) if is_text else canonical_json(value), _MAX_VALUE, clean)
+    return in_quotes(shown) if is_text else shown

@@ -176,9 +176,6 @@ class _Facts:
         calls = self.weekly(self.health.successes) + failures
         return share * failures + base * (_PER_CALL * calls + _UNUSED)
 
-    def of_category(self, category: ErrorCategory) -> Tally | None:
-        return self.health.categories.get(category)
-
     def statements(self) -> Iterator[Statement]:
         """All statements in the order of the prompt; those of one heading in that of the page."""
         if self.record.tool and (about := self._about(self.record.tool.description)):
@@ -203,10 +200,7 @@ class _Facts:
 
     def _about(self, description: str) -> str:
         text = self.plain(description, 2 * _MAX_ABOUT)
-        sentence = re.split(r"(?<=[.!?]) ", text, maxsplit=1)[0]
-        if len(sentence) <= _MAX_ABOUT:
-            return sentence
-        return sentence[: _MAX_ABOUT - 1].rstrip() + "…"
+        return self.plain(re.split(r"(?<=[.!?]) ", text, maxsplit=1)[0], _MAX_ABOUT)
 
     def _calls(self) -> Iterator[Statement]:
         succeeded, failed = self.health.successes.count, self.health.failures.count
@@ -220,7 +214,6 @@ class _Facts:
         yield Statement(self.of_all(_HEALTH), f"{said} ok{lately}", page)
 
     def _unknown_parameters(self) -> Iterator[Statement]:
-        """Why no parameter is told of a tool that was called."""
         if (
             not (self.health.successes.count or self.health.failures.count)
             or signature_of_tool(self.record, self.clean) != UNKNOWN
@@ -255,8 +248,7 @@ class _Facts:
             yield Statement(self.of_all(_METHODS), f"methods{said}", f"Methods{said}.")
 
     def _boundary(self) -> Iterator[Statement]:
-        """What the tool is not for; axes by cluster with their counts, most first."""
-        tally = self.of_category("wrong_tool_boundary")
+        tally = self.health.categories.get("wrong_tool_boundary")
         if tally is None or not tally.count:
             return
         found = cohesion_of(self.health, self.clusters, now=self.now, rules=self.rules)
@@ -274,7 +266,7 @@ class _Facts:
         )
 
     def _utility(self) -> Iterator[Statement]:
-        tally = self.of_category("low_utility")
+        tally = self.health.categories.get("low_utility")
         said, corrected, weak = (
             each.count if each else 0 for each in (tally, self.health.corrections, self.health.weak)
         )
@@ -296,7 +288,7 @@ class _Facts:
         found = cohesion_of(self.health, self.clusters, now=self.now, rules=self.rules)
         if found.warning:
             said = f"ohesion: {in_quotes(self.plain(found.message, _MAX_MESSAGE))}"
-            priority = _COHESION * self.weekly(self.of_category("wrong_tool_boundary"))
+            priority = _COHESION * self.weekly(self.health.categories.get("wrong_tool_boundary"))
             yield Statement(priority, f"c{said}", f"C{said}.", BOUNDARIES)
 
     def _latest(self, kind: str) -> str | None:
@@ -310,22 +302,16 @@ class _Facts:
         return self.plain(without_masks(signature_of(said)), _MAX_EVIDENCE) if said else None
 
     def _pitfalls(self) -> Iterator[tuple[Statement, str | None]]:
-        """The most frequent kinds of failure, with what mends each."""
-        knowledge = self.record.knowledge
-        known = [
-            (-self._rate(each), -each.count, each.signature, each)
-            for each in (knowledge.signatures.values() if knowledge else ())
-            if each.category not in _ELSEWHERE and each.count
-        ]
-        for rate, _, _, each in sorted(known, key=lambda one: one[:3])[:MAX_PITFALLS]:
+        knowledge, ranked = self.record.knowledge, []
+        for each in knowledge.signatures.values() if knowledge else ():
+            rate, last = 0.0, each.last_seen
+            if last is not None:  # over the time that they took, as far as that is not past
+                weeks = (last - (each.first_seen or last)) / _WEEK
+                rate = each.count / max(1.0, weeks) * decay(self.now, last)
+            if each.category not in _ELSEWHERE and each.count:
+                ranked.append((-rate, -each.count, each.signature, each))
+        for rate, _, _, each in sorted(ranked, key=lambda one: one[:3])[:MAX_PITFALLS]:
             yield self._pitfall(each, -rate)
-
-    def _rate(self, known: SignatureKnowledge) -> float:
-        """Failures a week: over the time that they took, as far as that is not past."""
-        if known.last_seen is None:
-            return 0.0
-        weeks = (known.last_seen - (known.first_seen or known.last_seen)) / _WEEK
-        return known.count / max(1.0, weeks) * decay(self.now, known.last_seen)
 
     def _pitfall(self, known: SignatureKnowledge, rate: float) -> tuple[Statement, str | None]:
         error = in_quotes(self.plain(without_masks(known.signature), _MAX_SIGNATURE))
@@ -398,7 +384,7 @@ class _Facts:
         words = best if is_tools else [without_masks(signature_of(each)) for each in best]
         quoted = named if is_tools else in_quotes
         listed = ", then ".join(quoted(self.plain(each, _MAX_PART)) for each in words)
-        tally = self.of_category("wrong_tool_boundary")
+        tally = self.health.categories.get("wrong_tool_boundary")
         rate = self.weekly(tally) if tally is not None else weights[best]
         yield f"{'use' if is_tools else 'split it into'} {listed}", _SWITCH * rate
 
@@ -408,7 +394,7 @@ class _Facts:
             seconds = recoveries[category].quantile_s(_QUANTILE)
             if seconds is not None:
                 said = f"where {category}, wait {in_words(1e3 * seconds)} and call again"
-                yield said, _WAIT * self.weekly(self.of_category(category))
+                yield said, _WAIT * self.weekly(self.health.categories.get(category))
 
 
 def concrete(record: ToolRecord, edit: Clamp) -> Clamp:

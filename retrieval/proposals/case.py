@@ -284,19 +284,11 @@ class StatedFirst(NamedTuple):
 class CallContext:
     """Where a failed call stands. All may be left out; then the advice goes by the error alone.
 
-    Attributes:
-        now: the time of asking, with a zone; without it, moments that an error names are not read.
-        tool_name: the tool that failed.
-        namespace: that it is registered in, if it is.
-        server_name: the server it was called on.
-        attempt: 1 for the first try of the call.
-        repeats: how often exactly this call failed with this error.
-        recoveries: recovery times of such failures, that of the tool before that of the workspace.
-        others: registered tools of the same workspace; gathered only where they can matter.
-        may_show: whether a value of a parameter is open today; what was learned may be older.
-        referrals: the tool's latest, oldest first; gathered only when the call was referred, too.
-        stated_first: the tool of the server that the error asks to call before, if it does.
-        contract_changes: how the registered tool's schema has changed.
+    Without `now`, moments that an error names are not read. `attempt` is 1 for the first try;
+    `recoveries` has the tool's before the workspace's; `others` are registered tools of the
+    workspace, gathered only where they can matter, as are `referrals`, the tool's latest, oldest
+    first; `may_show` says whether a value of a parameter is open today: what was learned may be
+    older; `stated_first` is what the error asks to call before.
     """
 
     now: datetime | None = None

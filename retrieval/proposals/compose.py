@@ -137,7 +137,6 @@ def propose(case: Case) -> list[Proposal]:
 
 
 def _proposals(sent: Case, case: Case, shape: Reshaped | None = None) -> Iterator[Proposal]:
-    """What mends a case that is the call as it was sent, or in another shape."""
     value_sources = value_sources_of(case)
     first = () if shape is None else (shape.option,)
     whole = () if shape is None else ((),)  # nothing but the shape was wrong

@@ -19,7 +19,7 @@ from retrieval.proposals.faults import misses
 from retrieval.proposals.values import MOST
 from retrieval.reading.faults import Fault
 from retrieval.texts import Stated, format_of, stated_in, written_in
-from retrieval.values import CastError, cast, fits, is_placeholder
+from retrieval.values import cast_to_one, fits, is_placeholder
 
 _MAX_GRADE = 5
 _UNCERTAIN = (1, 4)
@@ -119,14 +119,11 @@ def _graded(case: Case, name: str, sent: JsonValue) -> list[tuple[JsonValue, int
 def _as_one_of(stated: Stated, types: tuple[JsonType, ...]) -> JsonValue:
     """The stated value in the first type that it can be read as; None when it fits none."""
     if stated.form == "number":
-        for kind in types or ("number",):
-            if kind in ("integer", "number"):
-                try:
-                    return cast(stated.text, kind)
-                except CastError:
-                    continue
-        return stated.text if "string" in types else None
-    return stated.text if not types or "string" in types else None
+        numeric = [kind for kind in types or ("number",) if kind in ("integer", "number")]
+        if as_one := cast_to_one(stated.text, numeric):
+            return as_one[1]
+    is_text = "string" in types or (not types and stated.form != "number")
+    return stated.text if is_text else None
 
 
 def _grade(case: Case, name: str, stated: Stated, *, taken: bool) -> int:

@@ -93,15 +93,19 @@ def left_of_confidence(case: Case, proposal: Proposal) -> float:
     """The share of a proposal's confidence, in (0, 1], that the doubts about its call leave."""
     edits = [(edit, option) for option in proposal.options for edit in option.edits]
     odd = sum(_odd_values(case, proposal.parameters))
-    strange = _left_open(case, proposal)
-    strange += _is_another_call(case, proposal, edits) + _says_twice(case, proposal.parameters)
-    strange += any(_says_otherwise(case, edit) for edit, _ in edits)
-    strange += _loses_in_shape(case, proposal) + _loses_in_name(case, proposal)
-    strange += 2 * any(isinstance(edit, Rename) and relates_otherwise(edit.name, edit.to)
-                       for edit, _ in edits)  # fmt: skip
-    strange += any(_counts(case, edit) for edit, _ in edits)
-    strange += any(_stands_for(edit) for edit, option in edits if _SAID.isdisjoint(option.sources))
-    strange += any(_is_another(edit) for edit, option in edits if _FOUND.issuperset(option.sources))
+    relates = (isinstance(e, Rename) and relates_otherwise(e.name, e.to) for e, _ in edits)
+    strange = (
+        _left_open(case, proposal)
+        + _is_another_call(case, proposal, edits)
+        + _says_twice(case, proposal.parameters)
+        + _loses_in_shape(case, proposal)
+        + _loses_in_name(case, proposal)
+        + 2 * any(relates)
+        + any(_says_otherwise(case, edit) for edit, _ in edits)
+        + any(_counts(case, edit) for edit, _ in edits)
+        + any(_stands_for(edit) for edit, option in edits if _SAID.isdisjoint(option.sources))
+        + any(_is_another(edit) for edit, option in edits if _FOUND.issuperset(option.sources))
+    )
     share = _STRANGE**strange * _ODD**odd * _UNCONFIRMED ** unconfirmed(case, proposal)
     if case.writes and _changes_amount(case, proposal):
         share *= _OTHER_AMOUNT

@@ -17,7 +17,6 @@ from retrieval.edits import (
     Rename,
     Replace,
     Respell,
-    ValueSources,
     names_of,
     touches,
 )
@@ -59,7 +58,6 @@ def rule_options(
     The rules of the call's own signature count in full; those of `near` ones of the tool with the
     same faults (`ToolKnowledge.like`), and what was `shared` by any tool of the workspace, half.
     """
-    value_sources = value_sources_of(case)
     learned = list(learned_options(case, case.signature)) if case.signature is not None else []
     if not learned and (elsewhere := case.elsewhere()) is not None:
         learned = [
@@ -68,14 +66,13 @@ def rule_options(
         ]
     yield from learned
     if case.signature is not None:
-        yield from _of_signature(case, case.signature, value_sources, "the same error", near=False)
+        yield from _of_signature(case, case.signature, "the same error", near=False)
     for signature in near[:_MOST_NEAR]:
-        yield from _of_signature(case, signature, value_sources, "a like error", near=True)
-    if shared is not None:
-        for index, fault in enumerate(case.faults):
-            known = shared.signature(fault.kind)
-            if known is not None and fault.path:
-                yield from _of_any_tool(case, index, fault, known, value_sources)
+        yield from _of_signature(case, signature, "a like error", near=True)
+    for index, fault in enumerate(case.faults) if shared is not None else ():
+        known = shared.signature(fault.kind) if shared is not None else None
+        if known is not None and fault.path:
+            yield from _of_any_tool(case, index, fault, known)
 
 
 def learned_options(
@@ -159,32 +156,29 @@ def reports(case: Case) -> dict[str, Reports]:
 
 
 def _of_signature(
-    case: Case, known: SignatureKnowledge, value_sources: ValueSources, what: str, *, near: bool
+    case: Case, known: SignatureKnowledge, what: str, *, near: bool
 ) -> Iterator[Option]:
     said = {index for index, fault in enumerate(case.faults) if not fault.from_schema}
     for rule in known.rules.values():
-        if not known.is_off(rule.edits) and _may_be_offered(case, rule, rule.edits, value_sources):
-            option = _option(case, rule, rule.edits, what, _trials(case, rule))
-            covers = option.covers if near else option.covers | said
-            trials = option.trials.under_old_schema() if near else option.trials
-            yield replace(option, covers=covers, trials=trials)
+        if not known.is_off(rule.edits) and _may_be_offered(case, rule, rule.edits):
+            trials = _trials(case, rule).under_old_schema() if near else _trials(case, rule)
+            option = _option(case, rule, rule.edits, what, trials)
+            yield option if near else replace(option, covers=option.covers | said)
 
 
 def _of_any_tool(
-    case: Case, index: int, fault: Fault, known: SignatureKnowledge, value_sources: ValueSources
+    case: Case, index: int, fault: Fault, known: SignatureKnowledge
 ) -> Iterator[Option]:
     for rule in known.rules.values():
         edits = [edit.at(fault.path) for edit in rule.edits]
         wrong_type = fault.expected_types and any(
             isinstance(edit, Cast) and edit.to not in fault.expected_types for edit in edits
         )
-        if wrong_type or not _may_be_offered(case, rule, edits, value_sources):
-            continue
-        if any(isinstance(edit, Respell) and not _is_known(case, edit) for edit in edits):
-            continue
-        trials = _mended(rule).under_old_schema()
-        option = _option(case, rule, edits, "such an error of other tools", trials)
-        yield replace(option, covers=option.covers | {index})
+        unknown = (isinstance(edit, Respell) and not _is_known(case, edit) for edit in edits)
+        if not wrong_type and _may_be_offered(case, rule, edits) and not any(unknown):
+            trials = _mended(rule).under_old_schema()
+            option = _option(case, rule, edits, "such an error of other tools", trials)
+            yield replace(option, covers=option.covers | {index})
 
 
 def _is_known(case: Case, edit: Respell) -> bool:
@@ -224,11 +218,8 @@ def _option(
     )
 
 
-def _may_be_offered(
-    case: Case, rule: RepairRule, edits: Sequence[Edit], value_sources: ValueSources
-) -> bool:
-    """Whether edits apply, hold here, and bring in nothing but common knowledge."""
-    if not edits or applied(case.parameters, edits, value_sources) is None:
+def _may_be_offered(case: Case, rule: RepairRule, edits: Sequence[Edit]) -> bool:
+    if not edits or applied(case.parameters, edits, value_sources_of(case)) is None:
         return False
     sessions = _sessions(case, rule)
     return all(
@@ -249,7 +240,6 @@ def _sessions(case: Case, rule: RepairRule) -> int:
 
 
 def _trials(case: Case, rule: RepairRule) -> Trials:
-    """A rule that was only seen under other schemas of the tool counts less."""
     trials = _as_often_sent(case, rule.edits, _mended(rule))
     if case.schema_hash is None or {case.schema_hash, NO_SCHEMA} & set(rule.schema_hashes):
         return trials
@@ -305,7 +295,6 @@ def seed_options(case: Case) -> Iterator[Option]:
 
 
 def _touched(case: Case, edits: Sequence[Edit]) -> frozenset[int]:
-    """The faults of places that the edits change, take away or supply."""
     return frozenset(
         index
         for index, fault in enumerate(case.faults)
@@ -377,7 +366,6 @@ def is_retired(case: Case, edits: Sequence[Edit]) -> bool:
 
 
 def _view_around(case: Case, path: Path) -> ToolView | None:
-    """What the schema says of the object that the last step of the path is in."""
     if case.schema is None or case.view is None or case.view.source != "schema":
         return None
     if len(path) == 1:

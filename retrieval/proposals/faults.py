@@ -211,7 +211,6 @@ def _plausible(
 
 
 def _says_no_more(fault: Fault) -> bool:
-    """Whether a fault names a place, and nothing of what would be right there."""
     return (
         fault.kind == "invalid"
         and bool(fault.path)
@@ -260,7 +259,6 @@ def _strangers(
 def _odd_types(
     profile: ToolProfile, view: ToolView, parameters: JsonObject, named: set[Path]
 ) -> list[Fault]:
-    """Values of a type that no success had, though many had the parameter."""
     return [
         Fault("wrong_type", (name,), expected_types=known.types, from_schema=True)
         for name, value in islice(parameters.items(), _MAX_NAMES)

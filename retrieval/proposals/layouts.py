@@ -13,9 +13,9 @@ from retrieval.edits import Edit, Flatten, Rename, Replace
 from retrieval.likeness import name_similarity, words_of
 from retrieval.notations import MAX_KEYS, object_in, pair_of
 from retrieval.parameters import object_view
-from retrieval.proposals.case import Case, Option, Trials, prior
+from retrieval.proposals.case import Case, Option, Trials, prior, put
 from retrieval.proposals.faults import FREE_TEXT
-from retrieval.values import CastError, cast, fits
+from retrieval.values import CastError, cast, cast_to_one, fits
 
 _PAIRED = prior("shape.paired", 8, 1.5)  # {"a": 1} -> [{"key": "a", "value": 1}]
 _BY_POSITION = prior("shape.position", 10, 2)  # {"args": [1, 2]} -> {"a": 1, "b": 2}
@@ -162,7 +162,6 @@ def _are_parts(name: str, missing: Sequence[str]) -> bool:
 
 
 def _ends_of(name: str, absent: Sequence[str]) -> list[tuple[str, ...]]:
-    """The absent parameters that are the two ends of what a name is about."""
     about = set(words_of(name))
     return [
         (one, other)
@@ -218,17 +217,13 @@ def several(case: Case) -> Iterator[Option]:
         one = value[0] if isinstance(value, list) and len(value) == 1 else None
         if known is None or "array" not in known.types or not isinstance(one, str):
             continue
-        try:
-            items = cast(one, "array", known.item_types)
-        except CastError:
-            continue
+        _, items = cast_to_one(one, ["array"], known.item_types) or (None, None)
         if isinstance(items, list) and len(items) > 1:
-            edit = Replace(name=name, before=value, value=items)
+            edit = put(case, name, items)
             yield as_option(case, [edit], f"`{name}` holds a list in one item", _PAIRED)
 
 
 def _map_of(pairs: JsonValue) -> JsonObject | None:
-    """What lists of two, or objects of a key and its value, say by name."""
     if not isinstance(pairs, list) or not pairs:
         return None
     found = dict(

@@ -140,7 +140,6 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
 
 
 def _as_flag(case: Case, name: str, target: str, source: EvidenceSource) -> Option:
-    """A listed value that was sent as a flag, in its place."""
     edits = (Rename(name=name, to=target), Replace(name=target, before=True, value=name))
     covers = frozenset(
         at for at, fault in enumerate(case.faults) if fault.parameter in (name, target)
@@ -208,7 +207,6 @@ def is_said_twice(case: Case, name: str) -> bool:
 
 
 def _absent(case: Case) -> list[str]:
-    """Parameters that the tool has and the call does not."""
     known = islice(case.view.parameters if case.view else (), _MAX_NAMES)
     return [target for target in known if target not in case.parameters]
 
@@ -221,7 +219,6 @@ def _could_be_meant(case: Case, value: JsonValue, target: str) -> bool:
 
 
 def _free_parameters(case: Case) -> list[str]:
-    """Parameters of the call that the tool does not have, as far as is said or known."""
     said = [
         fault.parameter
         for fault in case.faults
@@ -293,7 +290,6 @@ def _has_like(name: str, others: list[str]) -> bool:
 
 
 def _is_known_to_be_unknown(case: Case, name: str) -> bool:
-    """Whether the error, the schema or enough successes say that the tool has no such parameter."""
     said = any(fault.kind == "unexpected" and fault.parameter == name for fault in case.faults)
     if said or case.view is None:
         return said

@@ -110,7 +110,6 @@ def holds_parameters(case: Case, value: JsonValue) -> bool:
 
 
 def _better(case: Case) -> Iterator[Reshaped]:
-    """What one step makes of a call, where less is wrong with it then."""
     before = _wrong(case)
     steps = (
         _bared,
@@ -324,7 +323,6 @@ def _is_of_envelope(case: Case, names: frozenset[str], key: str, value: JsonValu
 
 
 def _unwrapped(case: Case) -> Iterator[Option]:
-    """A plain value that stands in an object of its own."""
     for name, value in strangers(case):
         known = case.parameter(name)
         if known is not None and isinstance(value, dict):
@@ -364,7 +362,6 @@ def _nested(case: Case) -> Iterator[Option]:
 
 
 def _matching(strange: Mapping[str, JsonValue], inner: ToolView) -> dict[str, str]:
-    """The strange names that are fields of an object, each with the field that it is."""
     return {
         **{name: name for name in strange if name in inner.parameters},
         **best_matches(
@@ -388,7 +385,6 @@ def _raised(case: Case) -> Iterator[Option]:
 
 
 def _swapped(case: Case) -> Iterator[Option]:
-    """Two values of which each fits only in the other's place."""
     for (one, first), (other, second) in combinations(strangers(case), 2):
         mine, its = case.parameter(one), case.parameter(other)
         if mine and its and fits(first, its.types) and fits(second, mine.types):

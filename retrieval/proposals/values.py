@@ -142,8 +142,7 @@ def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
     if name is None or is_redacted(value := case.parameters[name]):
         return
     if fault.suggested and isinstance(value, str) and fault.suggested != value:
-        edit = Replace(name=name, before=value, value=fault.suggested)
-        yield one(index, edit, "the error names it", _SAID, "error")
+        yield one(index, put(case, name, fault.suggested), "the error names it", _SAID, "error")
     yield from left_out_options(case, index, name)
     yield from _in_form(case, index, name, fault)
     if isinstance(value, str) and is_placeholder(value):
@@ -183,18 +182,18 @@ def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option
         is_local = _LOCAL.fullmatch(written) or (
             written.endswith("Z") and not same_moment(unmarked(value), written)
         )
-        edit = Replace(name=name, before=value, value=written)
         reason = f"the same in the form {form} that the {source} asks for"
-        yield one(index, edit, reason, _OF_NO_ZONE if is_local else _REWRITTEN, source)
+        trials = _OF_NO_ZONE if is_local else _REWRITTEN
+        yield one(index, put(case, name, written), reason, trials, source)
         return
     bare = plainer(value)
     if fault.kind in _NOT_KNOWN:
         bare = bare.removeprefix("./").rstrip("/") or bare
     is_free = not FREE_TEXT.isdisjoint(words_of(name))
     if not forms and bare != value and not (is_placeholder(bare) or is_free):
-        edit = Replace(name=name, before=value, value=bare)
         trials = _UNMARKED if bare == unmarked(value) else _PLAINER
-        yield one(index, edit, "the same without the marks around it", trials, "parameters")
+        reason = "the same without the marks around it"
+        yield one(index, put(case, name, bare), reason, trials, "parameters")
 
 
 def left_out_options(case: Case, index: int, name: str) -> Iterator[Option]:
@@ -262,13 +261,13 @@ def _near(
         near = texts[found[0]]
         seen = case.seen(name)
         counted = seen.values.get(canonical_json(near)) if seen else None
-        edit = Replace(name=name, before=value, value=near)
         trials = _near_trials(case, source, found[1], len(str(value)))
         reason = f"the nearest known value; {_NEAR_REASONS[source]}"
-        yield one(index, edit, reason, trials, source, counted.count if counted else 0)
+        count = counted.count if counted else 0
+        yield one(index, put(case, name, near), reason, trials, source, count)
     elif source in ("error", "schema") and (like := likest(bare, list(texts))):
-        edit = Replace(name=name, before=value, value=texts[like])
-        yield one(index, edit, f"the likest of all; {_NEAR_REASONS[source]}", _LIKE, source)
+        reason = f"the likest of all; {_NEAR_REASONS[source]}"
+        yield one(index, put(case, name, texts[like]), reason, _LIKE, source)
 
 
 def _of_the_same_meaning(
@@ -278,14 +277,14 @@ def _of_the_same_meaning(
     """The only listed value that is a synonym of the one that was sent, or is `named` in it."""
     value = case.parameters[name]
     if found := synonym_of(unmarked(str(value)), list(texts)):
-        edit = Replace(name=name, before=value, value=texts[found[0]])
         reason = f"the listed value that means {'' if found[1] else 'nearly '}the same"
-        yield one(index, edit, reason, _SYNONYM if found[1] else _LIKE, source)
+        trials = _SYNONYM if found[1] else _LIKE
+        yield one(index, put(case, name, texts[found[0]]), reason, trials, source)
     elif named:
-        edit = Replace(name=name, before=value, value=texts[named])
         about = {*words_of(name), *words_of(case.tool), *words_of(named)}
         trials = _NAMED if about.issuperset(words_of(str(value))) else _NAMED_BESIDE
-        yield one(index, edit, "the only listed value that the text names", trials, source)
+        reason = "the only listed value that the text names"
+        yield one(index, put(case, name, texts[named]), reason, trials, source)
 
 
 def _near_trials(case: Case, source: EvidenceSource, nearness: Nearness, length: int) -> Trials:
@@ -360,7 +359,6 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
 
 
 def _has_fields(case: Case, name: str, value: JsonValue) -> bool:
-    """Whether schema or successes show items with the fields of this object."""
     if not isinstance(value, dict):
         return False
     inner = object_view(case.schema, (name, 0), value) if case.schema is not None else None

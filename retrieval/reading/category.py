@@ -209,12 +209,10 @@ class Refusal:
 
 
 def refusal_of(message: str) -> Refusal | None:
-    """The refusal that a message states; None for any other error.
+    """The refusal that a message's words state; None for any other error.
 
-    Some errors refuse what is asked for, and not how: nothing about a parameter's form is wrong, so
-    no memory of other calls can mend it. The user has to decide, or something has to be done first.
-    It looks at the words alone: a stated right value, or a fault of a parameter's form, outweighs
-    it, which is for the caller to see.
+    Some errors refuse what is asked for, and not how: no memory of other calls can mend them. A
+    stated right value, or a fault of a parameter's form, outweighs it, which is for callers to see.
     """
     return _refusal_of(" ".join(message[:_REFUSAL_READ].split()))
 

@@ -80,7 +80,6 @@ def _json_types(names: Iterable[str]) -> tuple[JsonType, ...]:
 
 
 def _quoted(text: str) -> list[str]:
-    """What stands in quotation marks or backticks, in order."""
     return [match[match.lastindex or 0] for match in _QUOTED.finditer(text)]
 
 
@@ -94,7 +93,6 @@ def _value_list(text: str) -> tuple[JsonValue, ...]:
 
 
 def _scalar(text: str) -> JsonValue:
-    """A bare word as a JSON value: a number when it is one, else the text."""
     text = text.strip()
     if re.fullmatch(r"-?\d{1,15}", text):
         return int(text)
@@ -207,7 +205,6 @@ def path_of(name: str | None, above: str | None = None) -> Path:
 
 
 def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
-    """What one match of a phrase tells, by the phrase's `fault`."""
     groups = {group: text for group, text in match.groupdict().items() if text is not None}
     name, at = groups.get("name"), groups.get("at")
     place = path_of(name, at)
@@ -358,7 +355,6 @@ def read_pydantic(message: str) -> Iterator[Fault]:
 
 
 def _of_pydantic(path: Path, code: str, text: str) -> Fault:
-    """The fault of one pydantic error: its location, its type and its message."""
     code = code.removeprefix("value_error.").removeprefix("type_error.")
     if code in ("missing", "missing_argument", "missing_keyword_only_argument"):
         return Fault("missing", path)

@@ -406,7 +406,6 @@ def _tied(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path, str]]) 
 def _place_of_value(
     fault: Fault, parameters: JsonObject, leaves: list[tuple[Path, str]]
 ) -> Path | None:
-    """Where the one value of the call is that the message shows."""
     if fault.value_text is None or (fault.path and str(fault.path[0]) in parameters):
         return None
     places = [path for path, text in leaves if fault.value_text in (text, text.strip())]
@@ -472,7 +471,6 @@ def _dedupe(faults: Iterable[Fault]) -> Iterator[Fault]:
 
 
 def _texts_in(parameters: JsonObject) -> list[tuple[Path, str]]:
-    """The plain values of a call with their places, as text; long ones are left out."""
     return [
         (path, str(value))
         for path, value in leaves_like(parameters, ())

@@ -3,7 +3,7 @@
 import json
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeVar
 
@@ -17,7 +17,6 @@ from aftercall.models import (
 )
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
-from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.health.record import (
     Corrected,
     KnownHealth,
@@ -132,26 +131,13 @@ MIN_COMPLAINTS = 2
 """Events that speak of little use; one is no repetition."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecommendationRules:
-    """When a matter is told, but `review_promotion`, whose figures are in `fitness.promoted`.
-
-    Args:
-        min_confidence: probability from which on a matter is told, as for promotions.
-        min_failures: failures of the implementation; as many as make a cohesion warning.
-        min_points: what complaints must weigh together, as `health.report` weighs them and without
-            their age: two corrections, three referrals, six weak successes.
-        cohesion: what makes a cohesion warning.
-    """
-
-    min_confidence: float = 0.95
-    min_failures: int = 5
-    min_points: float = 3.0
-    cohesion: CohesionRules = field(default_factory=CohesionRules)
-
-
-RULES = RecommendationRules()
-"""For evidence that nobody has acted on."""
+MIN_CONFIDENCE = 0.95
+"""Probability from which on a matter is told, as for promotions."""
+MIN_FAILURES = 5
+"""Failures of the implementation; as many as make a cohesion warning."""
+MIN_POINTS = 3.0
+"""What complaints must weigh together, as `health.report` weighs them and without their age: two
+corrections, three referrals, six weak successes."""
 
 
 def id_of_matter(matter: Matter, workspace: str, *names: str | None) -> str:

@@ -24,6 +24,7 @@ from aftercall.models import (
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
 from retrieval.advice.other_tools import names_said
+from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.fitness.registry import Registry
 from retrieval.fitness.score import PENALTIES
 from retrieval.health.record import (
@@ -45,12 +46,14 @@ from retrieval.recommendations.evidence import (
     MAX_PARTS,
     MAX_SPLITS,
     MIN_COMPLAINTS,
+    MIN_CONFIDENCE,
+    MIN_FAILURES,
+    MIN_POINTS,
     PRIOR_CALLS,
     TOLERATED_RATE,
     Matter,
     Part,
     Quotes,
-    RecommendationRules,
     Subject,
     id_of_matter,
     latest_first,
@@ -104,7 +107,7 @@ class ToolNames:
         return list(found)[:MAX_OTHER_TOOLS]
 
 
-def repair_of(subject: Subject, rules: RecommendationRules) -> Recommendation | None:
+def repair_of(subject: Subject) -> Recommendation | None:
     """What to mend, when it is sure that the implementation fails more than is tolerated.
 
     A call counts as a trial of the implementation when it succeeded or failed by the tool's own
@@ -123,16 +126,9 @@ def repair_of(subject: Subject, rules: RecommendationRules) -> Recommendation | 
             points = PENALTIES[severity] / PENALTIES["high"]
             parts.append(Part(f"{severity} mark", Tally.of(marks), points))
     count = sum(part.tally.count for part in parts)
-    if count < rules.min_failures:
-        return None
     weight = sum(part.weight(subject.now) for part in parts)
-    confidence = probability_above(
-        TOLERATED_RATE,
-        bad=weight,
-        good=subject.known.successes.weight_at(subject.now),
-        prior_trials=PRIOR_CALLS,
-    )
-    if confidence < rules.min_confidence:
+    good = subject.known.successes.weight_at(subject.now)
+    if count < MIN_FAILURES or (confidence := _too_many(weight, good)) < MIN_CONFIDENCE:
         return None
     said, trials = _one_of_each(subject), count + subject.known.successes.count
     ranked = sorted(parts, key=lambda part: (-part.weight(subject.now), part.what))
@@ -180,7 +176,7 @@ def constraint_for(weak: Sequence[Weak], words: Quotes) -> str:
     return f"mostly {words.quoted(why)}, which {hint} in its deliverable would catch"
 
 
-def tighten_of(subject: Subject, rules: RecommendationRules) -> Recommendation | None:
+def tighten_of(subject: Subject, rules: CohesionRules) -> Recommendation | None:
     """What to demand of the results, when it is sure that too many are of little use.
 
     A user's correction, the tool's own `low_utility` and weak successes weigh as in `health`.
@@ -189,25 +185,19 @@ def tighten_of(subject: Subject, rules: RecommendationRules) -> Recommendation |
     """
     known, now = subject.known, subject.now
     corrections = _corrections(subject)
-    points = rules.cohesion.correction_weight
-    corrected = Part("user correction", Tally.of(each.at for each in corrections), points)
-    low_utility = known.categories.get("low_utility", Tally())
-    referred = Part("low-utility answer", low_utility)
-    weak = Part("weak success", known.weak, WEAK_WEIGHT)
-    parts = [corrected, referred, weak]
-    if (
-        sum(part.tally.count for part in parts) < MIN_COMPLAINTS
-        or sum(part.tally.count * part.points for part in parts) < rules.min_points
-    ):
-        return None
-    complaints = weak.tally.weight_at(now) + corrected.tally.weight_at(now)
-    confidence = probability_above(
-        TOLERATED_RATE,
-        bad=sum(part.weight(now) for part in parts),
-        good=max(0.0, known.successes.weight_at(now) - complaints),
-        prior_trials=PRIOR_CALLS,
-    )
-    if confidence < rules.min_confidence:
+    corrected = Tally.of(each.at for each in corrections)
+    parts = [
+        Part("user correction", corrected, rules.correction_weight),
+        Part("low-utility answer", known.categories.get("low_utility", Tally())),
+        Part("weak success", known.weak, WEAK_WEIGHT),
+    ]
+    count = sum(part.tally.count for part in parts)
+    points = sum(part.tally.count * part.points for part in parts)
+    bad = sum(part.weight(now) for part in parts)
+    complaints = known.weak.weight_at(now) + corrected.weight_at(now)
+    good = max(0.0, known.successes.weight_at(now) - complaints)
+    is_enough = count >= MIN_COMPLAINTS and points >= MIN_POINTS
+    if not is_enough or (confidence := _too_many(bad, good)) < MIN_CONFIDENCE:
         return None
     referrals = [each for each in known.referrals if each.kind == "low_utility"]
     said: list[Corrected | Referred] = [*corrections, *referrals]
@@ -247,9 +237,7 @@ def _tighten_message(subject: Subject, parts: list[Part], corrections: list[Corr
     return "; ".join(words)
 
 
-def split_of(
-    subject: Subject, names: ToolNames, rules: RecommendationRules
-) -> Recommendation | None:
+def split_of(subject: Subject, names: ToolNames, rules: CohesionRules) -> Recommendation | None:
     """To split the tool, or to recompose where a proposed split names others for its jobs."""
     if not subject.cohesion.warning:
         return None
@@ -260,8 +248,8 @@ def split_of(
     said: list[Corrected | Referred] = [*referrals, *corrections]
     splits = _splits(subject, referrals)
     others = names.named_in((part for split in splits for part in split), besides=subject.tool)
-    axes = [each for each in subject.cohesion.axes if each.share >= rules.cohesion.min_share]
-    points = rules.cohesion.correction_weight
+    axes = [each for each in subject.cohesion.axes if each.share >= rules.min_share]
+    points = rules.correction_weight
     found = recommendation(
         subject,
         "recompose" if others else "split",
@@ -386,12 +374,12 @@ def _rate(trials: VersionTrials) -> str:
     return f"{trials.failures} of {trials.successes + trials.failures} calls"
 
 
-def probability_above(rate: float, *, bad: float, good: float, prior_trials: float) -> float:
-    """The probability, in [0, 1], that the true rate of bad trials is above `rate`, in (0, 1).
+def _too_many(bad: float, good: float) -> float:
+    """The probability, in [0, 1], that the true rate of bad trials is above `TOLERATED_RATE`.
 
-    The prior is a Beta of mean `rate` that is worth `prior_trials` trials. Counts may be weighted.
+    The prior is a Beta of that mean which is worth `PRIOR_CALLS` trials. Counts may be weighted.
     """
     from scipy.special import betaincc  # noqa: PLC0415 - serving starts without it
 
-    tail = betaincc(bad + rate * prior_trials, good + (1 - rate) * prior_trials, rate)
-    return float(tail)
+    prior = TOLERATED_RATE * PRIOR_CALLS
+    return float(betaincc(bad + prior, good + PRIOR_CALLS - prior, TOLERATED_RATE))

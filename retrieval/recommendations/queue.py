@@ -12,17 +12,10 @@ from aftercall.models import Recommendation
 from mongo.contents import StoredRecommendation
 from mongo.records import ToolKey
 from retrieval.boundaries.clusters import AxisClusters
-from retrieval.boundaries.cohesion import cohesion_of
+from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules, cohesion_of
 from retrieval.fitness.registry import Registry
 from retrieval.health.record import KnownHealth
-from retrieval.recommendations.evidence import (
-    RULES,
-    TOOL_MATTERS,
-    Quotes,
-    RecommendationRules,
-    Subject,
-    id_of_matter,
-)
+from retrieval.recommendations.evidence import TOOL_MATTERS, Quotes, Subject, id_of_matter
 from retrieval.recommendations.kinds import (
     MIN_LATER,
     ToolNames,
@@ -57,7 +50,7 @@ class Workspace:
     reviews: Mapping[str, Reviewed]
     words: Quotes
     now: datetime
-    rules: RecommendationRules = RULES
+    rules: CohesionRules = DEFAULT_RULES
 
     @cached_property
     def names(self) -> ToolNames:
@@ -71,17 +64,17 @@ class Workspace:
             tool=tool,
             tool_id=registered.tool.tool_id if registered else None,
             known=known,
-            cohesion=cohesion_of(known, self.clusters, now=self.now, rules=self.rules.cohesion),
+            cohesion=cohesion_of(known, self.clusters, now=self.now, rules=self.rules),
             now=self.now,
             words=self.words,
         )
 
 
 def recommendations_about(
-    subject: Subject, names: ToolNames, *, rules: RecommendationRules = RULES
+    subject: Subject, names: ToolNames, *, rules: CohesionRules = DEFAULT_RULES
 ) -> list[Recommendation]:
     """What the evidence suggests about a tool, greatest priority first; one of each matter."""
-    found = (repair_of(subject, rules), tighten_of(subject, rules), split_of(subject, names, rules))
+    found = (repair_of(subject), tighten_of(subject, rules), split_of(subject, names, rules))
     return by_priority(each for each in found if each is not None)
 
 

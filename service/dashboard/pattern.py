@@ -276,7 +276,7 @@ def rules_of(record: ToolRecord, belongs: Callable[[str], bool], redactor: Redac
         {
             "lesson": lesson_in_words(each[0].edits, redactor) if each[0].edits else _SAME_CALL,
             "repairs": sum(rule.repairs for rule in each),
-            "agents": max(rule.agents() for rule in each),
+            "agents": max(len(rule.menders()) for rule in each),
             "worked": sum(rule.successes for rule in each),
             "failed": sum(rule.failures for rule in each),
             "sure": max(lower_bound(rule_trials(rule)) for rule in each),

@@ -72,7 +72,7 @@ async def test_without_like_calls_there_still_is_an_answer(
     if part == "embedder":
         monkeypatch.setattr(brain.embedder, "embed", broken)
     else:
-        monkeypatch.setattr(brain.suggester, "_index", type("Broken", (), {"search": broken})())
+        monkeypatch.setattr(brain.suggester, "index", type("Broken", (), {"search": broken})())
     found = (await ask(brain, failed(input_schema=SCHEMA))).suggestions[0]
     assert found.corrected_parameters == {"style": "long", "zone": "UTC"}
 
