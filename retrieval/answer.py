@@ -64,19 +64,17 @@ _STYLES: dict[Style, str] = {
 }  # fmt: skip
 
 
-def lesson_of(edits: Sequence[Edit]) -> str:
-    """The lesson of a repair. Values are shown as JSON and cut, since they are data."""
-    return " ".join(dict.fromkeys(_sentence(edit) for edit in edits))
+def lesson_of(edits: Sequence[Edit], share: str | None = None) -> str:
+    """The lesson of a repair, with the share of the sessions that mended it so (`10 of 10`).
 
-
-def learned_lesson(edits: Sequence[Edit], share: str | None) -> str:
-    """The lesson with the share of the sessions that mended it so (`10 of 10`), where known."""
+    Values are shown as JSON and cut, since they are data.
+    """
     if share is None:
-        return lesson_of(edits)
+        return " ".join(dict.fromkeys(map(_sentence, edits)))
     said = (
         f"{spoken(each.path)}: {shown(each.before)} is refused, {shown(each.value)} works."
         if isinstance(each, Replace)
-        else lesson_of([each])
+        else _sentence(each)
         for each in edits
     )
     return f"{' '.join(said).removesuffix('.')} ({share} sessions)."
@@ -387,7 +385,7 @@ def _suggestion(case: Case, proposal: Proposal, estimate: Estimate) -> Suggestio
 
 def _lesson(proposal: Proposal) -> str:
     options = proposal.options
-    learned = [learned_lesson(each.edits, each.share) for each in options if each.share]
+    learned = [lesson_of(each.edits, each.share) for each in options if each.share]
     edits = [edit for option in options if not option.share for edit in option.edits]
     said = [each.lesson for each in options if each.lesson]
     return " ".join(dict.fromkeys([*said, *learned, *map(_sentence, edits)]))

@@ -52,36 +52,21 @@ _MAX_PARTS = 5_000
 _PATTERNS = jsonschema_rs.RegexOptions(size_limit=100_000)
 
 
-class Verifier:
-    """Says which proposals for one case may be made."""
+def accepts(case: Case, proposal: Proposal, check: "SchemaCheck | None") -> bool:
+    """Whether a proposal is not known to fail, and fits the error and the check of the schema.
 
-    def __init__(self, case: Case) -> None:
-        self._case = case
-        self._check = None if case.schema is None else check_of(case.schema)
-
-    def refuses_sent(self) -> float:
-        """1 where the schema refuses the call as it was sent, 0 where it does not, -1 without."""
-        if self._case.schema is None:
-            return -1.0
-        return float(
-            self._check is not None and not fits_schema(self._check, self._case.parameters)
-        )
-
-    def accepts(self, proposal: Proposal) -> bool:
-        """Whether it is not known to fail, and fits the schema and the error.
-
-        A schema that is itself broken, or too large to check, cannot refuse anything.
-        """
-        case, parameters = self._case, proposal.parameters
-        known = case.profile if case.profile_is_current else None
-        if known and known.is_known_to_fail(parameters):
-            return False
-        # What the schema only words, as examples may be, rules out nothing that several mended so.
-        learned = any(option.share for option in proposal.options)
-        faults = (fault for fault in case.faults if not (learned and fault.from_schema))
-        if any(_contradicts(fault, case.parameters, parameters) for fault in faults):
-            return False
-        return self._check is None or fits_schema(self._check, parameters)
+    A schema that is itself broken, or too large to check, cannot refuse anything.
+    """
+    parameters = proposal.parameters
+    known = case.profile if case.profile_is_current else None
+    if known and known.is_known_to_fail(parameters):
+        return False
+    # What the schema only words, as examples may be, rules out nothing that several mended so.
+    learned = any(option.share for option in proposal.options)
+    faults = (fault for fault in case.faults if not (learned and fault.from_schema))
+    if any(_contradicts(fault, case.parameters, parameters) for fault in faults):
+        return False
+    return check is None or fits_schema(check, parameters)
 
 
 class SchemaCheck(NamedTuple):
@@ -471,10 +456,10 @@ class RankedProposal:
 
 def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
     """The proposals that fit schema and error, each parameters once, surest first."""
-    verifier = Verifier(case)
+    check = None if case.schema is None else check_of(case.schema)
     likeliest: dict[str, tuple[float, Proposal]] = {}
     for proposal in propose(case):
-        if verifier.accepts(proposal):
+        if accepts(case, proposal, check):
             own = likelihood(proposal)
             if proposal.key not in likeliest or own > likeliest[proposal.key][0]:
                 likeliest[proposal.key] = own, proposal
@@ -491,7 +476,9 @@ def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
         estimate = Estimate(*(min(most, each) for each in estimate)).times(left)
         found.append(RankedProposal(proposal, features, estimate, left))
     found.sort(key=_surest)
-    refused = verifier.refuses_sent() if found else 0.0
+    refused = -1.0
+    if case.schema is not None and found:
+        refused = float(check is not None and not fits_schema(check, case.parameters))
     found[:_MOST_JUDGED] = [_judged(case, each, refused) for each in found[:_MOST_JUDGED]]
     return sorted(found, key=_surest)
 

@@ -33,7 +33,6 @@ _OPTION = re.compile(
 _KEYS = frozenset(("key", "name", "path", "id", "field"))
 """Words of the names of fields that say which of several things it is."""
 _SETS = frozenset(("add", "set", "replace"))
-_TWO = 2
 MAX_TEXT = 2_000
 """Characters of a text that are read; JSON text may be longer."""
 MAX_KEYS = 40
@@ -78,7 +77,7 @@ def pair_of(item: JsonValue) -> tuple[str, JsonValue] | None:
             rest = {each for key, each in item.items() if key not in (*keys, "value")}
             return (str(item[keys[0]]).lstrip("/"), item["value"]) if rest <= _SETS else None
         return next(iter(item.items())) if len(item) == 1 else None
-    if isinstance(item, list) and len(item) == _TWO and isinstance(item[0], str):
+    if isinstance(item, list) and len(item) == 2 and isinstance(item[0], str):
         return item[0], item[1]
     return None
 
@@ -95,7 +94,7 @@ def _in_code(text: str) -> JsonObject:
     for form in (plain, f"f({plain})"):
         try:
             lines = ast.parse(form).body
-            first, *others = (_passed(getattr(line, "value", None)) for line in lines[: _TWO + 1])
+            first, *others = (_passed(getattr(line, "value", None)) for line in lines[:3])
             if first and all(each == first for each in others):
                 held = check_json_value(first)
                 return held if isinstance(held, dict) and len(held) <= MAX_KEYS else {}
@@ -132,7 +131,7 @@ def _in_notation(text: str) -> JsonObject:
     text = text[:MAX_TEXT].strip()
     fenced = _FENCE.fullmatch(text)
     text = fenced[1] if fenced else text
-    for _ in range(_TWO):
+    for _ in range(2):
         value = plain_value(text) if text[:1] in ("{", '"') else None
         if isinstance(value, dict):
             return value if len(value) <= MAX_KEYS else {}
@@ -158,7 +157,7 @@ def cells_in(text: str) -> list[list[str]]:
     """The cells of a text that is a table of two lines or more; empty where it is none."""
     lines = [line.strip().strip("|") for line in text.splitlines() if not _RULED.fullmatch(line)]
     mark = next((each for each in _BETWEEN_CELLS if lines and each in lines[0]), None)
-    if mark is None or len(lines) < _TWO or not all(mark in line for line in lines):
+    if mark is None or len(lines) < 2 or not all(mark in line for line in lines):
         return []
     return [[cell.strip() for cell in line.split(mark)] for line in lines[:MAX_KEYS]]
 

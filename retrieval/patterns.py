@@ -27,7 +27,7 @@ from pydantic import BaseModel, Field
 from aftercall.models import ErrorCategory, Example
 from embeddings.protocol import Embedder
 from mongo.records import ToolKey
-from retrieval.answer import learned_lesson, lesson_of, shown, spoken
+from retrieval.answer import lesson_of, shown, spoken
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
 from retrieval.edits import Clamp, Edit, Remove, Replace
 from retrieval.knowledge.repairs import open_example
@@ -339,7 +339,7 @@ def lesson_of_pattern(
             share is None,
             share is None and any(isinstance(edit, Replace) for edit in rule.edits),
             -rule.repairs,
-            learned_lesson(rule.edits, share) if share else _text(rule, each.faults, record),
+            lesson_of(rule.edits, share) if share else _text(rule, each.faults, record),
         )
         for each in known
         for rule, share in each.told_rules()

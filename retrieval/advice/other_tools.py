@@ -17,7 +17,7 @@ from aftercall.json_values import JsonObject
 from aftercall.models import MAX_SPLIT, ExecutionError
 from aftercall.outcomes import referral_in
 from retrieval.boundaries.clusters import normalised_axes
-from retrieval.confidence import MIN_CONFIDENCE, Verifier, lower_bound
+from retrieval.confidence import MIN_CONFIDENCE, accepts, check_of, lower_bound
 from retrieval.health.record import Referred
 from retrieval.knowledge.profile import COMMON_SESSIONS
 from retrieval.likeness import nearest, words_of
@@ -215,7 +215,7 @@ def _fits(failed: Case, schema: JsonObject | None) -> bool:
     if view.missing(parameters) or view.unknown(parameters):
         return False
     case = Case(parameters=parameters, reading=_AS_IT_IS, schema=schema)
-    return Verifier(case).accepts(Proposal(parameters, (), frozenset(), ""))
+    return accepts(case, Proposal(parameters, (), frozenset(), ""), check_of(schema))
 
 
 def _named(error: ExecutionError, call_context: CallContext) -> frozenset[str]:

@@ -1,6 +1,6 @@
 """What is remembered of tools: their past failures, how they evolved, and marks not yet learned."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -139,34 +139,33 @@ def _failures(
     marks: Iterable[FailureRecord],
     similarity: Mapping[str, float],
     now: datetime,
-) -> Iterator[SimilarFailure]:
-    seen: set[str] = set()
-    end = now.timestamp()
-    for mark in marks:
-        trial = _trial(mark)
-        if trial.key not in seen:
-            seen.add(trial.key)
-            yield SimilarFailure(
-                scenario=mark.scenario,
-                similarity=0.0,
-                weight=failure_weight(trial, (), end),
-                at=mark.marked_at,
-                severity=mark.severity,
-                error_message=mark.error_message,
-            )
+) -> list[SimilarFailure]:
+    """The failures of these scenarios and marks, each call once; a mark says more."""
+    said: list[tuple[Trial, str, float, list[float], str | None]] = [
+        (_trial(each), each.scenario, 0.0, [], each.error_message) for each in marks
+    ]
     for document_id, document in documents.items():
+        near = similarity.get(document_id, 0.0)
         successes = sorted(trial.at for trial in document.trials if trial.is_success)
-        for trial in document.trials:
-            if not trial.is_success and trial.key not in seen:
-                seen.add(trial.key)
-                yield SimilarFailure(
-                    scenario=document.text,
-                    similarity=similarity.get(document_id, 0.0),
-                    weight=failure_weight(trial, successes, end),
-                    at=moment_of(trial),
-                    severity=trial.severity,
-                    error_message=document.message,
-                )
+        said += [
+            (trial, document.text, near, successes, document.message)
+            for trial in document.trials
+            if not trial.is_success
+        ]
+    once: dict[str, tuple[Trial, str, float, list[float], str | None]] = {}
+    for each in said:
+        once.setdefault(each[0].key, each)
+    return [
+        SimilarFailure(
+            scenario=scenario,
+            similarity=near,
+            weight=failure_weight(trial, successes, now.timestamp()),
+            at=moment_of(trial),
+            severity=trial.severity,
+            error_message=message,
+        )
+        for trial, scenario, near, successes, message in once.values()
+    ]
 
 
 def _trial(mark: FailureRecord) -> Trial:

@@ -116,7 +116,6 @@ class CommonValue:
     count: int
     weight: float
     share: float
-    last_seen: int
 
 
 class Boundary(NamedTuple):
@@ -212,8 +211,8 @@ class ParameterProfile(Shape):
             and (len(known.agents) > 1 or not self.is_shared)
         ]
         return [
-            CommonValue(loads(key), self.values[key].count, -weight, -weight / total, -last_seen)
-            for weight, last_seen, key in sorted(weighed)
+            CommonValue(loads(key), self.values[key].count, -weight, -weight / total)
+            for weight, _, key in sorted(weighed)
         ]
 
     def weight(self) -> float:

@@ -144,7 +144,6 @@ class LearnedRepair:
 
     edits: tuple[Edit, ...]
     sessions: int
-    agents: int
     otherwise: int
     is_general: bool
     mended: tuple[RepairExample, ...]
@@ -270,7 +269,6 @@ def _repair(
     return LearnedRepair(
         tuple(each.edit for each in together),
         sessions=capped(for_it, against),
-        agents=len({each.agent for each in of}),
         otherwise=capped(against, for_it),
         is_general=any(each.is_general for each in together),
         mended=tuple(of),

@@ -13,7 +13,7 @@ from math import log
 from aftercall.models import ErrorCategory
 from mongo.records import ToolKey
 from retrieval.advice.waits import in_words
-from retrieval.answer import learned_lesson, lesson_of
+from retrieval.answer import lesson_of
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules, cohesion_of
 from retrieval.confidence import lower_bound
@@ -318,7 +318,7 @@ class _Facts:
         prompt = f"pitfall, {times(known.count)}: {error}"
         page = f"Mistake ({times(known.count)}): {error}."
         rules = [
-            (share is None, -confidence, learned_lesson(rule.edits, share), rule)
+            (share is None, -confidence, lesson_of(rule.edits, share), rule)
             for rule, share in known.told_rules()
             if rule.edits and may_be_told(rule, self.record)
             if (confidence := lower_bound(rule_trials(rule))) >= _LIKELY

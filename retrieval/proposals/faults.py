@@ -69,7 +69,7 @@ def objects_in(parameters: JsonObject) -> Iterator[tuple[Path, JsonObject]]:
         level = below[:1_000]
 
 
-_NOT_ABOUT_PARAMETERS = frozenset(
+NOT_ABOUT_PARAMETERS = frozenset(
     {"timeout", "rate_limited", "unavailable", "permission_denied", "user_rejected",
      "wrong_tool_boundary", "low_utility"}
 )  # fmt: skip
@@ -101,7 +101,7 @@ def faults_of(
     """
     if reading.category == "contract_violation":
         return ()
-    if reading.category in _NOT_ABOUT_PARAMETERS:
+    if reading.category in NOT_ABOUT_PARAMETERS:
         return reading.faults
     said = tuple(map(_of_form, reading.faults))
     if view is not None:

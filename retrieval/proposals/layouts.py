@@ -30,7 +30,6 @@ _BETWEEN = ("...", "..", " to ", " until ", " - ", "\u2013", "/", ",", ";", " ")
 _IN_MARKS = frozenset("{}[]()<>\"'`")
 _ENDS = (("start", "end"), ("begin", "end"), ("from", "to"), ("since", "until"), ("min", "max"),
          ("minimum", "maximum"), ("first", "last"))  # fmt: skip
-_TWO = 2
 
 
 def names_of_tool(case: Case) -> frozenset[str]:
@@ -154,7 +153,7 @@ def _are_parts(name: str, missing: Sequence[str]) -> bool:
 
     What is to be written or said is no part of anything.
     """
-    if len(missing) != _TWO:
+    if len(missing) != 2:
         return False
     one, other = (set(words_of(each)) for each in missing)
     shown = is_like_one(name, frozenset(missing)) or not one.isdisjoint(other)
@@ -181,7 +180,7 @@ def _as_two(value: JsonValue, mark: str) -> tuple[JsonValue, ...]:
     if isinstance(value, str) and not _IN_MARKS.isdisjoint(value):
         return ()
     parts = value.split(mark) if isinstance(value, str) else value
-    if not isinstance(parts, list) or len(parts) != _TWO:
+    if not isinstance(parts, list) or len(parts) != 2:
         return ()
     found = tuple(part.strip() if isinstance(part, str) else part for part in parts)
     return (

@@ -20,7 +20,7 @@ from retrieval.likeness import best_matches, words_of
 from retrieval.notations import MAX_KEYS, MAX_TEXT, cells_in, object_in, plain_value
 from retrieval.parameters import ToolView, object_view
 from retrieval.proposals.case import Case, Option, prior
-from retrieval.proposals.faults import inner_faults, objects_in, shown_by
+from retrieval.proposals.faults import NOT_ABOUT_PARAMETERS, inner_faults, objects_in, shown_by
 from retrieval.proposals.layouts import (
     as_option,
     by_position,
@@ -58,10 +58,6 @@ _ASSIGNED = re.compile(r"(\w+)[\"'\\]*\s*[=:>]")
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w-]*")
 _MAX_STEPS = 3
 _MAX_TRIED = 20
-_NOT_ABOUT_SHAPE = frozenset(
-    ("timeout", "rate_limited", "unavailable", "permission_denied", "user_rejected",
-     "contract_violation", "wrong_tool_boundary", "low_utility")
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +70,8 @@ class Reshaped:
 
 def reshaped(case: Case) -> Reshaped | None:
     """The call in the shape that the tool states; None where its own is as good as any known."""
-    if not case.parameters_known or case.reading.category in _NOT_ABOUT_SHAPE:
-        return None
-    if len(case.parameters) > MAX_KEYS:
+    is_of_it = case.reading.category not in NOT_ABOUT_PARAMETERS | {"contract_violation"}
+    if not case.parameters_known or not is_of_it or len(case.parameters) > MAX_KEYS:
         return None
     now, steps = case, list[Option]()
     for _ in range(_MAX_STEPS):

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from retrieval.confidence import Verifier
+from retrieval.confidence import accepts as may_be_made
+from retrieval.confidence import check_of
 from retrieval.knowledge.documents import shape_of
 from retrieval.likeness import nearest
 from retrieval.parameters import MAX_SCHEMA, view_of_schema
@@ -24,7 +25,7 @@ def deep(levels: int) -> Any:
 
 def accepts(parameters: dict[str, Any], schema: dict[str, Any]) -> bool:
     proposal = Proposal(parameters, (), frozenset(parameters), "")
-    return Verifier(make_case({}, "bad", schema=schema)).accepts(proposal)
+    return may_be_made(make_case({}, "bad", schema=schema), proposal, check_of(schema))
 
 
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "(a|a)*b", "(a*)*(a*)*c"])
