@@ -246,7 +246,8 @@ class CachedEmbedder:
 
     async def embed(self, texts: Sequence[str], role: Role) -> Vectors:
         """See `Embedder.embed`."""
-        keys = [_key(text, role) for text in texts]
+        said = (f"{role}\0{text}".encode("utf-8", "surrogatepass") for text in texts)
+        keys = [hashlib.blake2b(each, digest_size=16).digest() for each in said]
         found: dict[Key, NDArray[np.float32]] = {}
         awaited: dict[Key, asyncio.Future[NDArray[np.float32]]] = {}
         new: dict[Key, str] = {}
@@ -304,11 +305,6 @@ class CachedEmbedder:
             for key, future in futures.items():
                 future.cancel()  # no effect but when this task itself was cancelled
                 del self._running[key]
-
-
-def _key(text: str, role: Role) -> Key:
-    content = f"{role}\0{text}".encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(content, digest_size=16).digest()
 
 
 ACCEPTED = (

@@ -107,7 +107,9 @@ class ThreadedEmbedder:
 
     async def embed(self, texts: Sequence[str], role: Role) -> Vectors:
         """See `Embedder.embed`."""
-        clean = [_clean(text) for text in texts]
+        # Cut, and without lone surrogates, which no tokenizer takes.
+        cut = (text[:MAX_TEXT_CHARACTERS].encode("utf-8", "replace") for text in texts)
+        clean = [text.decode() for text in cut]
         # One text needs no order, and is what somebody waits for.
         lengths = await asyncio.to_thread(self._lengths, clean) if clean[1:] else characters(clean)
         order = sorted(range(len(clean)), key=lengths.__getitem__)
@@ -201,9 +203,3 @@ def _batches(lengths: Sequence[int], order: Iterable[int]) -> Iterator[list[int]
 
 def _fits(count: int, longest: int) -> bool:
     return count <= MAX_BATCH_TEXTS and count * longest <= MAX_BATCH_CHARACTERS
-
-
-def _clean(text: str) -> str:
-    """The text cut, and without lone surrogates, which no tokenizer takes."""
-    cut = text[:MAX_TEXT_CHARACTERS]
-    return cut.encode("utf-8", "replace").decode("utf-8")

@@ -32,8 +32,9 @@ def read_table(name: str) -> dict[str, Any]:
     return filled_table
 
 
+@cache
 def read_json(name: str) -> Any:
-    """What one of this package's files says."""
+    """What one of this package's files says; not to be changed."""
     return json.loads(files("retrieval").joinpath(name).read_text(encoding="utf-8"))
 
 

@@ -219,6 +219,12 @@ def answer(question: Question, *, limit: int) -> Answer:
         )
         for each, advice in zip(kept, gated, strict=True)
     ]
+    reason = None
+    if not kept:
+        given = advice.reason if isinstance(advice, NoAdvice) else None
+        given = given or abstention_reason(case, question.call_context)
+        notes = (given, loop_note(question.call_context), _drift(question))
+        reason = ". ".join(filter(None, notes))
     return Answer(
         SuggestResponse(
             pattern=Pattern(
@@ -229,7 +235,7 @@ def answer(question: Question, *, limit: int) -> Answer:
             suggestions=[each.suggestion for each in kept],
             retry=gated[0] if gated else retry_advice(case.reading, question.annotations),
             abstained=not kept,
-            reason=None if kept else _why_not(question, advice),
+            reason=reason,
             took_ms=0.0,
         ),
         {each.suggestion.suggestion_id: each for each in kept},
@@ -287,19 +293,10 @@ def _ignores_a_limit(case: Case, corrected: JsonObject) -> bool:
     return any(qualifiers_of(name) for name in corrected.keys() - known)
 
 
-def _why_not(question: Question, advice: Advice | NoAdvice | None) -> str:
-    given = advice.reason if isinstance(advice, NoAdvice) else None
-    reason = given or abstention_reason(question.case, question.call_context)
-    return ". ".join(filter(None, (reason, loop_note(question.call_context), _drift(question))))
-
-
 def _advised_or_ranked(
     question: Question, advice: Advice | NoAdvice | None
 ) -> list[RankedSuggestion]:
-    """The advice where there is one; beside it a repair that was learned for this very error.
-
-    Of parameters that are not known no change can be told.
-    """
+    """The advice where there is one; beside it a repair that was learned for this very error."""
     if advice is CUT:
         return []  # whatever mended such an error, it was not in the call
     note = loop_note(question.call_context)
@@ -322,10 +319,7 @@ def _advised_or_ranked(
 
 
 def _order(ranked: RankedSuggestion) -> tuple[int, float]:
-    """What several sessions mended alike comes first, as long as it is likely to be right.
-
-    What rests on one other principal comes behind all that is likely without it.
-    """
+    """What several mended alike is first where it is likely; what rests on one stranger is last."""
     confidence = ranked.suggestion.confidence
     is_likely = confidence >= _LIKELY and not ranked.is_strange
     return (0 if ranked.alike else 1) if is_likely else 2, -confidence

@@ -259,10 +259,7 @@ def bound(proposal: Proposal) -> float:
 
 
 def _puts_anew(option: Option) -> bool:
-    """Whether an option puts in a value that is not nearly what was sent.
-
-    What several repairs put in the place of a value is about this value.
-    """
+    """Whether a value is put in that is neither nearly what was sent nor learned for it."""
     return any(isinstance(edit, Add | FromContext) for edit in option.edits) or (
         ((option.repairs == 1 and option.share is None) or "repairs" not in option.sources)
         and any(isinstance(edit, Replace) and not _is_like(edit) for edit in option.edits)
@@ -376,11 +373,7 @@ class Calibration(BaseModel):
         return logistic(self._score(features))
 
     def estimate(self, features: tuple[float, ...], proposal: Proposal) -> Estimate:
-        """The probability that a proposal is right.
-
-        The interval is that of the options' Beta counts by the delta method: little evidence makes
-        it wide.
-        """
+        """The probability that a proposal is right, its interval by the delta method."""
         score = self._score(features)
         spread = _Z * self.weights["likelihood"] * _deviation(proposal)
         own = self.scaling.score

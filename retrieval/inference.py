@@ -282,10 +282,7 @@ class _Search:
 
 
 def _moved_levels(before: JsonObject, after: JsonObject) -> Iterator[ed.Nest | ed.Flatten]:
-    """Parameters that were put under a name of their own, and members that were taken out of one.
-
-    At least two of them stand there with the values that they had.
-    """
+    """Parameters that were put under a name of their own, or taken out of one; two at least."""
     gone = [name for name in before if name not in after]
     new = [name for name in after if name not in before]
     for name in new:

@@ -84,10 +84,7 @@ def pair_of(item: JsonValue) -> tuple[str, JsonValue] | None:
 
 @lru_cache(512)
 def _in_code(text: str) -> JsonObject:
-    """What a program passes by name: `a=1, b='x'`, `tool(a=1)`, `tool({a: 1})`, `{'a': 1}`.
-
-    Nothing is run. Two different objects, or anything that is no plain value, say nothing.
-    """
+    """What a program passes by name: `a=1, b='x'`, `tool(a=1)`, `tool({a: 1})`. Nothing is run."""
     if not {"=", "{"} & set(text):
         return {}
     plain = _LOOSE.sub(_as_python, text.strip().removeprefix("json"))

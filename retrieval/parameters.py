@@ -261,6 +261,9 @@ def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject)
     description = description if isinstance(description, str) else ""
     found = re.findall(r"[a-z]{4,20}", description[:300].lower())
     words = (word.rstrip("s") for word in found)
+    listed = allowed or tuple(value for form in item_forms for value in _enum(form))
+    stated = tuple(each for each in listed if isinstance(each, str))
+    quoted = re.findall(r"""['"`]([\w./:+-]{1,60})['"`]""", description[:2000])
     return ParameterView(
         name=name,
         types=types,
@@ -268,9 +271,7 @@ def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject)
         has_default="default" in part,
         default=part.get("default"),
         allowed=allowed,
-        stated_values=_stated(
-            allowed or tuple(value for form in item_forms for value in _enum(form)), description
-        ),
+        stated_values=stated or tuple(dict.fromkeys(quoted)),
         minimum=_limit(options, "minimum", "exclusiveMinimum", 1),
         maximum=_limit(options, "maximum", "exclusiveMaximum", -1),
         item_types=tuple(dict.fromkeys(of_items)),
@@ -335,11 +336,6 @@ def _limit(options: list[JsonObject], key: str, exclusive: str, step: int) -> fl
 _COMMON = frozenset(WORDS["of_descriptions"])
 _MAX_WORDS = 20
 _MAX_DESCRIPTION = 300
-
-
-def _stated(allowed: tuple[JsonValue, ...], description: str) -> tuple[str, ...]:
-    quoted = re.findall(r"""['"`]([\w./:+-]{1,60})['"`]""", description[:2000])
-    return tuple(each for each in allowed if isinstance(each, str)) or tuple(dict.fromkeys(quoted))
 
 
 _MAX_DEPTH = 12

@@ -25,7 +25,16 @@ def reliability(promises: Sequence[Promise]) -> ConfidenceStatistics:
     within: list[list[Promise]] = [[] for _ in range(BINS)]
     for promise in promises:
         within[bin_of(promise.confidence)].append(promise)
-    bins = [_bin(place, inside) for place, inside in enumerate(within)]
+    bins = [
+        ConfidenceBin(
+            at_least=place / BINS,
+            below=(place + 1) / BINS,
+            judged=len(inside),
+            mean_confidence=round(_mean_confidence(inside), _DIGITS) if inside else None,
+            succeeded=round(_succeeded(inside), _DIGITS) if inside else None,
+        )
+        for place, inside in enumerate(within)
+    ]
     total = len(promises)
     if not total:
         return ConfidenceStatistics(judged=0, bins=bins)
@@ -42,16 +51,6 @@ def reliability(promises: Sequence[Promise]) -> ConfidenceStatistics:
 def bin_of(confidence: float) -> int:
     """The tenth that a confidence lies in, from 0; 1 lies in the last one."""
     return min(BINS - 1, int(confidence * BINS))
-
-
-def _bin(place: int, inside: Sequence[Promise]) -> ConfidenceBin:
-    return ConfidenceBin(
-        at_least=place / BINS,
-        below=(place + 1) / BINS,
-        judged=len(inside),
-        mean_confidence=round(_mean_confidence(inside), _DIGITS) if inside else None,
-        succeeded=round(_succeeded(inside), _DIGITS) if inside else None,
-    )
 
 
 def _mean_confidence(promises: Sequence[Promise]) -> float:

@@ -125,10 +125,7 @@ async def _call_context(
     redactor: Redactor,
     now: datetime,
 ) -> CallContext:
-    """Where a failed call stands, beside its case.
-
-    `hits_anywhere` are successes of any tool that are near; none but for a referral.
-    """
+    """Where a failed call stands; `hits_anywhere` are near successes of any tool."""
 
     def may_show(name: str, value: JsonValue) -> bool:
         shown = {name: value}
@@ -200,11 +197,7 @@ log = logging.getLogger("aftercall.suggest")
 
 @dataclass(kw_only=True, eq=False)
 class Suggester:
-    """Answers `POST /suggest`.
-
-    `on_stored` is called when answers were stored, such as to wake the learner; `clock` gives the
-    time now, with a zone.
-    """
+    """Answers `POST /suggest`; `on_stored` is called when answers were stored."""
 
     log: EventLog
     memory: Memory
@@ -234,10 +227,7 @@ class Suggester:
     async def preview(
         self, workspace: str, request: SuggestRequest, *, principal: str = OWNER
     ) -> SuggestResponse:
-        """The same answer for somebody who looks; nothing is remembered of it.
-
-        So an outcome cannot be reported for its suggestions.
-        """
+        """The same answer for somebody who looks: nothing is remembered, so it has no outcome."""
         return (await self._answered(workspace, request, principal)).response
 
     async def gather(
@@ -304,11 +294,7 @@ class Suggester:
         return replace(found, response=found.response.model_copy(update=took))
 
     async def _classified(self, reading: ErrorReading, call: FailedCall) -> ErrorReading:
-        """A message that no grammar nor the corpus knows well gets the classifier's category.
-
-        Only such a message costs an embedding more; the category stays as it was read where the
-        classifier is not sure, or was fitted on another embedder's vectors.
-        """
+        """The classifier's category, if it is sure, of what neither grammar nor corpus knows."""
         if not reading.is_unsure:
             return reading
         head = CategoryHead.load(self.embedder.name)
@@ -357,10 +343,7 @@ class Suggester:
         return hits
 
     async def _with_successes(self, tool: ToolKey, found: Answer) -> Answer:
-        """The answer with the successes that had a suggested call's very names and types.
-
-        They agree with a change of these, and say nothing of a value.
-        """
+        """The answer with the successes that had a suggested call's very names and types."""
         ids = {
             each: document_id(tool.workspace, "success", *tool[1:], ranked.shape)
             for each, ranked in found.ranked.items()

@@ -1,9 +1,7 @@
 """Texts: what one looks like, and the values that an account states.
 
-A `Shape` says what many values, of texts their forms, looked like.
-
 Nothing here understands a text: there are forms and neighbouring words only, and no rewriting is a
-guess.
+guess. A `Shape` says what many values looked like.
 """
 
 import re

@@ -13,7 +13,7 @@ from itertools import islice
 from rapidfuzz.distance import JaroWinkler
 
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonObject, JsonValue
+from aftercall.json_values import JsonValue
 from aftercall.models import ErrorCategory, ExecutionError, RetryAdvice, ToolAnnotations
 from aftercall.outcomes import REFERRALS
 from aftercall.redaction import is_redacted
@@ -23,7 +23,7 @@ from retrieval.advice.waits import stated_wait_ms, transient_advice
 from retrieval.confidence import lower_bound
 from retrieval.edits import edit_key
 from retrieval.knowledge.documents import SeedEntry
-from retrieval.knowledge.repairs import MIN_SESSIONS, FirstCall
+from retrieval.knowledge.repairs import MIN_SESSIONS
 from retrieval.knowledge.runs import TRANSIENT
 from retrieval.likeness import words_of
 from retrieval.parameters import MAX_CHARS, MAX_VALUES
@@ -59,25 +59,20 @@ def learned_first_call(case: Case) -> Advice | None:
         return None
     # One that is about what the failed call is about, before one that only lies between.
     first = max(common, key=lambda each: (bool(each.parameters), len(each.sessions)))
-    sessions, of = len(first.sessions), len(known.passed)
+    sessions, of, sent = len(first.sessions), len(known.passed), case.parameters
+    knows = case.parameters_known and first.is_whole and sent.keys() >= {*first.parameters.values()}
     return Advice(
         "call_first",
         Trials(1 + _PER_SESSION * sessions, 1 + _PER_SESSION * (of - sessions)),
         f"Call {quoted(first.tool_name)} first, then the same call again: {sessions} of {of} "
         "sessions in which it then worked did so.",
         tool=first.tool_name,
-        parameters=_parameters(first, case.parameters) if case.parameters_known else None,
+        parameters={name: sent[of] for name, of in first.parameters.items()} if knows else None,
         successes=sessions,
         execution_ids=tuple(first.execution_ids),
         yields=True,
         is_strange=case.distrusts(set(map(principal_of, first.sessions))),
     )
-
-
-def _parameters(first: FirstCall, failed: JsonObject) -> JsonObject | None:
-    if not first.is_whole or any(each not in failed for each in first.parameters.values()):
-        return None
-    return {name: failed[other] for name, other in first.parameters.items()}
 
 
 # Ways to say that somebody has to log in, as tools are named for it.

@@ -305,26 +305,21 @@ def normalise_axis(text: str) -> str:
 @lru_cache(maxsize=4_096)
 def _normalised(text: str) -> str:
     apart = _HUMP.sub(" ", _without_marks(text))
-    words = [singular(word[:MAX_AXIS_CHARS]) for word in _words(_without_marks(apart.casefold()))]
+    folded = _without_marks(apart.casefold())
+    spaced = "".join(char if _is_of_a_word(char) else " " for char in folded)
+    words = [singular(word[:MAX_AXIS_CHARS]) for word in spaced.split()]
     telling = [word for word in words if word not in _FILLER]
     return shorten(" ".join(telling or words), MAX_AXIS_CHARS, placeholder="")
 
 
 def _without_marks(text: str) -> str:
-    """Without what only says how to draw a character, as it stands before it is composed anew.
-
-    These are joiners, directions, soft hyphens; and what picks a picture for an emoji.
-    """
+    """Without joiners, directions, soft hyphens, and what picks a picture for an emoji."""
     kept = (
         char
         for char in text
         if unicodedata.category(char) != "Cf" and not "\ufe00" <= char <= "\ufe0f"
     )
     return unicodedata.normalize("NFKC", "".join(kept))
-
-
-def _words(text: str) -> list[str]:
-    return "".join(char if _is_of_a_word(char) else " " for char in text).split()
 
 
 def _is_of_a_word(char: str) -> bool:

@@ -22,7 +22,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from math import exp, sqrt
 from typing import NamedTuple
 
@@ -109,16 +108,10 @@ def experience_of(
     return Experience(times, rate, here, frozenset(members))
 
 
-@cache
-def _likeness() -> tuple[float, float]:
-    learned = read_json("fitness/relevance.json")["likeness"]
-    return float(learned["half"]), float(learned["width"])
-
-
 def likeness(similarity: float) -> float:
     """How much a trial in a scenario of that cosine counts here, in (0, 1); never falls with it."""
-    half, width = _likeness()
-    return 1 / (1 + exp((half - similarity) / width))
+    learned = read_json("fitness/relevance.json")["likeness"]
+    return 1 / (1 + exp((learned["half"] - similarity) / learned["width"]))
 
 
 def expected(
@@ -184,11 +177,7 @@ def _forgotten(
 
 
 def change_in(weights: NDArray[np.float64], values: NDArray[np.float64]) -> int:
-    """The place from which on trials, oldest first, have another success rate; 0 for no change.
-
-    Of several changes it is the latest that can be seen: what comes after one is looked through
-    again.
-    """
+    """The place of the latest change of the success rate of trials, oldest first; 0 for none."""
     if not len(values) or values.min() == values.max():
         return 0
     start = 0

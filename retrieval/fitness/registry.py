@@ -172,11 +172,7 @@ class Registry:
 
 @lru_cache(65_536)
 def tool_document_id(tool: ToolKey, tool_id: str) -> str:
-    """The id of a registered tool's document in the vector index.
-
-    It holds server and name too, so that a tool which is put anew under another name gets another
-    document, and the old one goes.
-    """
+    """The id of a registered tool's document; under another name the tool has another one."""
     return document_id(tool.workspace, "tool", tool.server_name, tool.tool_name, tool_id)
 
 
@@ -262,11 +258,7 @@ def original_of(registry: Registry, namespace: str) -> StoredTool | None:
 
 
 def find_cycle(tool_id: str, evolved_from: str | None, registry: Registry) -> list[str] | None:
-    """The circle that a tool would close by evolving from another; None when it closes none.
-
-    The ids from the tool back to itself, such as `["a", "b", "a"]`. A circle that is stored
-    already and that the tool is no part of is none of its making.
-    """
+    """The circle, such as `["a", "b", "a"]`, that a tool would close by evolving from another."""
     chain = [tool_id]
     for ancestor in registry.ancestors(evolved_from):
         chain.append(ancestor)
@@ -290,11 +282,7 @@ def _originals(registry: Registry, namespace: str) -> Sequence[StoredTool]:
 
 
 def _promoted_in(registry: Registry, namespace: str) -> tuple[StoredTool, ToolCandidate] | None:
-    """The original and the version that is promoted in its place; None where none is.
-
-    That is also where there is nothing to run: the promoted tool was deleted, and no file is named.
-    The original serves until the tool is back.
-    """
+    """The original and the version in its place; None where none is, or there is none to run."""
     stored = registry.promotions.get(namespace)
     if stored is None:
         return None

@@ -172,10 +172,7 @@ def tool_terms(tool: Tool) -> str:
 
 
 def _properties(schema: JsonValue, depth: int) -> Iterator[tuple[str, JsonObject]]:
-    """The properties of a schema, with those of the objects and arrays in them; bounded by depth.
-
-    The schema is whatever the tool's maker wrote: what is no object is passed over.
-    """
+    """The properties of a schema, and of objects and arrays in it; what is no object is skipped."""
     if not isinstance(schema, dict) or depth == 0:
         return
     properties = schema.get("properties")

@@ -191,7 +191,9 @@ class ToolChooser:
     async def _searched(
         self, question: _Question, registry: Registry, candidates: Sequence[ToolCandidate]
     ) -> _Judged:
-        documents = {each.tool.tool_id: _document_of(registry, each) for each in candidates}
+        # The documents that they are found by: their own, or their original's.
+        ids = [each.tool.tool_id for each in candidates]
+        documents = {each: tool_document_id(registry.by_id[each].tool_key, each) for each in ids}
         # What is known of the candidates is read while the model is at work.
         [vector], statistics = await asyncio.gather(
             self.embedder.embed([question.scenario], "query"),
@@ -374,11 +376,6 @@ def _heard(
     return heard_trials(trials_of(candidate, statistics), own), [
         each._replace(trials=heard_trials(each.trials, own)) for each in like
     ]
-
-
-def _document_of(registry: Registry, candidate: ToolCandidate) -> str:
-    stored = registry.by_id[candidate.tool.tool_id]
-    return tool_document_id(stored.tool_key, stored.tool.tool_id)
 
 
 def _offered_tools(

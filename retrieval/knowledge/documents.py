@@ -119,7 +119,9 @@ class CommonMistakes:
         for entry in entries:
             book.entries.append(entry)
             for message in entry.messages:
-                key = signature_id(seed_signature(entry, message))
+                # As reading a live error would give it.
+                reading = read_error(ExecutionError(message=message), entry.failed)
+                key = signature_id(reading.signature)
                 book._by_signature.setdefault(key, []).append(entry)
         return book
 
@@ -127,8 +129,3 @@ class CommonMistakes:
         """Entries about this very error that hold for this tool."""
         exact = self._by_signature.get(signature_id(reading.signature), [])
         return tuple(entry for entry in exact if entry.tool_name in (None, tool_name))
-
-
-def seed_signature(entry: SeedEntry, message: str) -> str:
-    """The signature of one of the entry's messages, as reading a live error would give it."""
-    return read_error(ExecutionError(message=message), entry.failed).signature

@@ -43,10 +43,7 @@ def _milliseconds(moment: datetime | None) -> int:
 
 
 def _has_place(sample: dict[str, V], key: str, limit: int) -> bool:
-    """Whether a key, a `token`, is among the smallest; then there is room for it.
-
-    Of several principals the one with the most keys gives the room.
-    """
+    """Whether a key is among the smallest; the principal with the most keys makes room."""
     if key in sample or len(sample) < limit:
         return True
     marks = [*sample, key]

@@ -192,7 +192,9 @@ def learned_repairs(
                 mended = shared
         together += _after(together, mended, changes, parameters)
         repair = _repair(together, mended, first.otherwise, examples)
-        if _is_common(repair) and repair.edits not in [each.edits for each in found]:
+        most = _IN_COMMON * (repair.sessions + repair.otherwise)
+        is_common = repair.sessions >= MIN_SESSIONS and repair.sessions > most
+        if is_common and repair.edits not in [each.edits for each in found]:
             found.append(repair)
     return found
 
@@ -251,11 +253,6 @@ def _opened(value: JsonValue, known: Sequence[JsonValue]) -> JsonValue:
     if isinstance(value, list):
         return [_opened(each, known) for each in value]
     return value if value is None or isinstance(value, bool) else f"<{type_of(value)}>"
-
-
-def _is_common(repair: LearnedRepair) -> bool:
-    total = repair.sessions + repair.otherwise
-    return repair.sessions >= MIN_SESSIONS and repair.sessions > _IN_COMMON * total
 
 
 def _repair(
@@ -344,10 +341,7 @@ def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
 
 
 def _explains(edit: Edit, example: RepairExample) -> bool | None:
-    """Whether an edit of an example's failed call gives what mended it; None: it does not apply.
-
-    Only the places that it is about are compared.
-    """
+    """Whether an edit gives what mended an example, at its places; None: it does not apply."""
     made = applied(example.failed, [edit])
     if made is None:
         return None

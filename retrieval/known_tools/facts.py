@@ -178,7 +178,8 @@ class _Facts:
 
     def statements(self) -> Iterator[Statement]:
         """All statements in the order of the prompt; those of one heading in that of the page."""
-        if self.record.tool and (about := self._about(self.record.tool.description)):
+        text = self.plain(self.record.tool.description if self.record.tool else "", 2 * _MAX_ABOUT)
+        if about := self.plain(re.split(r"(?<=[.!?]) ", text, maxsplit=1)[0], _MAX_ABOUT):
             priority = self.of_all(0, 0.2)
             yield Statement(priority, f"about {in_quotes(about)}", f"About: {about}")
         if self.record.tool and (
@@ -197,10 +198,6 @@ class _Facts:
         yield from self._limits()
         worst = max(pitfalls, key=lambda one: one[0].priority, default=None)
         yield from self._advice(*worst) if worst else self._advice(None, None)
-
-    def _about(self, description: str) -> str:
-        text = self.plain(description, 2 * _MAX_ABOUT)
-        return self.plain(re.split(r"(?<=[.!?]) ", text, maxsplit=1)[0], _MAX_ABOUT)
 
     def _calls(self) -> Iterator[Statement]:
         succeeded, failed = self.health.successes.count, self.health.failures.count
@@ -292,10 +289,7 @@ class _Facts:
             yield Statement(priority, f"c{said}", f"C{said}.", BOUNDARIES)
 
     def _latest(self, kind: str) -> str | None:
-        """The latest evidence of a kind, else the latest message: without its caller's values.
-
-        Numbers, addresses and what stands in quotation marks are masked as in a signature.
-        """
+        """The latest evidence of a kind, else the latest message: without its caller's values."""
         referrals = [each for each in reversed(self.health.referrals) if each.kind == kind]
         said = next((each.evidence for each in referrals if each.evidence), None)
         said = said or next((each.message for each in referrals if each.message), None)
@@ -335,10 +329,7 @@ class _Facts:
         return Statement(priority, f"{prompt}; {lesson} {sure}", page, PITFALLS), lesson
 
     def _limits(self) -> Iterator[Statement]:
-        """Numbers that were refused as out of range, as far as the schema does not say so.
-
-        The bounds are what worked; the refused numbers themselves are their callers' own.
-        """
+        """Numbers refused as out of range, unless the schema says so, by what worked."""
         profile, view = self.record.profile, self.record.schema_view()
         for name, known in sorted(profile.parameters.items()) if profile else ():
             stated = view.parameters.get(name) if view is not None else None

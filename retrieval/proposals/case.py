@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cache
 from typing import NamedTuple
 
 from aftercall.change_classes import QUORUM
@@ -244,15 +243,8 @@ def prior(kind: str, right: float, wrong: float) -> Trials:
 
     `kind` is a stable name, such as `rename.like`; outcomes are counted under it.
     """
-    counted = _measured().get(kind)
-    return Trials(*counted, kind=kind) if counted else Trials(right, wrong, kind=kind)
-
-
-@cache
-def _measured() -> dict[str, tuple[float, float]]:
-    return {
-        kind: (each[0], each[1]) for kind, each in read_json("calibration.json")["priors"].items()
-    }
+    counted = read_json("calibration.json")["priors"].get(kind, (right, wrong))
+    return Trials(counted[0], counted[1], kind=kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,10 @@ def _class_of(case: Case, edit: Edit, edits: list[Edit]) -> ChangeClass:
         case Rename():
             return _of_rename(case, edit)
         case Cast():
-            return _of_cast(case, edit, edits)
+            former = (e.path for e in edits if isinstance(e, Rename) and e.to == edit.name)
+            before = value_at(case.parameters, next(former, edit.path))
+            made = cast_to_one(before, [edit.to])
+            return "semantic" if made is None else _of_form(before, made[1])
         case Replace():
             return _of_value(case, edit.name, edit.before, edit.value)
         case _:
@@ -154,10 +157,7 @@ _OF_ITSELF = frozenset(
 
 
 def _says_the_same(source: str, target: str) -> bool:
-    """Whether one name shows the other: other spelling, a part of it, an abbreviation, a slip.
-
-    An id is of one kind of thing: there a slip (`contact`, `contract`) is no slip.
-    """
+    """Whether one name shows the other; in an id a slip (`contact`, `contract`) is none."""
     a, b = words_of(source), words_of(target)
     if "".join(a) == "".join(b):
         return True
@@ -190,13 +190,6 @@ def _same_word(one: str, other: str, *, is_id: bool) -> bool:
         return not is_id
     # Alike and no slip: another word. Unlike, and yet of the same meaning: a listed one.
     return 1 - distance / len(long) <= _ALIKE and name_similarity(one, other) >= _SHOWN_BY_NAME
-
-
-def _of_cast(case: Case, edit: Cast, edits: list[Edit]) -> ChangeClass:
-    source = next((e.path for e in edits if isinstance(e, Rename) and e.to == edit.name), edit.path)
-    before = value_at(case.parameters, source)
-    made = cast_to_one(before, [edit.to])
-    return "semantic" if made is None else _of_form(before, made[1])
 
 
 def _of_form(before: JsonValue, after: JsonValue) -> ChangeClass:

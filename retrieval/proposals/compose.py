@@ -161,11 +161,7 @@ _TIDIED = prior("format.tidied", 20, 1)
 
 
 def _tidying(case: Case, parameters: JsonObject) -> Iterator[Option]:
-    """What takes off the marks around values that no fault is about.
-
-    A server says the first fault only, and one that hides behind it would be the next one. Texts in
-    which marks may be meant stay, and so does what the tool's successes had, or an option put in.
-    """
+    """Takes marks off values that no fault is about: a server says the first fault only."""
     sent = {value for _, value in leaves_like(case.parameters, ()) if isinstance(value, str)}
     edits = [
         Replace(name="", before=value, value=better).at(path)

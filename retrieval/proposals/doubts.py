@@ -113,10 +113,7 @@ def left_of_confidence(case: Case, proposal: Proposal) -> float:
 
 
 def _left_open(case: Case, proposal: Proposal) -> int:
-    """How many faults that the error itself states at a place a proposal leaves as they were.
-
-    Of a call in another shape only what was missing is at the same place then.
-    """
+    """How many faults that the error states at a place a proposal leaves as they were."""
     covered = {index for option in proposal.options for index in option.covers}
     return sum(
         index not in covered
@@ -188,10 +185,7 @@ def _contradicts(case: Case, edit: Remove, value: JsonValue) -> bool:
 
 
 def _wishes(case: Case, name: str, value: JsonValue) -> bool:
-    """Whether a parameter that the tool lacks says something of its own: when, whose, or if only.
-
-    A flag, a number or a short word sets how a tool answers; models add such by habit.
-    """
+    """Whether a parameter that the tool lacks says something of its own, as when or whose."""
     words = words_of(name)
     is_remark = not _REMARKS.isdisjoint(words) or value is False or says_nothing(value)
     if is_remark or is_said_twice(case, name):
@@ -202,10 +196,7 @@ def _wishes(case: Case, name: str, value: JsonValue) -> bool:
 
 
 def _loses_in_shape(case: Case, proposal: Proposal) -> bool:
-    """Whether another shape of the call has a place for some of its plain values, not for all.
-
-    Where none of them has one, they are of what was around the call, such as a protocol's request.
-    """
+    """Whether another shape has a place for some of the call's plain values, and not for all."""
     if proposal.reshaped is None:
         return False
     kept = [str(value) for _, value in leaves_like(proposal.reshaped.parameters, ())]
@@ -219,10 +210,7 @@ def _loses_in_shape(case: Case, proposal: Proposal) -> bool:
 
 
 def _says_twice(case: Case, parameters: JsonObject) -> bool:
-    """Whether a text is that of two parameters, one of them new: from Rome to Rome is no journey.
-
-    So is a call that said the same of several things before names were changed or left out.
-    """
+    """Whether a text is that of two parameters, one of them new: from Rome to Rome is no trip."""
     before = [value for value in case.parameters.values() if isinstance(value, str)]
     after = [value for value in parameters.values() if isinstance(value, str) and value]
     renamed = case.parameters.keys() != parameters.keys()

@@ -94,7 +94,10 @@ def learned_options(
         if overruled or known.is_off(edits) or is_retired(case, edits):
             continue
         doubts = _GENERAL if repair.is_general else 0.0
-        if not (repair.alone or _is_named(case, repair.edits)):
+        # Whether the error is about a place that is changed, or the schema refuses what was there.
+        names = {name for edit in edits for name in names_of(edit)}
+        is_named = any(fault.path and fault.path[0] in names for fault in case.faults)
+        if not (repair.alone or is_named):
             doubts += _IN_PASSING
         mended = Trials(1 + MENDED * repair.sessions, 1 + doubts + MENDED * repair.otherwise)
         yield Option(
@@ -108,12 +111,6 @@ def learned_options(
             covers=_touched(case, repair.edits) | said,
             menders=frozenset(principal_of(each.agent) for each in repair.mended),
         )
-
-
-def _is_named(case: Case, edits: Sequence[Edit]) -> bool:
-    """Whether the error is about a place that is changed, or the schema refuses what was there."""
-    names = {name for edit in edits for name in names_of(edit)}
-    return any(fault.path and fault.path[0] in names for fault in case.faults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,10 +225,7 @@ def _may_be_offered(case: Case, rule: RepairRule, edits: Sequence[Edit]) -> bool
 
 
 def _sessions(case: Case, rule: RepairRule) -> int:
-    """Sessions that speak for a rule's values; where others use the tool, one agent is one.
-
-    The asker is no other: what it did with the tool itself makes nobody's value common.
-    """
+    """Sessions that speak for a rule's values; where others use the tool, one agent is one."""
     agents = case.profile.agents.keys() if case.profile is not None else set()
     shared = bool(agents - {agent_token(case.agent)})
     asker, menders = agent_mark(case.agent), rule.menders()
@@ -247,10 +241,7 @@ def _trials(case: Case, rule: RepairRule) -> Trials:
 
 
 def _as_often_sent(case: Case, edits: Sequence[Edit], trials: Trials) -> Trials:
-    """A value that edits fill in is right as often as the tool's successes have it there.
-
-    Each of the repairs of `city is missing` only put in the city that its own caller wanted.
-    """
+    """A value that edits fill in is right as often as the tool's successes have it there."""
     for edit in edits:
         if isinstance(edit, Add) and not edit.inside and (seen := case.seen(edit.name)):
             known = seen.common_values()

@@ -245,10 +245,7 @@ def _shown_beside(
 def _strangers(
     said: tuple[Fault, ...], parameters: JsonObject, view: ToolView, *, blamed: bool
 ) -> Iterator[Fault]:
-    """Names that an open schema does not have, where the call is `blamed` or one was refused.
-
-    Else those that are a missing name in another style: `fileName` for `file_name`.
-    """
+    """Names that an open schema lacks: where the call is `blamed`, or in another style."""
     refuses = any(fault.kind == "unexpected" and len(fault.path) == 1 for fault in said)
     absent = {words_of(name) for name in view.parameters if name not in parameters}
     for name in view.unknown(parameters)[:_MAX_SHOWN]:
@@ -317,10 +314,7 @@ def misses(known: ParameterView, text: str) -> bool:
 
 
 def _with_forms(said: tuple[Fault, ...], found: list[Fault]) -> tuple[Fault, ...]:
-    """The faults with values that miss a stated form, where nothing else explains the error.
-
-    Many tools take more forms than they state; one that refused such a value does not.
-    """
+    """The faults with values that miss a stated form, where nothing else explains the error."""
     places = {fault.path for fault in said if fault.path}
     missed = {fault.path for fault in found}
     of_form = all(not f.path or f.kind in ("bad_format", "invalid") for f in said)
@@ -350,8 +344,9 @@ def _suspects(
     marked = [
         name
         for name, value in islice(parameters.items(), _MAX_NAMES)
-        if isinstance(value, str) and _is_odd(value) and FREE_TEXT.isdisjoint(words_of(name))
-    ]
+        if isinstance(value, str) and len(value) <= _SHORT
+        and (is_marked(value) or plainer(value) != value) and FREE_TEXT.isdisjoint(words_of(name))
+    ]  # fmt: skip
     if len(marked) == 1 and reading.category in _BLAMES_A_VALUE:
         return [Fault("invalid", (marked[0],))]
     found: list[Fault] = []
@@ -370,17 +365,10 @@ def _suspects(
     return found
 
 
-def _is_odd(text: str) -> bool:
-    return len(text) <= _SHORT and (is_marked(text) or plainer(text) != text)
-
-
 def _unusual(
     name: str, value: JsonValue, view: ParameterView | None, seen: ParameterProfile | None
 ) -> Fault | None:
-    """A value of another type than in all successes, or none of the words that the schema states.
-
-    Two quoted words or more are taken as the list of the values, a single one as an example.
-    """
+    """A value of another type than in all successes, or none of several words that are stated."""
     if seen and seen.successes >= _ENOUGH:
         types = view.types if view and view.types else tuple(seen.types)
         if not fits(value, types):
@@ -393,10 +381,7 @@ def _unusual(
 
 
 def _with_suspect(faults: tuple[Fault, ...], only: Fault) -> tuple[Fault, ...]:
-    """The faults, with the single suspect in the place of those that name no parameter.
-
-    Of two that stand out, one would be accused wrongly; so there is only one.
-    """
+    """The faults, with the single suspect in the place of those that name no parameter."""
     if not faults:
         return (only,)
     found = []

@@ -149,10 +149,7 @@ def parted(case: Case) -> Iterator[Option]:
 
 
 def _are_parts(name: str, missing: Sequence[str]) -> bool:
-    """Whether the only two missing may stand in one: `owner` and `repo` in `repository`.
-
-    What is to be written or said is no part of anything.
-    """
+    """Whether the only two missing may stand in one: `owner` and `repo` in `repository`."""
     if len(missing) != 2:
         return False
     one, other = (set(words_of(each)) for each in missing)

@@ -10,7 +10,7 @@ from aftercall.models import EvidenceSource
 from retrieval import WORDS
 from retrieval.edits import Cast, Edit, Remove, Rename, Replace
 from retrieval.likeness import best_matches, name_similarity, relates_otherwise, words_of
-from retrieval.proposals.case import Case, Option, Trials, prior
+from retrieval.proposals.case import Case, Option, Trials, one, prior
 from retrieval.proposals.layouts import is_stated, names_of_tool
 from retrieval.proposals.shape import holds_parameters
 from retrieval.reading.faults import Fault
@@ -132,11 +132,9 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         yield _as_flag(case, name, listed, source)
     if listed := _listing(case, case.parameters[name]):
         reason = f"the tool has no `{name}`; of the others only `{listed}` lists such a value"
-        yield Option((Rename(name=name, to=listed),), reason, _LISTED, (source,), covers=covers)
-    edit = Remove(name=name)
-    yield Option(
-        (edit,), f"the tool has no `{name}`", _remove_trials(case, name), (source,), covers=covers
-    )
+        yield one(index, Rename(name=name, to=listed), reason, _LISTED, source)
+    reason = f"the tool has no `{name}`"
+    yield one(index, Remove(name=name), reason, _remove_trials(case, name), source)
 
 
 def _as_flag(case: Case, name: str, target: str, source: EvidenceSource) -> Option:

@@ -18,7 +18,7 @@ from retrieval.edit_effects import applied
 from retrieval.edits import Add, Cast, Edit, Flatten, Nest, Remove, Rename, Replace, Unwrap
 from retrieval.likeness import best_matches, words_of
 from retrieval.notations import MAX_KEYS, MAX_TEXT, cells_in, object_in, plain_value
-from retrieval.parameters import ToolView, object_view
+from retrieval.parameters import object_view
 from retrieval.proposals.case import Case, Option, prior
 from retrieval.proposals.faults import NOT_ABOUT_PARAMETERS, inner_faults, objects_in, shown_by
 from retrieval.proposals.layouts import (
@@ -340,7 +340,12 @@ def _nested(case: Case) -> Iterator[Option]:
             continue
         there = object_in(case.parameters.get(name))
         inner = object_view(case.schema, (name, 0) if listed else (name,), there or strange)
-        fields = _matching(strange, inner) if inner else {}
+        known_fields = inner.parameters if inner else {}
+        fields = {each: each for each in strange if each in known_fields}
+        fields |= best_matches(
+            [each for each in strange if each not in fields],
+            [each for each in known_fields if each not in strange],
+        )
         if len(fields) == 1 and not known.required and not fields.keys() & {*fields.values()}:
             continue  # one field of a like name alone asks for nothing that was left out
         if fields and inner and not inner.missing({**there, **dict.fromkeys(fields.values())}):
@@ -354,16 +359,6 @@ def _nested(case: Case) -> Iterator[Option]:
             what = "a list of objects" if listed else "an object"
             reason = f"`{name}` is {what}, and its fields stand beside it"
             yield as_option(case, edits, reason, _NESTED)
-
-
-def _matching(strange: Mapping[str, JsonValue], inner: ToolView) -> dict[str, str]:
-    return {
-        **{name: name for name in strange if name in inner.parameters},
-        **best_matches(
-            [name for name in strange if name not in inner.parameters],
-            [name for name in inner.parameters if name not in strange],
-        ),
-    }
 
 
 def _raised(case: Case) -> Iterator[Option]:

@@ -458,10 +458,7 @@ def _is_within(number: float, low: float | None, high: float | None) -> bool:
 
 
 def _beyond(case: Case, fault: Fault) -> list[str]:
-    """The parameters whose number lies beyond a bound that the error states without a name.
-
-    Where several do, those that have this very bound by the schema.
-    """
+    """Parameters beyond a bound without a name; of several those that have it by the schema."""
     names = [
         name
         for name, value in case.parameters.items()

@@ -363,10 +363,7 @@ def _tied_each(
 
 
 def _of_type(fault: Fault, parameters: JsonObject) -> Path:
-    """The one parameter that has the type which a message tells instead of a name, if it is one.
-
-    A text that stands where a number is wanted is one that holds a number.
-    """
+    """The one parameter of the type that a message tells instead of a name, if it is one."""
     places = [
         name
         for name, value in islice(parameters.items(), _MAX_LEAVES)
