@@ -228,9 +228,11 @@ class _Search:
         }
         edits = list(every.values())
         spread = not any(isinstance(edit, ed.OF_ONE_PLACE) for edit in single)
-        made = applied(self.failed, edits, self.value_sources) if spread else None
-        give = made is not None and same_json(value_at(made, path), after)
-        yield from edits if give else single
+        yield from edits if spread and self._give(edits, after, path) else single
+
+    def _give(self, edits: list[ed.Edit], wanted: JsonValue, path: Path) -> bool:
+        made = applied(self.failed, edits, self.value_sources)
+        return made is not None and same_json(value_at(made, path), wanted)
 
     def _explained(
         self, candidates: Iterable[_Candidate], before: JsonValue, after: JsonValue, path: Path
