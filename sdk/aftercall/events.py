@@ -179,8 +179,6 @@ class JsonLinesSink:
     """
 
     def __init__(self, path: Path | str) -> None:
-        if sys.platform == "win32":
-            raise ConfigurationError("JsonLinesSink needs POSIX file locks; use LoggingSink here")
         self._path = Path(path).resolve()  # the program may change its folder later
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

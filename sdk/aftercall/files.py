@@ -1,5 +1,6 @@
 """Files that survive a power loss, and where a user's own are (XDG Base Directories)."""
 
+import fcntl
 import os
 import secrets
 import stat
@@ -9,11 +10,6 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from uuid import uuid4
-
-try:
-    import fcntl
-except ImportError:  # Windows: one process at a time may change a file
-    fcntl = None  # type: ignore[assignment]  # asked for before each use
 
 
 def user_folder(variable: str, below_home: str, environ: Mapping[str, str] = os.environ) -> Path:
@@ -29,10 +25,7 @@ def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def default_data_folder(environ: Mapping[str, str], platform: str = sys.platform) -> Path:
-    """Where this platform keeps a user's data: XDG on Unix, their own places on the others."""
-    # Some set XDG's variable on the other systems too.
-    if platform == "win32" and not environ.get("XDG_DATA_HOME") and environ.get("LOCALAPPDATA"):
-        return Path(environ["LOCALAPPDATA"]) / "aftercall"
+    """Where this platform keeps a user's data: XDG, or macOS's own place."""
     place = "Library/Application Support" if platform == "darwin" else ".local/share"
     return user_folder("XDG_DATA_HOME", place, environ)
 
@@ -46,17 +39,9 @@ def key_file(path: Path) -> bytes:
     """
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        made = path.with_name(f"{path.name}.{uuid4().hex}")
-        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(secrets.token_bytes(32))
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileExistsError):  # another process was first, and its key is the key
-            os.link(made, path)
-        made.unlink()
-        with suppress(OSError):  # folders cannot be opened on Windows
-            sync_folder(path.parent)
+        with locked(path.parent):
+            if not path.exists():  # else another process was first, and its key is the key
+                replace_file(path, secrets.token_bytes(32), mode=0o600)
     key = path.read_bytes()
     if len(key) < 16:
         raise ValueError(
@@ -82,11 +67,15 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def replace_file(target: Path, content: bytes) -> None:
-    """Write a file in one step: who reads it meanwhile sees the old one or the new one, whole."""
+def replace_file(target: Path, content: bytes, *, mode: int = 0o666) -> None:
+    """Write a file in one step: who reads it meanwhile sees the old one or the new one, whole.
+
+    A file that is there keeps its mode.
+    """
     temporary = target.with_name(f"{target.name}.{uuid4().hex}")
     try:
-        with temporary.open("xb") as file:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(descriptor, "wb") as file:
             if target.exists():
                 temporary.chmod(target.stat().st_mode & 0o777)
             file.write(content)
@@ -96,17 +85,15 @@ def replace_file(target: Path, content: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    with suppress(OSError):  # folders cannot be opened on Windows
-        sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Alone among those who lock this file or folder; waits for the others (POSIX)."""
+    """Alone among those who lock this file or folder; waits for the others."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        if fcntl is not None:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)  # ends with the descriptor, also when killed
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # ends with the descriptor, also when killed
         yield
     finally:
         unlock(descriptor)
@@ -114,14 +101,12 @@ def locked(path: Path) -> Iterator[None]:
 
 GATEWAYS_LOCK = "gateways.lock"
 """Of the data folder: held by every gateway of this machine, together with the others."""
-LOCKS = fcntl is not None
-"""Whether this system has the locks below."""
 
 
 def try_lock(path: Path, *, alone: bool) -> int | None:
     """Lock a file, which is made where it is missing; None where others hold it. End by `unlock`.
 
-    `alone` or together with others who do not want it alone (POSIX).
+    `alone` or together with others who do not want it alone.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -134,13 +119,12 @@ def try_lock(path: Path, *, alone: bool) -> int | None:
 
 def unlock(descriptor: int) -> None:
     """Close a file that may be locked; a process forked meanwhile has the lock through its copy."""
-    if fcntl is not None:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Append a line by one write under the file's lock; for threads, processes and forks (POSIX).
+    """Append a line by one write under the file's lock; for threads, processes and forks.
 
     What a killed process left half-written stays as it is, and the line begins behind it.
 

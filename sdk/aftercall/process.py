@@ -104,8 +104,7 @@ def bind(host: str, port: int) -> socket.socket:
     # with it on, every answer waits some 40 ms for a delayed acknowledgement.
     listener = socket.socket(family, kind, protocol)
     try:
-        if os.name == "posix":  # elsewhere the option lets two processes share a port
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         # Two processes may bind one port as long as neither listens, so only this settles it.
         listener.listen(1)

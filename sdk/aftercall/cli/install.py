@@ -55,8 +55,6 @@ def client_files(
     home, here = Path.home(), Path.cwd()
     if platform == "darwin":
         settings = home / "Library/Application Support"
-    elif platform == "win32":
-        settings = Path(environ.get("APPDATA") or home / "AppData/Roaming")
     else:
         settings = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
     of_claude = Path(environ.get("CLAUDE_CONFIG_DIR") or home)

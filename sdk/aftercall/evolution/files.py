@@ -14,7 +14,6 @@ import json
 import os
 import re
 import stat
-import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,8 +53,6 @@ def commit(
     otherwise. The new version comes after all `known_versions`, those beside the script, and the
     promoted one. The texts are redacted already; `made_from` is the version that was changed.
     """
-    if sys.platform == "win32":
-        raise ConfigurationError("evolving files needs a POSIX system")
     root = promotions_file.parent.resolve(strict=True)
     made: list[Path] = []
     notes: list[str] = []

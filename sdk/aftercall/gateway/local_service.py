@@ -21,7 +21,7 @@ from aftercall.cli import discover
 from aftercall.client import AsyncClient
 from aftercall.errors import AftercallError, ServiceFailedError, ServiceUnreachableError
 from aftercall.explain import HOW_TO_SERVE
-from aftercall.files import GATEWAYS_LOCK, LOCKS, data_folder, try_lock, unlock
+from aftercall.files import GATEWAYS_LOCK, data_folder, try_lock, unlock
 
 LINGER_S = 300.0
 """Seconds that the service stays after the last gateway left."""
@@ -133,8 +133,6 @@ class LocalService:
         address = urlsplit(self.url)
         if address.scheme != "http" or address.hostname not in _LOCAL_HOSTS:
             return "it is not on this machine, so it has to be started there"
-        if not LOCKS:
-            return "start one with `aftercall serve`: on this system no gateway can"
         return None if "serve" in discover() else HOW_TO_SERVE
 
     async def _start(self) -> str:

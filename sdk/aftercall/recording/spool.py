@@ -7,8 +7,8 @@ another suffix, so that its writer begins a new one, and is locked until it is d
 harmless, for execution ids are idempotency keys.
 """
 
+import fcntl
 import os
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -18,9 +18,6 @@ from pathlib import Path
 
 from aftercall.errors import ConfigurationError
 from aftercall.files import locked, replace_file, sync_folder, unlock
-
-if sys.platform != "win32":
-    import fcntl
 
 _WRITTEN, _SENT = ".jsonl", ".sending"
 
@@ -52,8 +49,6 @@ class Spool:
     def __init__(
         self, directory: Path, *, max_bytes: int, segment_bytes: int = 1024 * 1024
     ) -> None:
-        if sys.platform == "win32":
-            raise ConfigurationError("the spool needs POSIX file locks; pass spool_dir=None here")
         self._directory = directory
         self._max_bytes = max_bytes
         self._segment_bytes = min(segment_bytes, max(1, max_bytes // 4))
