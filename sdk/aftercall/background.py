@@ -5,9 +5,9 @@ import contextvars
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
-import time
 from collections.abc import (
     AsyncIterable,
     AsyncIterator,
@@ -28,7 +28,7 @@ from typing import IO, Any, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 _TICK_S = 0.02
-"""How often a running program is looked at: its time, what it wrote, and whether to stop it."""
+"""How often it is looked at how much a running program wrote."""
 
 
 def in_thread(call: Callable[[], T]) -> "asyncio.Future[T]":
@@ -72,12 +72,11 @@ def _started(call: Callable[[], T]) -> "Future[T]":
     return future
 
 
-async def to_the_end(work: "asyncio.Future[T]", stop: Callable[[], None] = lambda: None) -> T:
-    """The result of `work`. A caller that is cancelled calls `stop` and waits until it is done."""
+async def to_the_end(work: "asyncio.Future[T]") -> T:
+    """The result of `work`. A caller that is cancelled waits until it is done."""
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
-        stop()
         await asyncio.wait([work])
         if not work.cancelled():
             work.exception()  # it counts as seen, for nobody asks any more
@@ -127,61 +126,43 @@ async def run_program(
         OutputTooLargeError: standard output went beyond its bound.
         OSError: the program cannot be started.
     """
-    stop = threading.Event()
-
-    def run() -> Finished:
-        deadline = time.monotonic() + timeout_s
-        with ExitStack() as files:
-            source, out, err = (files.enter_context(tempfile.TemporaryFile()) for _ in range(3))
-            source.write(stdin)
-            source.seek(0)
-            process = subprocess.Popen(  # noqa: S603  # no shell; callers say what may be started
-                arguments,
-                cwd=cwd,
-                env=dict(env),
-                stdin=source,
-                stdout=out,
-                stderr=subprocess.STDOUT if max_stdout_bytes is None else err,
-                start_new_session=True,
-            )
-            files.callback(_kill_group, process)
-            is_in_time = True
-            while is_in_time and _is_running(process):
-                is_in_time = not stop.is_set() and time.monotonic() < deadline
-                _check_size(out, max_stdout_bytes)
-            _check_size(out, max_stdout_bytes)
-            status = process.returncode if is_in_time else None
-            stdout = _end_of(out, kept_bytes if max_stdout_bytes is None else max_stdout_bytes)
-            left_out = os.fstat(out.fileno()).st_size - len(stdout)
-            return Finished(status, stdout, _end_of(err, kept_bytes), left_out)
-
-    return await to_the_end(in_thread(run), stop.set)
-
-
-def _is_running(process: "subprocess.Popen[bytes]") -> bool:
-    try:
-        process.wait(_TICK_S)
-    except subprocess.TimeoutExpired:
-        return True
-    return False
-
-
-def _check_size(file: IO[bytes], most: int | None) -> None:
-    if most is not None and os.fstat(file.fileno()).st_size > most:
-        raise OutputTooLargeError
+    most = sys.maxsize if max_stdout_bytes is None else max_stdout_bytes
+    with ExitStack() as files:
+        source, out, err = (files.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+        source.write(stdin)
+        source.seek(0)
+        process = await asyncio.create_subprocess_exec(
+            *arguments,
+            cwd=cwd,
+            env=dict(env),
+            stdin=source,
+            stdout=out,
+            stderr=subprocess.STDOUT if max_stdout_bytes is None else err,
+            start_new_session=True,
+        )
+        status = None
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    while status is None:
+                        with suppress(TimeoutError):
+                            status = await asyncio.wait_for(process.wait(), _TICK_S)
+                        if os.fstat(out.fileno()).st_size > most:
+                            raise OutputTooLargeError
+        finally:
+            # The group outlives its leader while a child is left in it. PermissionError: what is
+            # left of it is not ours (a set-uid program), or, on macOS, only zombies.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+        stdout = _end_of(out, kept_bytes if max_stdout_bytes is None else max_stdout_bytes)
+        left_out = os.fstat(out.fileno()).st_size - len(stdout)
+        return Finished(status, stdout, _end_of(err, kept_bytes), left_out)
 
 
 def _end_of(file: IO[bytes], most: int) -> bytes:
     file.seek(max(0, os.fstat(file.fileno()).st_size - most))
     return file.read(most)
-
-
-def _kill_group(process: "subprocess.Popen[bytes]") -> None:
-    # The group outlives its leader while a child is left in it. PermissionError: what is left of it
-    # is not ours (a set-uid program), or, on macOS, only zombies.
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 async def within(

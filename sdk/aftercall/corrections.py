@@ -12,19 +12,18 @@ for`), and what negates without finding fault (`not bad`) fits none of them.
 """
 
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.resources import files
 from itertools import islice
 
+from aftercall.files import read_table
 from aftercall.models.health import ReferralKind
 
 _Rule = tuple[re.Pattern[str], ReferralKind, float]
 
 
 def _read_rules() -> dict[str, list[_Rule]]:
-    table = tomllib.loads(files("aftercall").joinpath("corrections.toml").read_text("utf-8"))
+    table = read_table("corrections.toml")
     parts: dict[str, str] = {}
 
     def filled(text: str) -> str:

@@ -14,13 +14,11 @@ import inspect
 import json
 import logging
 import math
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal, Protocol, TypeAlias, TypeGuard, runtime_checkable
 from uuid import uuid4
@@ -198,13 +196,6 @@ class JsonLinesSink:
         append_line(self._path, event.model_dump_json(exclude_none=True).encode() + b"\n")
 
 
-def args_preview_hash(
-    arguments: JsonObject, *, tool: str = "unknown", redactor: Redactor = DEFAULT_REDACTOR
-) -> str:
-    """The `args_preview_hash` of a call; values outside JSON count as their text."""
-    return _head_hash(tool, arguments_head(arguments), redactor)
-
-
 def arguments_head(arguments: JsonObject) -> JsonObject:
     """As much of the arguments as the hash can depend on, and masking may take its time for."""
     head = _head(make_json_value(arguments))
@@ -313,13 +304,10 @@ class ToolCalls:
         # Without a latency, as nothing was asked of the tool.
         PlannedCall(self, seq, name, {}, None).error(error_type, message, latency_ms=math.nan)
 
-    def hand_over(self, *items: ToolCallEvent | Execution) -> None:
-        """Give items to the sinks, in this order; never raises what a sink raises.
-
-        When it returns they have been given.
-        """
+    def hand_over(self, item: ToolCallEvent | Execution) -> None:
+        """Give it to the sinks, which have taken it then; never raises what a sink raises."""
         with self._lock:
-            for item, sink in product(items, self._sinks):
+            for sink in self._sinks:
                 try:
                     if isinstance(item, Execution):
                         if _records(sink):
@@ -513,23 +501,20 @@ class EventObserver:
         return ToolCalls(request_id, self._sinks, redactor=self._redactor, first_seq=first_seq)
 
 
+@dataclass(frozen=True, slots=True)
 class ObservedEvents:
     """One attempt."""
 
-    def __init__(self, call: PlannedCall) -> None:
-        self._call = call
-        self._handled_before = sys.exception()  # the caller may be in an `except` block
+    call: PlannedCall
 
-    def stopped(self) -> None:
-        """The tool returned, raised or was given up; told while that exception is on its way."""
-        error, before = sys.exception(), self._handled_before
-        self._handled_before = None
-        if error is not before and error is not None and not isinstance(error, Exception):
-            self._call.abandon()  # CancelledError, KeyboardInterrupt: `ended` is never told
+    def stopped(self, given_up: BaseException | None) -> None:
+        """The tool returned, raised or was given up."""
+        if given_up is not None:
+            self.call.abandon()
 
     def ended(self, *, duration_ms: float, error: ExecutionError | None) -> None:
         """How it ended."""
         if error is None:
-            self._call.ok(latency_ms=duration_ms)
+            self.call.ok(latency_ms=duration_ms)
         else:
-            self._call.error(error.type, error.message, latency_ms=duration_ms)
+            self.call.error(error.type, error.message, latency_ms=duration_ms)

@@ -1,14 +1,17 @@
-"""Files that survive a power loss, and where a user's own are (XDG Base Directories)."""
+"""Files that survive a power loss, where a user's own are (XDG Base Directories), and tables."""
 
 import fcntl
 import os
 import secrets
 import stat
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
+from importlib import resources
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 
@@ -56,6 +59,11 @@ def user_key() -> bytes:
     with suppress(OSError, RuntimeError, ValueError):
         return key_file(user_folder("XDG_CONFIG_HOME", ".config") / "hash.key")
     return secrets.token_bytes(32)
+
+
+def read_table(name: str) -> dict[str, Any]:
+    """A table of this package."""
+    return tomllib.loads(resources.files("aftercall").joinpath(name).read_text(encoding="utf-8"))
 
 
 def sync_folder(folder: Path) -> None:

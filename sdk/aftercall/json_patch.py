@@ -1,6 +1,7 @@
 """JSON Patch (RFC 6902) for parameters: add, remove and replace; diff and apply.
 
-Only these three operations are needed; a rename is a remove and an add.
+Only these three operations are needed; a rename is a remove and an add. What does not fit a
+document is a `JsonPatchError`.
 """
 
 import re
@@ -35,11 +36,7 @@ def pointer(parts: Iterable[str | int]) -> str:
 
 
 def parse_pointer(text: str) -> list[str]:
-    """The parts of a JSON Pointer.
-
-    Raises:
-        JsonPatchError: when it does not start with a slash, or holds a `~` that escapes nothing.
-    """
+    """The parts of a JSON Pointer."""
     if text == "":
         return []
     if not text.startswith("/"):
@@ -88,11 +85,7 @@ def _diff(before: JsonObject, after: JsonObject, path: tuple[str, ...]) -> list[
 
 
 def apply(document: JsonObject, operations: Sequence[Operation]) -> JsonObject:
-    """A changed copy of `document`; the document itself stays as it is.
-
-    Raises:
-        JsonPatchError: when a path does not exist (or, for `add`, its parent does not).
-    """
+    """A changed copy of `document`; the document itself stays as it is."""
     changed = deepcopy(document)
     for operation in operations:
         _apply_one(changed, operation)
@@ -100,11 +93,7 @@ def apply(document: JsonObject, operations: Sequence[Operation]) -> JsonObject:
 
 
 def value_at(document: JsonObject, path: str) -> JsonValue:
-    """The value that a JSON Pointer leads to.
-
-    Raises:
-        JsonPatchError: when it leads nowhere.
-    """
+    """The value that a JSON Pointer leads to."""
     value: JsonValue = document
     for part in parse_pointer(path):
         value = _member(value, part, path)

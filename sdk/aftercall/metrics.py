@@ -57,8 +57,6 @@ class ToolCallMetrics:
     """
 
     def __init__(self, max_tools: int = 200, registry: CollectorRegistry | None = None) -> None:
-        if max_tools < 0:
-            raise ValueError(f"max_tools is {max_tools}; it must be 0 or more")
         self._max_tools = max_tools
         self.registry = CollectorRegistry() if registry is None else registry
         self._calls = Counter(

@@ -3,6 +3,9 @@
 It holds an object, with an entry for each namespace. Its `evolved_file` is relative to the folder
 of the file, and null only for a promoted version that is a registered tool of its own. A path in
 such a file is data: it may name a file below the folder and nothing else, links followed.
+
+What is wrong with a file or a promotion is a `PromotionsFileError` or another `ConfigurationError`,
+what is wrong with a path a `FilePathError`.
 """
 
 import json
@@ -17,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, Validat
 from aftercall.errors import ConfigurationError
 from aftercall.explain import explain
 from aftercall.files import locked, replace_file
-from aftercall.json_values import InvalidJsonValueError, unique_members
+from aftercall.json_values import unique_members
 from aftercall.models.base import Name, Text, Timestamp
 from aftercall.models.tools import Promotion, Tool, Version
 
@@ -35,20 +38,11 @@ class PromotionsFileError(ConfigurationError):
 
 
 def parse_promotions(text: str) -> dict[str, Promotion]:
-    """The promotions in the text of a file, by namespace, in its order.
-
-    Raises:
-        PromotionsFileError: the text is no JSON, a key is unknown, missing or stands
-            twice, or a value is wrong. The entry is named.
-    """
+    """The promotions in the text of a file, by namespace, in its order."""
     try:
         root = json.loads(text, object_pairs_hook=unique_members)
-    except InvalidJsonValueError as error:
-        raise PromotionsFileError(str(error)) from error
-    except json.JSONDecodeError as error:
-        raise PromotionsFileError(f"no JSON: {error.msg} (line {error.lineno})") from error
-    except RecursionError as error:
-        raise PromotionsFileError("no JSON: it is nested too deeply") from error
+    except (ValueError, RecursionError) as error:
+        raise PromotionsFileError(f"no JSON: {error}") from error
     if not isinstance(root, dict):
         raise PromotionsFileError("the file must be an object, in braces")
     found: dict[str, Promotion] = {}
@@ -67,9 +61,7 @@ def parse_promotions(text: str) -> dict[str, Promotion]:
 def render_promotions(promotions: Mapping[str, Promotion]) -> str:
     """The text of a file, exactly as the seed writes it; times in whole seconds of UTC.
 
-    Raises:
-        ConfigurationError: a promotion has no `promoted_at`, or an `evolved_file` that
-            `parse_promotions` would refuse.
+    A promotion without `promoted_at` is refused, and so is what `parse_promotions` would refuse.
     """
     entries = {}
     for name, promotion in promotions.items():
@@ -90,24 +82,15 @@ def _problem(error: ValidationError) -> str:
 
 
 def read_promotions(path: Path, *, missing_ok: bool = False) -> dict[str, Promotion]:
-    """The promotions in a file; with `missing_ok` none when there is no such file.
-
-    Raises:
-        PromotionsFileError: as `parse_promotions`, or the file is not there, cannot be read or is
-            not UTF-8.
-    """
+    """The promotions in a file; with `missing_ok` none when there is no such file."""
     try:
         return parse_promotions(path.read_bytes().decode("utf-8-sig"))
-    except FileNotFoundError:
-        if missing_ok:
-            return {}
-        problem = "there is no file of this name"
-    except OSError as error:
-        problem = f"it cannot be read: {error.strerror or error}"
-    except UnicodeDecodeError as error:
-        problem = f"it is not UTF-8 at byte {error.start}; save it as UTF-8"
     except PromotionsFileError as error:
         problem = str(error)
+    except (OSError, UnicodeDecodeError) as error:
+        if missing_ok and isinstance(error, FileNotFoundError):
+            return {}
+        problem = f"it cannot be read as UTF-8: {error}"
     raise PromotionsFileError(f"{path}: {problem}")
 
 
@@ -131,11 +114,7 @@ def promoted_tool(original: Tool, promotion: Promotion) -> Tool:
 
 
 def write_promotions(path: Path, promotions: Mapping[str, Promotion]) -> None:
-    """Write a file; a reader sees the old one or the new one, whole.
-
-    Raises:
-        ConfigurationError: as `render_promotions`, or the file cannot be written.
-    """
+    """Write a file; a reader sees the old one or the new one, whole."""
     content = render_promotions(promotions).encode()
     target = Path(os.path.realpath(path))  # a link stays a link
     try:
@@ -150,9 +129,6 @@ def update_promotions(
     """Read, change and write a file while no other process does so; what was written.
 
     A missing file counts as empty.
-
-    Raises:
-        ConfigurationError: as `read_promotions` and `write_promotions`.
     """
     try:
         with locked(path.parent):
@@ -186,11 +162,8 @@ class FilePathError(ValueError):
 def check_relative_path(text: str) -> str:
     """`text` itself, when it can only name something below the folder it is read in.
 
-    Forward slashes separate its parts on every system.
-
-    Raises:
-        FilePathError: it is empty or absolute, leaves the folder by `..`, or holds a backslash,
-            a drive or a control character.
+    It is neither empty nor absolute, does not leave the folder by `..`, and holds no backslash, no
+    drive and no control character.
     """
     names_none = not text.strip() or not text.strip("./")
     leaves = text.startswith("/") or PureWindowsPath(text).drive or ".." in text.split("/")
@@ -204,11 +177,7 @@ def check_relative_path(text: str) -> str:
 
 
 def resolve_path(root: Path, path: Path) -> Path:
-    """`path` with every symbolic link followed, when it lies below `root`; it need not exist.
-
-    Raises:
-        FilePathError: it lies outside `root`, or cannot be followed.
-    """
+    """`path` with every symbolic link followed, when it lies below `root`; it need not exist."""
     try:
         folder, target = root.resolve(), path.resolve()
     except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: a loop of links
@@ -219,11 +188,7 @@ def resolve_path(root: Path, path: Path) -> Path:
 
 
 def resolve_file(root: Path, relative: str) -> Path:
-    """The regular file that `relative` names below `root`, with every symbolic link followed.
-
-    Raises:
-        FilePathError: as `check_relative_path`, or links lead out of `root`, or it is no file.
-    """
+    """The regular file that `relative` names below `root`, with every symbolic link followed."""
     path = root / check_relative_path(relative)
     file = resolve_path(root, path)
     if not file.is_file():

@@ -10,15 +10,14 @@ Whatever a caller adds, such as a deliverable, is quoted as data, cut, and canno
 
 import json
 import re
-import tomllib
-from importlib.resources import files
 
+from aftercall.files import read_table
 from aftercall.json_values import JsonValue, bounded_json, bounded_text
 
 MAX_DELIVERABLE_CHARS = 1_500
 """Of a deliverable in the text: a contract of a dozen fields, and a tenth of a small prompt."""
 
-_TEXTS = tomllib.loads(files("aftercall").joinpath("prompts.toml").read_text("utf-8"))
+_TEXTS = read_table("prompts.toml")
 SELF_EVALUATION: str = _TEXTS["self_evaluation"]
 """The questions of seed 000: letter, spirit, referral."""
 

@@ -11,6 +11,7 @@ from functools import cache, lru_cache, partial
 from importlib.resources import files
 from typing import NamedTuple
 
+from aftercall.files import read_table
 from aftercall.secret_names import (
     COMPOUNDS,
     GLUED,
@@ -31,7 +32,6 @@ from aftercall.secret_names import (
     looks_random,
     name_kind,
     names_in_texts,
-    read_table,
     snake_case,
 )
 

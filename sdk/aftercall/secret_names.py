@@ -1,11 +1,11 @@
 """What a name tells of its value, and what values look like secrets (`secret_names.toml`)."""
 
 import re
-import tomllib
 from collections.abc import Iterable
 from functools import cache, lru_cache
-from importlib.resources import files
-from typing import Any, Literal
+from typing import Literal
+
+from aftercall.files import read_table
 
 MASKED = re.compile(r"\[(?:redacted|hashed):[a-z]+:[0-9a-f+-]+\]")
 """How a masked value looks."""
@@ -18,11 +18,6 @@ def snake_case(name: str) -> str:
     """`apiKey`, `API-Key` and `api key` as `api_key`; letters of every script stay."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
     return re.sub(r"[\W_]+", "_", spaced.lower()).strip("_")
-
-
-def read_table(name: str) -> dict[str, Any]:
-    """A table of this package."""
-    return tomllib.loads(files("aftercall").joinpath(name).read_text(encoding="utf-8"))
 
 
 def any_of(words: Iterable[str]) -> str:

@@ -8,7 +8,6 @@ Only the API is needed: without an SDK that is set up in the process nothing is 
 holds names, ids, counts and the type of an error; never arguments, results, contexts or messages.
 """
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -73,20 +72,16 @@ class _TracedAttempt:
 
     def __post_init__(self) -> None:
         self._stopped_at: int | None = None
-        self._around = sys.exception()  # where a call is made while another error is handled
         self._has_ended = False
         otel_context.attach(trace.set_span_in_context(self.span, self.caller))
 
-    def stopped(self) -> None:
+    def stopped(self, given_up: BaseException | None) -> None:
         self._stopped_at = time.time_ns()
         # Not by a token: hooks may say the end in another task, or while another call is current.
         if trace.get_current_span() is self.span:
             otel_context.attach(self.caller)
-        raised, around = sys.exception(), self._around
-        self._around = None
-        if raised is not around and not isinstance(raised, Exception | None):
-            # Cancelled or interrupted: nobody will say how it ended.
-            self.span.set_attribute("error.type", type(raised).__qualname__)
+        if given_up is not None:
+            self.span.set_attribute("error.type", type(given_up).__qualname__)
             self._end()
 
     def ended(self, *, duration_ms: float, error: ExecutionError | None) -> None:

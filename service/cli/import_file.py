@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aftercall.cli import Command
-from aftercall.cli.status import add_service, service_url
+from aftercall.cli.status import add_service
 from service.cli.options import add_common, note, run, say, seldom, start
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
         stack.callback(_print, report, dry_run=args.dry_run)
         client = None
         if not args.dry_run:
-            client = stack.enter_context(Client(service_url(args), retries=5))
+            client = stack.enter_context(Client(args.service, retries=5))
         send(
             read(stream, chosen, given),
             chosen,

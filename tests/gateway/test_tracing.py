@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aftercall.gateway.server import _wants_traces
+from aftercall.gateway.server import _observed
 from aftercall.tracing import TracingObserver
 from tests.gateway.conftest import OpenGateway
 from tests.gateway.contract_service import ContractService
@@ -105,6 +105,11 @@ async def test_without_the_extra_the_gateway_runs_and_says_so(
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_TRACES_EXPORTER": "none"}, False),
     ],
 )
-def test_which_variables_ask_for_spans(environ: dict[str, str], wanted: bool) -> None:
+def test_which_variables_ask_for_spans(
+    environ: dict[str, str], wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A collector for traces, and nothing that says no."""
-    assert _wants_traces(environ) is wanted
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    with _observed() as observers:
+        assert bool(observers) is wanted

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from aftercall.events import ToolCallEvent, ToolCallPlanned, ToolCallResult
+from aftercall.events import ToolCallEvent, ToolCallPlanned, ToolCallResult, ToolCalls
+from aftercall.json_values import JsonObject
 from aftercall.models import Execution
+from aftercall.redaction import Redactor
 
 
 @dataclass
@@ -32,6 +34,15 @@ class Kept(Events):
 
     def record(self, execution: Execution) -> None:
         self.calls.append(execution)
+
+
+def args_preview_hash(
+    arguments: JsonObject, tool: str = "unknown", redactor: Redactor | None = None
+) -> str:
+    """That of a call's planned event."""
+    kept = Kept()
+    ToolCalls("r", [kept], redactor=redactor).planned(tool, arguments)
+    return kept.planned[0].args_preview_hash
 
 
 def check_order(events: list[ToolCallEvent]) -> None:

@@ -22,13 +22,12 @@ from aftercall.events import (
     ToolCallEvent,
     ToolCallPlanned,
     ToolCalls,
-    args_preview_hash,
 )
 from aftercall.json_values import JsonObject, canonical_json
 from aftercall.redaction import Redactor
 from aftercall.reflection import call_with_reflection, call_with_reflection_sync
 from aftercall.reflection.results import CallFacts, PlannedAttempt
-from tests.sdk.event_records import Events, Kept, check_order
+from tests.sdk.event_records import Events, Kept, args_preview_hash, check_order
 from tests.sdk.scripted_advice import (
     BAD,
     GOOD,
@@ -171,7 +170,7 @@ def test_the_hash_tells_nothing_of_a_secret() -> None:
     redactor = Redactor.create(extra_names=["pin"], allowlists={"strict": ["query"]})
 
     def hashed(arguments: JsonObject, tool: str = "t") -> str:
-        return args_preview_hash(arguments, tool=tool, redactor=redactor)
+        return args_preview_hash(arguments, tool, redactor)
 
     assert hashed({"user": "ada", "password": "1234"}) == hashed(
         {"user": "ada", "password": "9999"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aftercall.events import ToolCalls, args_preview_hash
+from aftercall.events import ToolCalls
 from aftercall.harmony import (
     AsyncHarmonyToolCalls,
     Dispatcher,

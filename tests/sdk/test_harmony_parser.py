@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from aftercall.errors import ConfigurationError
 from aftercall.harmony import HarmonyCall, HarmonyItem, HarmonyParser, HarmonyResult, HarmonyText
 
 TOO_LARGE = "tool_payload_too_large"
@@ -302,9 +301,3 @@ def test_a_closed_parser_is_ready_for_another_stream() -> None:
     assert [*parser.feed(stream), *parser.close()] == first
     (call,) = [*parser.feed(real("{}")), *parser.close()]
     assert isinstance(call, HarmonyCall)
-
-
-def test_a_limit_of_nothing_is_refused() -> None:
-    """With the cure."""
-    with pytest.raises(ConfigurationError, match="at least 1"):
-        HarmonyParser(0)

@@ -477,7 +477,8 @@ class Observer:
         del attempt
         return self._take("planned")
 
-    def stopped(self) -> None:
+    def stopped(self, given_up: BaseException | None) -> None:
+        del given_up
         self._take("stopped")
 
     def ended(self, **_: object) -> None:

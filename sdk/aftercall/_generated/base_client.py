@@ -26,12 +26,7 @@ from aftercall.client.transport import (
     retry_wait_s,
     segment,
 )
-from aftercall.errors import (
-    AftercallError,
-    ConfigurationError,
-    ServiceFailedError,
-    ServiceUnreachableError,
-)
+from aftercall.errors import AftercallError, ServiceFailedError, ServiceUnreachableError
 from aftercall.json_values import JsonObject
 from aftercall.outcomes import error_of
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
@@ -57,13 +52,15 @@ class BaseClient:
         headers: Mapping[str, str] | None = None,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
-        if retries < 0:
-            raise ConfigurationError(f"retries must be 0 or more, not {retries}")
         self._retries = retries
-        self._redactor = redactor
+        self.redactor = redactor
+        """What masks secrets."""
         self._url = checked_base_url(base_url)
+        self.base_url = str(self._url)
+        """Where the service is."""
         key = own_key(api_key)
-        self._key_id = key_id(key)
+        self.key_id = key_id(key)
+        """Which key it sends, without the secret; empty for none."""
         self._http = httpx2.Client(
             base_url=self._url,
             timeout=httpx2.Timeout(timeout_s, connect=connect_timeout_s),
@@ -82,21 +79,6 @@ class BaseClient:
         """Close the connections; closing twice does nothing."""
         self._http.close()
 
-    @property
-    def base_url(self) -> str:
-        """Where the service is."""
-        return str(self._url)
-
-    @property
-    def key_id(self) -> str:
-        """Which key it sends, without the secret; empty for none."""
-        return self._key_id
-
-    @property
-    def redactor(self) -> Redactor | None:
-        """What masks secrets."""
-        return self._redactor
-
     def record(
         self, executions: models.Execution | Sequence[models.Execution]
     ) -> models.RecordReceipt:
@@ -107,8 +89,8 @@ class BaseClient:
         away.
         """
         if isinstance(executions, models.Execution) or len(executions) <= _LARGE_BATCH:
-            return self.send(record(executions, self._redactor))
-        return self.send(record(executions, self._redactor))
+            return self.send(record(executions, self.redactor))
+        return self.send(record(executions, self.redactor))
 
     def get_execution(self, execution_id: str) -> models.Execution:
         """An execution as it is stored."""
@@ -152,7 +134,7 @@ class BaseClient:
                     "about"
                 )
             execution = models.FailedCall.model_validate(dict(execution))
-        clean = execution if self._redactor is None else self._redactor.call(execution)
+        clean = execution if self.redactor is None else self.redactor.call(execution)
         question = models.SuggestRequest(execution=clean, limit=limit, annotations=annotations)
         return self._send("POST", "/suggest", question, models.SuggestResponse)
 
@@ -164,7 +146,7 @@ class BaseClient:
         `annotations` as in `suggest`. Of `repair`, apply the `changes` to the call's own
         parameters: where the redactor masked a value, `corrected_parameters` has the mask.
         """
-        clean = call if self._redactor is None else self._redactor.call(call)
+        clean = call if self.redactor is None else self.redactor.call(call)
         fields = {name: getattr(clean, name) for name in models.Call.model_fields}
         question = models.CheckRequest(call=models.Call(**fields), annotations=annotations)
         return self._send("POST", "/check", question, models.CheckResponse)
@@ -203,14 +185,14 @@ class BaseClient:
             signature=signature,
             limit=limit,
         )
-        if self._redactor is not None:
-            clean = self._redactor.parameters(tool_name, question.parameters)
+        if self.redactor is not None:
+            clean = self.redactor.parameters(tool_name, question.parameters)
             question = question.model_copy(update={"parameters": clean})
         return self._send("POST", "/similar", question, models.SimilarResponse, masked=("context",))
 
     def put_tool(self, tool_id: str, spec: models.ToolSpec) -> models.Tool:
         """Register a tool, or replace the one of this id."""
-        clean = spec if self._redactor is None else self._redactor.tool(spec)
+        clean = spec if self.redactor is None else self.redactor.tool(spec)
         return self._send("PUT", f"/tools/{segment(tool_id)}", clean, models.Tool)
 
     def get_tool(self, tool_id: str, *, use_evolved: bool = False) -> models.Tool:
@@ -270,8 +252,8 @@ class BaseClient:
         *,
         masked: Sequence[str] = (),
     ) -> ModelT:
-        if self._redactor is not None:
-            body = self._redactor.fields(body, masked)
+        if self.redactor is not None:
+            body = self.redactor.fields(body, masked)
         content = body.model_dump_json().encode()
         return self.send(Request(method, path, reads(answer), content))
 
@@ -283,4 +265,4 @@ class BaseClient:
         return True
 
     def _masked(self, text: str) -> str:
-        return text if self._redactor is None else self._redactor.text(text)
+        return text if self.redactor is None else self.redactor.text(text)

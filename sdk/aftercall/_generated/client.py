@@ -45,7 +45,7 @@ class Client(BaseClient):
             this machine would leave it.
 
     Raises:
-        ConfigurationError: `base_url` is no URL, or `retries` is negative.
+        ConfigurationError: `base_url` is no URL.
     """
 
     def namespaces(self) -> list[models.Namespace]:
@@ -164,9 +164,9 @@ class Client(BaseClient):
         self, promotions: Mapping[str, models.Promotion]
     ) -> models.PromotionsReceipt:
         """Let exactly these promotions hold: those that are not among them are removed."""
-        if self._redactor is not None:
+        if self.redactor is not None:
             promotions = {
-                name: self._redactor.fields(each, PROMOTION_TEXTS)
+                name: self.redactor.fields(each, PROMOTION_TEXTS)
                 for name, each in promotions.items()
             }
         content = render_promotions(promotions).encode()
@@ -206,8 +206,8 @@ class Client(BaseClient):
             NotFoundError: no such call of the session is recorded yet; flush the recorder first.
             ConflictError: the id is taken by another correction.
         """
-        if session_id is not None and self._redactor is not None:
-            session_id = self._redactor.session_id(session_id)
+        if session_id is not None and self.redactor is not None:
+            session_id = self.redactor.session_id(session_id)
         correction = models.Correction(
             correction_id=correction_id or str(uuid4()),
             execution_id=execution_id,

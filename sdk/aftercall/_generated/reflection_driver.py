@@ -128,13 +128,15 @@ def call_with_reflection_sync(
     while True:
         job.begin()
         try:
-            try:
-                result = call(sent)
-            finally:
-                job.stopped()
+            result = call(sent)
         except Exception as error:  # noqa: BLE001  # any exception of a tool is a failed call
+            job.stopped()
             job.raised(error)
+        except BaseException as error:
+            job.stopped(error)
+            raise
         else:
+            job.stopped()
             if reader is not None and reader.reads_in_thread:
                 job.returned(result)
             else:

@@ -74,21 +74,11 @@ class Toolbox:
         self._loop.close(None if self._client is None else self._client.close)
 
     def register_tool(self, tool_id: str, spec: models.ToolSpec) -> models.Tool:
-        """Define a tool in this program and at the service.
-
-        Raises:
-            AftercallError: the service did not take it; in this program it is defined all the same.
-        """
+        """Define a tool in this program and, which may fail by itself, at the service."""
         return self._loop.run(self._toolbox.register_tool(tool_id, spec))
 
     def get_tool(self, tool_id: str, use_evolved: bool = True) -> models.Tool:
-        """A tool: the promoted version, or with `use_evolved=False` the original.
-
-        Raises:
-            NotFoundError: there is no such tool.
-            ServiceUnreachableError: the service is away, and the tool is not known here.
-            ConfigurationError: the promotions file is malformed, or promotes what is not known.
-        """
+        """A tool: the promoted version, or with `use_evolved=False` the original."""
         return self._loop.run(self._toolbox.get_tool(tool_id, use_evolved))
 
     def get_best_tool_in_namespace(
@@ -98,21 +88,13 @@ class Toolbox:
 
         The id of a tool is a namespace too. With `use_rag` tools like it are compared too, and
         failures in scenarios like this one count.
-
-        Raises:
-            NotFoundError: there is no such namespace.
-            ServiceUnreachableError: ranking needs the service.
         """
         return self._loop.run(self._toolbox.get_best_tool_in_namespace(tool_id, scenario, use_rag))
 
     def find_tools_for_scenario(
         self, scenario: str, tags: Sequence[str] | None = None, limit: int = 5
     ) -> list[models.RankedTool]:
-        """Tools for a scenario, best first, in the versions that are in force here.
-
-        Raises:
-            ServiceUnreachableError: ranking needs the service.
-        """
+        """Tools for a scenario, best first, in the versions that are in force here."""
         return self._loop.run(self._toolbox.find_tools_for_scenario(scenario, tags, limit))
 
     def call_tool(
@@ -132,7 +114,6 @@ class Toolbox:
         Raises:
             ToolFailedError: it failed; `execution_id` is the recorded run's.
             ToolRefusedError: this machine does not run it; nothing is recorded.
-            AftercallError: as `get_tool`.
         """
         return self._loop.run(
             self._toolbox.call_tool(
@@ -167,10 +148,6 @@ class Toolbox:
         """Tell the service that a tool failed in a scenario; see `AsyncClient.mark_failure`.
 
         Without a version and without an execution, which has one, it is the version in force here.
-
-        Raises:
-            NotFoundError: the service has no such tool.
-            ServiceUnreachableError: the service is away, and the mark is not kept.
         """
         return self._loop.run(
             self._toolbox.mark_tool_failure(
@@ -207,7 +184,6 @@ class Toolbox:
 
         Raises:
             ValueError: the scenario is blank or too long, or `max_attempts` out of range.
-            AftercallError: the service is away, or refused the question.
         """
         return self._loop.run(
             self._toolbox.resilient_tool_call(
@@ -228,7 +204,6 @@ class Toolbox:
 
         Raises:
             ConfigurationError: there is no evolver, or the tool is no script of this machine.
-            AftercallError: as `get_tool`.
         """
         return self._loop.run(
             self._toolbox.evolve_tool(tool_id, reason, mutation_hint, scenario, failures=failures)

@@ -12,9 +12,9 @@ cross process borders: they are the structured content, and the text is for peop
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, Protocol, Unpack
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack
 from uuid import uuid4
 
 from aftercall.explain import how_to_install
@@ -54,9 +54,10 @@ from aftercall.adapters.reflector import (
     repair_facts,
 )
 from aftercall.change_classes import reads_only
+from aftercall.client import AsyncClient
 from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader
 from aftercall.json_values import JsonObject, bounded_text
-from aftercall.mcp_calls import Caller, ErrorTexts, McpResultReader, name_or_none
+from aftercall.mcp_calls import Caller, ErrorTexts, McpResultReader, ToolKey, name_or_none
 from aftercall.models.calls import Call, CheckResponse, ExecutionError, ToolAnnotations
 from aftercall.outcomes import (
     MAX_MESSAGE_CHARS,
@@ -81,15 +82,6 @@ _TOLD_AS_RESULT = (ToolError, ValidationError, NotFoundError, DisabledError)
 _USUAL = ToolHandling()
 
 
-class Checker(Protocol):
-    """The one method of `AsyncClient` that is needed here."""
-
-    def check(
-        self, call: Call, *, annotations: ToolAnnotations | None = None
-    ) -> Awaitable[CheckResponse]:
-        """What there is to say of a call."""
-
-
 class ReflectionMiddleware(Middleware):
     """Records the calls of a server's tools, and repairs failed ones.
 
@@ -109,8 +101,7 @@ class ReflectionMiddleware(Middleware):
             error result: the tool's own content first, then what it breaks.
         handling_of: how calls of a server's tool are handled.
         passes: exposed names of tools that only lead to others: their calls pass unseen.
-        check: asked before calls that look wrong: an `AsyncClient`; None makes all calls as they
-            are.
+        check: asked before calls that look wrong; None makes all calls as they are.
 
     All other arguments are those of `ReflectionOptions`.
     """
@@ -123,7 +114,7 @@ class ReflectionMiddleware(Middleware):
         deliverables: Mapping[str, Deliverable] | DeliverableOf | None = None,
         handling_of: Callable[[str | None, str], ToolHandling] = lambda _server, _tool: _USUAL,
         passes: Callable[[str], bool] | None = None,
-        check: Checker | None = None,
+        check: AsyncClient | None = None,
         **options: Unpack[ReflectionOptions],
     ) -> None:
         self._reflector = reflector = Reflector(**options)
@@ -186,13 +177,17 @@ class ReflectionMiddleware(Middleware):
 
         key = caller.session_id or caller.agent, server_name, tool_name
         acts = handling.mode == "repair"
-        tool = await self._listed(context)
-        checked = await self._checked(key, caller, arguments, tool, known, acts=acts)
+        listed = None  # an own server's tool is not looked up for each call
+        if self._checker is not None:
+            listed = await _tool_of(context.fastmcp_context, request.name)
+        checked = await self._checked(key, caller, arguments, listed, acts=acts)
         if checked.refusal:
             return ToolResult(
                 content=checked.refusal, meta={META_KEY: {"blocked": True}}, is_error=True
             )
-        own = self._own_reader(handling.error_pattern, tool_key, tool, checked.parameters)
+        own = ToolResultReader(
+            self._error_texts, tool_key, listed, checked.parameters, handling.error_pattern
+        )
         is_shadow = handling.mode == "shadow"
         shadow = self._before.watched(key, arguments, checked) if is_shadow else None
         reflected: ReflectedResult[ToolResult] = await self._reflector.call_async(
@@ -217,36 +212,8 @@ class ReflectionMiddleware(Middleware):
             return _noted(reflected, checked, handling.note)
         return _advised(reflected)
 
-    def _own_reader(
-        self,
-        pattern: re.Pattern[str] | None,
-        tool_key: tuple[str | None, str],
-        tool: Tool | None,
-        sent: JsonObject,
-    ) -> "ToolResultReader":
-        def why(text: str) -> str | None:
-            reads = reads_only(tool_key[1], _claims_of(tool))
-            return self._error_texts.why(tool_key, text, sent, reads=reads)
-
-        return ToolResultReader(pattern, partial(self._error_texts.learn, tool_key), why)
-
-    async def _listed(
-        self, context: MiddlewareContext[mcp_types.CallToolRequestParams]
-    ) -> Tool | None:
-        """The tool as the gateway lists it; an own server's is not looked up for each call."""
-        if self._checker is None:
-            return None
-        return await _tool_of(context.fastmcp_context, context.message.name)
-
     async def _checked(
-        self,
-        key: CallKey,
-        caller: Caller,
-        arguments: JsonObject,
-        tool: Tool | None,
-        known: Callable[[], Awaitable[KnownTool]],
-        *,
-        acts: bool,
+        self, key: CallKey, caller: Caller, arguments: JsonObject, tool: Tool | None, *, acts: bool
     ) -> Checked:
         """What to send; the call as it is for an agent that wants no reflection."""
         policy, checker = self._reflector.policy, self._checker
@@ -259,8 +226,7 @@ class ReflectionMiddleware(Middleware):
                 agent=caller.agent, server_name=key[1], tool_name=key[2], parameters=arguments,
                 session_id=caller.session_id, context=caller.context, input_schema=schema,
             )  # fmt: skip
-            trusts = policy.trust_annotations
-            claims = (await known()).annotations if trusts else ToolAnnotations()
+            claims = _claims_of(tool) if policy.trust_annotations else ToolAnnotations()
             return await checker.check(call, annotations=claims)
 
         return await self._before.check(key, arguments, schema, ask, acts=acts)
@@ -370,22 +336,19 @@ def _advised(reflected: ReflectedResult[ToolResult]) -> ToolResult:
     return advised
 
 
+@dataclass(eq=False)
 class ToolResultReader(McpResultReader):
     """Failures are results with `isError` or with a typed error in them, and exceptions.
 
     So are results whose text fits a pattern, in the tool's own words; without one, those whose
-    text reads as an error of this tool: `why` says so, of texts that `learn` did not get.
+    text reads as an error of this tool.
     """
 
-    def __init__(
-        self,
-        pattern: re.Pattern[str] | None = None,
-        learn: Callable[[str], None] = lambda _: None,
-        why: Callable[[str], str | None] = lambda _: None,
-    ) -> None:
-        self._pattern = pattern
-        self._learn = learn
-        self._why = why
+    texts: ErrorTexts
+    tool_key: ToolKey
+    listed: Tool | None
+    sent: JsonObject
+    pattern: re.Pattern[str] | None
 
     def read_exception(self, error: Exception) -> ExecutionError:
         """The error behind FastMCP's wrapping: the type and code are those of its cause.
@@ -414,17 +377,18 @@ class ToolResultReader(McpResultReader):
         text = bounded_text("\n".join(blocks), MAX_MESSAGE_CHARS)
         if outcome.error is not None:
             if result.is_error:
-                self._learn(text)
+                self.texts.learn(self.tool_key, text)
             return outcome
         read: JsonObject
-        if self._pattern is not None:
-            if not self._pattern.pattern or self._pattern.search(text) is None:
+        if self.pattern is not None:
+            if not self.pattern.pattern or self.pattern.search(text) is None:
                 return outcome
-            read = {"readAsError": self._pattern.pattern}
+            read = {"readAsError": self.pattern.pattern}
         else:
             is_text = len(result.content) == len(blocks) == 1
             is_all = is_text and unwrapped(result.structured_content) in (None, text)
-            why = self._why(text) if is_all else None
+            reads = reads_only(self.tool_key[1], _claims_of(self.listed))
+            why = self.texts.why(self.tool_key, text, self.sent, reads=reads) if is_all else None
             if why is None:
                 return outcome
             read = {"readAsError": why, "guessed": True}
@@ -476,13 +440,14 @@ def _rebuilt(result: ToolResult, facts: JsonObject, texts: Sequence[str]) -> Too
 def delivered(result: ToolResult, wanted: Deliverable) -> object:
     """The value that a result delivers: the structured content, or else the JSON in its text.
 
-    What FastMCP itself put into `{"result": ...}` is taken out. Text that is no JSON, or where a
-    string is asked for, is a string. Several text blocks of JSON are an array where one is asked
-    for, as servers without structured content give each item a block. None without any text.
+    What FastMCP put into `{"result": ...}` is taken out, where no such key is asked for. Text that
+    is no JSON, or where a string is asked for, is a string. Several text blocks of JSON are an
+    array where one is asked for, as servers without structured content give each item a block.
+    None without any text.
     """
     structured = result.structured_content
     if structured is not None:
-        return structured["result"] if _is_wrapped(result) else structured
+        return structured if "result" in wanted.named else unwrapped(structured)
     kind = wanted.expected_type
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
     values = [] if kind == "string" else [_json(text) for text in texts]
@@ -497,13 +462,6 @@ def delivered(result: ToolResult, wanted: Deliverable) -> object:
         if isinstance(value, dict | list) or is_scalar:
             return value
     return "\n".join(texts) if texts else None
-
-
-def _is_wrapped(result: ToolResult) -> bool:
-    """FastMCP marks what it wrapped, since structured content was an object up to 2025-11-25."""
-    mark: Any = (result.meta or {}).get("fastmcp")
-    is_marked = isinstance(mark, dict) and mark.get("wrap_result") is True
-    return is_marked and list(result.structured_content or {}) == ["result"]
 
 
 def _json(text: str) -> Any:

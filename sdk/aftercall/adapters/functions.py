@@ -46,7 +46,7 @@ from aftercall.adapters.reflector import (
 )
 from aftercall.errors import ConfigurationError
 from aftercall.json_values import JsonObject, JsonValue
-from aftercall.models.calls import SuggestResponse, ToolAnnotations
+from aftercall.models.calls import ToolAnnotations
 from aftercall.outcomes import Outcome
 from aftercall.reflection import CallObserver, ExecutionSink, ReflectionPolicy, ResultReader
 from aftercall.reflection.results import OutcomeReader
@@ -181,7 +181,6 @@ def recorded(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A decorator: every call is recorded, and nothing else. Arguments as for `reflecting`."""
     return reflecting(
-        client=_Nobody(),
         recorder=recorder,
         agent=agent,
         server_name=server_name,
@@ -189,11 +188,6 @@ def recorded(
         observers=observers,
         **options,
     )
-
-
-class _Nobody:
-    def suggest(self, *_: object, **__: object) -> SuggestResponse:
-        raise ConfigurationError("@recorded asks nobody; use @reflecting")
 
 
 class _Call:

@@ -68,7 +68,7 @@ class CallHooks:
         self._reader = McpResultReader() if reader is None else reader
         self._lock = threading.Lock()
         # Oldest first: a key that comes again is put last.
-        self._open: dict[str, tuple[_OpenCall, float]] = {}
+        self._open: dict[str, tuple[ReflectedCall[object], KnownTool, float]] = {}
 
     def pre(
         self,
@@ -109,7 +109,7 @@ class CallHooks:
         job.begin()
         with self._lock:
             self._open.pop(key, None)
-            self._open[key] = ((job, tool or KnownTool()), time.monotonic())
+            self._open[key] = job, tool or KnownTool(), time.monotonic()
             self._drop_old()
         return key
 
@@ -125,10 +125,18 @@ class CallHooks:
             How it ended, `advice` and `suggestions` included; None when nothing is known of the
             key. Never raises because of the tool or the service.
         """
-        found = self._ended(result, key, error)
+        with self._lock:
+            found = self._open.pop(key, None)
         if found is None:
             return None
-        job, tool = found
+        job, tool, _ = found
+        job.stopped()
+        if error is None:
+            job.returned(result)
+        else:
+            if isinstance(error, str):
+                error = ExecutionError(type="ToolError", message=bounded_text(error, 8000))
+            job.raised(ToolFailedError(error) if isinstance(error, ExecutionError) else error)
         question = job.question()
         if question is not None:
             asking, inside = AsyncAsking(self._reflector.client, tool), job.asking()
@@ -145,29 +153,10 @@ class CallHooks:
         with self._lock:
             self._open.pop(key, None)
 
-    def _ended(self, result: object, key: str, error: Failure) -> "_OpenCall | None":
-        with self._lock:
-            found = self._open.pop(key, None)
-        if isinstance(error, str):
-            error = ExecutionError(type="ToolError", message=bounded_text(error, 8000))
-        raised = ToolFailedError(error) if isinstance(error, ExecutionError) else error
-        if found is None:
-            return None
-        job, _ = call = found[0]
-        job.stopped()
-        if raised is None:
-            job.returned(result)
-        else:
-            job.raised(raised)
-        return call
-
     def _drop_old(self) -> None:
         now = time.monotonic()
         while self._open:
-            key, (_, began) = next(iter(self._open.items()))
+            key, (_, _, began) = next(iter(self._open.items()))
             if now - began <= EXPIRES_AFTER_S and len(self._open) <= MAX_OPEN:
                 return
             del self._open[key]
-
-
-_OpenCall = tuple[ReflectedCall[object], KnownTool]

@@ -61,11 +61,7 @@ class KnownTool:
     has_run: Callable[[], bool] = lambda: False
 
     def asked(
-        self,
-        client: AnySuggester,
-        execution: Execution,
-        *,
-        annotations: ToolAnnotations | None = None,
+        self, client: AnySuggester, execution: Execution, annotations: ToolAnnotations | None
     ) -> Any:
         """What the client answers, asked with the tool's schema and claims, and whether it ran."""
         claims = self.annotations if annotations is None else annotations
@@ -198,6 +194,7 @@ ToolSource: TypeAlias = KnownTool | Callable[[], Awaitable[KnownTool]]
 """What is known of a tool, or what looks it up when a question is asked."""
 
 
+@dataclass(frozen=True, slots=True)
 class AsyncAsking:
     """Asks from a coroutine; a `Client` is asked in a thread that nothing else waits for.
 
@@ -205,42 +202,38 @@ class AsyncAsking:
     and the end of the loop would wait for it.
     """
 
-    def __init__(self, client: AnySuggester, tool: ToolSource) -> None:
-        self._client = client
-        self._tool = tool
+    client: AnySuggester
+    tool: ToolSource
 
-    async def suggest(self, execution: Execution, **options: Any) -> SuggestResponse:
+    async def suggest(
+        self, execution: Execution, *, annotations: ToolAnnotations | None = None
+    ) -> SuggestResponse:
         """As `KnownTool.asked`."""
-        tool = self._tool if isinstance(self._tool, KnownTool) else await self._tool()
-        ask = partial(tool.asked, self._client, execution, **options)
-        if _is_async(self._client):
-            return cast("SuggestResponse", await ask())
-        return cast("SuggestResponse", await in_thread(ask))
+        tool = self.tool if isinstance(self.tool, KnownTool) else await self.tool()
+        ask = partial(tool.asked, self.client, execution, annotations)
+        is_async = inspect.iscoroutinefunction(self.client.suggest)
+        return cast("SuggestResponse", await (ask() if is_async else in_thread(ask)))
 
 
+@dataclass(frozen=True, slots=True)
 class Asking:
-    """Asks from code without an event loop.
+    """Asks from code without an event loop; a `ConfigurationError` where it is an `AsyncClient`."""
 
-    Raises:
-        ConfigurationError: the client is an `AsyncClient`.
-    """
+    client: AnySuggester
+    tool: KnownTool
 
-    def __init__(self, client: AnySuggester, tool: KnownTool) -> None:
-        if _is_async(client):
+    def __post_init__(self) -> None:
+        if inspect.iscoroutinefunction(self.client.suggest):
             raise ConfigurationError(
                 "a tool is called without an event loop, and an AsyncClient cannot be asked then: "
                 "give a Client, which serves both ways"
             )
-        self._client = client
-        self._tool = tool
 
-    def suggest(self, execution: Execution, **options: Any) -> SuggestResponse:
+    def suggest(
+        self, execution: Execution, *, annotations: ToolAnnotations | None = None
+    ) -> SuggestResponse:
         """As `KnownTool.asked`."""
-        return cast("SuggestResponse", self._tool.asked(self._client, execution, **options))
-
-
-def _is_async(client: AnySuggester) -> bool:
-    return inspect.iscoroutinefunction(client.suggest)
+        return cast("SuggestResponse", self.tool.asked(self.client, execution, annotations))
 
 
 def claims_in(metadata: object) -> ToolAnnotations | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from aftercall.cli import Command, one_line
-from aftercall.cli.status import add_service, service_url
+from aftercall.cli.status import add_service
 from aftercall.client import Client
 from aftercall.errors import AftercallError, ConfigurationError, NotFoundError
 from aftercall.models import Promotion
@@ -52,7 +52,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     if getattr(args, "namespace", None) == "":
         raise ConfigurationError("the name of a namespace must not be empty")
-    with Client(service_url(args)) as client:
+    with Client(args.service) as client:
         try:
             args.do(client, args)
         except NotFoundError as error:

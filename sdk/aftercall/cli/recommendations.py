@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from aftercall.cli import Command, one_line
-from aftercall.cli.status import add_service, service_url
+from aftercall.cli.status import add_service
 from aftercall.client import AsyncClient, Client
 from aftercall.errors import AftercallError, ConfigurationError, NotFoundError
 from aftercall.evolution import ChatEvolver, EvolutionResult
@@ -65,7 +65,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    with Client(service_url(args)) as client:
+    with Client(args.service) as client:
         if args.action is None:
             _list(client, args)
         elif args.action == "evolve":
@@ -116,7 +116,7 @@ async def _evolved(
     key = os.environ.get(args.key_from) if args.key_from else None
     root = args.promotions.resolve().parent
     commands = dict.fromkeys(("python", "python3"), sys.executable)
-    async with AsyncClient(service_url(args)) as client:
+    async with AsyncClient(args.service) as client:
         toolbox = AsyncToolbox(
             client,
             None,

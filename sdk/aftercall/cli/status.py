@@ -5,8 +5,7 @@ import sys
 
 from aftercall.cli import Command, discover
 from aftercall.client import Client
-from aftercall.client.transport import URL_VARIABLE
-from aftercall.client.transport import service_url as address
+from aftercall.client.transport import URL_VARIABLE, service_url
 from aftercall.errors import (
     AftercallError,
     ServiceFailedError,
@@ -22,7 +21,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    url = service_url(args)
+    url = service_url(args.service)
     try:
         with Client(url, retries=0) as client:
             status = client.status()
@@ -88,11 +87,6 @@ def add_service(parser: argparse.ArgumentParser, *, default: str | None = None) 
         default=default,
         help=f"where the service is (default: {URL_VARIABLE}, or http://127.0.0.1:8799)",
     )
-
-
-def service_url(args: argparse.Namespace) -> str:
-    """The address given, else the environment's, else the one where `aftercall serve` listens."""
-    return address(args.service)
 
 
 def duration(seconds: float) -> str:

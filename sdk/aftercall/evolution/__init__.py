@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -58,7 +58,7 @@ from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 
 __all__ = [
     "CHANGELOG_FILE", "ChatEvolver", "Checks", "EvolutionResult",
-    "EvolutionService", "EvolutionStatus", "EvolutionTask", "EvolvedCode", "Evolver",
+    "EvolutionStatus", "EvolutionTask", "EvolvedCode", "Evolver",
     "EvolverError", "EvolvingTool", "JudgedAnswer", "PastEvolution", "PastFailure", "RejectedCode",
     "UnusableAnswerError", "checks_beside", "evolve",
 ]  # fmt: skip
@@ -68,10 +68,6 @@ _MAX_REASON = 2_000
 """Characters of a reason and a mutation that are kept: they are read in lists, and embedded."""
 _MAX_NOTE = 1_000
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
-
-
-EvolutionService: TypeAlias = AsyncClient
-"""Asked for failures and like evolutions, and told of a promotion, which it keeps as a pattern."""
 
 
 async def evolve(
@@ -84,7 +80,7 @@ async def evolve(
     scenario: str | None = None,
     failures: Sequence[PastFailure] = (),
     lessons: Sequence[str] = (),
-    service: EvolutionService | None = None,
+    service: AsyncClient | None = None,
     redactor: Redactor | None = DEFAULT_REDACTOR,
 ) -> EvolutionResult:
     """Make the next minor version of a tool, and put it in force.
@@ -131,7 +127,7 @@ class _Work:
 
     tool: EvolvingTool
     promotions_file: Path
-    service: EvolutionService | None
+    service: AsyncClient | None
     redactor: Redactor | None
     attempts: list[JudgedAnswer] = field(default_factory=list)
     accepted: EvolvedCode | None = None

@@ -8,17 +8,16 @@ guessing: half of a program, or the wrong one of two, could pass for the whole.
 import asyncio
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
-from importlib.resources import files
 
 import httpx2
 
 from aftercall.client.transport import checked_base_url
 from aftercall.errors import ConfigurationError
 from aftercall.evolution.tasks import EvolutionTask, EvolvedCode, EvolverError, UnusableAnswerError
+from aftercall.files import read_table
 from aftercall.json_values import clean_text
 from aftercall.redaction import DEFAULT_REDACTOR
 
@@ -39,9 +38,7 @@ _CURES = {
     429: "come back later",
 }
 
-SYSTEM: str = tomllib.loads(files("aftercall").joinpath("prompts.toml").read_text("utf-8"))[
-    "evolution"
-]
+SYSTEM: str = read_table("prompts.toml")["evolution"]
 
 
 class ChatEvolver:
@@ -56,7 +53,7 @@ class ChatEvolver:
             which all these servers read.
 
     Raises:
-        ConfigurationError: the URL or the key is none, or a number is out of range.
+        ConfigurationError: the URL or the key is none.
     """
 
     def __init__(
@@ -75,8 +72,6 @@ class ChatEvolver:
             )
         if api_key is not None and not _KEY.fullmatch(api_key):
             raise ConfigurationError("api_key must be visible ASCII without spaces or line ends")
-        if timeout_s <= 0:
-            raise ConfigurationError(f"timeout_s must be more than 0, not {timeout_s}")
         self._url = f"{str(url).rstrip('/')}/chat/completions"
         self._origin = f"{url.scheme}://{url.netloc.decode()}"
         self._model = model

@@ -60,8 +60,6 @@ class Checks:
             raise ConfigurationError(
                 'checks need at least one command, such as ("{python}", "{file}", "--self-test")'
             )
-        if self.timeout_s <= 0:
-            raise ConfigurationError(f"timeout_s must be more than 0, not {self.timeout_s}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,12 +124,10 @@ class EvolutionResult(WireModel):
     file: Path | None = Field(default=None, description="The new version's file, absolute.")
     promotion: Promotion | None = None
     attempts: list[JudgedAnswer] = Field(default_factory=list)
-    told_service: bool = Field(
-        default=False, description="Whether the service knows of the promotion."
-    )
-    notes: list[Text] = Field(
-        default_factory=list, description="What went otherwise than hoped, and did no harm."
-    )
+    told_service: bool = False
+    """Whether the service knows of the promotion."""
+    notes: list[Text] = Field(default_factory=list)
+    """What went otherwise than hoped, and did no harm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -118,12 +118,7 @@ class CommandExecutor:
     async def execute(
         self, tool: Tool, input_data: JsonValue, *, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> ExecutorResult:
-        """Run the command line of the tool.
-
-        Raises:
-            ToolFailedError: it failed, took too long, wrote too much, or the input does not fit.
-            ToolRefusedError: the command is not allowed here, or a file is missing or elsewhere.
-        """
+        """Run the command line of the tool; raises as `Executor.execute`."""
         words, stdin = self._prepare(tool, input_data)
         try:
             finished = await run_program(

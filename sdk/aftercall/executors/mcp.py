@@ -14,9 +14,9 @@ from aftercall.executors.protocol import (
     ExecutorResult,
     ToolRefusedError,
     evolved_file_of,
+    failing_as_tool,
     implementation_of,
     rejected,
-    timed_out,
     titled,
 )
 from aftercall.json_values import JsonValue, make_json_value
@@ -70,13 +70,7 @@ class McpExecutor:
     async def execute(
         self, tool: Tool, input_data: JsonValue, *, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> ExecutorResult:
-        """Call the tool by its name.
-
-        Raises:
-            ToolFailedError: the result says `isError` or is a typed error, the server refused the
-                call (`ran` is False then), or the time is up.
-            ToolRefusedError: the server is not named here or cannot be reached.
-        """
+        """Call the tool by its name; raises as `Executor.execute`."""
         client = self._clients.get(tool.server_name or "")
         if client is None:
             raise ToolRefusedError(
@@ -85,20 +79,13 @@ class McpExecutor:
             )
         if input_data is not None and not isinstance(input_data, dict):
             raise rejected("a tool of an MCP server takes an object of parameters")
-        limit = asyncio.timeout(timeout_s)
-        try:
-            async with limit:
-                await self._connect(tool.server_name or "", client)
+        async with failing_as_tool(timeout_s, "the server may work on"):
+            await self._connect(tool.server_name or "", client)
+            try:
                 result = await client.call_tool(tool.name, input_data or {}, raise_on_error=False)
-        except ToolFailedError:
-            raise
-        except MCPError as error:
-            ran = error.code not in _NOT_RUN
-            raise ToolFailedError(read_exception(error), ran=ran) from error
-        except Exception as error:
-            if isinstance(error, TimeoutError) and limit.expired():
-                raise timed_out(timeout_s, "the server may work on") from error
-            raise ToolFailedError(read_exception(error)) from error
+            except MCPError as error:
+                ran = error.code not in _NOT_RUN
+                raise ToolFailedError(read_exception(error), ran=ran) from error
         outcome = _READER.read(result)
         assert outcome is not None  # noqa: S101  # this reader knows no others
         outcome.unwrap()

@@ -5,7 +5,9 @@ ToolFailedError            the tool failed; `ran` is False when it was rejected 
 └── ContractViolationError     (contracts) it returned, but not what its deliverable asks for
 """
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +15,7 @@ from typing import Protocol
 from aftercall.json_values import JsonObject, JsonValue, make_json_value
 from aftercall.models.tools import Tool
 from aftercall.outcomes import Outcome, ToolFailedError, make_error
+from aftercall.reflection.results import read_exception
 
 DEFAULT_TIMEOUT_S = 60.0
 """Seconds that a tool may take when nobody says otherwise."""
@@ -130,6 +133,33 @@ def last_chars(text: str, most: int) -> str:
 def rejected(message: str) -> ToolFailedError:
     """The input does not fit the tool; it was not run."""
     return ToolFailedError(make_error("InvalidInput", message), ran=False)
+
+
+def failure_of(error: BaseException) -> ToolFailedError:
+    """What a tool raised, as the failure of its call."""
+    if isinstance(error, ToolFailedError):
+        return error
+    if isinstance(error, Exception):
+        return ToolFailedError(read_exception(error))
+    return ToolFailedError(make_error(type(error).__name__, f"the tool exited: {error}"))
+
+
+@asynccontextmanager
+async def failing_as_tool(timeout_s: float, left: str) -> AsyncIterator[None]:
+    """Around a run: what it raises is its failure, and so is that its time is up.
+
+    `left` says what goes on then.
+    """
+    limit = asyncio.timeout(timeout_s)
+    try:
+        async with limit:
+            yield
+    except ToolFailedError:
+        raise  # the tool's own words
+    except (Exception, SystemExit) as error:
+        if isinstance(error, TimeoutError) and limit.expired():
+            raise timed_out(timeout_s, left) from error
+        raise failure_of(error) from error
 
 
 def timed_out(timeout_s: float, what: str) -> ToolFailedError:

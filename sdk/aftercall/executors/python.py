@@ -1,6 +1,5 @@
 """Tools that are Python callables of this process."""
 
-import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -13,15 +12,13 @@ from aftercall.executors.protocol import (
     ExecutorResult,
     ToolRefusedError,
     evolved_file_of,
+    failing_as_tool,
     rejected,
     result_of,
-    timed_out,
     titled,
 )
 from aftercall.json_values import JsonValue
 from aftercall.models.tools import Tool, same_version
-from aftercall.outcomes import ToolFailedError, make_error
-from aftercall.reflection.results import read_exception
 
 ToolFunction = Callable[..., Any]
 """Returns its result, or an awaitable of it."""
@@ -61,13 +58,7 @@ class PythonExecutor:
     async def execute(
         self, tool: Tool, input_data: JsonValue, *, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> ExecutorResult:
-        """Call it; the result is made plain JSON.
-
-        Raises:
-            ToolFailedError: it raised or returned a typed error, took too long, or the input does
-                not fit its signature.
-            ToolRefusedError: no callable is registered for this version.
-        """
+        """Call it; the result is made plain JSON; raises as `Executor.execute`."""
         function = self._found(tool)
         if function is None:
             raise ToolRefusedError(
@@ -109,25 +100,8 @@ def bound(function: ToolFunction, input_data: JsonValue, tool: str) -> partial[A
 
 async def call_function(call: partial[Any], timeout_s: float) -> Any:
     """What a coroutine function returns on this loop, any other in a daemon thread."""
-    limit = asyncio.timeout(timeout_s)
-    try:
-        async with limit:
-            if inspect.iscoroutinefunction(call.func):
-                return await call()
-            returned = await in_thread(call)
-            return await returned if inspect.isawaitable(returned) else returned
-    except ToolFailedError:
-        raise  # the callable's own words
-    except (Exception, SystemExit) as error:
-        if isinstance(error, TimeoutError) and limit.expired():
-            raise timed_out(timeout_s, "what it has done is done, and a thread runs on") from error
-        raise failure_of(error) from error
-
-
-def failure_of(error: BaseException) -> ToolFailedError:
-    """What a tool raised, as the failure of its call."""
-    if isinstance(error, ToolFailedError):
-        return error
-    if isinstance(error, Exception):
-        return ToolFailedError(read_exception(error))
-    return ToolFailedError(make_error(type(error).__name__, f"the tool exited: {error}"))
+    async with failing_as_tool(timeout_s, "what it has done is done, and a thread runs on"):
+        if inspect.iscoroutinefunction(call.func):
+            return await call()
+        returned = await in_thread(call)
+        return await returned if inspect.isawaitable(returned) else returned

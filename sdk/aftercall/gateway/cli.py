@@ -6,7 +6,8 @@ from typing import get_args
 
 from aftercall.adapters.before_call import Mode
 from aftercall.cli import Command
-from aftercall.cli.status import add_service, service_url
+from aftercall.cli.status import add_service
+from aftercall.client.transport import service_url
 from aftercall.errors import ConfigurationError
 from aftercall.explain import how_to_install
 from aftercall.gateway.config import GatewayConfig
@@ -148,7 +149,7 @@ def _run(args: argparse.Namespace) -> int:
         ) from error
     return serve(
         config,
-        service_url(args),
+        service_url(args.service),
         policy,
         address=(args.host, args.port) if args.transport == "http" else None,
         agent=args.agent,

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from aftercall.cli import discover
 from aftercall.client import AsyncClient
-from aftercall.errors import AftercallError, ServiceFailedError, ServiceUnreachableError
+from aftercall.errors import AftercallError
 from aftercall.explain import HOW_TO_SERVE
 from aftercall.files import GATEWAYS_LOCK, data_folder, try_lock, unlock
 
@@ -111,23 +111,14 @@ class LocalService:
             self._say(sentence)
         self._looked.set()
 
-    async def _problem(self) -> str:
+    async def _problem(self, *, ready: bool = False) -> str:
+        """Why the service that is to be there is not, or is not `ready` yet; or nothing."""
         try:
             async with AsyncClient(self.url, retries=0, connect_timeout_s=1.0) as client:
-                if await client.healthy():
-                    return ""
-        except (ServiceFailedError, ServiceUnreachableError):
-            pass
+                is_there = await (client.ready() if ready else client.healthy())
         except AftercallError:
             return _OTHER
-        return "nothing answers there"
-
-    async def _is_ready(self) -> bool:
-        try:
-            async with AsyncClient(self.url, retries=0, connect_timeout_s=1.0) as client:
-                return await client.ready()
-        except AftercallError:
-            return False
+        return "" if is_there else "nothing answers there"
 
     def _why_not(self) -> str | None:
         address = urlsplit(self.url)
@@ -147,7 +138,7 @@ class LocalService:
             until = asyncio.get_running_loop().time() + _START_WITHIN_S
             while process.poll() is None:
                 # It listens before it has opened its data, which may fail.
-                if await self._is_ready():
+                if not await self._problem(ready=True):
                     break
                 if asyncio.get_running_loop().time() > until and await self._problem():
                     return f"the one that was started does not answer; see {log}"

@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from ipaddress import ip_address
@@ -105,29 +105,8 @@ def serve(
     of_fastmcp.handlers.clear()
     of_fastmcp.propagate = True
     of_fastmcp.setLevel(logging.getLogger().level)
-    with _observed(os.environ) as observers:
-        local = LocalService(service, say=_say, linger_s=linger_s)
-        return asyncio.run(
-            _serve(config, local, policy, address, agent, redactor, observers, searches=searches)
-        )
-
-
-def _say(sentence: str) -> None:
-    sys.stderr.write(f"aftercall: {sentence}\n")
-
-
-async def _serve(
-    config: GatewayConfig,
-    local: LocalService,
-    policy: ReflectionPolicy,
-    address: tuple[str, int] | None,
-    agent: str | None,
-    redactor: Redactor,
-    observers: Sequence[CallObserver],
-    *,
-    searches: bool,
-) -> int:
-    service, lists = local.url, LastLists(data_folder() / "listed")
+    local = LocalService(service, say=_say, linger_s=linger_s)
+    lists = LastLists(data_folder() / "listed")
 
     @contextlib.asynccontextmanager
     async def opened(api_key: str | None) -> AsyncIterator[FastMCP[Any]]:
@@ -152,13 +131,21 @@ async def _serve(
             saying.cancel()
             await asyncio.to_thread(recorder.close)
 
-    if address is not None:
+    async def run() -> int:
         async with local.used():
-            return await _serve_http(opened, service, *address)
-    async with local.used(), opened(None) as gateway:
-        with gated_stdin() as end, ended_by_signals(end) as received:
-            await gateway.run_stdio_async(show_banner=False)
-            return exit_code(received)
+            if address is not None:
+                return await _serve_http(opened, service, *address)
+            async with opened(None) as gateway:
+                with gated_stdin() as end, ended_by_signals(end) as received:
+                    await gateway.run_stdio_async(show_banner=False)
+                    return exit_code(received)
+
+    with _observed() as observers:
+        return asyncio.run(run())
+
+
+def _say(sentence: str) -> None:
+    sys.stderr.write(f"aftercall: {sentence}\n")
 
 
 async def _say_missing(service: str, api_key: str | None) -> None:
@@ -292,8 +279,10 @@ class _Callers:
 
 
 @contextlib.contextmanager
-def _observed(environ: Mapping[str, str]) -> Iterator[list[CallObserver]]:
-    if not _wants_traces(environ):
+def _observed() -> Iterator[list[CallObserver]]:
+    """By spans, where OpenTelemetry's own variables name a collector."""
+    names = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+    if not any(map(os.environ.get, names)) or os.environ.get("OTEL_TRACES_EXPORTER") == "none":
         yield []
         return
     try:
@@ -309,12 +298,6 @@ def _observed(environ: Mapping[str, str]) -> Iterator[list[CallObserver]]:
     service = {"service.name": "aftercall-gateway", "service.version": version("aftercall")}
     with exporting(service, url=None, close_within_s=_LAST_SPANS_S) as provider:
         yield [TracingObserver(provider)]
-
-
-def _wants_traces(environ: Mapping[str, str]) -> bool:
-    """Whether OpenTelemetry's own variables name a collector."""
-    names = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-    return any(map(environ.get, names)) and environ.get("OTEL_TRACES_EXPORTER") != "none"
 
 
 def build_gateway(

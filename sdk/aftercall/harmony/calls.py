@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
 from aftercall.background import within_sync
-from aftercall.executors.protocol import DEFAULT_TIMEOUT_S
-from aftercall.executors.python import ToolFunction, bound, call_function, failure_of
+from aftercall.executors.protocol import DEFAULT_TIMEOUT_S, failure_of
+from aftercall.executors.python import ToolFunction, bound, call_function
 from aftercall.explain import nearest
 from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text, make_json_value
 from aftercall.outcomes import Outcome, ToolFailedError, make_error

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, NoReturn
 
-from aftercall.errors import ConfigurationError
 from aftercall.events import PAYLOAD_PARSE_ERROR, PAYLOAD_TOO_LARGE
 from aftercall.harmony.calls import HarmonyCall, HarmonyItem, HarmonyResult, HarmonyText, is_json
 from aftercall.json_values import (
@@ -151,14 +150,9 @@ class HarmonyParser:
     Args:
         max_payload_bytes: largest payload of a call, in bytes of UTF-8; of a tool's result, that
             much is kept.
-
-    Raises:
-        ConfigurationError: `max_payload_bytes` is less than 1.
     """
 
     def __init__(self, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> None:
-        if max_payload_bytes < 1:
-            raise ConfigurationError("max_payload_bytes must be at least 1; the default is 8192")
         self._max_bytes = max_payload_bytes
         self._begin()
 

@@ -3,7 +3,7 @@
 import argparse
 
 from aftercall.cli import Command
-from aftercall.cli.status import add_service, service_url
+from aftercall.cli.status import add_service
 from aftercall.client.transport import checked_base_url
 from aftercall.errors import ConfigurationError
 from aftercall.explain import how_to_install
@@ -22,7 +22,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    url = str(checked_base_url(service_url(args))).rstrip("/")
+    url = str(checked_base_url(args.service)).rstrip("/")
     try:
         from aftercall.mcp_server.server import serve  # noqa: PLC0415  # the extra
     except ModuleNotFoundError as error:

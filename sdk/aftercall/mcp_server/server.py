@@ -10,13 +10,11 @@ helps. Never a stack trace.
 import asyncio
 import json
 import logging
-import tomllib
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
-from importlib.resources import files
 from typing import Annotated, Any, TypeAlias
 from uuid import uuid4
 
@@ -38,6 +36,7 @@ from aftercall import errors, models
 from aftercall.client import AsyncClient
 from aftercall.errors import AftercallError, NotFoundError
 from aftercall.explain import explain
+from aftercall.files import read_table
 from aftercall.json_values import JsonObject, bounded_json, bounded_text, printable_json
 from aftercall.mcp_calls import Caller, name_or_none, split_name
 from aftercall.models.base import Id, Json, Name, Object, Text, Timestamp, WireModel
@@ -84,9 +83,8 @@ class SuggestFix(WireModel):
     context: Goal = None
     agent: Agent = None
     input_schema: LiveSchema = None
-    annotations: models.ToolAnnotations | None = Field(
-        default=None, description="The tool's MCP annotations; left out, the registered ones count."
-    )
+    annotations: models.ToolAnnotations | None = None
+    """The tool's MCP annotations; left out, the registered ones count."""
     limit: int = Field(default=3, ge=1, le=20, strict=True, description="Most suggestions.")
 
     @model_validator(mode="before")
@@ -125,17 +123,12 @@ class BestToolAsked(WireModel):
 class KnownToolsAsked(WireModel):
     """Which tools, and how much of them."""
 
-    tools: list[Name] = Field(
-        default_factory=list,
-        max_length=MAX_TOOLS,
-        description="Registered ids, or names as calls have them, or server/name; all when empty.",
-    )
-    namespace: Name | None = Field(
-        default=None, description="Also the tools that serve this capability."
-    )
-    max_tokens: int = Field(
-        default=2_000, ge=50, le=100_000, strict=True, description="Most tokens of the text."
-    )
+    tools: list[Name] = Field(default_factory=list, max_length=MAX_TOOLS)
+    """Registered ids, or names as calls have them, or server/name; all when empty."""
+    namespace: Name | None = None
+    """Also the tools that serve this capability."""
+    max_tokens: int = Field(default=2_000, ge=50, le=100_000, strict=True)
+    """Most tokens of the text."""
 
 
 class ToolHealthAsked(WireModel):
@@ -153,32 +146,24 @@ class RecordExecution(WireModel):
     tool_version: Name | None = None
     parameters: Object = Field(description="The arguments that the call was made with.")
     outcome: models.Outcome
-    error: models.ExecutionError | None = Field(
-        default=None, description="What the tool said; for a failure only, and then needed."
-    )
+    error: models.ExecutionError | None = None
+    """What the tool said; for a failure only, and then needed."""
     result: Json = Field(default=None, description="What a success returned; long ones are cut.")
     context: Goal = None
     agent: Agent = None
-    session_id: Name | None = Field(
-        default=None, description="What belongs together; this connection when left out."
-    )
+    session_id: Name | None = None
+    """What belongs together; this connection when left out."""
     duration_ms: float = Field(default=0.0, ge=0, strict=True, description="Milliseconds.")
     attempt: int = Field(default=1, ge=1, le=1000, strict=True)
-    repair_of: Id | None = Field(
-        default=None, description="The executionId of the failed call that this one mends."
-    )
-    suggestion_id: Id | None = Field(
-        default=None, description="The suggestionId of the suggestion that this call followed."
-    )
+    repair_of: Id | None = None
+    """The executionId of the failed call that this one mends."""
+    suggestion_id: Id | None = None
+    """The suggestionId of the suggestion that this call followed."""
     input_schema: LiveSchema = None
-    execution_id: Id | None = Field(
-        default=None,
-        description="A UUID of the call: with it, sending the same again counts once. "
-        "A new one when left out.",
-    )
-    timestamp: Timestamp | None = Field(
-        default=None, description="When it was, RFC 3339 with a zone; now when left out."
-    )
+    execution_id: Id | None = None
+    """A UUID of the call: with it, sending the same again counts once. A new one when left out."""
+    timestamp: Timestamp | None = None
+    """When it was, RFC 3339 with a zone; now when left out."""
 
 
 class KnownToolsText(WireModel):
@@ -192,12 +177,11 @@ class Recorded(WireModel):
 
     execution_id: Id
     duplicate: bool = Field(description="Whether this very call was recorded before.")
-    left_out: bool = Field(
-        default=False, description="Whether the service's sampling counted it without keeping it."
-    )
+    left_out: bool = False
+    """Whether the service's sampling counted it without keeping it."""
 
 
-_TEXTS = tomllib.loads(files(__package__).joinpath("tools.toml").read_text("utf-8"))
+_TEXTS = read_table("mcp_server/tools.toml")
 INSTRUCTIONS: str = _TEXTS["instructions"]
 
 

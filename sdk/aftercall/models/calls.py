@@ -58,10 +58,8 @@ class ExecutionError(WireModel):
     type: Annotated[Name, _nothing_as("Error", Name | None)] = Field(
         default="Error", examples=["ValidationError"]
     )
-    message: Text = Field(
-        examples=["Invalid parameter: topK must be <= 10"],
-        description="Its first 65,536 characters are kept, as of `code` and `stack`.",
-    )
+    message: Text = Field(examples=["Invalid parameter: topK must be <= 10"])
+    """Its first 65,536 characters are kept, as of `code` and `stack`."""
     code: Annotated[
         Text | None,
         BeforeValidator(_code_as_text),
@@ -111,17 +109,11 @@ class Call(WireModel):
     tool_name: Name = Field(examples=["rag_query"])
     tool_version: Name | None = None
     parameters: Object = Field(examples=[{"query": "reflection", "topK": 50}])
-    parameters_known: bool = Field(
-        default=True,
-        strict=True,
-        exclude_if=bool,  # what it nearly always is need not be told
-        description="False, with no parameters, when the reporter of the call did not see them: "
-        "the call counts, and nothing is learned of parameters from it.",
-    )
-    context: Text | None = Field(
-        default=None,
-        description="What the agent was trying to do; its first 65,536 characters are kept.",
-    )
+    parameters_known: bool = Field(default=True, strict=True, exclude_if=bool)
+    """False, with no parameters, when the reporter of the call did not see them: the call counts,
+    and nothing is learned of parameters from it."""
+    context: Text | None = None
+    """What the agent was trying to do; its first 65,536 characters are kept."""
     duration_ms: float = Field(default=0.0, ge=0, strict=True, examples=[245.0])
     """Milliseconds."""
     result: Json = None
@@ -140,11 +132,9 @@ class Call(WireModel):
         description="The W3C Trace Context id of the trace that the call is part of, 32 hex "
         "digits; anything else is not kept.",
     )
-    input_schema: Object | None = Field(
-        default=None,
-        description="The tool's live input schema; one of more than 10,000 values or 262,144 "
-        "characters of text is neither looked at nor kept.",
-    )
+    input_schema: Object | None = None
+    """The tool's live input schema; one of more than 10,000 values or 262,144 characters of text is
+    neither looked at nor kept."""
 
     @model_validator(mode="after")
     def _unknown_parameters_are_none(self) -> Self:
@@ -367,24 +357,18 @@ class Suggestion(WireModel):
     changes: list[Change] = Field(default_factory=list)
     corrected_parameters: Object | None = None
     tool: Name | None = Field(default=None, description="For `switch_tool` and `call_first`.")
-    parameters: Object | None = Field(
-        default=None,
-        description="For `call_first`, where known: what to call `tool` with before this call.",
-    )
-    split: list[Text] = Field(
-        default_factory=list,
-        description="For a request that crosses a tool's boundary: the parts to split it into, in "
-        "order. With `switch_tool` these are tools, of which `tool` comes first; with `escalate` "
-        "they are the tool's own words.",
-    )
+    parameters: Object | None = None
+    """For `call_first`, where known: what to call `tool` with before this call."""
+    split: list[Text] = Field(default_factory=list)
+    """For a request that crosses a tool's boundary: the parts to split it into, in order. With
+    `switch_tool` these are tools, of which `tool` comes first; with `escalate` they are the tool's
+    own words."""
     retry_after_ms: float | None = Field(default=None, ge=0)
     """For `retry_unchanged`: milliseconds to wait."""
     confidence: Share
-    confidence_interval: tuple[Share, Share] | None = Field(
-        default=None,
-        description="The 90 % interval of the confidence, low and high: the less evidence, the "
-        "wider. Null where no calibration made it, as for a wait.",
-    )
+    confidence_interval: tuple[Share, Share] | None = None
+    """The 90 % interval of the confidence, low and high: the less evidence, the wider. Null where
+    no calibration made it, as for a wait."""
     change_class: ChangeClass | None = Field(default=None, alias="class")
     """Of a change: how much of what was asked it keeps; the strictest of its changes."""
     safe: bool | None = None
@@ -423,10 +407,8 @@ class CheckResponse(WireModel):
     confidence: Share | None = Field(default=None, description="That the repair is right.")
     change_class: ChangeClass | None = Field(default=None, alias="class")
     reasons: list[str] = Field(default_factory=list)
-    ignored: list[Name] = Field(
-        default_factory=list,
-        description="Parameters that the tool does not have, and may pass over in silence.",
-    )
+    ignored: list[Name] = Field(default_factory=list)
+    """Parameters that the tool does not have, and may pass over in silence."""
     evidence: Evidence = Field(default_factory=Evidence)
     took_ms: float = Field(default=0.0, ge=0)
 
@@ -449,9 +431,8 @@ class SimilarRequest(WireModel):
     )
     outcome: Outcome = "success"
     agent: Name | None = Field(default=None, description="Only calls of this agent.")
-    signature: Text | None = Field(
-        default=None, description="Only failures of this signature of `/suggest`."
-    )
+    signature: Text | None = None
+    """Only failures of this signature of `/suggest`."""
     limit: Annotated[int, Field(ge=1, le=50), *WHOLE] = 5
 
     @field_validator("parameters", mode="before")
@@ -503,12 +484,9 @@ class Status(WireModel):
     vector_index: str
     uptime_s: float = Field(ge=0)
     calibration: CalibrationStatus | None = None
-    vectors: int | None = Field(
-        default=None,
-        ge=0,
-        description="Vectors in the index over all workspaces, those of the shipped corpus too; "
-        "null when it does not answer.",
-    )
+    vectors: int | None = Field(default=None, ge=0)
+    """Vectors in the index over all workspaces, those of the shipped corpus too; null when it does
+    not answer."""
     consistent: bool = True
     """False when the vectors do not agree with the log store for good."""
     problem: str | None = None

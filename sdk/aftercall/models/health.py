@@ -209,10 +209,9 @@ class AxisShare(WireModel):
     name: Text = Field(description="Its most frequent member.")
     axes: list[Text] = Field(description="The tool's own words for it.")
     count: int = Field(ge=0)
-    share: Share = Field(
-        description="Recency-weighted share of the boundary failures that name it; a failure that "
-        "names several counts whole for each."
-    )
+    share: Share
+    """Recency-weighted share of the boundary failures that name it; a failure that names several
+    counts whole for each."""
 
 
 class Cohesion(WireModel):
@@ -268,10 +267,9 @@ class Utility(WireModel):
     low_utility: Count
     weak_successes: Count
     corrections: Count
-    score: Share = Field(
-        description="1: nobody ever complained; towards 0: every answer was of little use. A "
-        "user's correction counts thrice as much as the tool's own word."
-    )
+    score: Share
+    """1: nobody ever complained; towards 0: every answer was of little use. A user's correction
+    counts thrice as much as the tool's own word."""
     recent_weak: list[WeakSuccess] = Field(default_factory=list, description="Latest first.")
     recent_corrections: list[CorrectionSeen] = Field(default_factory=list)
     """Latest first."""

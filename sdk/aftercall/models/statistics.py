@@ -286,18 +286,14 @@ class ShadowCounts(WireModel):
     """Calls that were only watched: what would have been done, and how what was done went."""
 
     watched: CallCounts = Field(default_factory=CallCounts)
-    repaired_before: CallCounts = Field(
-        default_factory=CallCounts,
-        description="Would have been changed before they were made; a success needed no change.",
-    )
+    repaired_before: CallCounts = Field(default_factory=CallCounts)
+    """Would have been changed before they were made; a success needed no change."""
     blocked: CallCounts = Field(default_factory=CallCounts)
     """Would not have been made; a success was worth making."""
     repaired_after: int = Field(default=0, ge=0)
     """Failures that would have been repaired and made again."""
-    same: CallCounts = Field(
-        default_factory=CallCounts,
-        description="Next calls of the agent that were just what would have been sent.",
-    )
+    same: CallCounts = Field(default_factory=CallCounts)
+    """Next calls of the agent that were just what would have been sent."""
     other: CallCounts = Field(default_factory=CallCounts)
     """Next calls of the agent that were something else."""
 

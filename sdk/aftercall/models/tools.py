@@ -196,9 +196,8 @@ class SimilarFailure(WireModel):
     at: Timestamp
     severity: Severity | None = Field(default=None, description="None when nobody marked it.")
     error_message: Text | None = None
-    tags: list[str] = Field(
-        default_factory=list, description="`tool_failure`, the tool, and `severity_...` if marked."
-    )
+    tags: list[str] = Field(default_factory=list)
+    """`tool_failure`, the tool, and `severity_...` if marked."""
 
 
 class Posterior(WireModel):
@@ -208,9 +207,8 @@ class Posterior(WireModel):
     failures: float = Field(ge=0, description="Weighted by nearness and age.")
     mean: Share = Field(description="With what is known of the tool and its namespace in general.")
     upper_bound: Share = Field(description="What counts for a tool that may be tried.")
-    changed_at: Timestamp | None = Field(
-        default=None, description="Since when it does otherwise; what was before hardly counts."
-    )
+    changed_at: Timestamp | None = None
+    """Since when it does otherwise; what was before hardly counts."""
 
 
 class Factors(WireModel):
@@ -281,9 +279,8 @@ class ToolFailures(WireModel):
     """Answer of `GET /tools/{toolId}/failures`: nearest to the scenario first, else latest."""
 
     failures: list[SimilarFailure]
-    negative_tags: list[str] = Field(
-        default_factory=list, description="What the tool is not offered for, by marks and its own."
-    )
+    negative_tags: list[str] = Field(default_factory=list)
+    """What the tool is not offered for, by marks and its own."""
 
 
 class Namespace(WireModel):

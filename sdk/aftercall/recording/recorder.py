@@ -97,7 +97,7 @@ class Recorder:
         flush_interval_s: how long executions gather before they are sent, in seconds.
 
     Raises:
-        ConfigurationError: a setting is out of range, or a given `spool_dir` cannot be written.
+        ConfigurationError: a given `spool_dir` cannot be written.
     """
 
     def __init__(
@@ -113,16 +113,6 @@ class Recorder:
         max_spool_bytes: int = 64 * 1024 * 1024,
         flush_interval_s: float = 0.2,
     ) -> None:
-        if max_queue < 1 or not 1 <= max_batch <= MAX_BATCH:
-            raise ConfigurationError(
-                f"max_queue must be 1 or more and max_batch 1 to {MAX_BATCH}, "
-                f"not {max_queue} and {max_batch}"
-            )
-        if max_spool_bytes < 1 or flush_interval_s < 0:
-            raise ConfigurationError(
-                "max_spool_bytes must be positive and flush_interval_s not negative, "
-                f"not {max_spool_bytes} and {flush_interval_s}"
-            )
         self._client = client
         self._base_url = str(checked_base_url(base_url)) if client is None else client.base_url
         self._api_key = own_key(api_key)
@@ -130,7 +120,7 @@ class Recorder:
         client_redactor = DEFAULT_REDACTOR if client is None else client.redactor
         self._redactor = redactor or client_redactor
         self._max_queue = max_queue
-        self._max_batch = max_batch
+        self._max_batch = min(max_batch, MAX_BATCH)
         self._flush_interval_s = flush_interval_s
         self._spool = _open_spool(spool_dir, self._base_url, known_as, max_spool_bytes)
         self._closed = False

@@ -127,13 +127,15 @@ async def call_with_reflection(
     while True:
         job.begin()
         try:
-            try:
-                result = await call(sent)
-            finally:
-                job.stopped()
+            result = await call(sent)
         except Exception as error:  # noqa: BLE001  # any exception of a tool is a failed call
+            job.stopped()
             job.raised(error)
+        except BaseException as error:
+            job.stopped(error)
+            raise
         else:
+            job.stopped()
             if reader is not None and reader.reads_in_thread:
                 await asyncio.to_thread(job.returned, result)
             else:

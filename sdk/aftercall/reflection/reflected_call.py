@@ -128,10 +128,10 @@ class ReflectedCall(Generic[ResultT]):
         self._timestamp = datetime.now(UTC)
         self._started = time.perf_counter()
 
-    def stopped(self) -> None:
+    def stopped(self, given_up: BaseException | None = None) -> None:
         """The tool returned or raised, or was given up; told where the attempt began."""
         self._duration_ms = _ms_since(self._started)  # the tool's own, without the reading
-        self._observed.stopped()
+        self._observed.stopped(given_up)
 
     def returned(self, result: ResultT) -> None:
         """The attempt returned."""

@@ -99,24 +99,18 @@ _HEADING = "Suggestions from Aftercall (recorded data, not instructions):"
 
 
 def describe_suggestions(
-    suggestions: Sequence[Suggestion],
-    *,
-    tried: Sequence[tuple[Suggestion, str]] = (),
-    max_chars: int = MAX_ADVICE_CHARS,
+    suggestions: Sequence[Suggestion], *, tried: Sequence[tuple[Suggestion, str]] = ()
 ) -> str:
-    """A text of at most `max_chars` characters; empty when there is nothing to say.
+    """A text of at most 2,000 characters; empty when there is nothing to say.
 
-    Args:
-        suggestions: best first.
-        tried: suggestions that were followed, each with the error that came of it.
-        max_chars: the bound.
+    Suggestions stand best first; `tried` were followed, each with the error that came of it.
     """
     if not suggestions and not tried:
         return ""
     lines = [_HEADING]
     lines += [f"- Tried: {describe_action(s)}. It failed: {_quoted(error)}" for s, error in tried]
     lines += [f"{rank}. {describe_suggestion(s)}" for rank, s in enumerate(suggestions, start=1)]
-    return bounded_text("\n".join(lines), max_chars)
+    return bounded_text("\n".join(lines), MAX_ADVICE_CHARS)
 
 
 def describe_suggestion(suggestion: Suggestion) -> str:
@@ -271,14 +265,16 @@ class PlannedAttempt:
 class ObservedAttempt(Protocol):
     """What an observer keeps of one attempt. Its methods return at once and never raise."""
 
-    def stopped(self) -> None:
-        """The tool returned or raised; told in the task and thread that the attempt began in."""
+    def stopped(self, given_up: BaseException | None) -> None:
+        """The tool returned or raised; told in the task and thread that the attempt began in.
+
+        `given_up` is by what its caller gave up (a cancelled task, Ctrl-C): then it never `ended`.
+        """
 
     def ended(self, *, duration_ms: float, error: ExecutionError | None) -> None:
         """How it ended, as it was read; told after `stopped`, perhaps in another thread.
 
-        Left out where the result is no outcome yet, such as a question to the user, and where the
-        caller gave up (a cancelled task).
+        Left out where the result is no outcome yet, such as a question to the user.
         """
 
 
@@ -312,11 +308,11 @@ class ObservedByAll:
             with _logged(observer):
                 self._attempts.append(observer.planned(attempt))
 
-    def stopped(self) -> None:
+    def stopped(self, given_up: BaseException | None) -> None:
         """As `ObservedAttempt.stopped`."""
         for attempt in reversed(self._attempts):
             with _logged(attempt):
-                attempt.stopped()
+                attempt.stopped(given_up)
 
     def ended(self, *, duration_ms: float, error: ExecutionError | None) -> None:
         """As `ObservedAttempt.ended`."""

@@ -84,10 +84,6 @@ class ReflectionPolicy:
             value: float = getattr(self, name)
             if not 0 <= value <= 1:
                 raise ConfigurationError(f"{name} must be between 0 and 1, not {value}")
-        for name in ("base_backoff_s", "max_wait_s", "suggest_timeout_s"):
-            value = getattr(self, name)
-            if value < 0:
-                raise ConfigurationError(f"{name} must not be negative, it is {value}")
 
 
 @dataclass(frozen=True, slots=True)

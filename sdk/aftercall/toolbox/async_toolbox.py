@@ -35,6 +35,7 @@ from aftercall.executors.protocol import (
     DEFAULT_TIMEOUT_S,
     Executor,
     ToolRefusedError,
+    failure_of,
     script_of,
     titled,
 )
@@ -44,7 +45,6 @@ from aftercall.models.tools import Scenario
 from aftercall.outcomes import ToolFailedError
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 from aftercall.reflection.reflected_call import ExecutionSink
-from aftercall.reflection.results import read_exception
 from aftercall.toolbox.resolver import Resolver, entry_for, original_id
 from aftercall.toolbox.rules import (
     Attempted,
@@ -68,6 +68,9 @@ _SCENARIO: TypeAdapter[str] = TypeAdapter(Scenario)
 
 class AsyncToolbox:
     """Calls tools by capability (seed 002).
+
+    What is not there is a `NotFoundError`, what needs a service that is away a
+    `ServiceUnreachableError`, and what is wrong with the promotions file a `ConfigurationError`.
 
     Args:
         client: asks the service; stays open. None does without a service.
@@ -119,11 +122,7 @@ class AsyncToolbox:
         self._checks = checks
 
     async def register_tool(self, tool_id: str, spec: models.ToolSpec) -> models.Tool:
-        """Define a tool in this program and at the service.
-
-        Raises:
-            AftercallError: the service did not take it; in this program it is defined all the same.
-        """
+        """Define a tool in this program and, which may fail by itself, at the service."""
         self.resolver.add(tool_id, spec)
         return await self.resolver.service.put_tool(tool_id, spec)
 
@@ -132,13 +131,7 @@ class AsyncToolbox:
         tool_id: str,
         use_evolved: bool = True,  # noqa: FBT001, FBT002  # by place, as seed 002 has it
     ) -> models.Tool:
-        """A tool: the promoted version, or with `use_evolved=False` the original.
-
-        Raises:
-            NotFoundError: there is no such tool.
-            ServiceUnreachableError: the service is away, and the tool is not known here.
-            ConfigurationError: the promotions file is malformed, or promotes what is not known.
-        """
+        """A tool: the promoted version, or with `use_evolved=False` the original."""
         if use_evolved:
             return await self.resolver.in_force(tool_id)
         return await self.resolver.original(tool_id)
@@ -153,21 +146,13 @@ class AsyncToolbox:
 
         The id of a tool is a namespace too. With `use_rag` tools like it are compared too, and
         failures in scenarios like this one count.
-
-        Raises:
-            NotFoundError: there is no such namespace.
-            ServiceUnreachableError: ranking needs the service.
         """
         return await self.resolver.best(tool_id, scenario, use_rag=use_rag)
 
     async def find_tools_for_scenario(
         self, scenario: str, tags: Sequence[str] | None = None, limit: int = 5
     ) -> list[models.RankedTool]:
-        """Tools for a scenario, best first, in the versions that are in force here.
-
-        Raises:
-            ServiceUnreachableError: ranking needs the service.
-        """
+        """Tools for a scenario, best first, in the versions that are in force here."""
         return (await self.resolver.find(scenario, tags, limit)).candidates
 
     async def call_tool(
@@ -187,7 +172,6 @@ class AsyncToolbox:
         Raises:
             ToolFailedError: it failed; `execution_id` is the recorded run's.
             ToolRefusedError: this machine does not run it; nothing is recorded.
-            AftercallError: as `get_tool`.
         """
         tool = await self.get_tool(tool_id, use_evolved)
         return await self.run(tool, input_data, scenario=scenario, timeout_s=timeout_s)
@@ -212,7 +196,7 @@ class AsyncToolbox:
         except ToolFailedError as error:
             failure = error
         except Exception as error:  # noqa: BLE001  # an executor of somebody's own lets it through
-            failure = ToolFailedError(read_exception(error))
+            failure = failure_of(error)
             failure.__cause__ = error
         duration_ms = (time.perf_counter() - started) * 1000
         execution = execution_of(
@@ -258,10 +242,6 @@ class AsyncToolbox:
         """Tell the service that a tool failed in a scenario; see `AsyncClient.mark_failure`.
 
         Without a version and without an execution, which has one, it is the version in force here.
-
-        Raises:
-            NotFoundError: the service has no such tool.
-            ServiceUnreachableError: the service is away, and the mark is not kept.
         """
         if version is None and execution_id is None:
             version = self.resolver.version_here(tool_id)
@@ -298,7 +278,6 @@ class AsyncToolbox:
 
         Raises:
             ValueError: the scenario is blank or too long, or `max_attempts` out of range.
-            AftercallError: the service is away, or refused the question.
         """
         _SCENARIO.validate_python(scenario)
         if not 1 <= max_attempts <= MOST_ATTEMPTS:
@@ -383,7 +362,6 @@ class AsyncToolbox:
 
         Raises:
             ConfigurationError: there is no evolver, or the tool is no script of this machine.
-            AftercallError: as `get_tool`.
         """
         if self._evolver is None or self._promotions is None:
             raise ConfigurationError("this toolbox has no evolver; pass evolver and promotions")

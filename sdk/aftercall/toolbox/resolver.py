@@ -80,11 +80,11 @@ class Resolver:
         return None if entry is None or entry.evolved_file is None else entry.evolved_version
 
     async def original(self, tool_id: str) -> Tool:
-        """A tool as it is registered; raises as `AsyncToolbox.get_tool`."""
+        """A tool as it is registered."""
         return self._own.get(tool_id) or await self.service.get_tool(tool_id)
 
     async def in_force(self, tool_id: str) -> Tool:
-        """The promoted version of a tool, or the tool itself; raises as `AsyncToolbox.get_tool`."""
+        """The promoted version of a tool, or the tool itself."""
         promotions = self.promotions()
         entry = promotions.get(tool_id)
         if entry is not None:
