@@ -2,6 +2,7 @@
 
 AftercallError
 ├── ConfigurationError        a setting or a configuration file is wrong
+│   ├── MissingExtraError         something is not installed; an ImportError too
 │   └── PromotionsFileError       (promotions_file) with the entry
 ├── ToolFailedError           (executors) a tool failed, or was rejected before it ran
 │   ├── ToolRefusedError          this machine did not run it
@@ -29,6 +30,10 @@ class AftercallError(Exception):
 
 class ConfigurationError(AftercallError):
     """A setting or a configuration file is wrong; the message names it and the cure."""
+
+
+class MissingExtraError(ConfigurationError, ModuleNotFoundError):
+    """What an extra brings is not installed; the message says by which command it is."""
 
 
 class QuestionTooLongError(AftercallError, ValueError):

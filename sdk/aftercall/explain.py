@@ -5,10 +5,13 @@ The offending value is never repeated: it may be large, and it may be a secret.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
+
+from aftercall.errors import MissingExtraError
 
 HOW_TO_SERVE = (
     "the service is not installed here; in a checkout of the repository, run "
@@ -20,6 +23,16 @@ def how_to_install(extra: str, *, of_service: bool = False) -> str:
     """Which command brings an extra; from the repository, since no package index has it."""
     what = f"./sdk '.[{extra}]'" if of_service else f"'./sdk[{extra}]'"
     return f"in a checkout of the repository, run `pip install -c constraints.txt {what}`"
+
+
+@contextmanager
+def needing(extra: str, what: str) -> Iterator[None]:
+    """Around the imports of what an extra brings."""
+    try:
+        yield
+    except ImportError as error:
+        cure = how_to_install(extra)
+        raise MissingExtraError(f"{what} needs {error.name}; {cure}", name=error.name) from error
 
 
 _ALIKE = 0.74
@@ -43,28 +56,13 @@ _MAX_NAME = 60
 """Characters of a caller's own field name that a message repeats."""
 
 
-class FieldFault(NamedTuple):
-    """One fault: the field's path, what is wrong with it, and both in a sentence."""
-
-    path: str
-    problem: str
-    sentence: str
-
-
 def explain(error: ValidationError, model: type[BaseModel]) -> str:
     """One line that names every faulty field and what it must be.
 
     The model has the names that were probably meant.
     """
-    return _joined(_sorted(error), lambda fault: _sentence(fault, model))
-
-
-def faults_of(error: ValidationError, model: type[BaseModel]) -> list[FieldFault]:
-    """The first few faults one by one, for a form that shows each at its field."""
-    return [
-        FieldFault(".".join(_names(fault["loc"])), _problem(fault), _sentence(fault, model))
-        for fault in _sorted(error)[:_SHOWN]
-    ]
+    faults = error.errors(include_input=False, include_url=False)
+    return _joined(faults, lambda fault: _sentence(fault, model))
 
 
 def explain_request(faults: Sequence[Any], model: type[BaseModel] | None) -> str:
@@ -74,21 +72,14 @@ def explain_request(faults: Sequence[Any], model: type[BaseModel] | None) -> str
         faults: FastAPI's; each `loc` begins with its place: path, query or body.
         model: of the body; None where there is none.
     """
-    return _joined(_misspelt_first(faults), lambda fault: _request_sentence(fault, model))
+    return _joined(faults, lambda fault: _request_sentence(fault, model))
 
 
-def _sorted(error: ValidationError) -> list[Any]:
-    return _misspelt_first(error.errors(include_input=False, include_url=False))
-
-
-def _misspelt_first(faults: Iterable[Any]) -> list[Any]:
+def _joined(faults: Sequence[Any], sentence: Callable[[Any], str]) -> str:
     # A misspelt field also shows as a missing one; its own sentence is the more helpful.
-    return sorted(faults, key=lambda fault: bool(fault["type"] != "extra_forbidden"))
-
-
-def _joined(faults: list[Any], sentence: Callable[[Any], str]) -> str:
+    first = sorted(faults, key=lambda fault: bool(fault["type"] != "extra_forbidden"))[:_SHOWN]
     more = [f"and {len(faults) - _SHOWN} more"] if len(faults) > _SHOWN else []
-    return "; ".join([*map(sentence, faults[:_SHOWN]), *more])
+    return "; ".join([*map(sentence, first), *more])
 
 
 def _request_sentence(fault: Any, model: type[BaseModel] | None) -> str:

@@ -7,14 +7,11 @@ bounded: those who come first get one of their own, for good.
 from threading import Lock
 from typing import Literal
 
-from aftercall.errors import ConfigurationError
 from aftercall.events import ToolCallEvent, ToolCallResult
-from aftercall.explain import how_to_install
+from aftercall.explain import needing
 
-try:
+with needing("metrics", "aftercall.metrics"):
     from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-except ModuleNotFoundError as error:
-    raise ConfigurationError(f"metrics need {error.name}; {how_to_install('metrics')}") from error
 
 __all__ = ["OTHER", "ToolCallMetrics", "tool_label"]
 OTHER = "other"

@@ -24,8 +24,6 @@ from aftercall.json_values import unique_members
 from aftercall.models.base import Name, Text, Timestamp
 from aftercall.models.tools import Promotion, Tool, Version
 
-PROMOTIONS_FILE = ".tool_promotions.json"
-"""Its name, in the folder that the evolved files are relative to (seed 002)."""
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
 
 

@@ -14,16 +14,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from aftercall.explain import how_to_install
+from aftercall.explain import needing
 
-try:
+with needing("otel", "aftercall.tracing"):
     from opentelemetry import context as otel_context
     from opentelemetry import trace
     from opentelemetry.context import Context
     from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, TracerProvider
     from opentelemetry.util.types import AttributeValue
-except ModuleNotFoundError as error:
-    raise ImportError(f"aftercall.tracing needs OpenTelemetry; {how_to_install('otel')}") from error
 
 from aftercall.json_values import bounded_name
 from aftercall.models.calls import ExecutionError

@@ -24,7 +24,7 @@ from aftercall.evolution import (
     evolve,
 )
 from aftercall.models import Evolution, Promotion, PromotionChange, PromotionHistory, SimilarFailure
-from aftercall.promotions_file import PROMOTIONS_FILE, read_promotions, write_promotions
+from aftercall.promotions_file import read_promotions, write_promotions
 from tests.sdk.scripted_chat_server import ScriptedChatServer, fenced
 
 OLD = "import sys\nprint(sys.argv[1].upper())\n"
@@ -45,7 +45,7 @@ class Home:
         self.tools.mkdir(parents=True)
         self.script = self.tools / "shout.py"
         self.script.write_text(OLD)
-        self.promotions_file = root / PROMOTIONS_FILE
+        self.promotions_file = root / ".tool_promotions.json"
 
     async def evolve(self, **changes: Any) -> EvolutionResult:
         given = {

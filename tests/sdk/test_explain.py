@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from aftercall.explain import explain, faults_of
+from aftercall.explain import explain
 from aftercall.models import Execution, WireModel
 from service.errors import MAX_MESSAGE, safe_message
 from tests.service.running_service import execution
@@ -38,20 +38,6 @@ def test_each_fault_is_one_sentence(fields: dict[str, Any], said: str) -> None:
     assert said in message
     assert "Value error" not in message
     assert "Input" not in message
-
-
-def test_faults_one_by_one_say_where_and_what_apart() -> None:
-    """For a form, which shows each at its own field; no more of them than in one message."""
-    with pytest.raises(ValidationError) as caught:
-        Execution.model_validate(execution(attempt=0, **{f"field{i}": 1 for i in range(9)}))
-    found = faults_of(caught.value, Execution)
-    assert len(found) == 5
-    assert found[0].sentence.startswith("unknown field `field0`; known are")
-    with pytest.raises(ValidationError) as caught:
-        Execution.model_validate(execution(attempt=0))
-    [fault] = faults_of(caught.value, Execution)
-    assert (fault.path, fault.problem) == ("attempt", "should be greater than or equal to 1")
-    assert fault.sentence == f"{fault.path}: {fault.problem}"
 
 
 def test_messages_are_masked_valid_and_bounded() -> None:

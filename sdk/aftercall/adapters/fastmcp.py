@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 from uuid import uuid4
 
-from aftercall.explain import how_to_install
+from aftercall.explain import needing
 
-try:
+with needing("gateway", "aftercall.adapters.fastmcp"):
     import mcp_types
     from fastmcp.exceptions import DisabledError, NotFoundError, ToolError, ValidationError
     from fastmcp.server.context import Context
@@ -28,11 +28,6 @@ try:
     from fastmcp.tools.function_tool import FunctionTool
     from mcp_types import TextContent
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-except ImportError as error:
-    raise type(error)(
-        f"aftercall.adapters.fastmcp needs FastMCP ({error}); " + how_to_install("gateway"),
-        name=error.name,
-    ) from error
 
 from aftercall.adapters.before_call import (
     BeforeCall,

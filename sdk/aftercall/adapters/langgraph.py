@@ -24,21 +24,15 @@ from typing import Any, TypeAlias, Unpack
 
 from pydantic import BaseModel
 
-from aftercall.explain import how_to_install
+from aftercall.explain import needing
 
-try:
+with needing("langgraph", "aftercall.adapters.langgraph"):
     from langchain.agents.middleware import AgentMiddleware
     from langchain_core.messages import ToolMessage
     from langchain_core.tools import BaseTool, ToolException
     from langgraph.errors import GraphBubbleUp, is_invalid_resume
     from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
     from langgraph.types import Command
-except ImportError as error:
-    raise type(error)(
-        f"aftercall.adapters.langgraph needs LangChain 1 and LangGraph ({error}); "
-        + how_to_install("langgraph"),
-        name=error.name,
-    ) from error
 
 from aftercall.adapters.reflector import (
     META_KEY,

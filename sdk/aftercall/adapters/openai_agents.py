@@ -25,9 +25,9 @@ from dataclasses import replace
 from typing import Any, TypeAlias, Unpack
 from uuid import uuid4
 
-from aftercall.explain import how_to_install
+from aftercall.explain import needing
 
-try:
+with needing("openai-agents", "aftercall.adapters.openai_agents"):
     from agents import (
         Agent,
         AgentsException,
@@ -46,12 +46,6 @@ try:
         set_function_tool_failure_error_function,
     )
     from agents.tool_context import ToolContext
-except ImportError as error:
-    raise type(error)(
-        f"aftercall.adapters.openai_agents needs the OpenAI Agents SDK ({error}); "
-        + how_to_install("openai-agents"),
-        name=error.name,
-    ) from error
 
 from aftercall.adapters.hooks import CallHooks
 from aftercall.adapters.reflector import (

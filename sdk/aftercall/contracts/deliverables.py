@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from aftercall.errors import ConfigurationError
-from aftercall.explain import explain, how_to_install, nearest
+from aftercall.explain import explain, nearest, needing
 from aftercall.json_values import MAX_DEPTH, JsonObject
 from aftercall.models.base import Object
 
@@ -162,12 +162,8 @@ def schema_errors(
 
 @lru_cache(maxsize=256)
 def _validator(text: str) -> "jsonschema_rs.Validator":
-    try:
+    with needing("contracts", "json_schema"):
         import jsonschema_rs  # noqa: PLC0415  # the extra; most deliverables have no schema
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"json_schema needs {error.name}; {how_to_install('contracts')}"
-        ) from error
     try:
         return jsonschema_rs.validator_for(
             json.loads(text),

@@ -9,7 +9,7 @@ from aftercall.cli import Command
 from aftercall.cli.status import add_service
 from aftercall.client.transport import service_url
 from aftercall.errors import ConfigurationError
-from aftercall.explain import how_to_install
+from aftercall.explain import needing
 from aftercall.gateway.config import GatewayConfig
 from aftercall.redaction import Redactor
 from aftercall.reflection.retry_rules import ReflectionPolicy
@@ -141,12 +141,8 @@ def _run(args: argparse.Namespace) -> int:
         disabled_agents=frozenset(args.disable_agent),
         unrecorded_agents=frozenset(args.unrecorded_agent),
     )
-    try:
+    with needing("gateway", "the gateway"):
         from aftercall.gateway.server import serve  # noqa: PLC0415  # the extra
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"the gateway needs {error.name}; {how_to_install('gateway')}"
-        ) from error
     return serve(
         config,
         service_url(args.service),

@@ -5,8 +5,7 @@ import argparse
 from aftercall.cli import Command
 from aftercall.cli.status import add_service
 from aftercall.client.transport import checked_base_url
-from aftercall.errors import ConfigurationError
-from aftercall.explain import how_to_install
+from aftercall.explain import needing
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,12 +22,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     url = str(checked_base_url(args.service)).rstrip("/")
-    try:
+    with needing("mcp", "`aftercall mcp`"):
         from aftercall.mcp_server.server import serve  # noqa: PLC0415  # the extra
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"`aftercall mcp` needs {error.name}; {how_to_install('mcp')}"
-        ) from error
     return serve(url, agent=args.agent, verbose=args.verbose)
 
 
