@@ -121,10 +121,7 @@ async def run_program(
     It is killed after `timeout_s` seconds, or when it writes more than `max_stdout_bytes`; None
     takes any number, and standard error goes to standard output. `kept_bytes` are kept of the end
     of standard error, without `max_stdout_bytes` of both together. `env` is its whole environment.
-
-    Raises:
-        OutputTooLargeError: standard output went beyond its bound.
-        OSError: the program cannot be started.
+    A program that cannot be started is an `OSError`.
     """
     most = sys.maxsize if max_stdout_bytes is None else max_stdout_bytes
     with ExitStack() as files:
@@ -208,8 +205,7 @@ class BackgroundLoop:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """What the work returns. Where the caller is interrupted, the work is cancelled.
 
-        Raises:
-            RuntimeError: the loop was closed, or the caller runs on it.
+        It is a `RuntimeError` that the loop was closed, or that the caller runs on it.
         """
         with self._lock:
             running = self._submit(work)

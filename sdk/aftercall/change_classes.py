@@ -7,13 +7,13 @@ is does not decide whether it may be followed; what it could do wrong does. The 
 service and in the SDK, so that neither has to trust the other.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import product
 from typing import Any, Final
 
+from aftercall.json_values import json_or_none
 from aftercall.models.calls import ChangeClass, ToolAnnotations
 
 ORDER: Final[tuple[ChangeClass, ...]] = ("lossless", "plausible", "lossy", "semantic")
@@ -235,10 +235,7 @@ _MAX_TEXT: Final = 20_000
 def _qualifying(value: object) -> frozenset[str]:
     found: set[str] = set()
     if isinstance(value, str) and value[:1] in ("{", "[") and len(value) <= _MAX_TEXT:
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return frozenset()
+        value = json_or_none(value)
     if isinstance(value, dict):
         for name, inner in value.items():
             if inner not in (None, "", False, [], {}):

@@ -211,14 +211,6 @@ def _head(value: JsonValue) -> JsonValue:
     return [_head(item) for item in value[:PREVIEW_CHARS]] if isinstance(value, list) else value
 
 
-def _head_hash(tool: str, head: JsonObject, redactor: Redactor) -> str:
-    return _preview_hash(canonical_json(redactor.parameters(tool, head)))
-
-
-def _preview_hash(text: str) -> str:
-    return hashlib.sha256(text[:PREVIEW_CHARS].encode()).hexdigest()
-
-
 def _masked(text: str, redactor: Redactor) -> str:
     return redactor.text(clean_text(text[:_WINDOW_CHARS]))
 
@@ -278,7 +270,7 @@ class ToolCalls:
         self.server_name = bounded_name(server_name)
         self._sinks = tuple(sinks)
         self._are_recorded = any(map(_records, sinks))
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
 
     def planned(
         self, tool: str, arguments: JsonObject, *, args_schema_version: str | None = None
@@ -290,7 +282,8 @@ class ToolCalls:
         """
         tool, head = bounded_name(tool) or "unknown", arguments_head(arguments)
         copy = make_json_value(arguments) if self._are_recorded else None
-        seq = self._plan(tool, _head_hash(tool, head, self.redactor), args_schema_version)
+        text = canonical_json(self.redactor.parameters(tool, head))
+        seq = self._plan(tool, text, args_schema_version)
         return PlannedCall(self, seq, tool, head, copy if isinstance(copy, dict) else None)
 
     def unreadable(self, tool: str | None, payload: str, *, error_type: str, message: str) -> None:
@@ -300,13 +293,13 @@ class ToolCalls:
         `tool_payload_too_large` or `tool_payload_parse_error` (seed 001).
         """
         name = bounded_name(tool) or "unknown"
-        seq = self._plan(name, _preview_hash(_masked(payload, self.redactor)), None)
+        seq = self._plan(name, _masked(payload, self.redactor), None)
         # Without a latency, as nothing was asked of the tool.
         PlannedCall(self, seq, name, {}, None).error(error_type, message, latency_ms=math.nan)
 
     def hand_over(self, item: ToolCallEvent | Execution) -> None:
         """Give it to the sinks, which have taken it then; never raises what a sink raises."""
-        with self._lock:
+        with self.lock:
             for sink in self._sinks:
                 try:
                     if isinstance(item, Execution):
@@ -317,21 +310,15 @@ class ToolCalls:
                 except Exception as error:  # noqa: BLE001  # any sink of anybody
                     _complain(type(sink).__name__, error)
 
-    def ends(self, call: "PlannedCall") -> bool:
-        """Whether this is the first word about the end of a call."""
-        with self._lock:
-            is_first, call.has_ended = not call.has_ended, True
-            return is_first
-
-    def _plan(self, tool: str, digest: str, version: str | None) -> int:
+    def _plan(self, tool: str, text: str, version: str | None) -> int:
         """Take a number and hand the planned event over, under one lock: both have one order."""
-        with self._lock:
+        with self.lock:
             seq = self.next_seq
             self.next_seq += 1
             event = ToolCallPlanned(
                 request_id=self.request_id,
                 tool=tool,
-                args_preview_hash=digest,
+                args_preview_hash=hashlib.sha256(text[:PREVIEW_CHARS].encode()).hexdigest(),
                 seq=seq,
                 args_schema_version=bounded_name(version),
             )
@@ -401,7 +388,9 @@ class PlannedCall:
     ) -> None:
         elapsed_ms = (time.perf_counter() - self._started) * 1000
         calls = self.calls
-        if not calls.ends(self):
+        with calls.lock:
+            is_first, self.has_ended = not self.has_ended, True
+        if not is_first:
             return
         latency_ms = elapsed_ms if latency_ms is None else float(latency_ms)
         event = ToolCallResult(

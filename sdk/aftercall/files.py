@@ -36,9 +36,7 @@ def default_data_folder(environ: Mapping[str, str], platform: str = sys.platform
 def key_file(path: Path) -> bytes:
     """The 32 random bytes of a file that only its owner reads; the first to ask makes it.
 
-    Raises:
-        OSError: the file cannot be read or made.
-        ValueError: it holds fewer than 16 bytes.
+    Fewer than 16 bytes are a `ValueError`.
     """
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -134,10 +132,8 @@ def unlock(descriptor: int) -> None:
 def append_line(path: Path, line: bytes) -> None:
     """Append a line by one write under the file's lock; for threads, processes and forks.
 
-    What a killed process left half-written stays as it is, and the line begins behind it.
-
-    Raises:
-        OSError: it cannot be written, or is no regular file.
+    What a killed process left half-written stays as it is, and the line begins behind it. What is
+    no regular file is an `OSError` too.
     """
     # Without waiting for the reader of a pipe.
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK

@@ -52,22 +52,14 @@ def check_json_value(value: object) -> JsonValue:
 
 
 def check_json_object(value: object) -> JsonObject:
-    """As `check_json_value`, for an object.
-
-    Raises:
-        InvalidJsonValueError: also when `value` is not an object.
-    """
+    """As `check_json_value`, for an object; anything else is refused as well."""
     if not isinstance(value, dict):
         raise InvalidJsonValueError(f"must be a JSON object, not {_type_name(value)}")
     return check_json_value(value)  # type: ignore[return-value]  # an object stays an object
 
 
 def check_text(value: str) -> str:
-    """Return `value` when it is text that every store can hold.
-
-    Raises:
-        InvalidJsonValueError: for NUL characters and lone surrogates.
-    """
+    """Return `value` when it is text that every store can hold: no NUL, no lone surrogate."""
     if problem := _text_problem(value):
         raise InvalidJsonValueError(problem)
     return value
@@ -95,6 +87,14 @@ def bounded_json(value: object, *, max_chars: int = MAX_RESULT_CHARS) -> JsonVal
 def bounded_text(text: str, max_chars: int) -> str:
     """Clean text of at most `max_chars` characters, the last being an ellipsis when cut."""
     return clean_text(str(text) if len(text) <= max_chars else text[: max_chars - 1] + "…")
+
+
+def json_or_none(text: str) -> Any:
+    """The value of a JSON text; None for what is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def printable_json(value: JsonValue) -> str:

@@ -27,7 +27,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, get_args, overload
@@ -39,6 +39,7 @@ from aftercall.json_values import (
     bounded_json,
     bounded_text,
     clean_text,
+    json_or_none,
     make_json_value,
 )
 from aftercall.models.calls import ExecutionError
@@ -205,11 +206,6 @@ class Outcome(Generic[ValueT]):
     def is_ok(self) -> bool:
         """Whether it is a success."""
         return self.failure is None
-
-    def with_value(self, value: OtherT) -> "Outcome[OtherT]":
-        """The same success with another value, such as its canonical shape; an error as it is."""
-        changed: Outcome[Any] = self
-        return changed if self.failure is not None else replace(changed, value=value)
 
     def unwrap(self) -> ValueT:
         """The value of a success.
@@ -427,12 +423,7 @@ def error_of(said: object) -> ExecutionError:
 
 def _object_in(text: str) -> Mapping[str, object] | None:
     bare = text.strip() if len(text) <= _MAX_TEXT else ""
-    if not (bare.startswith("{") and bare.endswith("}")):
-        return None
-    try:
-        held = json.loads(bare)
-    except (ValueError, RecursionError):
-        return None
+    held = json_or_none(bare) if bare.startswith("{") and bare.endswith("}") else None
     return held if isinstance(held, dict) else None
 
 

@@ -182,36 +182,10 @@ def _is_named(text: str, lower: str, words: set[str], extra: frozenset[str]) -> 
     return bool(other or (extra and _extra_names(extra).search(lower)))
 
 
-(
-    _BEFORE,
-    _BEHIND,
-    _SIGN,
-    _SCHEME,
-    _COPULA,
-    _SPACE,
-    _QUOTED,
-    _PLAIN,
-    _APP_PASSWORD,
-    _SENTENCE,
-    _FILLED,
-) = (
-    re.compile(NAME_TABLE["grammar"][part], re.VERBOSE)
-    for part in (
-        "before",
-        "behind",
-        "sign",
-        "scheme",
-        "copula",
-        "space",
-        "quoted",
-        "plain",
-        "app_password",
-        "sentence",
-        "filled",
-    )
-)
+_GRAMMAR = {
+    part: re.compile(pattern, re.VERBOSE) for part, pattern in NAME_TABLE["grammar"].items()
+}
 _SLIPS = frozenset(NAME_TABLE["ids"])
-_TOKENS = re.compile(NAME_TABLE["grammar"]["tokens"])
 
 
 _NUMBER = re.compile(rf" (?:{any_of(NAME_TABLE['numbers'])})\.?(?=\s?[:=])")
@@ -238,9 +212,10 @@ def _named(text: str, extra: frozenset[str]) -> Iterator[_Named]:
         for match in pattern.finditer(lower):
             end = match.end()
             if text[end - 1] < IDEOGRAPHS:  # beyond, words are not divided
-                end = _BEHIND.match(text, end).end()  # type: ignore[union-attr]  # may be empty
+                behind = _GRAMMAR["behind"].match(text, end)
+                end = behind.end() if behind else end
                 end = number.end() if (number := _NUMBER.match(lower, end)) else end
-            before = _BEFORE.search(text[max(0, match.start() - 80) : match.start()])
+            before = _GRAMMAR["before"].search(text[max(0, match.start() - 80) : match.start()])
             name = (before[0] if before else "") + text[match.start() : end]
             snake = snake_case(name)
             own = any(snake == each or snake.endswith(f"_{each}") for each in extra)
@@ -255,14 +230,14 @@ def _extra_names(extra: frozenset[str]) -> re.Pattern[str]:
 
 def _value_of(named: _Named, text: str) -> tuple[int, int] | None:
     """Where the value of a name stands, if it is a secret."""
-    if sign := _SIGN.match(text, named.end):
+    if sign := _GRAMMAR["sign"].match(text, named.end):
         tag = sign[0].strip() == ">"
         if tag and text[max(0, named.start - len(named.name) - 1) : named.start].rfind("<") < 0:
             return None
         span = _assigned(named, text, sign.end())
         listed = sign[0].rstrip().endswith(",")  # `define('AUTH_KEY', '...')`, or a list of names
         return span if span and not (listed and not looks_random(text[slice(*span)], 12)) else None
-    if copula := _COPULA.match(text, named.end):
+    if copula := _GRAMMAR["copula"].match(text, named.end):
         quoted = _quoted(text, copula.end())
         start, end = quoted or _plain(text, copula.end())
         value = text[start:end]
@@ -270,7 +245,7 @@ def _value_of(named: _Named, text: str) -> tuple[int, int] | None:
             return (start, end) if looks_random(value, 16) else None
         if (quoted and len(value) > 2) or (value not in WORDS and looks_like_password(value)):
             return start, end
-    elif space := _SPACE.match(text, named.end):
+    elif space := _GRAMMAR["space"].match(text, named.end):
         quoted = _quoted(text, space.end())
         start, end = quoted or _plain(text, space.end())
         value = text[start:end]
@@ -283,7 +258,7 @@ def _value_of(named: _Named, text: str) -> tuple[int, int] | None:
 
 
 def _stands_bare(named: _Named, value: str, quoted: object) -> bool:
-    if _TOKENS.search(named.name.lower()):
+    if _GRAMMAR["tokens"].search(named.name.lower()):
         return looks_random(value, 12)
     if quoted and len(value) > _LONG and NO_SECRETS.isdisjoint(value.lower().split()):
         return True
@@ -299,35 +274,37 @@ def _assigned(named: _Named, text: str, at: int) -> tuple[int, int] | None:
     start, end = quoted or _plain(text, at)
     if named.kind != "secret" and end - start > _MAX_RANDOM:
         return None
-    if scheme := _SCHEME.match(text, start):
+    if scheme := _GRAMMAR["scheme"].match(text, start):
         start, end = (scheme.end(), end) if quoted else _plain(text, scheme.end())
     value = text[start:end]
     least = 2 if named.kind == "secret" and value.isdecimal() else 3
-    if len(value) < (LEAST if value.isdecimal() and _TOKENS.search(named.name.lower()) else least):
+    if value.isdecimal() and _GRAMMAR["tokens"].search(named.name.lower()):
+        least = LEAST
+    if len(value) < least:
         return None  # a number of tokens, a place among keys
     if quoted is None:
-        if app := _APP_PASSWORD.match(text, start):
+        if app := _GRAMMAR["app_password"].match(text, start):
             return app.span()
         if value.lower() in WORDS:
             return None
-        if value.isalpha() and text[at - 1].isspace() and _SENTENCE.match(text, end):
+        if value.isalpha() and text[at - 1].isspace() and _GRAMMAR["sentence"].match(text, end):
             return None
     return (start, end) if is_secret_value(named.kind, value) else None
 
 
 def _quoted(text: str, at: int) -> tuple[int, int] | None:
-    match = _QUOTED.match(text, at)
+    match = _GRAMMAR["quoted"].match(text, at)
     return match.span(next(name for name in "abcde" if match[name] is not None)) if match else None
 
 
 def _plain(text: str, at: int) -> tuple[int, int]:
-    match = _PLAIN.match(text, at)
+    match = _GRAMMAR["plain"].match(text, at)
     return (at, at + len(match[0].rstrip(".:"))) if match else (at, at)
 
 
 def _filled(text: str, at: int) -> tuple[int, int] | None:
     """A random token a few plain words behind a name: `Invalid API key provided: ...`."""
-    match = _FILLED.match(text[at : at + 600])
+    match = _GRAMMAR["filled"].match(text[at : at + 600])
     if match is None:
         return None
     words, value = re.findall(r"[a-z]+", match["fill"].lower()), match["value"].rstrip(".")

@@ -10,7 +10,6 @@ cross process borders: they are the structured content, and the text is for peop
 """
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,7 +50,7 @@ from aftercall.adapters.reflector import (
 from aftercall.change_classes import reads_only
 from aftercall.client import AsyncClient
 from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader
-from aftercall.json_values import JsonObject, bounded_text
+from aftercall.json_values import JsonObject, bounded_text, json_or_none
 from aftercall.mcp_calls import Caller, ErrorTexts, McpResultReader, ToolKey, name_or_none
 from aftercall.models.calls import Call, CheckResponse, ExecutionError, ToolAnnotations
 from aftercall.outcomes import (
@@ -445,7 +444,7 @@ def delivered(result: ToolResult, wanted: Deliverable) -> object:
         return structured if "result" in wanted.named else unwrapped(structured)
     kind = wanted.expected_type
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
-    values = [] if kind == "string" else [_json(text) for text in texts]
+    values = [] if kind == "string" else [json_or_none(text) for text in texts]
     if len(values) > 1 and kind == "array":
         lists = [value for value in values if isinstance(value, list)]
         if len(lists) == 1:
@@ -457,10 +456,3 @@ def delivered(result: ToolResult, wanted: Deliverable) -> object:
         if isinstance(value, dict | list) or is_scalar:
             return value
     return "\n".join(texts) if texts else None
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None

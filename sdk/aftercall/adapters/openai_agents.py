@@ -57,7 +57,7 @@ from aftercall.adapters.reflector import (
     with_advice,
 )
 from aftercall.errors import ConfigurationError
-from aftercall.json_values import JsonObject
+from aftercall.json_values import JsonObject, json_or_none
 from aftercall.mcp_calls import McpResultReader
 from aftercall.models.calls import ExecutionError, ToolAnnotations
 from aftercall.reflection import ReflectedResult
@@ -71,7 +71,7 @@ Stated: TypeAlias = str | Callable[[RunContextWrapper[Any]], str | None] | None
 """A text, or a function of the run's context that says it of every call."""
 
 
-class ToolReflection:
+class ToolReflection(RunHooks[Any]):
     """Records the calls of function tools, and advises on or repairs those that fail.
 
     Calls whose arguments are no JSON object are not recorded: they say what the model cannot write,
@@ -108,7 +108,7 @@ class ToolReflection:
         self._warned: set[str] = set()
         options["rates"] = self._reflector.rates
         self._calls = CallHooks(reader=_AgentsReader(), **options)
-        self.run_hooks: RunHooks[Any] = _RunHooks(self)
+        self.run_hooks: RunHooks[Any] = self
         """For `Runner.run(..., hooks=...)`: calls of all agents of the run."""
 
     async def failure(self, context: RunContextWrapper[Any], error: Exception) -> str:
@@ -125,7 +125,7 @@ class ToolReflection:
             return failure_text(read, "")
         key = _id_of(context)
         if not self._calls.is_open(key):  # no hooks are set, so it is begun here
-            self.began(context, None)
+            await self.on_tool_start(context, None, None)
         ended = await self._calls.post(key=key, error=error) if self._calls.is_open(key) else None
         return failure_text(read, ended.advice if ended is not None else "")
 
@@ -191,8 +191,8 @@ class ToolReflection:
             **self.facts(context),
         )
 
-    def began(self, context: RunContextWrapper[Any], tool: Tool | None) -> None:
-        """A call is about to be made; for the hooks."""
+    async def on_tool_start(self, context: Any, _: Agent[Any] | None, tool: Tool | None) -> None:
+        """A call is about to be made."""
         is_function = tool is None or isinstance(tool, FunctionTool)
         if not isinstance(context, ToolContext) or not is_function:
             return
@@ -205,8 +205,8 @@ class ToolReflection:
         known = self._known(function)
         self._calls.pre(context.tool_name, arguments, key=key, tool=known, **self.facts(context))
 
-    async def ended(self, context: RunContextWrapper[Any], tool: Tool, result: object) -> None:
-        """A call has come to something that is shown to the model; for the hooks."""
+    async def on_tool_end(self, context: Any, _: Agent[Any], tool: Tool, result: object) -> None:
+        """A call has come to something that is shown to the model."""
         if not isinstance(context, ToolContext) or not isinstance(tool, FunctionTool):
             return
         key = _id_of(context)
@@ -234,17 +234,6 @@ class ToolReflection:
         if claims is None and mcp is not None:
             claims = claims_in(mcp.model_dump(by_alias=True))
         return KnownTool(schema=lambda: tool.params_json_schema, annotations=claims)
-
-
-class _RunHooks(RunHooks[Any]):
-    def __init__(self, reflection: ToolReflection) -> None:
-        self._reflection = reflection
-
-    async def on_tool_start(self, context: Any, _: Agent[Any], tool: Tool) -> None:
-        self._reflection.began(context, tool)
-
-    async def on_tool_end(self, context: Any, _: Agent[Any], tool: Tool, result: object) -> None:
-        await self._reflection.ended(context, tool, result)
 
 
 class _ReflectingInvoker:
@@ -362,10 +351,7 @@ class _FailurePolicy:
 
 
 def _json_arguments(text: str) -> JsonObject | None:
-    try:
-        parsed = json.loads(text) if text else {}
-    except (ValueError, RecursionError):
-        return None
+    parsed = json_or_none(text) if text else {}
     return parsed if isinstance(parsed, dict) else None
 
 

@@ -201,11 +201,7 @@ def client_headers(headers: Mapping[str, str] | None, api_key: str) -> dict[str,
 
 
 def own_key(api_key: str | None) -> str:
-    """The key that was given, else that of `AFTERCALL_API_KEY`; empty for none.
-
-    Raises:
-        ConfigurationError: it cannot be the text of a header.
-    """
+    """The key that was given, else that of `AFTERCALL_API_KEY`; empty for none."""
     key = (os.environ.get(KEY_VARIABLE, "") if api_key is None else api_key).strip()
     if not (key.isascii() and key.isprintable()):
         raise ConfigurationError(f"the text of {KEY_VARIABLE} is no key: keys begin with ac_")

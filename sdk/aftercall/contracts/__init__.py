@@ -27,7 +27,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any, ParamSpec, TypeVar
 
@@ -225,14 +225,12 @@ def deliverable(
     """A decorator: what the function returns must be `wanted`.
 
     For plain and `async` functions. They give back the canonical shape of what they returned (see
-    the module). What breaks the deliverable is raised as
-    `ContractViolationError`; a function that returns an `Outcome` gives back an error outcome of
-    type `contract_violation` instead, as its callers look there. Outcomes that are errors already,
-    and serialised ones, pass through untouched. `wanted` is a deliverable or what
-    `Deliverable.from_dict` reads; keywords say the same: `@deliverable(type="array", min_items=1)`.
-
-    Raises:
-        ConfigurationError: the deliverable is wrong, or the function is a generator.
+    the module). What breaks the deliverable is raised as `ContractViolationError`; a function that
+    returns an `Outcome` gives back an error outcome of type `contract_violation` instead, as its
+    callers look there. Outcomes that are errors already, and serialised ones, pass through
+    untouched. `wanted` is a deliverable or what `Deliverable.from_dict` reads; keywords say the
+    same: `@deliverable(type="array", min_items=1)`. A wrong deliverable is a `ConfigurationError`,
+    and so is a generator.
     """
     if wanted is not None and constraints:
         raise ConfigurationError("@deliverable takes a deliverable or keywords, not both")
@@ -250,9 +248,6 @@ def checked(
     """A callable like `call` whose result is held against `wanted`; see `deliverable`.
 
     It can stand wherever a tool is called: `call_with_reflection(checked(tool, wanted), ...)`.
-
-    Raises:
-        ConfigurationError: the deliverable is wrong, or `call` is a generator function.
     """
     asked = Deliverable.from_dict(wanted)
     if inspect.isgeneratorfunction(call) or inspect.isasyncgenfunction(call):
@@ -276,11 +271,7 @@ def checked(
 
 
 def enforce(value: Any, wanted: Deliverable) -> Any:
-    """The canonical shape of `value`.
-
-    Raises:
-        ContractViolationError: it breaks the deliverable.
-    """
+    """The canonical shape; a `ContractViolationError` where it breaks the deliverable."""
     shaped, violations = held_against(value, wanted)
     if violations:
         raise ContractViolationError(violations)
@@ -318,9 +309,10 @@ def _held(result: Any, wanted: Deliverable) -> Any:
         shaped = enforce(outcome.value, wanted)
     except ContractViolationError as violation:
         return Outcome(failure=violation.error)
-    return result if shaped is outcome.value else outcome.with_value(shaped)
+    return result if shaped is outcome.value else replace(outcome, value=shaped)
 
 
+@dataclass(eq=False)
 class DeliverableReader(ResultReader[ResultT]):
     """A `ResultReader` that holds what another one takes for a success against a deliverable.
 
@@ -336,27 +328,21 @@ class DeliverableReader(ResultReader[ResultT]):
 
     reads_in_thread = True  # the work is linear in the result, which may be of any size
 
-    def __init__(
-        self,
-        inner: ResultReader[ResultT],
-        deliverable: Deliverable,
-        delivered: Callable[[ResultT], object] | None = None,
-    ) -> None:
-        self._inner = inner
-        self._deliverable = deliverable
-        self._delivered = delivered or (lambda result: Outcome.coerce(result).value)
+    inner: ResultReader[ResultT]
+    deliverable: Deliverable
+    delivered: Callable[[ResultT], object] = lambda result: Outcome.coerce(result).value
 
     def read(self, result: ResultT) -> Outcome[Any] | None:
         """What the inner reader says, or the violation of a success."""
-        outcome = self._inner.read(result)
+        outcome = self.inner.read(result)
         if outcome is None or not outcome.is_ok:
             return outcome
-        _, violations = held_against(self._delivered(result), self._deliverable)
+        _, violations = held_against(self.delivered(result), self.deliverable)
         return Outcome(failure=violation_error(violations)) if violations else outcome
 
     def read_exception(self, error: Exception) -> ExecutionError:
         """As the inner reader."""
-        return self._inner.read_exception(error)
+        return self.inner.read_exception(error)
 
 
 def canonical(value: Any, wanted: Deliverable) -> Any:

@@ -250,9 +250,6 @@ class Deliverable(BaseModel):
         json_schema: a JSON Schema, draft 2020-12 unless its `$schema` says otherwise (extra
             `contracts`). See `check_schema` for what is refused in one.
         acceptance: what else is expected, in prose. Never executed or matched.
-
-    Raises:
-        pydantic.ValidationError: names the constraint at fault; `from_dict` says it in a sentence.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -162,9 +162,6 @@ def accept(code: str, *, known: Sequence[str]) -> str:
     r"""The code as it is to be written: lines end in `\n`, the last one too.
 
     It must differ from the `known` sources. It is parsed and compiled; neither runs it.
-
-    Raises:
-        RejectedCodeError: too large, not UTF-8, not Python, or the same as a known one.
     """
     clean = _with_plain_ends(code)
     try:

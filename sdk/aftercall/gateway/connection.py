@@ -210,11 +210,7 @@ class Breaker:
 
     @contextmanager
     def guarding(self, tool: str, is_lost: Callable[[BaseException], bool]) -> Iterator[None]:
-        """Around a call; `is_lost` says of what it raises whether it was lost on the way.
-
-        Raises:
-            BreakerOpenError: the call is not to be sent.
-        """
+        """Around a call; `is_lost` says of what it raises whether it was lost on the way."""
         circuits = (self._server, self._of(tool))
         now = self._clock()
         for circuit, what in zip(circuits, ("this server", f"{tool!r}"), strict=True):

@@ -151,6 +151,7 @@ class Announcer(Middleware):
         return tools
 
 
+@dataclass(eq=False)
 class InstructionsMiddleware(Middleware):
     """Adds the servers' instructions to the answer that opens a connection.
 
@@ -158,12 +159,9 @@ class InstructionsMiddleware(Middleware):
     nothing) in the last run, `before`, are not waited for. `in_use` says which service is used.
     """
 
-    def __init__(
-        self, upstreams: Sequence[Upstream], before: Mapping[str, str | None], in_use: InUse | None
-    ) -> None:
-        self._upstreams = upstreams
-        self._before = before
-        self._in_use = in_use
+    upstreams: Sequence[Upstream]
+    before: Mapping[str, str | None]
+    in_use: InUse | None
 
     async def on_initialize(
         self,
@@ -188,15 +186,15 @@ class InstructionsMiddleware(Middleware):
 
     async def _instructions(self) -> str | None:
         words: list[str | None] = []
-        waited_for = [u.client() for u in self._upstreams if u.name not in self._before]
+        waited_for = [u.client() for u in self.upstreams if u.name not in self.before]
         with suppress(TimeoutError):
             async with asyncio.timeout(INSTRUCTIONS_WAIT_S):
-                if self._in_use is not None:
-                    words.append(f"Aftercall is in front of these tools: {await self._in_use()}.")
+                if self.in_use is not None:
+                    words.append(f"Aftercall is in front of these tools: {await self.in_use()}.")
                 await asyncio.gather(*waited_for, return_exceptions=True)
-        for upstream in self._upstreams:
-            text = upstream.instructions or self._before.get(upstream.name)
-            if text and len(self._upstreams) > 1:
+        for upstream in self.upstreams:
+            text = upstream.instructions or self.before.get(upstream.name)
+            if text and len(self.upstreams) > 1:
                 text = f"# {upstream.name}\n{text}"
             words.append(text)
         return "\n\n".join(filter(None, words)) or None

@@ -185,9 +185,8 @@ class Upstream:
     async def client(self) -> Client[ClientTransport]:
         """The connected client; connects first when there is none or its connection has ended.
 
-        Raises:
-            UpstreamUnavailableError: it cannot be reached. After a failure it is not tried again
-                for a moment (0.5 s, doubling to 30 s), and the last problem is raised at once.
+        After a failure (`UpstreamUnavailableError`) it is not tried again for a moment (0.5 s,
+        doubling to 30 s), and the last problem is raised at once.
         """
         client = self._client
         if client is not None and client is not self._forgotten and client.is_connected():
@@ -208,12 +207,7 @@ class Upstream:
 
         A connection that is known to have ended is renewed before the call is sent. One that ends
         during the call is not: whether the tool ran is unknown, so the one who knows if it may run
-        twice has to decide.
-
-        Raises:
-            UpstreamUnavailableError: the server cannot be reached.
-            UpstreamLostError: the connection ended during the call.
-            MCPError: what the server answered instead of a result.
+        twice has to decide. `MCPError` is what the server answered instead of a result.
         """
 
         async def call(client: Client[ClientTransport]) -> CallResult:
@@ -395,11 +389,7 @@ class UpstreamTool(ProxyTool):
         return tool
 
     async def run(self, arguments: dict[str, Any], context: Context | None = None) -> ToolResult:
-        """Call the tool at its server.
-
-        Raises:
-            ToolError: in the server's own words, or saying that the server cannot be reached.
-        """
+        """Call the tool at its server; a `ToolError` is in its words, or says that it is away."""
         context = context or get_context()
         request = context.request_context
         meta = dict(request.meta or {}) if request is not None else {}

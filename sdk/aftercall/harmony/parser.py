@@ -110,14 +110,12 @@ def read_header(raw: str, *, complete: bool = True) -> tuple[MessageHeader, str]
                 role = bounded_text(word, MAX_NAME_CHARS)
             elif number == 0 and section == "channel" and (complete or word in _CHANNELS):
                 channel = channel if channel in _CHANNELS else bounded_text(word, MAX_NAME_CHARS)
-            elif complete or (word in _TYPES and (recipient or section == "constrain")):
-                continue
-            else:
-                return MessageHeader(role or "assistant", channel, recipient, complete), raw[
-                    found.start() :
-                ]
+            elif not (complete or (word in _TYPES and (recipient or section == "constrain"))):
+                marker, end = None, found.start()
+                break
         if marker is None:
-            return MessageHeader(role or "assistant", channel, recipient, complete), ""
+            header = MessageHeader(role or "assistant", channel, recipient, complete)
+            return header, raw[end:]
         begin, section = marker.end(), marker[1]
 
 
@@ -326,35 +324,28 @@ class HarmonyParser:
     def _overflow(self, room: int) -> bool:
         if self._first is not None:
             return self._cut(self._first)
-        self._tell(
-            self._held[:room],
-            f"the payload is larger than {self._max_bytes} bytes; send less, or in several calls",
-            PAYLOAD_TOO_LARGE,
-        )
-        self._state = HarmonyParser._skipping
-        self._held = self._held[room:]
-        return True
+        problem = f"the payload is larger than {self._max_bytes} bytes"
+        return self._go_on(room, f"{problem}; send less, or in several calls", PAYLOAD_TOO_LARGE)
 
     def _end_payload(self, end: int) -> bool:
         if self._first is not None and not is_json(self._held[:end]):
             return self._cut(self._first)
-        self._tell(self._held[:end])
-        self._held = self._held[end:]
-        self._state = HarmonyParser._outside
-        return True
+        return self._go_on(end)
 
     def _cut(self, first: int) -> bool:
         """The payload ends at the first marker in a string, which it never came out of."""
-        self._tell(self._held[:first], "the payload breaks off inside a string")
         self._broke_off = True
-        self._held = self._held[first:]
-        self._state = HarmonyParser._outside
-        return True
+        return self._go_on(first, "the payload breaks off inside a string")
 
-    def _tell(
-        self, text: str, problem: str | None = None, error_type: str = PAYLOAD_PARSE_ERROR
-    ) -> None:
-        self._items.append(read_message(self._header, text, problem, error_type))
+    def _go_on(
+        self, end: int, problem: str | None = None, error_type: str = PAYLOAD_PARSE_ERROR
+    ) -> bool:
+        """Tell of the payload up to there."""
+        self._items.append(read_message(self._header, self._held[:end], problem, error_type))
+        self._held = self._held[end:]
+        is_skipped = error_type == PAYLOAD_TOO_LARGE
+        self._state = HarmonyParser._skipping if is_skipped else HarmonyParser._outside
+        return True
 
     def _skipping(self, end: int) -> bool:
         done = 0

@@ -73,10 +73,7 @@ WINDOW_PATTERN: Final = f"^({'|'.join(LATEST_WINDOWS)}|{_DATES})$"
 def window_dates(window: str) -> tuple[datetime, datetime] | None:
     """The beginning and the end, which is no longer part of it, of a window that names dates.
 
-    None of one of the latest windows.
-
-    Raises:
-        ValueError: it is no window.
+    None of one of the latest windows; a `ValueError` of what is no window.
     """
     if window in LATEST_WINDOWS:
         return None

@@ -41,11 +41,7 @@ class VersionNumber(NamedTuple):
 
 
 def parse_version(text: str) -> VersionNumber:
-    """The numbers of a version.
-
-    Raises:
-        ValueError: the text is no version; the message shows one.
-    """
+    """The numbers of a version; a `ValueError` where the text is none."""
     found = _NUMBERS.fullmatch(text.strip())
     if found is None:
         raise ValueError(f"{text[:40]!r} is no version; write it like 1.2.0")
@@ -53,11 +49,7 @@ def parse_version(text: str) -> VersionNumber:
 
 
 def check_version(text: str) -> str:
-    """The text itself, when it is a version.
-
-    Raises:
-        ValueError: as `parse_version`.
-    """
+    """The text itself, when it is a version; raises as `parse_version`."""
     parse_version(text)
     return text
 

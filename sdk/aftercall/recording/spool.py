@@ -41,9 +41,6 @@ class Spool:
         directory: where the segments are; made when missing, readable by its owner only.
         max_bytes: most bytes of all segments together; beyond it the oldest are dropped.
         segment_bytes: a segment that has grown to this size gets nothing more.
-
-    Raises:
-        ConfigurationError: the folder cannot be made or written.
     """
 
     def __init__(
@@ -71,10 +68,8 @@ class Spool:
 
         Returns:
             How many executions had to be dropped to stay within `max_bytes`: of the oldest
-            segments, or these themselves when they are too many for the whole spool.
-
-        Raises:
-            OSError: they could not be written; nothing of them is kept.
+            segments, or these themselves when they are too many for the whole spool. Of what
+            cannot be written (`OSError`) nothing is kept.
         """
         data = b"".join(line + b"\n" for line in lines)
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)  # somebody tidied up
