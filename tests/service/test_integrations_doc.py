@@ -51,7 +51,9 @@ def test_the_python_works(
     source += "\ncounted = count_books('whales')\nrecorder.close()\nclient.close()\n"
     names: dict[str, Any] = {"__name__": "recipes"}
     exec(compile(source, str(DOC), "exec"), names)  # noqa: S102  # our own document
-    own.close()
+    for each in (own._recorder, own._client):  # they end with the process
+        assert each is not None
+        each.close()
     assert names["counted"] == 6
     assert names["stream"] is not None
     recorded = service.client.get("/status").json()["executions"]

@@ -128,15 +128,6 @@ class _OwnService:
         if self._recorder is not None:
             self._recorder.record(execution)
 
-    def close(self) -> None:
-        """Deliver what is left, and begin anew with the next call."""
-        with self._lock:
-            if self._recorder is not None:
-                self._recorder.close()
-            if self._client is not None:
-                self._client.close()
-            self._of = None
-
     def _open(self) -> None:
         if self._of == os.getpid():
             return

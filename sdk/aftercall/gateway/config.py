@@ -13,19 +13,11 @@ programs pass over in turn: what the results of a server's tools must be (`after
 `headersHelper`, beside a url, is a command that prints further headers as a JSON object; it is run
 at the start, and once more when they are refused (401).
 
-So does how its calls are handled, for the server or for one of its tools:
+So does how its calls are handled, for the server or for one of its tools, as `docs/integrations.md`
+says it:
 
     "aftercall": {"mode": "repair", "note": "always", "errorPattern": "^Database error",
                   "tools": {"drop_table": {"mode": "advise"}}}
-
-- `mode`: `repair` (the usual) mends calls before they are made and after they fail, where that is
-  safe; `advise` only says what would help; `shadow` asks and records, and says nothing; `off`
-  passes calls on, unrecorded.
-- `note`: whether a repaired call says so in its content: `always` (the usual), `lossy` (only where
-  something was lost or guessed), `never`.
-- `errorPattern`: a regular expression; a result whose text fits it has failed, whatever it says.
-  Without one, what begins as errors do, or is like an error that the tool did call so, is read as
-  one (`aftercall.mcp_calls.ErrorTexts`); an empty one reads nothing so.
 """
 
 import json

@@ -92,12 +92,21 @@ def _file(folder: Path, server: UpstreamServer) -> Path:
 
 
 class Announcer(Middleware):
-    """Tells clients that the list of tools has changed. Run `run` in a task.
+    """Tells clients how the servers say that they are used, and that the list of tools has changed.
 
-    Up to 2025-11-25 every session hears of it, from 2026-07-28 on who asks (subscriptions/listen).
+    With several servers each one's words stand under its name. Servers that said something (or
+    nothing) in the last run, `before`, are not waited for. `in_use` says which service is used.
+
+    Run `run` in a task. Up to 2025-11-25 every session hears of a change, from 2026-07-28 on who
+    asks (subscriptions/listen).
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, upstreams: Sequence[Upstream], before: Mapping[str, str | None], in_use: InUse | None
+    ) -> None:
+        self._upstreams = upstreams
+        self._before = before
+        self._in_use = in_use
         self._changed = asyncio.Event()
         self._sessions: deque[ServerSession] = deque(maxlen=_MOST_SESSIONS)
         self._bus = InMemorySubscriptionBus()
@@ -134,11 +143,11 @@ class Announcer(Middleware):
         context: MiddlewareContext[mcp_types.InitializeRequest],
         call_next: CallNext[mcp_types.InitializeRequest, mcp_types.InitializeResult | None],
     ) -> mcp_types.InitializeResult | None:
-        """A session begins, which wants to be told."""
+        """A session begins, by the handshake up to 2025-11-25, and wants to be told."""
         result = await call_next(context)
         if context.fastmcp_context is not None:
             self._sessions.append(context.fastmcp_context.session)
-        return result
+        return None if result is None else await self._with_instructions(result)
 
     async def on_list_tools(
         self,
@@ -149,28 +158,6 @@ class Announcer(Middleware):
         tools = await call_next(context)
         self.listed.set()
         return tools
-
-
-@dataclass(eq=False)
-class InstructionsMiddleware(Middleware):
-    """Adds the servers' instructions to the answer that opens a connection.
-
-    With several servers each one's words stand under its name. Servers that said something (or
-    nothing) in the last run, `before`, are not waited for. `in_use` says which service is used.
-    """
-
-    upstreams: Sequence[Upstream]
-    before: Mapping[str, str | None]
-    in_use: InUse | None
-
-    async def on_initialize(
-        self,
-        context: MiddlewareContext[mcp_types.InitializeRequest],
-        call_next: CallNext[mcp_types.InitializeRequest, mcp_types.InitializeResult | None],
-    ) -> mcp_types.InitializeResult | None:
-        """The handshake up to 2025-11-25."""
-        result = await call_next(context)
-        return None if result is None else await self._with_instructions(result)
 
     async def on_discover(
         self,
@@ -186,15 +173,15 @@ class InstructionsMiddleware(Middleware):
 
     async def _instructions(self) -> str | None:
         words: list[str | None] = []
-        waited_for = [u.client() for u in self.upstreams if u.name not in self.before]
+        waited_for = [u.client() for u in self._upstreams if u.name not in self._before]
         with suppress(TimeoutError):
             async with asyncio.timeout(INSTRUCTIONS_WAIT_S):
-                if self.in_use is not None:
-                    words.append(f"Aftercall is in front of these tools: {await self.in_use()}.")
+                if self._in_use is not None:
+                    words.append(f"Aftercall is in front of these tools: {await self._in_use()}.")
                 await asyncio.gather(*waited_for, return_exceptions=True)
-        for upstream in self.upstreams:
-            text = upstream.instructions or self.before.get(upstream.name)
-            if text and len(self.upstreams) > 1:
+        for upstream in self._upstreams:
+            text = upstream.instructions or self._before.get(upstream.name)
+            if text and len(self._upstreams) > 1:
                 text = f"# {upstream.name}\n{text}"
             words.append(text)
         return "\n\n".join(filter(None, words)) or None

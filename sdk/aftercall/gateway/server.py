@@ -32,13 +32,7 @@ from aftercall.errors import (
 from aftercall.explain import how_to_install
 from aftercall.files import data_folder
 from aftercall.gateway.config import GatewayConfig
-from aftercall.gateway.listing import (
-    Announcer,
-    InstructionsMiddleware,
-    InUse,
-    LastLists,
-    ServerList,
-)
+from aftercall.gateway.listing import Announcer, InUse, LastLists, ServerList
 from aftercall.gateway.local_service import LINGER_S, LocalService
 from aftercall.gateway.tool_search import NAMES, ToolSearch
 from aftercall.gateway.upstreams import Upstream, UpstreamProvider
@@ -324,7 +318,7 @@ def build_gateway(
     those of the last run; `in_use` says which service is used, for the instructions. With
     `searches` clients see the tools of `ToolSearch` in the place of all others.
     """
-    upstreams = _Upstreams(config, client, errlog, lists or LastLists(None))
+    upstreams = _Upstreams(config, client, errlog, lists or LastLists(None), in_use)
     gateway: FastMCP[Any] = FastMCP(
         "aftercall-gateway",
         version=version("aftercall"),
@@ -342,8 +336,7 @@ def build_gateway(
                 passes=NAMES.__contains__ if searches else None,
                 check=client,
                 observers=observers,
-            ),
-            InstructionsMiddleware(upstreams.servers, upstreams.instructions_before, in_use),
+            )
         ],
     )
     upstreams.announcer.serve(gateway)
@@ -361,7 +354,12 @@ def build_gateway(
 
 class _Upstreams:
     def __init__(
-        self, config: GatewayConfig, client: AsyncClient, errlog: TextIO | None, lists: LastLists
+        self,
+        config: GatewayConfig,
+        client: AsyncClient,
+        errlog: TextIO | None,
+        lists: LastLists,
+        in_use: InUse | None,
     ) -> None:
         self.are_several = len(config.servers) > 1
         self._configured = {server.name: server for server in config.servers}
@@ -373,18 +371,15 @@ class _Upstreams:
         ]
         self._lists = lists
         self._known = {server.name: lists.read(server) for server in config.servers}
-        self.announcer = Announcer()
+        # What servers said about their use in the last run; of those whose list is known.
+        before = {name: known.instructions for name, known in self._known.items() if known}
+        self.announcer = Announcer(self.servers, before, in_use)
         self.providers = {
             upstream.name: UpstreamProvider(
                 upstream, on_tools=self._listed, before=known.tools if known else None
             )
             for upstream, known in zip(self.servers, self._known.values(), strict=True)
         }
-
-    @property
-    def instructions_before(self) -> dict[str, str | None]:
-        """What servers said about their use in the last run; of those whose list is known."""
-        return {name: known.instructions for name, known in self._known.items() if known}
 
     def locate(self, exposed: str) -> tuple[str | None, str]:
         """Server and tool behind an exposed name, in the order in which FastMCP looks for it."""

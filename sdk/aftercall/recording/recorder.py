@@ -308,14 +308,12 @@ def _subfolder(base_url: str, known_as: str) -> str:
     return f"{host}-{sha256(said.encode()).hexdigest()[:8]}"
 
 
-def forget_waiting(
-    base_url: str, known_as: str, is_gone: Callable[[bytes], bool], folder: Path | None = None
-) -> int:
+def forget_waiting(base_url: str, known_as: str, is_gone: Callable[[bytes], bool]) -> int:
     """Take calls that were not sent yet out of the spool for a service and a key; how many.
 
     `is_gone` is given each execution as JSON. One that is being sent at this moment is waited for.
     """
-    spool = (folder or state_folder()) / _subfolder(base_url, known_as)
+    spool = state_folder() / _subfolder(base_url, known_as)
     return Spool(spool, max_bytes=1).erase(is_gone) if spool.is_dir() else 0
 
 
