@@ -109,12 +109,12 @@ GATEWAYS_LOCK = "gateways.lock"
 """Of the data folder: held by every gateway of this machine, together with the others."""
 
 
-def try_lock(path: Path, *, alone: bool) -> int | None:
-    """Lock a file, which is made where it is missing; None where others hold it. End by `unlock`.
+def try_lock(path: Path, *, alone: bool, made: bool = True) -> int | None:
+    """Lock a file, which is `made` where it is missing; None where others hold it. End by `unlock`.
 
     `alone` or together with others who do not want it alone.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if made else 0), 0o600)
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except BlockingIOError:

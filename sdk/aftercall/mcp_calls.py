@@ -156,12 +156,9 @@ ToolKey = tuple[str | None, str]
 class ErrorTexts:
     """Errors that a tool's text tells of although its result says that there is none.
 
-    A setting names a server's own way (`errorPattern`; an empty one reads nothing so). Without one,
-    a short text alone that begins as errors do is read as one ("Database error: no such table"),
-    and so is one of the same form as an error that the tool did call so before. What a reading tool
-    gives may be a file or a row that begins so: there it must also set off something that it was
-    sent, as errors do and what was stored before does not ("... no such table: users"). The tool's
-    words stay as they are; what was only read so is never a reason to call again.
+    They are short and begin as errors do, or have the form of an error that the tool did call so
+    before. What a reading tool gives may be a file or a row that begins so: there it must also set
+    off something that it was sent, as errors do and what was stored before does not.
     """
 
     def __init__(self) -> None:

@@ -55,6 +55,8 @@ _MAX_NAME = 64
 _HARMLESS_SCHEMAS: set[tuple[str, frozenset[str]]] = set()
 _MAX_SCHEMAS = 4096
 _NAME_FIELDS = frozenset({"name", "key", "header", "variable", "field"})
+_OF_CALL = ("result", "context", "result_status")
+_OF_ERROR = ("message", "code", "stack", "details")
 ResultT = TypeVar("ResultT")
 
 
@@ -96,9 +98,9 @@ class Redactor:
     def call(self, call: CallT) -> CallT:
         """A copy of `call` without secrets in its parameters, result, error, context and schema."""
         error: ExecutionError | None = getattr(call, "error", None)
-        texts = [call.parameters, call.result, call.context, call.result_status]
+        texts = [call.parameters, *(getattr(call, name) for name in _OF_CALL)]
         if error is not None:
-            texts += [error.message, error.code, error.stack, error.details]
+            texts += [getattr(error, name) for name in _OF_ERROR]
         hints = self._hints(texts)
         is_plain = hints == NOTHING and call.tool_name not in self.allowlists
         changes: dict[str, object] = {}
@@ -111,22 +113,11 @@ class Redactor:
         return call.model_copy(update=changes) if changes else call
 
     def _masked(self, call: Call, mask: "_Mask") -> dict[str, object]:
-        changes: dict[str, object] = {
-            "parameters": mask.parameters(call.tool_name, call.parameters),
-            "result": mask.value(call.result),
-            "context": mask.optional_text(call.context),
-            "result_status": mask.optional_text(call.result_status),
-        }
+        changes: dict[str, object] = {name: mask.value(getattr(call, name)) for name in _OF_CALL}
+        changes["parameters"] = mask.parameters(call.tool_name, call.parameters)
         error: ExecutionError | None = getattr(call, "error", None)
         if error is not None:
-            changes["error"] = error.model_copy(
-                update={
-                    "message": mask.text(error.message),
-                    "code": mask.optional_text(error.code),
-                    "stack": mask.optional_text(error.stack),
-                    "details": mask.value(error.details),
-                }
-            )
+            changes["error"] = mask.fields(error, _OF_ERROR)
         return changes
 
     def _is_looked_at(self, value: JsonValue) -> bool:
@@ -181,8 +172,7 @@ class Redactor:
 
     def fields(self, model: ModelT, names: Iterable[str]) -> ModelT:
         """A copy of `model` without secrets in the texts of the fields of these names."""
-        mask = _Mask(self)
-        return model.model_copy(update={name: mask.value(getattr(model, name)) for name in names})
+        return _Mask(self).fields(model, names)
 
     def parameters(self, tool_name: str, parameters: JsonObject) -> JsonObject:
         """The parameters of a call to `tool_name` without secrets."""
@@ -262,6 +252,9 @@ class _Mask:
             )
             for name, item in parameters.items()
         }
+
+    def fields(self, model: ModelT, names: Iterable[str]) -> ModelT:
+        return model.model_copy(update={name: self.value(getattr(model, name)) for name in names})
 
     def value(self, value: JsonValue) -> JsonValue:
         if isinstance(value, str):
@@ -354,9 +347,6 @@ class _Mask:
         if not self.known and _is_plain(name):
             return name
         return replace(self, hints=None).text(name)
-
-    def optional_text(self, text: str | None) -> str | None:
-        return None if text is None else self.text(text)
 
     def text(self, text: str) -> str:
         for known in self.known:

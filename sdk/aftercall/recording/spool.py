@@ -7,7 +7,6 @@ another suffix, so that its writer begins a new one, and is locked until it is d
 harmless, for execution ids are idempotency keys.
 """
 
-import fcntl
 import os
 import time
 import uuid
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aftercall.errors import ConfigurationError
-from aftercall.files import locked, replace_file, sync_folder, unlock
+from aftercall.files import locked, replace_file, sync_folder, try_lock, unlock
 
 _WRITTEN, _SENT = ".jsonl", ".sending"
 
@@ -101,16 +100,16 @@ class Spool:
     @contextmanager
     def oldest(self) -> Iterator[Segment | None]:
         """The oldest segment that nobody else is sending; kept from others within the block."""
-        segment, descriptor = None, -1
+        segment, descriptor = None, None
         with suppress(FileNotFoundError), locked(self._directory):
             for path in self._files():
-                if (descriptor := _try_lock(path)) >= 0:
+                if (descriptor := _try_lock(path)) is not None:
                     segment = Segment(_lines(path), path.rename(path.with_suffix(_SENT)))
                     break
         try:
             yield segment
         finally:
-            if descriptor >= 0:
+            if descriptor is not None:
                 unlock(descriptor)
 
     def erase(self, is_gone: Callable[[bytes], bool]) -> int:
@@ -146,7 +145,7 @@ class Spool:
         for path in list(self._files()):
             if not needed <= self._max_bytes < self._size() + needed:
                 break
-            if (descriptor := _try_lock(path)) >= 0:
+            if (descriptor := _try_lock(path)) is not None:
                 dropped += len(_lines(path))
                 path.unlink()
                 unlock(descriptor)
@@ -175,17 +174,11 @@ def _lines(path: Path) -> list[bytes]:
         return []
 
 
-def _try_lock(path: Path) -> int:
-    """A descriptor that holds the file's lock; -1 when another has it, or it is gone."""
-    try:
-        descriptor = os.open(path, os.O_RDWR)
-    except FileNotFoundError:
-        return -1
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if path.exists():  # else the one that had the lock before has removed it
+def _try_lock(path: Path) -> int | None:
+    """A descriptor that holds the file's lock; None when another has it, or it is gone."""
+    with suppress(FileNotFoundError):
+        descriptor = try_lock(path, alone=True, made=False)
+        if descriptor is None or path.exists():
             return descriptor
-    except BlockingIOError:
-        pass
-    os.close(descriptor)
-    return -1
+        unlock(descriptor)  # the one that had the lock before has removed it
+    return None
