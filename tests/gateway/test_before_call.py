@@ -190,12 +190,13 @@ async def test_a_loop_ends_before_the_call(
 @pytest.mark.parametrize(
     ("parameters", "right"),
     [
-        ({"a": 1}, True), ({"a": 1.0}, True), ({"a": 1, "b": "x", "c": None, "d": 3}, True),
+        ({"a": 1}, True), ({"a": 1.0}, True), ({"a": 1, "b": "x", "c": None, "d": "x"}, True),
         ({}, False), ({"a": "1"}, False), ({"a": True}, False), ({"a": 1, "b": "z"}, False),
-        ({"a": 1, "e": 1}, False), ({"a": 1, "c": 2}, False),
+        ({"a": 1, "e": 1}, False), ({"a": 1, "c": 2}, False), ({"a": 1, "d": 3}, False),
     ],
 )  # fmt: skip
 def test_only_calls_that_look_wrong_are_asked_about(parameters: Any, right: bool) -> None:
-    """By names, types and lists at the top level."""
+    """By its schema, and by names that this does not have; one that cannot be read says nothing."""
     assert looks_right(SCHEMA, parameters) is right
+    assert not looks_right({"properties": {"a": {"type": 7}}}, {"a": 1})
     assert looks_right(None, parameters) is not bool(parameters)

@@ -1,22 +1,22 @@
 """Before a call: whether it is worth a question, and what is done with the answer.
 
 A call that its tool's schema takes is never asked about, so that one which will succeed pays some
-microseconds; nor is any while nothing of the session failed. All others are held against what the
-service knows (`POST /check`), within a bound.
+tens of microseconds; nor is any while nothing of the session failed. All others are held against
+what the service knows (`POST /check`), within a bound.
 """
 
 import asyncio
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, Literal
+from typing import Literal
 
+from aftercall.contracts.deliverables import accepts
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, quoted
-from aftercall.models.calls import Change, CheckResponse, ShadowFacts
+from aftercall.models.calls import Change, CheckResponse, ShadowFacts, Verdict
 from aftercall.reflection.results import describe_change
 from aftercall.reflection.retry_rules import apply_changes
 
@@ -25,7 +25,6 @@ Mode = Literal["off", "advise", "repair", "shadow"]
 and says and changes nothing."""
 CallKey = tuple[str, str | None, str]
 """Session (or agent, where there is none), server and tool."""
-Verdict = Literal["pass", "warn", "repair", "block"]
 Noting = Literal["always", "lossy", "never"]
 """When a repaired call says so in its content: also where nothing was lost or guessed, or not."""
 TIMEOUT_S = 0.25
@@ -34,10 +33,6 @@ LOOKED_AT = 3
 """Failures of a tool in a session from which on its calls are asked about whatever they are."""
 _MAX_SESSIONS = 1_000
 _MAX_SAID = 200
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "string": (str,), "boolean": (bool,), "array": (list,), "object": (dict,),
-    "integer": (int,), "number": (int, float), "null": (type(None),),
-}  # fmt: skip
 _logger = logging.getLogger(__name__)
 
 
@@ -144,34 +139,17 @@ def _refusal(said: CheckResponse) -> str:
 
 
 def looks_right(schema: JsonObject | None, parameters: JsonObject) -> bool:
-    """Whether nothing at the top level of a call speaks against it, at the cost of a glance."""
+    """Whether a schema names all the parameters of a call, and takes it.
+
+    What cannot be held against its schema here is asked about.
+    """
     properties = schema.get("properties") if schema else None
     if schema is None or not isinstance(properties, dict) or not properties:
         return not parameters
-    required = schema.get("required")
-    if isinstance(required, list) and any(name not in parameters for name in required):
+    try:
+        return parameters.keys() <= properties.keys() and accepts(schema, parameters)
+    except (ValueError, RecursionError):
         return False
-    return all(
-        name in properties and _fits(properties[name], value)
-        for name, value in islice(parameters.items(), 1_000)
-    )
-
-
-def _fits(known: Any, value: object) -> bool:
-    if not isinstance(known, dict):
-        return True
-    allowed, kinds = known.get("enum"), known.get("type")
-    if isinstance(allowed, list) and value not in allowed:
-        return False
-    if kinds is None:
-        return True
-    types = [kind for name in ([kinds] if isinstance(kinds, str) else kinds)
-             for kind in _TYPES.get(str(name), (object,))]  # fmt: skip
-    if isinstance(value, bool):
-        return bool in types or object in types
-    if isinstance(value, float) and value.is_integer() and int in types:
-        return True
-    return isinstance(value, tuple(types))
 
 
 def note_of(changes: Sequence[Change], *, before: bool) -> str:

@@ -27,7 +27,7 @@ from pydantic import (
 
 from aftercall.errors import ConfigurationError
 from aftercall.explain import explain, nearest, needing
-from aftercall.json_values import MAX_DEPTH, JsonObject
+from aftercall.json_values import MAX_DEPTH, JsonObject, JsonValue
 from aftercall.models.base import Object
 
 # Python values as JSON: dataclasses and pydantic models as objects, sets and tuples as arrays.
@@ -145,6 +145,11 @@ def check_schema(schema: JsonObject) -> JsonObject:
     """
     _validator(json.dumps(schema))
     return schema
+
+
+def accepts(schema: JsonObject, value: JsonValue) -> bool:
+    """Whether a schema takes a value; a `ValueError` where that cannot be said."""
+    return _validator(json.dumps(schema)).is_valid(value)
 
 
 def schema_errors(

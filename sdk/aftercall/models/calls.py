@@ -91,10 +91,13 @@ _ERROR_FITS_OUTCOME: JsonDict = {
 }
 
 
+Verdict = Literal["pass", "repair", "warn", "block"]
+
+
 class ShadowFacts(WireModel):
     """Of a call that was only watched: what would have been done."""
 
-    before: Literal["pass", "warn", "repair", "block"] = "pass"
+    before: Verdict = "pass"
     """What was said of it before it was made; nothing of it was done."""
     after: Literal["same", "other"] | None = None
     """Where the call before it failed and would have been repaired: whether this is that repair."""
@@ -400,7 +403,7 @@ class SuggestResponse(WireModel):
 class CheckResponse(WireModel):
     """Answer of `POST /check`."""
 
-    verdict: Literal["pass", "repair", "warn", "block"]
+    verdict: Verdict
     changes: list[Change] = Field(default_factory=list)
     corrected_parameters: Object | None = None
     """With `repair` only. Masked values stay masked: apply `changes` to the call itself."""
