@@ -88,7 +88,7 @@ def read_promotions(path: Path, *, missing_ok: bool = False) -> dict[str, Promot
     except (OSError, UnicodeDecodeError) as error:
         if missing_ok and isinstance(error, FileNotFoundError):
             return {}
-        problem = f"it cannot be read as UTF-8: {error}"
+        problem = f"it cannot be read: {getattr(error, 'strerror', None) or error}"
     raise PromotionsFileError(f"{path}: {problem}")
 
 

@@ -165,7 +165,7 @@ def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (None, "No such file"), (b'{\n "\xff"', "cannot be read as UTF-8"),
+        (None, "cannot be read: No such file"), (b'{\n "\xff"', "cannot be read: 'utf-8'"),
         (b'{"t": 1}', r"p\.json: entry 't': the entry must be"),
     ],
 )  # fmt: skip
@@ -179,7 +179,7 @@ def test_reading_tells_what_is_wrong_with_the_file(
         path.write_bytes(content)
     with pytest.raises(PromotionsFileError, match=said):
         read_promotions(path)
-    with pytest.raises(PromotionsFileError, match="cannot be read as UTF-8"):
+    with pytest.raises(PromotionsFileError, match="cannot be read: Is a directory"):
         read_promotions(tmp_path)
     path.write_bytes(b"\xef\xbb\xbf" + SEED.encode())
     assert read_promotions(path) == parse_promotions(SEED)

@@ -93,7 +93,7 @@ def test_faults_are_told_in_one_line_each(run: Run, name: str, tmp_path: Path) -
     code, _, told = run("import", str(path))
     assert code == 1
     assert f"entry '{name}': evolved_version: 'new' is no version" in told
-    assert run("import", str(tmp_path / "gone.json"))[2].count("there is no file") == 1
+    assert run("import", str(tmp_path / "gone.json"))[2].count("cannot be read: No such file") == 1
     for action in ("history", "rollback", "remove"):
         code, said, told = run(action, "no_such_namespace_at_all")
         assert (code, said, "aftercall promotions list" in told) == (1, "", True), action
