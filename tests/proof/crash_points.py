@@ -1,7 +1,8 @@
 """Every write, sync and rename of a service's life, each as the moment of its death.
 
-    python -m tests.proof.crash_points [--ways kill torn power] [--minutes 60] [--jobs 2]
-                                       [--state FILE] [--write docs/figures/reliability.md]
+    python -m tests.proof.crash_points [--ways kill torn power pages]
+                                       [--minutes 60] [--jobs 2] [--state FILE]
+                                       [--write docs/figures/reliability.md]
 
 One fixed scenario (`live`) records, learns, expires, rebuilds, forgets, exports, imports and spools
 in a folder of its own. `crash_shim.c` counts the calls that change files below it and kills the
@@ -42,7 +43,7 @@ _INSIDE = re.compile(r"(?<=/vectors)/.*|(?<=/vectors-g#)/.*")
 """Of the vector index, which writes by itself: what matters is the call of ours that it is in."""
 _OURS = re.compile(rf"{re.escape(str(_ROOT))}/(?!\.venv)")
 SHIM = Path(__file__).with_name("crash_shim.c")
-WAYS = {"kill": 0, "torn": 1, "power": 2}
+WAYS = {"kill": 0, "torn": 1, "power": 2, "pages": 3}
 
 
 # Deaths.

@@ -2,11 +2,13 @@
  *
  * Loaded before all others (LD_PRELOAD), so that the calls of SQLite, of the vector index and of
  * Python are all seen. `crash_arm` begins to count; what is given to `crash_tell` hears of each call
- * that a thread of Python makes, within that call. Three ways to die at a call:
+ * that a thread of Python makes, within that call. Four ways to die at a call:
  *   0  before it;
  *   1  in the middle of it: a write leaves its first half;
  *   2  with the power: of all files what was written and not synced is undone (renames, new names
- *      and removals stay, in the order in which a file system with a journal may keep them).
+ *      and removals stay, in the order in which a file system with a journal may keep them);
+ *   3  with the power, too late for half of it: some pages and lengths that were not synced were
+ *      written all the same, and of a file that only got its length the pages are zeros.
  * Writes through shared memory (SQLite's `-shm`, maps of the vector index) are no calls; `msync` is.
  */
 #define _GNU_SOURCE
@@ -23,6 +25,8 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#define PAGE 4096
 
 struct undo {
   struct undo *before;
@@ -86,10 +90,42 @@ static int ours_at(int folder, const char *path) {
   return below(full);
 }
 
+/* Whether a page of a file (its length: page -1) was written without being synced. */
+static int survives(const struct undo *of, off_t page) {
+  if (way != 3) return 0;
+  const struct undo *first = of; /* of its file: what is still there the same way in each run */
+  unsigned long long dice = (unsigned long long)target * 0x9E3779B97F4A7C15ULL + (page + 2);
+  for (const struct undo *each = of; each != NULL; each = each->before)
+    if (each->dev == of->dev && each->ino == of->ino) first = each;
+  for (const struct undo *each = first->before; each != NULL; each = each->before) dice += 77777;
+  dice = (dice ^ dice >> 30) * 0xBF58476D1CE4E5B9ULL;
+  dice = (dice ^ dice >> 27) * 0x94D049BB133111EBULL;
+  return dice >> 63;
+}
+
+static void put(const struct undo *of, const char *bytes, off_t from, off_t to) {
+  if (to > from && REAL(pwrite64)(of->fd, bytes, to - from, from) != to - from) abort();
+}
+
 static void restore(void) {
+  static const char zeros[PAGE];
+  struct stat now;
   for (struct undo *each = undone; each != NULL; each = each->before) {
-    if (each->length && REAL(pwrite64)(each->fd, each->bytes, each->length, each->at) < 0) abort();
-    if (REAL(ftruncate64)(each->fd, each->size) < 0) abort();
+    if (fstat(each->fd, &now) < 0) abort();
+    off_t end = each->at + (off_t)each->length;
+    for (off_t from = each->at, to; from < end; from = to) {
+      to = (from / PAGE + 1) * PAGE < end ? (from / PAGE + 1) * PAGE : end;
+      if (!survives(each, from / PAGE)) put(each, each->bytes + (from - each->at), from, to);
+    }
+    if (!survives(each, -1)) {
+      if (REAL(ftruncate64)(each->fd, each->size) < 0) abort();
+      continue;
+    }
+    for (off_t from = each->size, to; from < now.st_size; from = to) {
+      to = (from / PAGE + 1) * PAGE < now.st_size ? (from / PAGE + 1) * PAGE : now.st_size;
+      if (!survives(each, from / PAGE)) put(each, zeros, from, to);
+    }
+    if (REAL(ftruncate64)(each->fd, now.st_size) < 0) abort();
   }
 }
 
@@ -110,7 +146,7 @@ static void point(int fd, const void *bytes, size_t half, off_t at) {
     if (at < 0) at = lseek(fd, 0, fcntl(fd, F_GETFL) & O_APPEND ? SEEK_END : SEEK_CUR);
     if (REAL(pwrite64)(fd, bytes, half, at) < 0) abort();
   }
-  if (way == 2) restore();
+  if (way >= 2) restore();
   kill(getpid(), SIGKILL);
   for (;;) pause();
 }
@@ -124,7 +160,7 @@ void crash_now(void) {
 /* Remember what a write or a cut is about to change, for the way without power. */
 static void remember(int fd, off_t at, size_t length, int cuts) {
   struct stat now;
-  if (way != 2 || fstat(fd, &now) < 0 || !S_ISREG(now.st_mode)) return;
+  if (way < 2 || fstat(fd, &now) < 0 || !S_ISREG(now.st_mode)) return;
   if (at < 0) at = lseek(fd, 0, fcntl(fd, F_GETFL) & O_APPEND ? SEEK_END : SEEK_CUR);
   if (cuts) length = now.st_size > at ? (size_t)(now.st_size - at) : 0;
   if (at + (off_t)length > now.st_size) length = at < now.st_size ? (size_t)(now.st_size - at) : 0;
@@ -140,7 +176,7 @@ static void remember(int fd, off_t at, size_t length, int cuts) {
 
 static void synced(int fd) {
   struct stat now;
-  if (way != 2 || fstat(fd, &now) < 0) return;
+  if (way < 2 || fstat(fd, &now) < 0) return;
   for (struct undo **each = &undone; *each != NULL;) {
     struct undo *one = *each;
     if (one->dev == now.st_dev && one->ino == now.st_ino) {
@@ -219,6 +255,18 @@ int unlink(const char *path) {
 
 int unlinkat(int folder, const char *path, int flags) {
   GUARDED(REAL(unlinkat)(folder, path, flags), ours_at(folder, path), point(-1, NULL, 0, 0), );
+}
+
+int rmdir(const char *path) {
+  GUARDED(REAL(rmdir)(path), ours_at(AT_FDCWD, path), point(-1, NULL, 0, 0), );
+}
+
+int link(const char *from, const char *to) {
+  GUARDED(REAL(link)(from, to), ours_at(AT_FDCWD, to), point(-1, NULL, 0, 0), );
+}
+
+int linkat(int of, const char *from, int in, const char *to, int flags) {
+  GUARDED(REAL(linkat)(of, from, in, to, flags), ours_at(in, to), point(-1, NULL, 0, 0), );
 }
 
 int mkdir(const char *path, mode_t mode) {

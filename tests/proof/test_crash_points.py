@@ -6,7 +6,7 @@ import pytest
 
 from tests.proof.crash_points import WAYS, order, run
 
-SHARE = 8
+SHARE = 4
 
 
 @pytest.mark.real

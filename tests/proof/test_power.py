@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import itertools
 import os
 import shutil
 import subprocess
@@ -149,26 +150,30 @@ def _prepare(folder: Path) -> None:
 
 def main(case: str, folder: Path) -> None:
     """Die at each point of a case in processes of their own, and say what is wrong."""
+    for way in ("power", "pages"):
+        points = itertools.count(1 if CASES[case][2] else 1 << 30)
+        while not is_done(case, folder / way, way, next(points)):
+            pass
+
+
+def is_done(case: str, folder: Path, way: str, point: int) -> bool:
+    """Whether it came to its end before the point."""
     shim = ctypes.CDLL(os.environ[LOADED])
-    do, found, everywhere = CASES[case]
-    point = 0 if everywhere else 1 << 30
-    while True:
-        point += 1
-        at = folder / str(point)
-        _prepare(at)
+    do, found, _ = CASES[case]
+    at = folder / str(point)
+    _prepare(at)
 
-        def life(say: Say, at: Path = at, point: int = point) -> None:
-            shim.crash_arm(str(at).encode(), ctypes.c_longlong(point), WAYS["power"])
-            do(at)
-            say("done")
-            shim.crash_now()
+    def life(say: Say) -> None:
+        shim.crash_arm(str(at).encode(), ctypes.c_longlong(point), WAYS[way])
+        do(at)
+        say("done")
+        shim.crash_now()
 
-        is_done = "done" in forked(life)[0]
-        lines = found(at)
-        if [line.strip() for line in lines] not in ([[b"new"]] if is_done else [[b"new"], []]):
-            sys.stdout.write(f"point {point}: {lines} after {is_done=}\n")
-        if is_done:
-            return
+    is_done = "done" in forked(life)[0]
+    lines = found(at)
+    if [line.strip() for line in lines] not in ([[b"new"]] if is_done else [[b"new"], []]):
+        sys.stdout.write(f"{way} at {point}: {lines} after {is_done=}\n")
+    return is_done
 
 
 if __name__ == "__main__":
