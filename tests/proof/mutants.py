@@ -287,6 +287,8 @@ def report(wanted: list[Mutant], state: dict[str, Any]) -> str:
     return "\n".join([*lines, ""])
 
 
+ASKED = 0.95
+"""Of the mutants that were tried, to be seen; with fewer, the command fails."""
 _HEAD = """## Mutants
 
 `python -m tests.proof.mutants`: each statement taken out, or swapped with its neighbour.
@@ -322,6 +324,9 @@ def main() -> None:
     sys.stdout.write(table)
     if args.write:
         written_into(args.write, table)
+    results = [state["tried"][m.name]["by"] for m in mutants() if m.name in state["tried"]]
+    if results and sum(by is not None for by in results) < ASKED * len(results):
+        raise SystemExit(f"less than {ASKED:.0%} of the mutants are seen")
 
 
 if __name__ == "__main__":

@@ -276,7 +276,7 @@ def test_a_killed_rebuild_changes_nothing(tmp_path: Path, is_there: str) -> None
 
 
 async def test_two_rebuilds_at_once_are_one(tmp_path: Path) -> None:
-    """The second is refused while the first is at work."""
+    """The second is refused while the first is at work, and waits for one that is gone."""
     async with closing(await open_sqlite_store(tmp_path)) as store:
         first = await take_lease(store, 3.0, REBUILD)
         words = ("rebuild", "--data-dir", str(tmp_path))
@@ -284,7 +284,11 @@ async def test_two_rebuilds_at_once_are_one(tmp_path: Path) -> None:
         await first.close()
         assert status == 1
         assert "another rebuild is running" in err
-        assert (await asyncio.to_thread(finished, *words, environ=LEASE))[0] == 0
+        left = await store.leases.read(REBUILD)
+        assert await store.leases.take(REBUILD, "elsewhere/1/x", left) is not None
+        status, _, err = await asyncio.to_thread(finished, *words, environ=LEASE)
+        assert status == 0
+        assert "the last rebuild job has not given its lease back: waiting some 2 s" in err
 
 
 def test_the_model_is_changed_beside_a_service_that_goes_on_with_the_former(tmp_path: Path) -> None:
