@@ -12,7 +12,6 @@ bring it back.
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any, Literal
 from uuid import uuid4
@@ -396,9 +395,10 @@ def _operation(workspace: str, serial: int, change: Record) -> UpdateOne:
         which["kind"] = {"$gt": _GONE}
         if change["rank"] is not None:
             which["rank"] = change["rank"] or None
-        gone = {"kind": _GONE, "serial": serial, "gone_at": datetime.now(UTC)}
+        gone = {"kind": _GONE, "serial": serial}
         emptied = dict.fromkeys(("key", "data", "server_name", "tool_name", "rank"), "")
-        return UpdateOne(which, {"$set": gone, "$unset": emptied})
+        at = {"gone_at": True}  # by the clock that expires it
+        return UpdateOne(which, {"$set": gone, "$unset": emptied, "$currentDate": at})
     if "add" in change:
         update = {"$inc": {"number": change["add"]}, "$setOnInsert": change["set"]}
         return fenced(name, workspace, serial, update)
