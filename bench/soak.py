@@ -396,8 +396,8 @@ Fault = Callable[[Side], None]
 
 
 def disturb(side: Side, kinds: list[Fault], every_s: float) -> None:
-    """One fault after the other, in shuffled rounds of all kinds."""
-    round_: list[Fault] = []
+    """One fault after the other: a kill, if any, then shuffled rounds of all kinds."""
+    round_ = [each for each in kinds if each is kill][:1]
     while not side.over.wait(every_s * side.dice.uniform(0.5, 1.5)):
         if not round_:
             round_ = side.dice.sample(kinds, len(kinds))
