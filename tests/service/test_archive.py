@@ -18,13 +18,11 @@ import pytest
 
 from aftercall.cli import main
 from embeddings.embedders import HashingEmbedder
-from ingest.nightly import LEASE, NightlyJob
+from ingest.nightly import NightlyJob
 from ingest.nightly_steps import expire
-from mongo.errors import StoreError
 from mongo.protocol import Store
-from mongo.records import Commit, Row
 from mongo.sqlite.store import open_sqlite_store
-from retrieval.memory import DOCUMENT, Memory
+from retrieval.memory import Memory
 from service.archive import (
     AlreadyImportedError,
     ArchiveError,
@@ -37,21 +35,18 @@ from service.archive import (
     written,
 )
 from service.environment import environment_of
-from service.nightly import run_nightly
 from service.settings import Settings
-from service.stores import open_stores, opened_store
+from service.stores import opened_store
 from tests.mongo.mongo_server import SharedMongo, missing
 from tests.mongo.store_samples import make_event
 from tests.service.running_service import (
     RunningService,
-    eventually,
     execution,
     failure,
     hashing_settings,
     running,
     serving,
 )
-from tests.service.running_service import aftercall as aftercall_process
 
 Json = dict[str, Any]
 
@@ -289,71 +284,6 @@ async def test_an_import_that_was_interrupted_goes_on(
         await refuse_half_imported(target.metadata)
         async with opened(origin) as store:
             assert await tallied(target) == await tallied(store)
-
-
-@pytest.mark.real
-def test_a_killed_import_goes_on(
-    origin: Path, archive: Path, whole: list[bytes], tmp_path: Path
-) -> None:
-    """Killed on its way; what serves refuses the store until it was run again."""
-    target = tmp_path / "target"
-    process = aftercall_process("import", "-", "--data-dir", str(target))
-    assert process.stdin is not None
-    process.stdin.write(b"".join(whole[: len(whole) // 2]).decode())
-    process.stdin.flush()
-    try:
-        eventually(lambda: asyncio.run(is_half(target)))
-    finally:
-        process.kill()
-        process.communicate()
-
-    async def again() -> None:
-        async with opened(target) as store, opened(origin) as first:
-            with pytest.raises(HalfImportedError):
-                await refuse_half_imported(store.metadata)
-            await imported(store, archive)
-            assert await tallied(store) == await tallied(first)
-
-    asyncio.run(again())
-
-
-async def test_nothing_begins_with_a_store_that_is_half_imported(
-    whole: list[bytes], tmp_path: Path
-) -> None:
-    """An export to a pipe is empty, a nightly run takes nothing, and a service names the cure.
-
-    A rebuild, which is the cure where vectors are gone, would be refused too.
-    """
-    settings = quiet(tmp_path)
-    async with opened(settings.data.dir) as target:
-        with pytest.raises(ArchiveError):
-            await import_store(target, ArchiveReader(buffered(b"".join(whole[:20]))))
-        with pytest.raises(HalfImportedError):
-            await anext(ArchiveWriter(target).lines())
-        gone = [Row(DOCUMENT.name, str(number)) for number in range(200)]
-        await target.knowledge.commit(Commit("default", gone))
-    with pytest.raises(HalfImportedError):
-        await run_nightly(settings, lambda _: None, lambda *_: None)
-    with pytest.raises(HalfImportedError, match="run `aftercall import FILE` again"):
-        async with open_stores(settings):
-            pass
-    async with opened(settings.data.dir) as target:
-        assert await target.leases.read(LEASE) is None
-
-
-async def is_half(folder: Path) -> bool:
-    """Whether an import into a store has begun, and not ended."""
-    try:
-        store = await open_sqlite_store(folder, beside=True)
-    except StoreError:
-        return False
-    try:
-        await refuse_half_imported(store.metadata)
-    except HalfImportedError:
-        return True
-    finally:
-        await store.close()
-    return False
 
 
 def buffered(data: bytes) -> Any:

@@ -90,15 +90,6 @@ def test_a_service_waits_for_its_database(tmp_path: Path) -> None:
     assert 1 <= len(told) <= 2  # the phase, and the reason
 
 
-def test_credentials_of_a_database_are_never_said(tmp_path: Path) -> None:
-    """Neither to callers nor in the log."""
-    uri = f"mongodb://ann:opensesame@127.0.0.1:{free_port()}/?authSource=admin"
-    with starting(tmp_path, uri) as service:
-        eventually(lambda: "waiting" in service.ready()[1])
-        assert "opensesame" not in service.ready()[1]
-    assert "opensesame" not in "".join(service.errors)
-
-
 IMPATIENT = """
 import sys
 import service.lifecycle

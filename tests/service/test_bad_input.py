@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import repeat
 from typing import Any
 from uuid import uuid4
 
@@ -179,24 +180,13 @@ def test_records_that_are_no_objects_are_rejected_one_by_one(service: RunningSer
     assert service.is_stored(good)
 
 
-def test_a_9_mib_body_is_413_by_its_length(service: RunningService) -> None:
-    """Content-Length alone is enough to refuse it."""
-    response = service.record_text(b"[" + b" " * (9 * MIB) + b"]")
-    assert "8,388,608 bytes" in error_of(response, 413, "too_large")
-    goes_on(service)
-
-
-def test_a_9_mib_body_is_413_while_it_streams(service: RunningService) -> None:
-    """Without a length it is refused once it has grown too large."""
-
-    def chunks() -> Iterator[bytes]:
-        for _ in range(9):
-            yield b" " * MIB
-
+@pytest.mark.parametrize("body", [b"[" + b" " * (9 * MIB) + b"]", repeat(b" " * MIB, 9)])
+def test_a_9_mib_body_is_413(service: RunningService, body: bytes | Iterator[bytes]) -> None:
+    """By its length; without one, once it has grown too large."""
     response = service.client.post(
-        "/executions", content=chunks(), headers={"content-type": "application/json"}
+        "/executions", content=body, headers={"content-type": "application/json"}
     )
-    error_of(response, 413, "too_large")
+    assert "8,388,608 bytes" in error_of(response, 413, "too_large")
     goes_on(service)
 
 

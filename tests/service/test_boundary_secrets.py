@@ -7,16 +7,22 @@ from uuid import uuid4
 
 from tests.service.fitness_client import Fitness
 from tests.service.running_service import execution, failure, hashing_settings, on_loop, running
+from tests.service.statistics.test_failures import consolidated
 
 SECRET = "sk-proj-Zq81mXw4Kd02Lp9Rt5Vb7Nc3Hy6Jf"  # noqa: S105  # it only looks like one
 TOLD = f"the key is {SECRET}, said the page"
 TOOL = "page_reader"
 ANSWERS = (
-    f"/tools/{TOOL}/health", f"/tools/{TOOL}", "/boundaries", "/recommendations?state=all",
+    f"/tools/{TOOL}/health", f"/tools/{TOOL}", "/tools", "/boundaries",
+    "/recommendations?state=all",
     "/corrections?limit=100", "/known-tools?maxTokens=100000",
     "/known-tools?maxTokens=100000&format=markdown", f"/tools/{TOOL}/failures", "/promotions",
-    f"/namespaces/{TOOL}/promotion/history",
+    f"/namespaces/{TOOL}/promotion/history", "/patterns", "/stats/patterns", "/stats/fix-first",
+    "/stats/totals", "/stats/usage", "/stats/tools", "/stats/reflection",
 )  # fmt: skip
+
+COUNTS = {"/suggest", "/patterns", *(each for each in ANSWERS if each.startswith("/stats/"))}
+"""Where of what was said nothing is told, or its signature alone."""
 
 
 def _call(number: int, **fields: Any) -> dict[str, Any]:
@@ -72,25 +78,32 @@ def test_a_secret_comes_out_nowhere(tmp_path: Path) -> None:
             "name": TOOL,
             "version": "1.0.0",
             "description": TOLD,
-            "inputSchema": {"type": "object", "properties": {"url": {"default": SECRET}}},
-            "implementation": {"code": TOLD},
+            "inputSchema": {
+                "type": "object",
+                "properties": {"url": {"default": SECRET}, "password": {"type": "string"}},
+            },
+            "implementation": {"code": TOLD, "apiKey": SECRET},
         }
         assert client.put(f"/tools/{TOOL}", json=spec).status_code == 200
         calls = [call for number in range(12) for call in _calls(number)]
         assert service.record(calls).json()["accepted"] == len(calls)
-        for kind in ("low_utility", "wrong_tool_boundary"):
-            for call in calls[:3]:
+        for call in calls[:3]:
+            for kind, about in (
+                ("low_utility", {"executionId": call["executionId"]}),
+                ("wrong_tool_boundary", {"sessionId": SECRET}),
+            ):
                 body = {
-                    "correctionId": str(uuid4()), "executionId": call["executionId"],
-                    "text": TOLD, "boundaryAxes": [TOLD, "parsing"], "kind": kind,
+                    "correctionId": str(uuid4()), "text": TOLD, "kind": kind,
+                    "boundaryAxes": [TOLD, "parsing"], **about,
                 }  # fmt: skip
                 assert client.post("/corrections", json=body).status_code == 202
         fitness = Fitness(service)
         fitness.mark(TOOL, scenario=TOLD, errorMessage=TOLD)
         fitness.promote(TOOL, reason=TOLD, mutation=TOLD)
-        fitness.learned()
+        consolidated(settings, service)
         on_loop(service, service.context.learning.clusterer.cluster_all())
-        answers = [client.get(path) for path in ANSWERS]
+        read = f"/executions/{calls[0]['executionId']}"
+        answers = [client.get(path) for path in (*ANSWERS, read)]
         answers.append(fitness.best_answer(TOOL, TOLD))
         answers.append(client.post("/evolutions/find", json={"scenario": TOLD}))
         recommended = client.get("/recommendations").json()["recommendations"]
@@ -107,7 +120,7 @@ def test_a_secret_comes_out_nowhere(tmp_path: Path) -> None:
         for answer in answers:
             assert answer.status_code == 200, answer.text
             assert SECRET not in answer.text, answer.url
-            assert "[redacted" in answer.text or "suggestions" in answer.json(), answer.url
+            assert "[redacted" in answer.text or answer.url.path in COUNTS, answer.url
     files = [path.read_bytes() for path in settings.data.dir.rglob("*") if path.is_file()]
     assert files
     assert not any(SECRET.encode() in each for each in files)

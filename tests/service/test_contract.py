@@ -6,15 +6,12 @@ from uuid import uuid4
 
 import pytest
 
-from aftercall.json_values import content_hash
-from mongo.contents import tool_of
 from tests.service.running_service import (
     DAY,
     RunningService,
     execution,
     failure,
     hashing_settings,
-    on_loop,
     running,
 )
 
@@ -43,22 +40,6 @@ def test_both_cases_of_names_are_taken(service: RunningService) -> None:
     assert service.record(record).json()["accepted"] == 1
     stored = service.client.get(f"/executions/{record['execution_id']}").json()
     assert stored["toolName"] == "rag_query"
-
-
-def test_secrets_are_masked_before_they_are_stored(service: RunningService) -> None:
-    """By name and by form, in parameters, results, contexts and errors."""
-    secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"  # noqa: S105  # it only looks like one
-    record = failure(
-        parameters={"password": "hunter2hunter2", "query": f"use {secret}"},
-        context=f"with {secret}",
-        result={"headers": {"Authorization": f"Bearer {secret}"}},
-        error={"message": f"bad token {secret}", "details": {"apiKey": secret}},
-    )
-    service.record(record)
-    text = service.client.get(f"/executions/{record['executionId']}").text
-    assert secret not in text
-    assert "hunter2" not in text
-    assert text.count("[redacted:") >= 5
 
 
 def test_configured_names_and_allowlists_are_masked_too(tmp_path: Any) -> None:
@@ -97,38 +78,6 @@ def test_status_counts_what_there_is_and_says_what_calls_leave_out(
     assert "do not say what for" in " ".join(status["missing"])
 
 
-def test_a_repair_that_one_agent_made_is_suggested_to_another(service: RunningService) -> None:
-    """The main job end to end: failure, repair, another's failure, suggestion, its outcome."""
-    tool = f"paging_{uuid4().hex[:8]}"
-    for session in range(6):
-        common = {"toolName": tool, "sessionId": f"{tool}-{session}", "agent": f"agent-{session}"}
-        service.record(
-            [
-                failure(**common, sequence=0, parameters={"query": f"q{session}", "topK": 50}),
-                execution(**common, sequence=1, parameters={"query": f"q{session}", "topK": 10}),
-            ]
-        )
-    service.learned()
-    asked = failure(toolName=tool, agent="newcomer", parameters={"query": "mine", "topK": 50})
-    question = {name: asked[name] for name in asked if name not in {"executionId", "timestamp"}}
-    response = service.client.post("/suggest", json={"execution": question, "limit": 2})
-    assert response.status_code == 200, response.text
-    answer = response.json()
-    assert answer["pattern"]["category"] == "invalid_parameters"
-    assert answer["abstained"] is False
-    best = answer["suggestions"][0]
-    assert best["correctedParameters"] == {"query": "mine", "topK": 10}
-    assert best["changes"][0]["op"] == "replace"
-    assert (best["changes"][0]["from"], best["changes"][0]["value"]) == (50, 10)
-    assert len(answer["suggestions"]) <= 2
-    report = service.client.post(
-        f"/suggestions/{best['suggestionId']}/outcome",
-        json={"outcome": "success", "executionId": str(uuid4())},
-    )
-    assert report.status_code == 204
-    assert report.content == b""
-
-
 def test_a_failed_call_is_asked_about_in_short(service: RunningService) -> None:
     """Its fields at the top, the error a text; answered as in full, and refused as clearly."""
     call = {"toolName": "half", "parameters": {"n": 50}, "agent": "ann"}
@@ -160,34 +109,6 @@ def test_tools_are_put_read_listed_and_deleted(service: RunningService, tool_id:
     assert service.client.delete(path).status_code == 204
     assert service.client.delete(path).status_code == 404
     assert service.client.get(path).status_code == 404
-
-
-def test_secrets_of_a_tool_are_neither_stored_nor_returned(service: RunningService) -> None:
-    """Masked before storing; a property that is named like a secret stays in the schema."""
-    secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"  # noqa: S105  # it only looks like one
-    body = {
-        "name": "login",
-        "description": f"use {secret}",
-        "inputSchema": {
-            "type": "object",
-            "properties": {"password": {"type": "string", "default": "hunter2hunter2"}},
-        },
-        "implementation": {"code": f"KEY = '{secret}'", "apiKey": "hunter2hunter2"},
-    }
-    answers = [
-        service.client.put("/tools/login", json=body),
-        service.client.get("/tools/login"),
-        service.client.get("/tools"),
-    ]
-    log = service.context.store.events
-    [row] = on_loop(service, log.state("default", "tool", ["login"]))
-    stored = tool_of("default", row)
-    for text in (*(answer.text for answer in answers), stored.tool.model_dump_json()):
-        assert "[redacted:" in text
-        assert secret not in text
-        assert "hunter2" not in text
-        assert '"password":{"type":"string"' in text
-    assert stored.tool.schema_hash == content_hash(stored.tool.input_schema)
 
 
 @pytest.mark.parametrize("tool_id", ["x/failures", "a/b/health"])

@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -10,11 +9,10 @@ import httpx2
 import pytest
 
 from tests.service.fitness_client import fresh
-from tests.service.running_service import DAY, RunningService, execution, hashing_settings, running
+from tests.service.running_service import DAY, RunningService, execution
 from tests.service.test_bad_input import error_of
 
 SAID = "that doesn't look like a movie list"
-SECRET = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"  # noqa: S105  # it only looks like one
 
 
 def correct(service: RunningService, **fields: Any) -> httpx2.Response:
@@ -161,25 +159,6 @@ def test_racing_corrections_of_one_id_count_once(service: RunningService) -> Non
         told = list(threads.map(lambda _: corrected(service, **fields), range(16)))
     assert sorted(each["duplicate"] for each in told) == [False] + [True] * 15
     assert len({each["executionId"] for each in told}) == 1
-
-
-def test_secrets_are_masked_before_they_are_stored(tmp_path: Path) -> None:
-    """In words and axes; a session in the form of a secret is found, and told masked."""
-    settings = hashing_settings(tmp_path)
-    with running(settings) as service:
-        assert SECRET not in correct(service, sessionId=SECRET).text
-        call = execution(sessionId=SECRET)
-        service.record(call)
-        fields = {"text": f"do not use {SECRET}", "boundaryAxes": [f"token={SECRET}"]}
-        told = corrected(service, sessionId=SECRET, correctionId=str(uuid4()), **fields)
-        assert told["executionId"] == call["executionId"]
-        again = corrected(service, sessionId=SECRET, correctionId=told["correctionId"], **fields)
-        assert again["duplicate"] is True
-        [found] = listed(service)
-        assert "[redacted:" in found["text"]
-        assert "[redacted:" in found["boundaryAxes"][0]
-    files = [path.read_bytes() for path in settings.data.dir.rglob("*") if path.is_file()]
-    assert not any(SECRET.encode() in each for each in files)
 
 
 def test_what_does_not_fit_clock_and_names_is_told(service: RunningService) -> None:

@@ -1,20 +1,16 @@
 """Choosing tools at the edges: names with line breaks, races, what is gone or too long."""
 
 import json
-import random
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from typing import Any
-from uuid import uuid4
 
 import httpx2
 import pytest
 
 from mongo.records import ToolKey
 from retrieval.log import marks
-from retrieval.memory import Memory
 from tests.service.fitness_client import SCENARIO, Fitness, fresh
-from tests.service.running_service import failure, hashing_settings, on_loop, running
+from tests.service.running_service import failure, on_loop
 from tests.service.test_bad_input import error_of
 from tests.service.test_promotions import entry, put_file
 
@@ -140,75 +136,6 @@ def test_two_puts_at_once_close_no_circle(fitness: Fitness) -> None:
         with ThreadPoolExecutor(2) as threads:
             statuses = list(threads.map(evolve, [(one, other), (other, one)]))
         assert sorted(statuses) == [200, 409]
-
-
-def test_a_storm_of_changes_leaves_answers_that_agree_with_the_store(tmp_path: Any) -> None:
-    """Puts, deletions, promotions, rollbacks, imports, marks and questions at once: no 500.
-
-    Afterwards the caches say what the store does, and so does a service that is started anew.
-    """
-    names = [f"t{number}" for number in range(6)]
-
-    def storm(url: str, seed: int) -> set[int]:
-        chance = random.Random(seed)  # noqa: S311 - data for a test
-        statuses = set()
-        with httpx2.Client(base_url=url, timeout=200) as client:
-            for _ in range(60):
-                name = chance.choice(names)
-                spec = {
-                    "name": chance.choice(names), "version": chance.choice(["1.0.0", "1.1.0"]),
-                    "namespace": chance.choice([None, *names]),
-                    "evolvedFrom": chance.choice([None, *names]), "description": str(seed),
-                }  # fmt: skip
-                promotion = {
-                    "evolvedVersion": chance.choice(["1.1.0", "1.2.0"]),
-                    "originalVersion": "1.0.0", "evolvedFile": chance.choice([None, "a.py"]),
-                }  # fmt: skip
-                mark = {"scenario": SCENARIO, "errorMessage": "x", "markId": str(uuid4())}
-                answer = chance.choice([
-                    lambda n=name, s=spec: client.put(f"/tools/{n}", json=s),
-                    lambda n=name, s=spec: client.put(f"/tools/{n}", json=s),
-                    lambda n=name: client.delete(f"/tools/{n}"),
-                    lambda n=name, p=promotion: client.put(f"/namespaces/{n}/promotion", json=p),
-                    lambda n=name: client.delete(f"/namespaces/{n}/promotion"),
-                    lambda n=name: client.post(f"/namespaces/{n}/promotion/rollback"),
-                    lambda n=name: client.put("/promotions", json={n: entry()}),
-                    lambda n=name, m=mark: client.post(f"/tools/{n}/failures", json=m),
-                    lambda n=name: client.get(
-                        f"/namespaces/{n}/best", params={"scenario": SCENARIO}
-                    ),
-                    lambda: client.post("/tools/find", json={"scenario": SCENARIO}),
-                    lambda: client.get("/recommendations"),
-                    lambda n=name: client.get(f"/tools/{n}/failures?scenario=translate"),
-                ])()  # fmt: skip
-                statuses.add(answer.status_code)
-        return statuses
-
-    with running(hashing_settings(tmp_path)) as service:
-        with ThreadPoolExecutor(6) as threads:
-            found = threads.map(lambda seed: storm(service.url, seed), range(6))
-            statuses = set().union(*found)
-        assert statuses <= {200, 202, 204, 404, 409, 422}
-        fitness = Fitness(service)
-        fitness.learned()
-        cached = on_loop(service, service.context.memory.registry("default"))
-        anew = on_loop(service, Memory(service.context.store).registry("default"))
-        assert cached.by_id == anew.by_id
-        assert cached.promotions == anew.promotions
-        answers = [fitness.best_answer(name, useRag=False).text for name in names]
-    with running(hashing_settings(tmp_path)) as service:
-        again = [Fitness(service).best_answer(name, useRag=False) for name in names]
-    for one, other in zip(answers, again, strict=True):
-        assert ids_of(one) == ids_of(other.text)
-
-
-def ids_of(answer: str) -> Any:
-    """What an answer is about, without figures that time changes."""
-    found = json.loads(answer)
-    return [
-        (each["tool"]["toolId"], each["tool"]["version"], each["source"])
-        for each in found.get("candidates", ())
-    ] or found["error"]["code"]
 
 
 def test_of_a_large_namespace_the_answer_stays_small(own_fitness: Fitness) -> None:

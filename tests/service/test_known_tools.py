@@ -7,8 +7,6 @@ from xml.etree import ElementTree as ET
 
 import httpx2
 
-from aftercall import Client
-from retrieval.known_tools.common import estimate_tokens
 from tests.service.fitness_client import Fitness, fresh
 from tests.service.running_service import (
     RunningService,
@@ -23,6 +21,8 @@ SCHEMA = {
     "properties": {
         "repo_path": {"type": "string"},
         "max_count": {"type": "integer", "minimum": 1, "maximum": 100},
+        "order": {"enum": ["asc", "desc"]},
+        "paths": {"type": "array", "items": {"type": "string"}},
     },
     "required": ["repo_path"],
 }
@@ -81,7 +81,9 @@ def test_what_was_learned_of_a_tool_is_told(fitness: Fitness) -> None:
     [tool] = parsed(answer.text)
     assert tool.attrib == {"name": name, "server": "git"}
     said = tool.text or ""
-    assert said.startswith("(repo_path: string, max_count?: integer 1..100)\n")
+    assert said.startswith(
+        '(repo_path: string, max_count?: integer 1..100, order?: "asc"|"desc", paths?: string[])\n'
+    )
     assert "6 calls, 50% ok, lately 50%" in said
     assert 'pitfall, 3 times: "Invalid parameter: max_count must be <= …"' in said
     assert "`max_count` must be at least 1 and at most 100." in said
@@ -89,27 +91,6 @@ def test_what_was_learned_of_a_tool_is_told(fitness: Fitness) -> None:
     assert page.headers["content-type"] == "text/markdown; charset=utf-8"
     assert "### Common pitfalls" in page.text
     assert "### If it fails" in page.text
-
-
-def test_referrals_are_told_within_a_call_of_the_sdk(fitness: Fitness) -> None:
-    """A tool that was never registered is told of as well, under its recorded name."""
-    name = fresh("page_fetcher")
-    details = {
-        "boundaryAxes": ["transport", "extraction"], "evidence": "there is a form & no <list>",
-        "suggestedSplit": ["fetch the page", "list the films"],
-    }  # fmt: skip
-    error = {"type": "wrong_tool_boundary", "message": "I fetch only", "details": details}
-    for number in range(6):
-        at = datetime.now(UTC) - timedelta(hours=number + 1)
-        fitness.record(name, ok=False, timestamp=at.isoformat(), error=error, parameters={})
-    fitness.learned()
-    with Client(fitness.service.url) as client:
-        text = client.known_tools([name], max_tokens=500)
-    [tool] = parsed(text)
-    said = tool.text or ""
-    assert 'not its job 6 times: "' in said
-    assert 'latest "there is a form & no <list>"' in said
-    assert 'if this fails, try: split it into "fetch the page", then "list the films"' in said
 
 
 def test_recorded_names_will_do_for_ids(fitness: Fitness) -> None:
@@ -163,11 +144,6 @@ def test_all_tools_are_told_the_most_useful_first(own_fitness: Fitness) -> None:
         own_fitness.record("failing", ok=False)
     own_fitness.learned()
     assert names(told(service)) == ["failing", "steady", "unused"]
-    for budget in (50, 60, 70, 90, 150):
-        text = told(service, maxTokens=budget)
-        assert estimate_tokens(text) <= budget
-        left = 3 - len(names(text))
-        assert (f"{left} more tool" in text) == (left > 0)
 
 
 def test_links_have_the_public_address(tmp_path: Path) -> None:

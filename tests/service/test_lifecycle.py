@@ -4,12 +4,11 @@ import json
 import shutil
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
@@ -18,7 +17,6 @@ import uvicorn
 
 from aftercall.process import bind, url_of
 from mongo.sqlite import files
-from mongo.sqlite.store import FILE_NAME
 from service.context import Lifecycle
 from service.lifecycle import CannotOpenError, one_line
 from service.server import create_app
@@ -52,23 +50,18 @@ def serve_refused(data_dir: Path, *arguments: str, environ: dict[str, str] | Non
     return lines[0]
 
 
-def test_the_ready_line_names_url_folder_stores_and_embedder(tmp_path: Path) -> None:
-    """One line on stdout, when calls are served and not before."""
-    with serving(tmp_path / "data") as service:
-        folder = str(tmp_path / "data")
-        for part in (folder, "sqlite", "qdrant-edge", "hashing", "http://127.0.0.1:"):
-            assert part in service.ready_line
-        assert service.get("/readyz") == {"status": "ready"}
-        assert service.stop() == 0
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_it_with_0_and_what_was_stored_is_there_again(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    """Graceful, for a supervisor and for Ctrl-C alike; the folder can be opened at once."""
+    """Graceful, for a supervisor and for Ctrl-C alike; the folder can be opened at once.
+
+    One line says when calls are served, where, from what folder and stores, by which embedder.
+    """
     record = execution()
     with serving(tmp_path) as service:
+        for part in (str(tmp_path), "sqlite", "qdrant-edge", "hashing", "http://127.0.0.1:"):
+            assert part in service.ready_line
         httpx2.post(f"{service.url}/executions", json=record)
         assert service.stop(number) == 0
     with serving(tmp_path) as again:
@@ -151,32 +144,6 @@ def test_a_taken_port_is_said_before_anything_is_opened(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-def of_a_newer_version(file: Path) -> None:
-    with closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute("PRAGMA user_version = 999")
-
-
-def no_store_at_all(file: Path) -> None:
-    file.write_text("a shopping list, long enough to be looked at as a header of a file " * 10)
-
-
-@pytest.mark.parametrize(
-    ("spoil", "said"),
-    [(of_a_newer_version, "has layout 999"), (no_store_at_all, "Restore a backup")],
-)
-def test_a_store_that_is_not_ours_to_open_is_refused_and_left_alone(
-    tmp_path: Path, spoil: Callable[[Path], None], said: str
-) -> None:
-    """The message says what to do with it; not a byte of it changes."""
-    with serving(tmp_path) as service:
-        service.stop()
-    file = tmp_path / FILE_NAME
-    spoil(file)
-    before = file.read_bytes()
-    assert said in serve_refused(tmp_path)
-    assert file.read_bytes() == before
-
-
 def of_another_model(vectors: Path) -> None:
     index = vectors / "index.json"
     as_it_was = json.loads(index.read_text())
@@ -204,12 +171,6 @@ def test_vectors_of_another_model_or_none_are_refused_and_rebuild_is_the_cure(
     assert "from 1 records" in out
     with serving(tmp_path) as again:
         assert again.get("/status")["documents"] == 1
-
-
-def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    """Such as one below a file."""
-    (tmp_path / "file").write_text("")
-    assert "--data-dir" in serve_refused(tmp_path / "file" / "data")
 
 
 @pytest.mark.parametrize(
@@ -307,27 +268,33 @@ def test_logs_are_json_lines_without_what_was_in_the_calls(tmp_path: Path) -> No
     assert not [word for word in ("zebra", "giraffe", "walrus", "ocelot") if word in text]
 
 
+COMMANDS = """
+import service.cli.serve, service.cli.rebuild, service.cli.settings, service.cli.import_file
+"""
+SERVING = """
+import tempfile
+from pathlib import Path
+from tests.service.running_service import failure, hashing_settings, running
+with tempfile.TemporaryDirectory() as folder, running(hashing_settings(Path(folder))) as service:
+    service.client.post("/suggest", json={"execution": failure()}).raise_for_status()
+    service.record(failure()).raise_for_status()
+    for path in ("/status", "/known-tools", "/mcp"):
+        service.client.get(path)
+"""
+
+
 @pytest.mark.parametrize(
-    ("modules", "heavy"),
+    ("script", "heavy"),
     [
-        (
-            "service.cli.serve, service.cli.rebuild, service.cli.settings, service.cli.import_file",
-            ("fastapi", "uvicorn", "pydantic_settings", "numpy", "onnxruntime", "qdrant_edge"),
-        ),
-        (
-            "service.cli.serve, service.server, service.context",
-            ("torch", "transformers", "sentence_transformers", "sklearn"),
-        ),
+        (COMMANDS, ("fastapi", "uvicorn", "pydantic_settings", "numpy", "onnxruntime", "qdrant")),
+        (SERVING, ("torch", "transformers", "sentence_transformers", "sklearn", "mcp", "requests",
+                   "opentelemetry.sdk", "opentelemetry.exporter", "aftercall.tracing")),
     ],
     ids=["commands", "service"],
-)
-def test_nothing_heavy_is_imported_before_it_is_needed(modules: str, heavy: tuple[str]) -> None:
-    """`aftercall --help` is instant; a service starts without seconds of torch."""
-    script = f"""
-import sys
-import {modules}
-print([name for name in {heavy!r} if name in sys.modules])
-"""
+)  # fmt: skip
+def test_nothing_heavy_is_imported_before_it_is_needed(script: str, heavy: tuple[str]) -> None:
+    """`aftercall --help` is instant; a service does without what nobody has asked it for."""
+    script += f"import sys\nprint([name for name in sys.modules if name.startswith({heavy!r})])"
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )

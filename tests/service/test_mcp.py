@@ -4,8 +4,6 @@ import asyncio
 import json
 import logging
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -20,7 +18,7 @@ from service.errors import ProblemError
 from service.mcp_exchange import new_session, read_session
 from service.middleware import refuse_foreign_origin
 from tests.service.mcp_story import CLIENT, TOOLS, text_of, use_every_tool
-from tests.service.running_service import ROOT, RunningService, eventually, failure, serving
+from tests.service.running_service import RunningService, eventually, failure, serving
 
 pytestmark = pytest.mark.real
 
@@ -222,34 +220,6 @@ def test_a_session_says_its_client_by_itself(name: str | None) -> None:
 def test_what_is_no_session_of_ours_is_none(text: str | None) -> None:
     """It is a header that anybody may send."""
     assert read_session(text) is None
-
-
-WHEN_IMPORTED = """
-import sys, tempfile
-from pathlib import Path
-import httpx2
-from tests.service.running_service import hashing_settings, running
-
-def there():
-    return sorted({name.partition(".")[0] for name in sys.modules} & {"mcp", "mcp_types"})
-
-with tempfile.TemporaryDirectory() as folder, running(hashing_settings(Path(folder))) as service:
-    service.client.get("/status")
-    service.client.get("/known-tools")
-    service.client.get("/mcp")
-    print(there())
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    accept = {"accept": "application/json"}
-    print(service.client.post("/mcp", json=body, headers=accept).status_code, there())
-"""
-
-
-def test_nothing_of_mcp_is_imported_before_it_is_used() -> None:
-    """It takes memory that a service without MCP clients does not spend."""
-    run = subprocess.run(
-        [sys.executable, "-c", WHEN_IMPORTED], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert run.stdout.splitlines() == ["[]", "200 ['mcp', 'mcp_types']"]
 
 
 async def test_the_service_stops_with_clients_connected(tmp_path: Path) -> None:

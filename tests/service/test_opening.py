@@ -3,19 +3,17 @@
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from mongo.errors import StoreDamagedError, StoreReadOnlyError, StoreUnavailableError
-from mongo.protocol import Store
 from retrieval.index.protocol import VectorIndexUnavailableError
-from retrieval.log import StoreCounts, counts
+from retrieval.log import StoreCounts
 from service.lifecycle import when_it_answers
 from service.metrics_page import disagreement
 from service.settings import Settings
-from service.stores import index_place, is_remote, where_index_is, where_store_is
+from service.stores import is_remote, where_index_is, where_store_is
 from tests.service.running_service import hashing_settings
 
 # Waiting for a server
@@ -79,58 +77,31 @@ async def test_what_is_wrong_for_good_is_not_waited_for() -> None:
 # Where the stores are
 
 
-def settings_for(tmp_path: Path, **environment: str) -> Settings:
-    sections: dict[str, dict[str, str]] = {}
-    for name, value in environment.items():
-        section, _, field = name.partition("_")
-        sections.setdefault(section, {})[field] = value
-    return hashing_settings(tmp_path, **sections)
-
-
 @pytest.mark.parametrize(
-    ("uri", "shown"),
+    ("where", "address", "shown"),
     [
-        ("mongodb://db:27017", "db:27017"),
-        ("mongodb://ann:opensesame@db:27017/?tls=true", "db:27017"),
-        ("mongodb://ann:open/sesame@a:1,b:2,c:3/other", "a:1,b:2,c:3"),
-        ("mongodb+srv://ann:open@sesame@cluster.example", "cluster.example"),
+        (where_store_is, "mongodb://db:27017", "db:27017"),
+        (where_store_is, "mongodb://ann:opensesame@db:27017/?tls=true", "db:27017"),
+        (where_store_is, "mongodb://ann:open/sesame@a:1,b:2,c:3/other", "a:1,b:2,c:3"),
+        (where_store_is, "mongodb+srv://ann:open@sesame@cluster.example", "cluster.example"),
+        (where_index_is, "http://qdrant:6333", "qdrant:6334"),
+        (where_index_is, "https://ann:opensesame@qdrant.example", "qdrant.example:6334"),
+        (where_index_is, "local:/somewhere", "/somewhere"),
     ],
 )
-def test_the_log_stores_address_is_shown_without_credentials(
-    tmp_path: Path, uri: str, shown: str
+def test_the_address_of_a_store_is_shown_without_credentials(
+    tmp_path: Path, where: Callable[[Settings], str], address: str, shown: str
 ) -> None:
-    """Also where a password was not escaped as it should be."""
-    assert where_store_is(settings_for(tmp_path, mongo_uri=uri)) == shown
-
-
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("http://qdrant:6333", "qdrant:6334"),
-        ("https://ann:opensesame@qdrant.example", "qdrant.example:6334"),
-        ("local:/somewhere", "/somewhere"),
-    ],
-)
-def test_the_indexs_address_is_shown_without_credentials(
-    tmp_path: Path, url: str, shown: str
-) -> None:
-    """Host and the port that is asked."""
-    assert where_index_is(settings_for(tmp_path, qdrant_url=url)) == shown
-
-
-def test_a_place_shows_no_key(tmp_path: Path) -> None:
-    """Places turn up in tracebacks and messages."""
-    place = index_place(
-        settings_for(tmp_path, qdrant_url="https://qdrant", qdrant_api_key="opensesame")
-    )
-    assert "opensesame" not in repr(place)
+    """Also where a password was not escaped as it should be; of the index, the port it asks."""
+    at = {"mongo": {"uri": address}} if where is where_store_is else {"qdrant": {"url": address}}
+    assert where(hashing_settings(tmp_path, **at)) == shown
 
 
 def test_any_server_makes_it_remote(tmp_path: Path) -> None:
     """Any combination of stores can be chosen."""
-    assert not is_remote(settings_for(tmp_path))
-    assert is_remote(settings_for(tmp_path, mongo_uri="mongodb://db"))
-    assert is_remote(settings_for(tmp_path, qdrant_url="http://qdrant"))
+    assert not is_remote(hashing_settings(tmp_path))
+    for at in ({"mongo": {"uri": "mongodb://db"}}, {"qdrant": {"url": "http://qdrant"}}):
+        assert is_remote(hashing_settings(tmp_path, **at))
 
 
 # Whether the vectors agree with the log
@@ -153,26 +124,3 @@ def test_queues_are_allowed_for(documents: int, pending: int, vectors: int, agre
     assert (said is None) == agrees
     if said is not None:
         assert "aftercall rebuild" in said
-
-
-async def test_what_is_learned_between_two_looks_is_not_counted_below_zero() -> None:
-    """The log grows and is learned while it is counted."""
-    at = 4
-
-    async def cursors() -> dict[str, SimpleNamespace]:
-        nonlocal at
-        at += 1
-        return {"default": SimpleNamespace(position=at)}
-
-    async def heads() -> dict[str, SimpleNamespace]:
-        nonlocal at
-        at += 1
-        return {"default": SimpleNamespace(position=at, counts={})}
-
-    async def count(_kind: str, _workspace: str | None) -> int:
-        return 0
-
-    store = SimpleNamespace(
-        events=SimpleNamespace(heads=heads), knowledge=SimpleNamespace(cursors=cursors, count=count)
-    )
-    assert (await counts(cast("Store", store))).pending == 1

@@ -17,7 +17,6 @@ from retrieval.index import edge_shard
 from retrieval.index.protocol import VectorIndexError
 from retrieval.memory import DOCUMENT
 from service.rebuild import rebuild
-from tests.mongo import mongo_server
 from tests.mongo.store_samples import closing
 from tests.service.running_service import (
     ServeProcess,
@@ -98,23 +97,6 @@ def folders(data: Path) -> list[str]:
     return sorted(path.parent.name for path in data.glob("vectors*/index.json"))
 
 
-def test_after_a_rebuild_the_same_is_known(tmp_path: Path) -> None:
-    """Counts, suggestions and evidence are the same as before, and nothing old is left."""
-    with serving(tmp_path) as service:
-        record(service, history(20))
-        before = what_is_known(service)
-        service.stop()
-    status, out, err = finished("rebuild", "--data-dir", str(tmp_path))
-    assert (status, folders(tmp_path)) == (0, ["vectors-g2"]), err
-    records = 40 + len(before[1]["suggestions"])
-    assert f"from {records} records" in out
-    assert f"{before[0]['documents']} documents" in out
-    assert f"learning from {records} records with hashing" in err
-    with serving(tmp_path) as service:
-        assert what_is_known(service) == before
-        assert service.get("/status")["generation"] == 2
-
-
 @contextmanager
 def steadily(work: Callable[[], None]) -> Iterator[None]:
     """Do it again and again in a thread until the block ends; what it raises fails the test."""
@@ -139,28 +121,9 @@ def steadily(work: Callable[[], None]) -> Iterator[None]:
         raise raised[0]
 
 
-@pytest.fixture(params=["sqlite", "mongodb"])
-def environ(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """Of processes on a log store of each kind."""
-    if request.param == "sqlite":
-        yield LEASE
-        return
-    if (why := mongo_server.missing()) is not None:
-        pytest.skip(why)
-    server = mongo_server.MongoServer.start(tmp_path / "mongo")
-    try:
-        # The usual life of a lease, and more patience than usual: the test server is slow.
-        patience = {"AFTERCALL_MONGO_CONNECT_TIMEOUT_S": "60", "AFTERCALL_MONGO_TIMEOUT_S": "60"}
-        yield {"AFTERCALL_MONGO_URI": server.uri, **patience}
-    finally:
-        server.stop()
-
-
-def test_a_running_service_answers_and_records_while_it_is_rebuilt(
-    tmp_path: Path, environ: dict[str, str]
-) -> None:
+def test_a_running_service_answers_and_records_while_it_is_rebuilt(tmp_path: Path) -> None:
     """No answer is missing or poorer, nothing recorded meanwhile is lost, and it follows."""
-    with serving(tmp_path, environ=environ) as service:
+    with serving(tmp_path, environ=LEASE) as service:
         record(service, [*history(20), *many_documents(300)])
         before = answer_of(service)
         poorer: list[Any] = []
@@ -178,9 +141,9 @@ def test_a_running_service_answers_and_records_while_it_is_rebuilt(
             arrived.append(new["executionId"])
 
         with steadily(ask), steadily(arrive):
-            status, out, err = finished("rebuild", "--data-dir", str(tmp_path), environ=environ)
+            status, out, err = finished("rebuild", "--data-dir", str(tmp_path), environ=LEASE)
         assert status == 0, err
-        assert (f"a service runs on {tmp_path}" in err) == (environ == LEASE)
+        assert f"a service runs on {tmp_path}" in err
         assert "generation 2" in out
         assert poorer == []
         assert arrived
@@ -200,7 +163,7 @@ def test_a_running_service_answers_and_records_while_it_is_rebuilt(
         record(service, [execution(toolName="afterwards")])
         assert service.get("/status")["documents"] == after["documents"] + 1
         assert service.stop() == 0
-    with serving(tmp_path, environ=environ) as service:
+    with serving(tmp_path) as service:
         assert answer_of(service) == before
 
 
@@ -243,7 +206,7 @@ def is_said(process: "subprocess.Popen[str]", words: str) -> bool:
     return words in (process.stderr.readline() if process.stderr else "")
 
 
-@pytest.mark.parametrize("is_there", ["shadow", "index", "learning", "vectors"])
+@pytest.mark.parametrize("is_there", ["shadow", "learning", "vectors"])
 def test_a_killed_rebuild_changes_nothing(tmp_path: Path, is_there: str) -> None:
     """The service goes on and learns again; the next rebuild starts anew and leaves nothing."""
     with serving(tmp_path, environ=LEASE) as service:
@@ -253,7 +216,6 @@ def test_a_killed_rebuild_changes_nothing(tmp_path: Path, is_there: str) -> None
         new_index = tmp_path / "vectors-g2" / "index.json"
         reached: dict[str, Callable[[], bool]] = {
             "shadow": lambda: bool(set(tmp_path.iterdir()) - files),
-            "index": new_index.exists,
             "learning": lambda: is_said(process, "learning from"),
             "vectors": lambda: new_index.exists() and is_said(process, "learning from"),
         }

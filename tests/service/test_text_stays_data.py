@@ -99,6 +99,7 @@ def test_notes_stand_on_one_line_in_quotation_marks(told: tuple[RunningService, 
     found = told[0].client.post("/suggest", json={"execution": {**asked, "outcome": "failure"}})
     answer = SuggestResponse.model_validate(found.json())
     assert answer.suggestions
+    assert told[0].client.get("/tools/evil").json()["description"] == SAID
     for each in answer.suggestions:
         for text in (note_of(each.changes, before=False), describe_suggestion(each)):
             assert text.isprintable(), text

@@ -98,30 +98,6 @@ def test_what_the_exporter_sends_is_recorded(
     assert {failure["sessionId"], success["sessionId"]} == {"s-1"}
 
 
-def test_suggest_learns_from_spans(service: RunningService) -> None:
-    """Mistakes that agents mended under OpenTelemetry alone are mended for the next one."""
-    provider = provider_to(service)
-    tracer = provider.get_tracer("tests")
-    for number in range(6):
-        session = f"learned-{number}"
-        call_tool(tracer, session, 50 + number, **{"gen_ai.tool.name": "learned_query"})
-        call_tool(tracer, session, 10, **{"gen_ai.tool.name": "learned_query"})
-    provider.shutdown()
-    service.learned()
-    failed = {
-        "agent": "new", "toolName": "learned_query", "outcome": "failure",
-        "parameters": {"query": "another", "topK": 80},
-        "error": {"type": "ValueError", "message": "Invalid parameter: topK must be <= 10"},
-    }  # fmt: skip
-    answer = service.client.post("/suggest", json={"execution": failed}).json()
-    assert answer["suggestions"], answer
-    best = answer["suggestions"][0]
-    assert best["changes"][0]["path"] == "/topK"
-    assert best["changes"][0]["value"] == 10
-    known = service.client.get("/known-tools", params={"tool": "learned_query"}).text
-    assert "topK: integer" in known
-
-
 @pytest.mark.parametrize(
     ("more", "why"),
     [

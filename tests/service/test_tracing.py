@@ -1,7 +1,6 @@
 """The service's own spans: of requests and their stages, sent away, and never in anybody's way."""
 
 import asyncio
-import json
 import logging
 import subprocess
 import sys
@@ -273,28 +272,6 @@ def test_a_collector_that_is_away_harms_nobody(tmp_path: Path) -> None:
     with serving(tmp_path / "data", environ=environ) as service, Client(service.url) as client:
         assert client.status().executions == 0
         assert service.stop() == 0
-
-
-_SUGGESTING = """
-import json, sys
-from pathlib import Path
-from tests.service.running_service import failure, hashing_settings, running
-with running(hashing_settings(Path(sys.argv[1]))) as service:
-    service.client.post("/suggest", json={"execution": failure()}).raise_for_status()
-    service.record(failure()).raise_for_status()
-names = ("opentelemetry.sdk", "opentelemetry.exporter", "aftercall.tracing", "requests")
-print(json.dumps([name for name in sys.modules if name.startswith(names)]))
-"""
-
-
-@pytest.mark.real
-def test_unless_it_is_set_nothing_heavy_is_imported(tmp_path: Path) -> None:
-    """A service that traces nothing has no SDK of OpenTelemetry in its memory."""
-    done = subprocess.run(
-        [sys.executable, "-c", _SUGGESTING, str(tmp_path)],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert json.loads(done.stdout) == []
 
 
 @pytest.mark.real

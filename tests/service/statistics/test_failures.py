@@ -268,29 +268,3 @@ def test_quality_and_cohesion_are_those_of_their_own_endpoints(service: RunningS
 
 
 # Secrets
-
-
-def test_a_secret_in_an_error_is_in_no_answer(tmp_path: Path) -> None:
-    """Of any question, before and after the night."""
-    settings = hashing_settings(tmp_path)
-    error = {"message": f"the key {SECRET} is not valid", "type": "Denied"}
-    with running(settings) as service:
-        service.record([failure(error=error, parameters={"key": SECRET}, timestamp=ago(hours=1))])
-        counted(service, 1)
-        suggested(service, error=error, parameters={"key": SECRET})
-        assert SECRET not in everything(service)
-        consolidated(settings, service)
-        told = everything(service)
-        assert SECRET not in told
-        assert "is not valid" in told  # the pattern is there
-
-
-def everything(service: RunningService) -> str:
-    """All that is answered."""
-    names = (
-        "totals", "usage", "trend", "latency", "tools", "reflection", "patterns", "confidence",
-        "agents/librarian", "fix-first",
-    )  # fmt: skip
-    patterns = service.client.get("/stats/patterns").json()["patterns"]
-    paths = [*names, *(f"patterns/{each['pattern']['patternId']}" for each in patterns)]
-    return "\n".join(service.client.get(f"/stats/{each}").text for each in paths)

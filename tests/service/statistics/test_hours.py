@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from cachetools import TTLCache
@@ -13,7 +13,7 @@ from cachetools import TTLCache
 from aftercall.models import LATEST_WINDOWS
 from mongo.contents import hour_of
 from mongo.records import Commit, Counter, ToolKey
-from mongo.sqlite.store import SqliteKnowledge, SqliteStore, open_sqlite_store
+from mongo.sqlite.store import SqliteStore, open_sqlite_store
 from retrieval import counters as what
 from service import statistics
 from service.context import Context
@@ -82,25 +82,6 @@ async def test_late_calls_count_in_hours_that_are_over(counted: Counted) -> None
     for hours in ({HOUR: 1}, {HOUR - 3: 2}, {HOUR - 500: 1}, {HOUR: 4, HOUR - 30: 1}):
         await counted.count(hours)
         await counted.check()
-
-
-async def test_only_the_present_hour_is_read_anew(
-    counted: Counted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After a call of now, durations of hours that are over are not asked for again."""
-    asked: list[tuple[str, int]] = []
-    sums = SqliteKnowledge.sums
-
-    async def spied(self: SqliteKnowledge, *args: Any, **query: Any) -> Any:
-        asked.extend((name, query["since"]) for name in args[1])
-        return await sums(self, *args, **query)
-
-    monkeypatch.setattr(SqliteKnowledge, "sums", spied)
-    await counted.count({HOUR: 1})
-    await counted.check()
-    durations = [since for name, since in asked if name.startswith(what.DURATION)]
-    assert durations
-    assert set(durations) == {HOUR}
 
 
 async def test_another_generation_is_summed_anew(counted: Counted) -> None:
