@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pymongo import AsyncMongoClient
 from pymongo.asynchronous.collection import AsyncCollection
 
 from mongo.errors import StoreFencedError
 from mongo.mongodb import database, events, knowledge
-from mongo.mongodb.database import Record
 from mongo.mongodb.store import MongoOptions, MongoStore, open_mongo_store
 from mongo.protocol import Store
 from mongo.records import Commit, Counter, Cursor, Event, Removal, Row
@@ -203,22 +201,6 @@ async def test_who_commits_late_has_seen_what_is_there(
             await late
 
 
-async def test_large_commits_leave_nothing_behind(
-    store: MongoStore, options: MongoOptions, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a killed one had written down goes with the next."""
-    monkeypatch.setattr(knowledge, "INLINE_BYTES", 0)
-    commit = await fill(store, "w")
-    with killed_after(1), pytest.raises(KilledError):
-        await store.knowledge.commit(commit)
-    async with AsyncMongoClient[Record](options.uri) as client:
-        kept = client[options.database]["JOURNAL"]
-        assert await kept.count_documents({}) == 1
-        await store.knowledge.commit(commit)
-        assert await kept.count_documents({}) == 0
-    assert await learned(store, "w") == AFTER
-
-
 async def test_what_a_sleeper_writes_late_changes_nothing(
     store: MongoStore, other: MongoStore
 ) -> None:
@@ -242,23 +224,6 @@ async def test_what_a_sleeper_writes_late_changes_nothing(
     newest, old = b"{newest}", b"{old}"
     assert expected["rules"] == [("a", newest, 3), ("b", newest, 3), ("c", old, 1)]
     assert expected["counts"] == {1: 1, 2: 22, 3: 35}
-
-
-async def test_what_another_process_is_just_doing_is_left_to_it(
-    store: MongoStore, other: MongoStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who reads the cursor meanwhile waits, and does not write all of it once more."""
-    monkeypatch.setattr(database, "PATIENCE_S", 60.0)
-    commit = await fill(other, "w")
-    with asleep_before("bulk_write", "KNOWLEDGE") as (asleep, awake):
-        busy = asyncio.create_task(store.knowledge.commit(commit))
-        await asleep.wait()
-        reading = asyncio.create_task(other.knowledge.cursors())
-        await asyncio.wait([reading], timeout=0.2)
-        assert not reading.done()
-        awake.set()
-        await busy
-        assert await reading == {"w": Cursor(7, 2)}
 
 
 # The log.
@@ -390,28 +355,6 @@ async def test_a_command_that_is_finished_late_changes_nothing(
 # Generations.
 
 
-async def test_a_command_that_begins_amid_a_forget_is_done_too(
-    store: MongoStore, other: MongoStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is written down, and not done yet, when the head is read once more; no reader waits."""
-    monkeypatch.setattr(events, "GAP_S", 3_600.0)
-    await store.events.append("w", make_events(2))
-    event, row = make_command(7, "a")
-    whole = events._head
-
-    async def head(db: Any, found: Record) -> Any:
-        known = await whole(db, found)
-        monkeypatch.setattr(events, "_head", whole)
-        with killed_after(1), contextlib.suppress(KilledError):
-            await other.events.append("w", [event], [row])
-        return known
-
-    monkeypatch.setattr(events, "_head", head)
-    assert await store.events.forget("w", [1]) == 1
-    assert [each.key for each in await other.events.state("w", "tool")] == ["a"]
-    assert ids(await read_all(other.events, "w")) == ["id-1", "id-7"]
-
-
 async def test_what_a_former_rebuild_learned_is_no_part_of_the_next(
     store: MongoStore, other: MongoStore, options: MongoOptions
 ) -> None:
@@ -430,43 +373,6 @@ async def test_what_a_former_rebuild_learned_is_no_part_of_the_next(
             await third.open_generation(2)
     async with closing(await open_mongo_store(options)) as fourth:
         assert await scan_all(await fourth.open_generation(2), "rule", "w") == []
-
-
-async def test_a_base_that_moves_on_while_it_is_copied_is_copied_anew(
-    store: MongoStore, other: MongoStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The generation has what came in between, and goes on from there."""
-    bases = [await each.open_generation(0) for each in (store, other)]
-    await bases[0].commit(Commit("w", [Row("rule", "elder")], moved=(0, 4)))
-    copy = knowledge._copy
-
-    async def moving(*what: Any) -> None:
-        monkeypatch.setattr(knowledge, "_copy", copy)
-        await copy(*what)
-        await bases[1].commit(Commit("w", [Row("rule", "later")], moved=(4, 9)))
-
-    monkeypatch.setattr(knowledge, "_copy", moving)
-    beside = await store.open_generation(2)
-    assert [row.key for row in await scan_all(beside, "rule", "w")] == ["elder", "later"]
-    assert await beside.cursors() == {"w": Cursor(9, 2)}
-
-
-async def test_another_process_takes_up_the_generation(
-    store: MongoStore, other: MongoStore
-) -> None:
-    """What it still learns for the former one is refused."""
-    beside = await store.open_generation(2)
-    await beside.commit(Commit("w", [Row("rule", "new")], moved=(0, 4)))
-    await other.knowledge.commit(Commit("w", [Row("rule", "old")], moved=(0, 9)))
-    await store.switch(2, {"index": "two"})
-    with pytest.raises(StoreFencedError):
-        await other.knowledge.commit(Commit("w", moved=(9, 10)))
-    assert await other.refresh()
-    assert not await other.refresh()
-    assert other.knowledge.generation == 2
-    assert [row.key for row in await scan_all(other.knowledge, "rule", "w")] == ["new"]
-    assert await other.metadata.get("index") == "two"
-    await other.knowledge.commit(Commit("w", moved=(4, 5)))
 
 
 async def test_a_rebuild_that_was_begun_anew_elsewhere_goes_no_further(

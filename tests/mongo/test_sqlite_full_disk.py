@@ -16,15 +16,7 @@ from mongo.errors import StoreFullError
 from mongo.sqlite.files import connect_writer
 from mongo.sqlite.store import SqliteStore, open_sqlite_store
 from tests.mongo.sqlite_inside import held_writer, store, write
-from tests.mongo.store_samples import (
-    WORKSPACE,
-    closing,
-    ids,
-    large,
-    make_event,
-    make_events,
-    read_all,
-)
+from tests.mongo.store_samples import WORKSPACE, closing, ids, large, make_event, read_all
 
 ROOT = Path(__file__).parents[2]
 SCENARIO = Path(__file__).with_name("full_disk_scenario.py")
@@ -41,21 +33,6 @@ async def leave_pages(store: SqliteStore, count: int) -> None:
         connection.execute(f"PRAGMA max_page_count = {pages + count}").close()
 
     await write(store, limit)
-
-
-async def test_what_does_not_fit_is_refused_whole(store: SqliteStore) -> None:
-    """No event of the call is stored; reads and smaller calls go on."""
-    await store.events.append(WORKSPACE, make_events(3))
-    await leave_pages(store, 20)
-    too_large = [make_event(8), large(9)]
-    with pytest.raises(StoreFullError, match="Free space"):
-        await store.events.append(WORKSPACE, too_large)
-    assert len(await read_all(store.events)) == 3
-    assert (await store.events.heads())[WORKSPACE].counts == {"execution": 3}
-    assert await store.events.append(WORKSPACE, [make_event(4)]) == ["accepted"]
-    await leave_pages(store, 1000)
-    assert await store.events.append(WORKSPACE, too_large) == ["accepted"] * 2
-    assert len(await read_all(store.events)) == 6
 
 
 async def test_neighbours_that_fit_are_stored(store: SqliteStore) -> None:

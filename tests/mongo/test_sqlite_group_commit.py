@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mongo.errors import StoreError, StoreReadOnlyError, StoreUnavailableError
+from mongo.errors import StoreUnavailableError
 from mongo.sqlite.store import FILE_NAME, SqliteStore
 from tests.mongo.sqlite_inside import held_writer, store, write
-from tests.mongo.store_samples import WORKSPACE, make_event, make_events, read_all
+from tests.mongo.store_samples import WORKSPACE, make_event
 
 __all__ = ["store"]
 
@@ -35,35 +35,6 @@ async def test_calls_that_wait_together_share_one_commit(store: SqliteStore) -> 
     assert await asyncio.gather(*appends) == [["accepted"]] * 30
     # One COMMIT ends the transaction that held the writer.
     assert statements.count("COMMIT") == 2
-
-
-async def test_a_failing_operation_leaves_its_neighbours_alone(store: SqliteStore) -> None:
-    """Its own writes are undone and its own caller hears of it; the group is committed."""
-
-    def write_then_raise(connection: sqlite3.Connection) -> None:
-        connection.execute("INSERT INTO metadata VALUES ('half', 'written')")
-        raise ValueError("a fault of its own")
-
-    def break_a_rule(connection: sqlite3.Connection) -> None:
-        connection.execute("INSERT INTO state VALUES ('half', NULL, NULL, NULL, NULL)")
-
-    async with held_writer(store):
-        calls: list[asyncio.Task[object]] = [
-            asyncio.create_task(store.events.append(WORKSPACE, [make_event(1)])),
-            asyncio.create_task(write(store, write_then_raise)),
-            asyncio.create_task(store.metadata.put("model", "m")),
-            asyncio.create_task(write(store, break_a_rule)),
-            asyncio.create_task(store.events.append(WORKSPACE, [make_event(2)])),
-        ]
-        await begin(*calls)
-    answers = await asyncio.gather(*calls, return_exceptions=True)
-    assert [answers[0], answers[2], answers[4]] == [["accepted"], None, ["accepted"]]
-    assert isinstance(answers[1], ValueError)
-    assert isinstance(answers[3], StoreError)
-    assert isinstance(answers[3].__cause__, sqlite3.IntegrityError)
-    assert await store.metadata.get("half") is None
-    assert await store.metadata.get("model") == "m"
-    assert len(await read_all(store.events)) == 2
 
 
 async def test_an_append_that_cannot_be_stored_fails_alone(store: SqliteStore) -> None:
@@ -117,18 +88,6 @@ async def test_a_call_cancelled_while_it_runs_is_finished(store: SqliteStore) ->
     assert await store.metadata.get("slow") == "done"
 
 
-async def test_reads_go_on_while_the_writer_is_busy(store: SqliteStore) -> None:
-    """A long write keeps neither the event loop nor a read waiting, and is not seen half done."""
-    await store.events.append(WORKSPACE, make_events(3))
-    async with held_writer(store):
-        waiting = asyncio.create_task(store.events.append(WORKSPACE, [make_event(9)]))
-        await begin(waiting)
-        assert len(await read_all(store.events)) == 3
-        assert len(await store.events.latest(WORKSPACE, "execution", 10)) == 3
-    await waiting
-    assert len(await read_all(store.events)) == 4
-
-
 async def test_a_foreign_lock_is_reported_with_its_cure(store: SqliteStore, tmp_path: Path) -> None:
     """When another program holds the file, the caller is told to close it and can try again."""
     await write(store, lambda connection: connection.execute("PRAGMA busy_timeout = 10").close())
@@ -140,15 +99,3 @@ async def test_a_foreign_lock_is_reported_with_its_cure(store: SqliteStore, tmp_
     finally:
         other.close()
     assert await store.events.append(WORKSPACE, [make_event(1)]) == ["accepted"]
-
-
-async def test_a_store_that_takes_no_writes_says_so_and_can_be_read(store: SqliteStore) -> None:
-    """The caller is told the cure and may try again; nothing of its call is stored."""
-    await store.events.append(WORKSPACE, [make_event(1)])
-    await write(store, lambda connection: connection.execute("PRAGMA query_only = ON").close())
-    with pytest.raises(StoreReadOnlyError, match="Mount its volume for writing"):
-        await store.events.append(WORKSPACE, [make_event(2)])
-    assert len(await read_all(store.events)) == 1
-    # Not by the writer: it begins a transaction first, which is refused.
-    store._writer._connection.execute("PRAGMA query_only = OFF")
-    assert await store.events.append(WORKSPACE, [make_event(2)]) == ["accepted"]

@@ -6,9 +6,8 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing as closing_file
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,19 +17,6 @@ from mongo.records import Commit, Row
 from mongo.sqlite.store import APPLICATION_ID, FILE_NAME, LAYOUT, open_sqlite_store
 from tests.mongo.sqlite_inside import execute, write
 from tests.mongo.store_samples import WORKSPACE, closing, make_events, put, read_all
-
-HOLD = """
-import asyncio, sys
-from pathlib import Path
-from mongo.sqlite.store import open_sqlite_store
-
-async def hold():
-    await open_sqlite_store(Path(sys.argv[1]))
-    print("open", flush=True)
-    await asyncio.to_thread(sys.stdin.read)
-
-asyncio.run(hold())
-"""
 
 OPEN_WITHOUT_PRIVILEGE = """
 import asyncio, sys
@@ -54,19 +40,6 @@ def content_of(folder: Path) -> dict[str, bytes]:
         for path in folder.glob("*.sqlite3*")
         if not path.name.endswith("-shm") and path.stat().st_size
     }
-
-
-@contextmanager
-def process_that_holds(folder: Path) -> Iterator[int]:
-    """Another process with the store open; killed at the end. Gives its id."""
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
-        try:
-            assert holder.stdout.readline() == b"open\n"
-            yield holder.pid
-        finally:
-            holder.kill()
 
 
 def open_without_privilege(folder: Path) -> str:
@@ -104,15 +77,6 @@ async def test_what_is_made_is_private(tmp_path: Path) -> None:
     assert set(modes.values()) == {0o600}
 
 
-async def test_a_closed_store_is_its_files_alone(tmp_path: Path) -> None:
-    """Closing folds the logs into them, so that copying the folder is a backup."""
-    async with closing(await open_sqlite_store(tmp_path)) as store:
-        await store.events.append(WORKSPACE, make_events(3))
-        await put(store.knowledge, Row("rule", "a"))
-    assert set(content_of(tmp_path)) == {FILE_NAME, "generation-1.sqlite3"}
-    assert execute(tmp_path, "SELECT count(*) FROM events") == [(3,)]
-
-
 async def test_the_files_are_marked_and_safe_against_power_loss(tmp_path: Path) -> None:
     """They carry our mark; the log waits for the disk at each commit, what is derived need not."""
     async with closing(await open_sqlite_store(tmp_path)) as store:
@@ -125,18 +89,6 @@ async def test_the_files_are_marked_and_safe_against_power_loss(tmp_path: Path) 
         marked = [APPLICATION_ID, LAYOUT, "wal"]
         assert await write(store, settings) == [*marked, full]
         assert await store.knowledge._writer.run(settings) == [*marked, normal]
-
-
-@pytest.mark.real
-async def test_a_second_process_is_refused_at_once(tmp_path: Path) -> None:
-    """The message names the process that has the folder; when that is killed, the way is free."""
-    with (
-        process_that_holds(tmp_path) as holder,
-        pytest.raises(StoreInUseError, match=rf"process {holder}: stop that"),
-    ):
-        await open_sqlite_store(tmp_path)
-    async with closing(await open_sqlite_store(tmp_path)) as store:
-        assert await store.events.heads() == {}
 
 
 async def test_a_second_store_in_one_process_is_refused(tmp_path: Path) -> None:
@@ -311,13 +263,3 @@ async def test_a_file_that_a_killed_process_was_making_is_made(tmp_path: Path) -
             shutil.copy(f"{halfway}{suffix}", data / f"{FILE_NAME}{suffix}")
     async with closing(await open_sqlite_store(data)) as store:
         assert await store.events.heads() == {}
-
-
-@pytest.mark.parametrize("fields", ["position, kind, id || 'x'", "position + 9, kind, id"])
-async def test_the_file_itself_takes_no_event_twice(tmp_path: Path, fields: str) -> None:
-    """Neither two in one place nor two of one id, whoever writes them."""
-    async with closing(await open_sqlite_store(tmp_path)) as store:
-        await store.events.append(WORKSPACE, make_events(2))
-    rest = "server, tool, session, principal, received, content_hash, schema_hash, data"
-    with pytest.raises(sqlite3.IntegrityError):
-        execute(tmp_path, f"INSERT INTO events SELECT workspace, {fields}, {rest} FROM events")  # noqa: S608  # ours

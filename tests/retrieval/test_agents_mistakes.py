@@ -80,6 +80,21 @@ HERE = {"owner": "acme", "repo": "web"}
         ({"code": 'await api.find({owner: "acme", repo: "web"});'}, "missing: owner", PLACE, HERE),
         ({"input": "{'owner': 'acme', 'repo': 'web'}"}, "missing: owner", PLACE, HERE),
         ({"input": '{"owner": "acme", // whose\n "repo": "web",}'}, "missing: owner", PLACE, HERE),
+        # Each name goes to the one it is like, not to the other.
+        ({"target_tz": "Asia/Tokyo", "time": "12:00", "source_tz": "Europe/Berlin"},
+         "2 validation errors for x\nsource_timezone\n  Field required [type=missing]\n"
+         "target_timezone\n  Field required [type=missing]",
+         object_schema(source_timezone="string", time="string", target_timezone="string"),
+         {"source_timezone": "Europe/Berlin", "time": "12:00", "target_timezone": "Asia/Tokyo"}),
+        (TITLE | {"count": "five"}, "1 validation error for x\ncount\n  Input should be a valid "
+         "integer [type=int_parsing]", TASK, TITLE | {"count": 5}),
+        (TITLE | {"labels": "red"}, "1 validation error for x\nlabels\n  Input should be a valid "
+         "list [type=list_type]", TASK, TITLE | {"labels": ["red"]}),
+        ({"branch_type": "locals"}, "Invalid branch type: locals", object_schema(branch_type=
+         {"type": "string", "description": "'local' or 'remote'"}), {"branch_type": "local"}),
+        # Two numbers lie beyond 10, and the schema says which of them may not.
+        ({"page": 50, "top": 50}, "50 is greater than the maximum of 10", object_schema(
+         top={"type": "integer", "maximum": 10}, page="integer"), {"page": 50, "top": 10}),
         # What the error does not tell is mended with what it tells.
         ({"Owner": "acme", "repo": "`web`"}, "unexpected argument 'Owner'", PLACE, HERE),
         ({"name_of_it": "x", "state": "OPEN"} | TITLE, "unexpected argument 'name_of_it'", TASK,

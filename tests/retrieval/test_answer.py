@@ -17,7 +17,6 @@ from retrieval.reading.reader import read_error
 from tests.retrieval.cases import READS, answer_to, make_case, object_schema
 
 TIME = object_schema(timezone="string")
-LOG = object_schema(["repo_path"], repo_path="string", max_count="integer")
 
 
 def best(case: object, **kwargs: object) -> Suggestion:
@@ -37,44 +36,6 @@ def test_a_wrong_name_is_renamed_with_high_confidence() -> None:
     assert [(change.op, change.path) for change in found.changes] == [
         ("remove", "/tz"), ("add", "/timezone"),
     ]  # fmt: skip
-
-
-def test_two_faults_in_one_message_are_mended_together() -> None:
-    """Each name goes to the one it is like, not to the other."""
-    schema = object_schema(source_timezone="string", time="string", target_timezone="string")
-    message = (
-        "2 validation errors for x\nsource_timezone\n  Field required [type=missing]\n"
-        "target_timezone\n  Field required [type=missing]"
-    )
-    call = {"target_tz": "Asia/Tokyo", "time": "12:00", "source_tz": "Europe/Berlin"}
-    found = best(make_case(call, message, schema=schema))
-    assert found.corrected_parameters == {
-        "source_timezone": "Europe/Berlin", "time": "12:00", "target_timezone": "Asia/Tokyo",
-    }  # fmt: skip
-    assert found.confidence > 0.8
-
-
-def test_a_wrong_type_is_said_right() -> None:
-    """The word five becomes 5, and one file name a list of it."""
-    message = (
-        "1 validation error for x\nmax_count\n  Input should be a valid integer [type=int_parsing]"
-    )
-    found = best(make_case({"repo_path": "/r", "max_count": "five"}, message, schema=LOG))
-    assert found.corrected_parameters == {"repo_path": "/r", "max_count": 5}
-    schema = object_schema(files={"type": "array", "items": {"type": "string"}})
-    message = "1 validation error for x\nfiles\n  Input should be a valid list [type=list_type]"
-    found = best(make_case({"files": "a.txt"}, message, schema=schema))
-    assert found.corrected_parameters == {"files": ["a.txt"]}
-    assert found.confidence > 0.8
-
-
-def test_a_misspelt_choice_snaps_to_the_stated_one() -> None:
-    """Words quoted in the schema's description are stated values."""
-    schema = object_schema(
-        branch_type={"type": "string", "description": "'local', 'remote' or 'all'"}
-    )
-    found = best(make_case({"branch_type": "locals"}, "Invalid branch type: locals", schema=schema))
-    assert found.corrected_parameters == {"branch_type": "local"}
 
 
 def test_an_unstated_value_is_never_put_into_a_writing_call_without_asking() -> None:
@@ -168,14 +129,6 @@ def test_any_call_and_any_schema_get_an_answer(parameters, message, schema) -> N
     for suggestion in response.suggestions:
         assert 0.15 <= suggestion.confidence <= 1
         assert suggestion.corrected_parameters != parameters or suggestion.changes
-
-
-def test_a_bound_without_a_name_goes_to_the_parameter_that_has_it() -> None:
-    """Two numbers lie beyond 10, and the schema says which of them may not."""
-    schema = object_schema(top={"type": "integer", "maximum": 10}, page={"type": "integer"})
-    message = "50 is greater than the maximum of 10"
-    found = best(make_case({"page": 50, "top": 50}, message, schema=schema))
-    assert found.corrected_parameters == {"page": 50, "top": 10}
 
 
 def test_the_corpus_never_makes_an_answer_worse() -> None:

@@ -45,12 +45,6 @@ def test_a_head_is_of_one_embedder() -> None:
     assert CategoryHead.load("hashing") is None
 
 
-def test_a_head_survives_its_file(fitting: Any) -> None:
-    """Written and read again it classifies as before."""
-    head = shipped_head()
-    assert fitting.json_of(CategoryHead.of_json(fitting.json_of(head))) == fitting.json_of(head)
-
-
 def test_probabilities_are_probabilities_and_the_unsure_is_unknown() -> None:
     """They add up to one; a vector of nothing is classified as nothing."""
     head = shipped_head()
@@ -61,19 +55,6 @@ def test_probabilities_are_probabilities_and_the_unsure_is_unknown() -> None:
         np.zeros(3, np.float32), {}, {}, temperature=1, threshold=0.5,
     )  # fmt: skip
     assert flat.classify(np.zeros(2, np.float32)).category == "unknown"
-
-
-def test_words_and_the_grammar_weigh_beside_the_embedding() -> None:
-    """A term and a reading add their rows; terms that are not known add nothing."""
-    rows = {"lamp": np.array([2, 0], np.float32)}
-    head = CategoryHead(
-        "x", "", ("timeout", "conflict"), np.zeros((2, 2), np.float32), np.zeros(2, np.float32),
-        rows, {"conflict": np.array([0, 3], np.float32)}, temperature=1, threshold=0,
-    )  # fmt: skip
-    nothing = np.zeros(2, np.float32)
-    assert head.probabilities(nothing, "odd words") == pytest.approx([0.5, 0.5])
-    assert head.classify(nothing, "the lamp").category == "timeout"
-    assert head.classify(nothing, "the lamp", "conflict").category == "conflict"
 
 
 def test_families_added_since_the_freeze_are_never_tested_on(fitting: Any) -> None:
@@ -128,12 +109,6 @@ def test_a_plain_word_of_the_call_is_the_tools_own_where_it_is_not_shown() -> No
     )
     shown = ExecutionError(message="There is no mode called 'timeout'")
     assert read_error(shown, call).category == "not_found"
-
-
-def test_a_message_of_a_mebibyte_is_embedded_in_part() -> None:
-    """What a model cannot read anyway is not sent to it."""
-    assert len(text_of("no " * 2**19)) <= 600
-    assert text_of("") == "-"
 
 
 async def test_the_bundled_model_and_the_head_read_words_no_grammar_has() -> None:

@@ -1,19 +1,13 @@
 """Confidence: monotone in evidence, with an honest interval, and moved by nobody alone."""
 
-import ast
 import json
-import re
-from collections.abc import Iterator
 from importlib.resources import files
-from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import retrieval.proposals
 from aftercall.models import EvidenceSource
 from retrieval.confidence import (
     FEATURES,
@@ -266,78 +260,7 @@ def test_a_suggestion_that_keeps_failing_is_not_retried_automatically(number: in
 # Fitted priors
 
 
-@settings(deadline=None)
-@given(st.integers(8, 400), st.integers(0, 400))
-def test_a_prior_lies_between_what_was_seen_and_what_was_judged(
-    fitting: Any, right: int, wrong: int
-) -> None:
-    """Drawn towards the judged share, and never so sure that a workspace could not move it."""
-    seen = [("kind", True)] * right + [("kind", False)] * wrong
-    [(kind, (for_it, against))] = fitting.fit_priors(seen, judged=0.7).items()
-    low, high = sorted([0.7, right / (right + wrong)])
-    assert kind == "kind"
-    assert low - 0.01 <= for_it / (for_it + against) <= high + 0.01
-    assert min(for_it, against) > 0
-    assert for_it + against <= min(60, right + wrong + 4) + 0.02
-
-
-def test_a_kind_that_was_hardly_seen_keeps_its_judgement(fitting: Any) -> None:
-    """Seven trials say too little; other kinds do not speak for it."""
-    seen = [("rare", True)] * 7 + [("common", False)] * 50
-    assert set(fitting.fit_priors(seen)) == {"common"}
-
-
 # Fitted weights
-
-
-def row(fitting: Any, right: bool, **features: float) -> Any:
-    """A row with these features; the others are 0."""
-    return fitting.Labelled(tuple(features.get(name, 0.0) for name in FEATURES), right)
-
-
-def calibrated(count: int, seed: int = 1) -> Iterator[tuple[float, bool]]:
-    """Probabilities, and outcomes that are right as often as they say."""
-    random = Random(seed)  # noqa: S311  # repeatable data, no secret
-    for _ in range(count):
-        probability = random.uniform(0.05, 0.98)
-        yield probability, random.random() < probability
-
-
-def test_weights_of_calibrated_likelihoods_are_about_one(fitting: Any) -> None:
-    """Where the likelihood says it all, nothing is changed."""
-    seen = calibrated(4_000)
-    fitted = fitting.fit_weights(
-        [row(fitting, right, likelihood=log_odds(probability)) for probability, right in seen]
-    )
-    assert fitted.weights["likelihood"] == pytest.approx(1, abs=0.1)
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.integers(0, 1_000), trials, counts, rivals)
-def test_whatever_was_seen_fitted_weights_are_monotone(
-    fitting: Any, seed: int, evidence: Trials, more: float, others: list[float]
-) -> None:
-    """A history in which the likely was wrong makes no confidence that falls with evidence."""
-    random = Random(seed)  # noqa: S311  # repeatable data, no secret
-    rows = [
-        fitting.Labelled(tuple(random.uniform(-3, 3) for _ in FEATURES), random.random() < 0.5)
-        for _ in range(30)
-    ]
-    misleading = [
-        row(fitting, right, likelihood=-float(right), rivals=-2.0 * right)
-        for right in [True, False] * 20
-    ]
-    calibration = fitting.fit_weights(rows + misleading)
-    before = estimate_of(calibration, a_proposal(evidence), others)
-    after = estimate_of(calibration, a_proposal(evidence.plus(Trials(more, 0))), others)
-    assert after.probability >= before.probability - 1e-12
-
-
-@pytest.mark.parametrize("right", [True, False])
-def test_weights_need_both_kinds_of_rows(fitting: Any, right: bool) -> None:
-    """From what was always right nothing can be told."""
-    with pytest.raises(ValueError, match="class"):
-        fitting.fit_weights([row(fitting, right, likelihood=1.0)] * 10)
 
 
 # A workspace's own scaling
@@ -346,12 +269,6 @@ def test_weights_need_both_kinds_of_rows(fitting: Any, right: bool) -> None:
 def scaled(scaling: Scaling, probability: float) -> float:
     """What the workspace makes of a shipped probability."""
     return logistic(scaling.score(log_odds(probability)))
-
-
-def test_few_outcomes_change_nothing() -> None:
-    """Neither none nor 49, nor thousands of two agents that count for little."""
-    assert fit_scaling([], [], []) == Scaling()
-    assert fit_scaling([0.9] * 49, [False] * 49, ["ada"] * 49) == Scaling()
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6])
@@ -422,30 +339,3 @@ def test_shipped_priors_can_be_moved() -> None:
     for kind, (right, wrong) in shipped_priors().items():
         assert min(right, wrong) > 0, kind
         assert right + wrong <= 60.1, kind
-
-
-def test_every_shipped_prior_is_used() -> None:
-    """A kind that no code names any more would be a stale figure."""
-    literal, patterns = _names_in_code()
-    for kind in shipped_priors():
-        matches = kind in literal or any(re.fullmatch(pattern, kind) for pattern in patterns)
-        assert matches, kind
-
-
-def _names_in_code() -> tuple[set[str], list[str]]:
-    """Texts of the proposals' code, and patterns of the names that are put together there."""
-    literal: set[str] = set()
-    patterns: list[str] = []
-    for path in Path(retrieval.proposals.__file__).parent.glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                literal.add(node.value)
-            elif isinstance(node, ast.Call) and ast.unparse(node.func) == "prior":
-                name = node.args[0]
-                if isinstance(name, ast.JoinedStr):
-                    patterns.append("".join(map(_part, name.values)))
-    return literal, patterns
-
-
-def _part(part: ast.expr) -> str:
-    return re.escape(str(part.value)) if isinstance(part, ast.Constant) else r"[a-z0-9-]+"

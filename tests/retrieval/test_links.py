@@ -41,16 +41,6 @@ def earlier(*calls: tuple[str, Any]) -> list[SessionCall]:
     return [session_call(tool, {}, extract(result)) for tool, result in calls]
 
 
-def test_a_link_is_learned_from_successes() -> None:
-    """The value of another session is found where its own result has it."""
-    links = Links()
-    for at in range(3):
-        links.learn({"ticket": f"T-{at}"}, earlier(("create", {"ticketId": f"T-{at}", "n": at})))
-    [(source, values, link)] = links.candidates("ticket", earlier(("create", {"ticketId": "T-9"})))
-    assert (source, values) == ("create ticketId", ["T-9"])
-    assert (link.right, link.wrong) == (3, 0)
-
-
 def test_a_source_that_is_not_followed_speaks_against_its_link() -> None:
     """The only value that was there was not the one that was sent."""
     links = Links()

@@ -38,30 +38,83 @@ def rule(signature: str, *edits: Any, sessions: int) -> SignatureKnowledge:
     return known
 
 
-@pytest.mark.parametrize("wrong", ["acct-00012", "invoice 2024-01", "v1.2.4"])
-def test_another_number_is_another_thing(wrong: str) -> None:
-    """An id that differs from a well-known one in a digit is not a misspelling of it."""
-    right = {"acct-00012": "acct-00013", "invoice 2024-01": "invoice 2024-02", "v1.2.4": "v1.2.3"}
-    profile = profile_of(name=right[wrong])
-    case = make_case({"name": wrong}, f"No entry found with name '{wrong}'", profile=profile)
-    assert suggestions(case) == []
+MASKED = "[redacted:string:9-16]"
+CLOSED_TABLE = object_schema(["table"], table="string") | {"additionalProperties": False}
+DROPS_A_QUERY = SeedEntry(
+    pattern="p", category="invalid_parameters", messages=["x"], common_mistake="m",
+    correction="c", lesson="l", edits=[Remove(name="query")],
+)  # fmt: skip
+LOSES = "refused: would lose changes"
 
 
-def test_a_like_name_of_an_open_list_is_no_automatic_retry() -> None:
-    """Other sessions asked for Boston: Austin may be meant all the same."""
-    case = make_case(
-        {"name": "Jon Smit"},
-        "No user found with name 'Jon Smit'",
-        profile=profile_of(name="John Smit"),
-    )
-    assert all(each.confidence < AUTOMATIC for each in suggestions(case))
+@pytest.mark.parametrize(
+    ("parameters", "message", "known"),
+    [
+        # An id that differs from a well-known one in a digit is not a misspelling of it.
+        *(
+            ({"name": wrong}, f"No entry found with name '{wrong}'",
+             {"profile": profile_of(name=of)})
+            for wrong, of in (("acct-00012", "acct-00013"), ("invoice 2024-01", "invoice 2024-02"),
+                              ("v1.2.4", "v1.2.3"))
+        ),
+        # 5 minutes are not 5 seconds, and 10k are not 10.
+        *(
+            ({"timeout": value}, "timeout must be an integer", {})
+            for value in ("5 minutes", "10k", "20%", "3 million", "2h")
+        ),
+        # Neither 0 nor 1 is what a caller with 1.5 or -0.5 had in mind.
+        ({"ratio": 1.5}, "ratio must be less than 1", {}),
+        ({"ratio": -0.5}, "ratio must be positive", {}),
+        # The message is about `age`, which the call does not have.
+        ({"price": 50}, "age must be <= 10", {}),
+        # `force` helped one agent once; nobody else gets it unasked.
+        ({"branch": "x"}, LOSES,
+         {"signature": rule(LOSES, Add(name="force", value=True), sessions=1), "writes": True}),
+        # Two callers' secrets look alike when masked; a rule for one says nothing of the other.
+        ({"x": MASKED}, "bad x",
+         {"signature": rule("bad x", Replace(name="x", before=MASKED, value="open"), sessions=3)}),
+        # An entry that is merely like the error touches nothing that the error is not about.
+        ({"query": "q", "n": "many"}, "n must be an integer", {"seeds": (DROPS_A_QUERY,)}),
+        # What was not found is a table inside the query, not the query.
+        ({"query": "select * from user"}, "no such table: user",
+         {"profile": profile_of(query="users")}),
+    ],
+)  # fmt: skip
+def test_what_may_mean_something_else_is_not_changed(
+    parameters: dict[str, Any], message: str, known: dict[str, Any]
+) -> None:
+    """Another number, a measure, an open bound, another's matter."""
+    assert suggestions(make_case(parameters, message, **known)) == []
 
 
-@pytest.mark.parametrize("value", ["5 minutes", "10k", "20%", "3 million", "2h"])
-def test_a_number_with_a_measure_is_not_stripped_of_it(value: str) -> None:
-    """5 minutes are not 5 seconds, and 10k are not 10."""
-    case = make_case({"timeout": value}, "timeout must be an integer")
-    assert suggestions(case) == []
+@pytest.mark.parametrize(
+    ("parameters", "message", "known", "most"),
+    [
+        # Other sessions asked for Boston: Austin may be meant all the same.
+        ({"name": "Jon Smit"}, "No user found with name 'Jon Smit'",
+         {"profile": profile_of(name="John Smit")}, AUTOMATIC),
+        # Without a schema nothing says that `repo` is wrong; it may just look like `repo_path`.
+        ({"repo": "a"}, missing("repo_path"), {}, AUTOMATIC),
+        # What the tool does not know may have narrowed the call.
+        ({"table": "t", "where": "id=5"},
+         "Additional properties are not allowed ('where' was unexpected)",
+         {"schema": CLOSED_TABLE, "writes": True}, 0.6),
+        # To transfer 100 instead of 500 is another transfer.
+        ({"amount": 500, "to": "x"}, "amount must be <= 100", {"writes": True}, 0.5),
+    ],
+)  # fmt: skip
+def test_what_is_a_guess_is_no_automatic_retry(
+    parameters: dict[str, Any], message: str, known: dict[str, Any], most: float
+) -> None:
+    """However likely it looks."""
+    found = suggestions(make_case(parameters, message, **known))
+    assert all(each.confidence < most for each in found)
+
+
+def test_a_listing_is_clamped_also_by_a_tool_that_writes() -> None:
+    """To list 100 instead of 500 is no other wish."""
+    [listing, *_] = suggestions(make_case({"limit": 500}, "limit must be <= 100", writes=True))
+    assert listing.confidence > AUTOMATIC
 
 
 @pytest.mark.parametrize(
@@ -78,41 +131,6 @@ def test_another_aspect_is_not_the_same_parameter(wrong: str, other: str) -> Non
         assert other not in (each.corrected_parameters or {})
 
 
-def test_a_good_parameter_is_not_moved_to_a_missing_name_on_a_guess() -> None:
-    """Without a schema nothing says that `repo` is wrong; it may just look like `repo_path`."""
-    case = make_case({"repo": "a"}, missing("repo_path"))
-    assert all(each.confidence < AUTOMATIC for each in suggestions(case))
-
-
-def test_a_filter_is_not_dropped_from_a_write_with_confidence() -> None:
-    """What the tool does not know may have narrowed the call."""
-    schema = object_schema(["table"], table="string") | {"additionalProperties": False}
-    message = "Additional properties are not allowed ('where' was unexpected)"
-    case = make_case({"table": "t", "where": "id=5"}, message, schema=schema, writes=True)
-    assert all(each.confidence < 0.6 for each in suggestions(case))
-
-
-def test_an_amount_that_a_write_is_about_is_not_clamped_with_confidence() -> None:
-    """To transfer 100 instead of 500 is another transfer; to list 100 instead of 500 is not."""
-    message = "amount must be <= 100"
-    case = make_case({"amount": 500, "to": "x"}, message, writes=True)
-    assert all(each.confidence < 0.5 for each in suggestions(case))
-    [listing, *_] = suggestions(make_case({"limit": 500}, "limit must be <= 100", writes=True))
-    assert listing.confidence > AUTOMATIC
-
-
-@pytest.mark.parametrize("message", ["ratio must be less than 1", "ratio must be positive"])
-def test_an_open_bound_of_a_fraction_has_no_nearest_value(message: str) -> None:
-    """Neither 0 nor 1 is what a caller with 1.5 or -0.5 had in mind."""
-    case = make_case({"ratio": 1.5 if "less" in message else -0.5}, message)
-    assert suggestions(case) == []
-
-
-def test_a_bound_of_a_named_parameter_is_not_laid_on_another() -> None:
-    """The message is about `age`, which the call does not have."""
-    assert suggestions(make_case({"price": 50}, "age must be <= 10")) == []
-
-
 def test_a_rule_does_not_outvote_the_error_at_hand() -> None:
     """Another plan had the limit 10; this error says 100."""
     known = rule("limit must be <= <n>", Clamp(name="limit", maximum=10), sessions=5)
@@ -120,36 +138,11 @@ def test_a_rule_does_not_outvote_the_error_at_hand() -> None:
     assert [each.corrected_parameters for each in best] == [{"limit": 100}]
 
 
-def test_a_flag_of_one_session_is_not_put_into_a_write() -> None:
-    """`force` helped one agent once; nobody else gets it unasked."""
-    message = "refused: would lose changes"
-    known = rule(message, Add(name="force", value=True), sessions=1)
-    case = make_case({"branch": "x"}, message, signature=known, writes=True)
-    assert suggestions(case) == []
-
-
-def test_a_mask_stands_for_no_value() -> None:
-    """Two callers' secrets look alike when masked; a rule for one says nothing of the other."""
-    masked = "[redacted:string:9-16]"
-    known = rule("bad x", Replace(name="x", before=masked, value="open"), sessions=3)
-    assert suggestions(make_case({"x": masked}, "bad x", signature=known)) == []
-
-
 def test_a_masked_number_is_not_of_the_wrong_type() -> None:
     """The mask is text; the caller's value may be the number that the schema wants."""
     schema = object_schema(pin="integer", zone="string")
     case = make_case({"pin": "[redacted:number:1-8]", "tz": "UTC"}, missing("zone"), schema=schema)
     assert [fault.path for fault in case.faults] == [("zone",), ("tz",)]
-
-
-def test_a_shipped_entry_changes_only_what_is_at_fault() -> None:
-    """An entry that is merely like the error touches nothing that the error is not about."""
-    seed = SeedEntry(
-        pattern="p", category="invalid_parameters", messages=["x"], common_mistake="m",
-        correction="c", lesson="l", edits=[Remove(name="query")],
-    )  # fmt: skip
-    case = make_case({"query": "q", "n": "many"}, "n must be an integer", seeds=(seed,))
-    assert suggestions(case) == []
 
 
 def test_a_catalogue_is_for_its_own_kind_of_parameter() -> None:
@@ -162,13 +155,6 @@ def test_a_catalogue_is_for_its_own_kind_of_parameter() -> None:
     assert suggestions(city) == []
     zone = make_case({"tz": "Berlin"}, "No time zone found with key Berlin", seeds=(seed,))
     assert suggestions(zone)[0].corrected_parameters == {"tz": "Europe/Berlin"}
-
-
-def test_a_query_is_not_replaced_by_a_name_in_it() -> None:
-    """What was not found is a table inside the query, not the query."""
-    profile = profile_of(query="users")
-    case = make_case({"query": "select * from user"}, "no such table: user", profile=profile)
-    assert suggestions(case) == []
 
 
 def test_evidence_counts_what_agrees() -> None:

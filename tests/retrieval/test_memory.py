@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from aftercall.models import Tool
 from mongo.contents import StoredTool, tool_command
@@ -15,14 +13,9 @@ from mongo.protocol import Store
 from mongo.records import Commit, Row, StateRow, ToolKey, encoded
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.health.record import KnownHealth, Weak
-from retrieval.knowledge.rules import ToolKnowledge
-from retrieval.memory import HEALTH, KNOWLEDGE, Memory, tool_row, with_change
+from retrieval.memory import HEALTH, Memory, tool_row
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
-
-changes = st.lists(
-    st.tuples(st.sampled_from("abcAB_é"), st.integers(0, 3) | st.none()), max_size=20
-)
 
 
 @pytest.fixture
@@ -45,26 +38,6 @@ async def put(store: Store, tool: StoredTool) -> None:
     before = StoredTool("w", tool.tool, row.position) if row else None
     event, state = tool_command("w", tool.tool.tool_id, before, tool.tool)
     await store.events.append("w", [event], [state])
-
-
-@given(changes)
-def test_changes_one_by_one_are_what_the_store_would_list(
-    done: list[tuple[str, int | None]],
-) -> None:
-    """Puts of new and known ids and deletions, also of what is not there; always by id."""
-    tools: list[StoredTool] = []
-    truth: dict[str, StoredTool] = {}
-    for tool_id, number in done:
-        after = None if number is None else a_tool(tool_id, str(number))
-        before = list(tools)
-        changed = with_change(tools, tool_id, after)
-        assert tools == before, "what others may be reading stays as it is"
-        if after is None:
-            truth.pop(tool_id, None)
-        else:
-            truth[tool_id] = after
-        assert changed == [truth[each] for each in sorted(truth)]
-        tools = changed
 
 
 async def test_a_read_that_began_before_a_change_is_not_kept(store: Store) -> None:
@@ -127,45 +100,7 @@ async def test_what_another_process_learned_first_is_followed(
     assert (await memory.health([key]))[key].recent_weak[0].why == "after"
 
 
-async def test_health_is_kept_by_its_size(store: Store) -> None:
-    """Of tools of which much is remembered fewer are kept, the latest asked for."""
-    names = [f"tool-{number}" for number in range(300)]
-    await store.knowledge.commit(Commit("w", [health_row(name, "w" * 40_000) for name in names]))
-    memory = Memory(store)
-    keys = [ToolKey("w", None, name) for name in names]
-    read = [(await memory.health([key]))[key] for key in keys]
-    for place in (-1, -200):
-        assert (await memory.health([keys[place]]))[keys[place]] is read[place]
-    again = (await memory.health([keys[0]]))[keys[0]]
-    assert again == read[0]
-    assert again is not read[0]
-
-
 def health_row(name: str, why: str, workspace: str = "w") -> Row:
     tool = ToolKey(workspace, None, name)
     known = KnownHealth(recent_weak=[Weak(at=AT, execution_id="x", why=why)])
     return Row(HEALTH.name, tool_row(tool), encoded(known), tool)
-
-
-async def test_what_was_read_is_not_read_again_however_large(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A tool that is called a lot has a row of many kilobytes, and is asked about the most."""
-    tool = ToolKey("w", "server", "busy")
-    knowledge = ToolKnowledge()
-    for at in range(50):
-        knowledge.signature_to_update(f"error number {at} of this tool", "unknown")
-    row = Row(KNOWLEDGE.name, tool_row(tool), encoded(knowledge), tool=tool)
-    assert len(row.data) > 2_000
-    await store.knowledge.commit(Commit("w", put=[row]))
-    memory, reads = Memory(store), []
-    get = store.knowledge.get
-
-    async def counted(workspace: str, kind: str, keys: list[str]) -> list[Row]:
-        reads.append(keys)
-        return await get(workspace, kind, keys)
-
-    monkeypatch.setattr(store.knowledge, "get", counted)
-    for _ in range(3):
-        assert await memory.knowledge(tool) == knowledge
-    assert len(reads) == 1

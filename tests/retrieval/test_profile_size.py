@@ -1,24 +1,14 @@
 """How large a profile gets: little for real tools, and bounded for calls made to fill it."""
 
-import gzip
-import json
 import random
-from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from aftercall.models import ExecutionError
 from mongo.records import encoded
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.reading.faults import Fault
-from retrieval.reading.reader import read_error
 from tests.retrieval.profiles import at
 
 KIB = 1024
-AIRLINE = Path(__file__).parents[3] / "shared/data/tau_airline.traces.jsonl.gz"
-
 TEXTS = ["", "2025-03-04", "03/04/2025", "2025-03-04T10:00:00Z", "14:30", "2:30 pm",
          "a1b2c3d4-0000-4000-8000-000000000001", "https://x.y/z?q=1", "a@b.co", "Europe/Berlin",
          "/srv/a b.md", "report v2.pdf", "42", "-1,000.5", "#launch", "@ada", '{"a":1}', "JFK",
@@ -45,27 +35,3 @@ def test_calls_made_to_fill_a_profile_do_not_get_far() -> None:
         faults = [Fault("out_of_range", (name,)) for name in names] if number % 2 else []
         profile.observe_failure(call, faults, at(second + number), blame_parameters=True)
     assert len(encoded(profile)) <= 256 * KIB
-
-
-@pytest.mark.skipif(not AIRLINE.exists(), reason="the airline traces are not beside the project")
-def test_the_profiles_of_real_tools_are_small() -> None:
-    """1,164 calls of an airline's 14 tools: at most 32 KiB each, with the nested keys known."""
-    profiles: dict[str, ToolProfile] = defaultdict(ToolProfile)
-    with gzip.open(AIRLINE, "rt") as lines:
-        for second, line in enumerate(lines):
-            call = json.loads(line)
-            profile, parameters = profiles[call["tool"]], call["parameters"]
-            if call["outcome"] == "success":
-                profile.observe_success(parameters, call["session"], call["agent"], at(second))
-            else:
-                reading = read_error(ExecutionError(message=call["error"]["message"]), parameters)
-                profile.observe_failure(
-                    parameters, reading.faults, at(second), blame_parameters=True
-                )
-    assert max(len(encoded(profile)) for profile in profiles.values()) <= 32 * KIB
-    flights = profiles["book_reservation"].inner_view(("flights", 0))
-    assert [name for name, view in flights.parameters.items() if view.required] == [
-        "flight_number", "date",
-    ]  # fmt: skip
-    date = profiles["book_reservation"].at("flights[].date")
-    assert date.usual_format() == ("date", 1.0)

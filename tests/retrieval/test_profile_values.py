@@ -1,5 +1,7 @@
 """Common knowledge: counted by agents and sessions, so that no flood makes or moves it."""
 
+import pytest
+
 from retrieval.knowledge.profile import MAX_VALUES, CommonValue, ToolProfile
 from retrieval.knowledge.rules import MAX_SIGNATURES, ToolKnowledge
 from retrieval.principals import MAX_WEIGHT_OF_AGENT
@@ -25,13 +27,22 @@ def of(profile: ToolProfile, value: str) -> CommonValue:
     return next(each for each in profile.common_values("city") if each.value == value)
 
 
-def test_two_sessions_of_the_only_agent_make_a_value_common() -> None:
-    """Where one agent alone uses a tool, there is nobody else to confirm it."""
+@pytest.mark.parametrize(
+    ("uses", "found"),
+    [
+        ([("Rome", "ada", 5, 1)], []),
+        ([("Rome", "ada", 5, 1), ("Rome", "ada", 2, 2)], ["Rome"]),
+        ([("Rome", "ada", 10, 5), ("Oslo", "bob", 1, 1)], []),
+    ],
+)
+def test_two_sessions_make_a_value_common_while_one_agent_uses_a_tool(
+    uses: list[tuple[str, str, int, int]], found: list[str]
+) -> None:
+    """Nobody else can confirm it; the second agent takes back what the first alone made common."""
     profile = ToolProfile()
-    use(profile, "Rome", "ada", calls=5, sessions=1)
-    assert common(profile) == []
-    use(profile, "Rome", "ada", calls=2, sessions=2)
-    assert common(profile) == ["Rome"]
+    for value, agent, calls, sessions in uses:
+        use(profile, value, agent, calls=calls, sessions=sessions)
+    assert common(profile) == found
 
 
 def test_where_several_agents_use_a_tool_one_alone_makes_nothing_common() -> None:
@@ -42,15 +53,6 @@ def test_where_several_agents_use_a_tool_one_alone_makes_nothing_common() -> Non
     assert common(profile) == []
     use(profile, "https://evil.example", "bob")
     assert common(profile) == ["https://evil.example"]
-
-
-def test_the_second_agent_takes_back_what_the_first_alone_made_common() -> None:
-    """What one agent uses is its own from the moment on in which there is another."""
-    profile = ToolProfile()
-    use(profile, "Rome", "ada", calls=10, sessions=5)
-    assert common(profile) == ["Rome"]
-    use(profile, "Oslo", "bob")
-    assert common(profile) == []
 
 
 def test_a_flood_of_one_agent_moves_no_share_beyond_its_voice() -> None:
@@ -76,16 +78,6 @@ def test_the_calls_of_an_only_agent_are_not_capped() -> None:
     use(profile, "Rome", "ada", calls=300, sessions=10)
     use(profile, "Oslo", "ada", calls=100, sessions=10)
     assert (of(profile, "Rome").weight, of(profile, "Rome").share) == (300, 0.75)
-
-
-def test_many_agents_beyond_the_sample_have_one_voice_together() -> None:
-    """Weights stay bounded by the sample, shares stay true to it."""
-    profile = ToolProfile()
-    for number in range(40):
-        use(profile, "Rome" if number % 2 else "Oslo", f"agent {number}", calls=50, sessions=5)
-    shares = [of(profile, city).share for city in ("Rome", "Oslo")]
-    assert sum(shares) == 1
-    assert profile.parameters["city"].weight() == 9 * MAX_WEIGHT_OF_AGENT
 
 
 def test_a_flood_drives_out_no_value_that_several_use() -> None:
@@ -139,20 +131,6 @@ def test_a_value_is_only_refused_when_the_error_names_its_parameter() -> None:
         assert not profile.parameters["city"].is_refused("Rome"), fault
     profile.observe_failure({"city": "Rome"}, (), at(1), blame_parameters=True)
     assert profile.parameters["city"].is_refused("Rome"), "the only one there is"
-
-
-def test_the_shape_of_failures_is_that_of_the_values_at_fault() -> None:
-    """Named ones when the error names them, all when it names none, none for a time-out."""
-    profile = ToolProfile()
-    refuse(profile, "03/04/2026", 1, NAMED)
-    assert profile.parameters["city"].failed.formats == {"local-date": 1}
-    assert profile.parameters["n"].failed.types == {}
-    refuse(profile, 7, 2)
-    assert profile.parameters["city"].failed.types == {"string": 1, "integer": 1}
-    assert profile.parameters["n"].failed.types == {"integer": 1}
-    profile.observe_failure({"city": "x"}, (NAMED,), at(3), blame_parameters=False)
-    assert profile.parameters["city"].failures == 3
-    assert profile.parameters["city"].failed.types == {"string": 1, "integer": 1}
 
 
 def test_the_boundary_between_what_works_and_what_fails_can_be_read() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrieval.confidence import ENOUGH_OUTCOMES, Scaling
-from retrieval.fitting import fit_scaling, log_loss, refit_scaling
+from retrieval.fitting import fit_scaling, refit_scaling
 
 Outcomes = tuple[list[float], list[bool], list[str | None]]
 
@@ -71,11 +71,3 @@ def test_it_is_the_fit_or_the_current_one(
     """Whatever the outcomes are: nothing third, and nothing raised."""
     columns = [list(column) for column in zip(*seen, strict=True)]
     assert refit_scaling(current, *columns) in (current, fit_scaling(*columns))
-
-
-def test_one_agents_flood_does_not_decide_what_is_true() -> None:
-    """Beside others it counts for a few outcomes, here as in the fit."""
-    estimates, rights, agents = followed(500, 1.0)
-    flood = [0.9] * 5_000, [False] * 5_000, ["mallory"] * 5_000
-    seen = newer_first(flood, (estimates, rights, agents))
-    assert log_loss(Scaling(), *seen) < log_loss(Scaling(shift=-2), *seen)

@@ -17,17 +17,6 @@ def test_of_no_outcome_nothing_is_told() -> None:
     assert {(each.mean_confidence, each.succeeded) for each in found.bins} == {(None, None)}
 
 
-def test_both_errors_are_those_computed_by_hand() -> None:
-    """Of 0.9 said four times with three successes, and 0.25 said twice with none."""
-    said = [Promise(0.9, succeeded) for succeeded in (True, True, True, False)]
-    said += [Promise(0.25, succeeded=False)] * 2
-    found = reliability(said)
-    assert found.expected_calibration_error == pytest.approx((4 * 0.15 + 2 * 0.25) / 6, abs=1e-6)
-    assert found.brier == pytest.approx((3 * 0.01 + 0.81 + 2 * 0.0625) / 6, abs=1e-6)
-    assert (found.bins[9].judged, found.bins[9].succeeded) == (4, 0.75)
-    assert (found.bins[2].judged, found.bins[2].succeeded) == (2, 0.0)
-
-
 def test_bins_are_tenths_and_the_last_includes_1() -> None:
     """A bound belongs to the bin above it."""
     assert [bin_of(each) for each in (0.0, 0.0999, 0.1, 0.7, 0.95, 1.0)] == [0, 0, 1, 7, 9, 9]

@@ -1,5 +1,7 @@
 """The standing of rules: repeated words of one agent, and rules that start to fail."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,15 +33,21 @@ def sure(rule: RepairRule) -> float:
     return lower_bound(rule_trials(rule))
 
 
-def test_a_flood_of_successes_of_one_agent_counts_up_to_its_cap() -> None:
-    """1,000 reported successes of one agent are worth what four are."""
-    few, many = a_rule(), a_rule()
-    for _ in range(4):
-        few.reported("mallory", "success")
-    for _ in range(1_000):
-        many.reported("mallory", "success")
-    assert sure(many) == sure(few) < 0.8
-    assert many.successes == 1_000
+@pytest.mark.parametrize(
+    ("word", "few"),
+    [
+        (lambda rule: rule.reported("mallory", "success"), 4),
+        (lambda rule: rule.repaired("a", "s"), 1),
+    ],
+    ids=["successes of an agent", "repairs of a session"],
+)
+def test_a_flood_counts_up_to_its_cap(word: Callable[[RepairRule], None], few: int) -> None:
+    """1,000 successes of one agent are worth what four are; a session saw its repair once."""
+    calm, flooded = a_rule(), a_rule()
+    for rule, times in ((calm, few), (flooded, 1_000)):
+        for _ in range(times):
+            word(rule)
+    assert sure(flooded) == sure(calm) < 0.8
 
 
 def test_a_reported_failure_is_kept_beside_many_other_rules() -> None:
@@ -61,15 +69,6 @@ def test_a_flood_of_failures_of_one_agent_does_not_take_a_rule_from_the_others()
     for _ in range(1_000):
         rule.reported("mallory", "failure")
     assert sure(rule) > 0.8
-
-
-def test_a_flood_of_repairs_of_one_session_is_one_repair() -> None:
-    """A session that mends the same call again and again saw it once."""
-    one, many = a_rule(), a_rule()
-    one.repaired("ada", "s")
-    for _ in range(1_000):
-        many.repaired("ada", "s")
-    assert sure(many) == sure(one) < 0.8
 
 
 @pytest.mark.parametrize("agents", [1, 3, 50])

@@ -96,26 +96,24 @@ def test_a_call_in_another_shape_is_put_into_the_tools(
     assert found[0].change_class in ("lossless", "semantic")
 
 
-def test_an_object_is_written_as_text_where_a_text_is_due() -> None:
-    """It says the same."""
-    sent = {"city": {"name": "Paris", "land": "France"}, "days": 3}
-    [best, *_] = suggestions(sent, f"{MISSING[:18]}'city' must be string", WEATHER)
-    text = '{"name": "Paris", "land": "France"}'
-    assert best.corrected_parameters == {"city": text, "days": 3}
-    assert best.change_class == "lossless"
-
-
-def test_without_a_schema_the_error_says_which_names_are_missing() -> None:
-    """They stand inside of what was sent."""
-    [best, *_] = suggestions({"data": PARIS}, MISSING.format("city"), None)
-    assert best.corrected_parameters == PARIS
-
-
-def test_values_without_names_take_those_that_the_tool_requires() -> None:
-    """In the order of the schema; that is likely, and not said."""
-    [best, *_] = suggestions({"args": ["Paris", 3]}, MISSING.format("city"), WEATHER)
-    assert best.corrected_parameters == PARIS
-    assert best.change_class == "plausible"
+@pytest.mark.parametrize(
+    ("parameters", "message", "schema", "right", "change_class"),
+    [
+        ({"city": {"name": "Paris", "land": "France"}, "days": 3},
+         f"{MISSING[:18]}'city' must be string", WEATHER,
+         {"city": '{"name": "Paris", "land": "France"}', "days": 3}, "lossless"),
+        ({"data": PARIS}, MISSING.format("city"), None, PARIS, "lossless"),
+        ({"args": ["Paris", 3]}, MISSING.format("city"), WEATHER, PARIS, "plausible"),
+    ],
+    ids=["as text", "without a schema", "without names"],
+)  # fmt: skip
+def test_what_is_there_is_put_where_it_is_due(
+    parameters: dict[str, Any], message: str, schema: dict[str, Any] | None,
+    right: dict[str, Any], change_class: str,
+) -> None:  # fmt: skip
+    """An object as text says the same; values without names take those of the schema, in order."""
+    [best, *_] = suggestions(parameters, message, schema)
+    assert (best.corrected_parameters, best.change_class) == (right, change_class)
 
 
 def test_a_call_inside_a_call_is_never_one_value() -> None:

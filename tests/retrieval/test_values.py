@@ -1,5 +1,7 @@
 """Values: casts that are no guesses, names and values that are near."""
 
+from collections.abc import Callable
+
 import pytest
 
 from aftercall.json_values import JsonValue
@@ -43,22 +45,37 @@ def test_a_cast_that_would_be_a_guess_is_refused(value: JsonValue, to: JsonType)
         cast(value, to)
 
 
-def test_like_names_are_nearer_than_unlike_ones() -> None:
+@pytest.mark.parametrize(
+    ("one", "other", "least", "most"),
+    [("topk", "topK", 1, 1), ("source_tz", "source_timezone", 0.9, 1), ("tz", "timezone", 0.7, 1),
+     ("source_tz", "target_timezone", 0, 0.5), ("repo", "repo_path", 0.8, 1),
+     ("format", "timezone", 0, 0.5)],
+)  # fmt: skip
+def test_like_names_are_nearer_than_unlike_ones(
+    one: str, other: str, least: float, most: float
+) -> None:
     """Abbreviations, cases and shared words count; two words that differ do not."""
-    assert name_similarity("topk", "topK") == 1
-    assert name_similarity("source_tz", "source_timezone") > 0.9
-    assert name_similarity("source_tz", "target_timezone") < 0.5
-    assert name_similarity("tz", "timezone") > 0.7
-    assert name_similarity("repo", "repo_path") > 0.8
-    assert name_similarity("format", "timezone") < 0.5
+    assert least <= name_similarity(one, other) <= most
 
 
-def test_the_nearest_value_is_named_or_nothing() -> None:
-    """A misspelling has one answer; between two equally near ones there is none."""
-    assert nearest("mian", ["main", "feature/login"]) == ("main", "slip")
-    assert nearest("Berlin", ["Europe/Berlin", "Asia/Tokyo"]) == ("Europe/Berlin", "last")
-    assert nearest("dev", ["dev1", "dev2"]) is None
-    assert nearest("xyzzy", ["main", "develop"]) is None
+@pytest.mark.parametrize(
+    ("find", "value", "listed", "found"),
+    [
+        (nearest, "mian", ["main", "feature/login"], ("main", "slip")),
+        (nearest, "Berlin", ["Europe/Berlin", "Asia/Tokyo"], ("Europe/Berlin", "last")),
+        (nearest, "dev", ["dev1", "dev2"], None), (nearest, "xyzzy", ["main", "develop"], None),
+        (synonym_of, "ascending", ["asc", "desc"], ("asc", True)),
+        (synonym_of, "Kilometers", ["km", "mi"], ("km", True)),
+        (synonym_of, "done", ["open", "closed"], ("closed", False)),
+        (synonym_of, "celsius", ["metric", "imperial"], ("metric", False)),
+        (synonym_of, "done", ["closed", "resolved"], None),
+    ],
+)  # fmt: skip
+def test_the_one_of_a_list_that_is_meant_is_named_or_none(
+    find: Callable[[str, list[str]], object], value: str, listed: list[str], found: object
+) -> None:
+    """A misspelling, or a synonym that is just the same or nearly so; of two equally near none."""
+    assert find(value, listed) == found
 
 
 @pytest.mark.parametrize(
@@ -120,15 +137,6 @@ def test_no_two_opposites_mean_the_same() -> None:
             each for table in groups.values() for part in table.values() for each in part
         ):
             assert not {one, other} <= {*group.split()}
-
-
-def test_a_listed_synonym_is_meant_only_where_it_is_the_only_one() -> None:
-    """Just the same, or nearly so; of two that could be meant, none."""
-    assert synonym_of("ascending", ["asc", "desc"]) == ("asc", True)
-    assert synonym_of("Kilometers", ["km", "mi"]) == ("km", True)
-    assert synonym_of("done", ["open", "closed"]) == ("closed", False)
-    assert synonym_of("celsius", ["metric", "imperial"]) == ("metric", False)
-    assert synonym_of("done", ["closed", "resolved"]) is None
 
 
 @pytest.mark.parametrize(

@@ -383,16 +383,6 @@ def test_what_to_do_first_is_named_when_a_tool_does_it() -> None:
     assert "do what it asks" in best("No file is open", call_context=call_context).lesson
 
 
-def test_hostile_names_and_details_are_survived() -> None:
-    """Thousands of tools, deep details and names that look like words."""
-    others = tuple(Candidate(tool(f"t{n}" * 40)) for n in range(2_000))
-    deep: Any = "x"
-    for _ in range(80):
-        deep = [deep]
-    response = boundary(*others, details={"suggestedSplit": deep, "alternatives": ["a" * 10_000]})
-    assert response.abstained
-
-
 def test_a_user_who_refused_is_asked() -> None:
     """Not the tool, and no other action."""
     response = ask("User rejected the tool call", {"a": 1})

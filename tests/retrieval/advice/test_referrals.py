@@ -270,15 +270,3 @@ async def test_what_was_referred_in_other_sessions_helps_the_next_one(brain: Bra
     [found] = response.suggestions
     assert (found.action, found.split) == ("switch_tool", ["http_get", "read_titles"])
     assert "3 sessions" in found.lesson
-
-
-async def test_a_split_is_redacted_as_all_words_of_tools_are(brain: Brain) -> None:
-    """A secret in it is masked before it is answered."""
-    secret = "ghp_" + "a1B2c3D4e5" * 4
-    error = Outcome.wrong_tool_boundary(
-        "no", boundary_axes=[], suggested_split=[f"log in with {secret}", "read"]
-    ).error
-    call = FailedCall(agent="ada", tool_name="read_page", parameters=URL, error=error)
-    response = await brain.suggester.suggest(WORKSPACE, SuggestRequest(execution=call))
-    assert response.suggestions[0].action == "escalate"
-    assert secret not in response.model_dump_json()

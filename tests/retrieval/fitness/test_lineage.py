@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.promotions_file import promoted_tool
+from mongo.contents import StoredPromotion, StoredTool
 from retrieval.fitness.registry import (
     Registry,
     ToolCandidate,
@@ -18,6 +20,12 @@ from tests.retrieval.fitness.registry_samples import AT, promoted, stored
 
 TEXT = stored("text", version="1.0.0", namespace="text", implementation={"command": "python"})
 FAST = stored("fast", version="2.0.0", namespace="text")
+ANEW = stored("text", version="1.1.0", namespace="text")
+BACK = stored("text-1.1", version="1.1.0", namespace="text", evolved_from="text")
+BARE = replace(
+    promoted("text"), promotion=promoted("text").promotion.model_copy(update={"evolved_file": None})
+)
+"""A promotion that names no file."""
 
 
 def shown(candidates: list[ToolCandidate]) -> list[tuple[str, str, str | None]]:
@@ -25,21 +33,35 @@ def shown(candidates: list[ToolCandidate]) -> list[tuple[str, str, str | None]]:
     return [(each.source, each.tool.tool_id, each.tool.version) for each in candidates]
 
 
-def test_a_namespace_without_a_promotion_has_its_original_and_the_others() -> None:
-    """The original is the tool whose id is the namespace."""
-    found = candidates_of(Registry([FAST, TEXT]), "text")
-    assert shown(found) == [("original", "text", "1.0.0"), ("semantic", "fast", "2.0.0")]
-    assert [each.versions for each in found] == [("", "1.0.0"), ("", "2.0.0")]
-    assert [each.start for each in found] == [1.0, 1.0]
-
-
-def test_without_a_tool_of_that_id_all_that_evolved_from_none_are_original() -> None:
-    """Also those whose ancestor is gone."""
-    late = stored("late", namespace="text", evolved_from="fast")
-    orphan = stored("orphan", namespace="text", evolved_from="gone")
-    found = candidates_of(Registry([FAST, late, orphan]), "text")
-    assert [each.source for each in found] == ["original", "original", "semantic"]
-    assert found[2].tool.tool_id == "late"
+@pytest.mark.parametrize(
+    ("tools", "promotions", "candidates"),
+    [
+        # The original is the tool whose id is the namespace.
+        ([FAST, TEXT], [], [("original", "text", "1.0.0"), ("semantic", "fast", "2.0.0")]),
+        # Without it all that evolved from none are, also those whose ancestor is gone.
+        ([FAST, stored("late", namespace="text", evolved_from="fast"),
+          stored("orphan", namespace="text", evolved_from="gone")], [],
+         [("original", "fast", "2.0.0"), ("original", "orphan", None), ("semantic", "late", None)]),
+        # A registered version stands for the promotion; it may have evolved in steps.
+        ([TEXT, BACK, stored("text-1.2", version="1.2", namespace="text", evolved_from="text-1.1")],
+         [promoted("text", "1.2.0")],
+         [("evolved", "text-1.2", "1.2"), ("original", "text", "1.0.0"),
+          ("semantic", "text-1.1", "1.1.0")]),
+        # An original that was put anew at the promoted version is one candidate.
+        ([ANEW], [promoted("text")], [("evolved", "text", "1.1.0")]),
+        ([ANEW], [BARE], [("evolved", "text", "1.1.0")]),
+        # Nothing is offered under a version nobody could run; a tool that is back serves again.
+        ([TEXT, FAST], [BARE], [("original", "text", "1.0.0"), ("semantic", "fast", "2.0.0")]),
+        ([TEXT, BACK], [BARE], [("evolved", "text-1.1", "1.1.0"), ("original", "text", "1.0.0")]),
+        # An evolved tool outlives its original.
+        ([BACK], [promoted("text")], [("evolved", "text-1.1", "1.1.0")]),
+    ],
+)  # fmt: skip
+def test_who_serves_a_namespace(
+    tools: list[StoredTool], promotions: list[StoredPromotion], candidates: list[tuple[str, ...]]
+) -> None:
+    """The promoted version, the originals and the others, in this order."""
+    assert shown(candidates_of(Registry(tools, promotions), "text")) == candidates
 
 
 def test_the_promoted_version_is_made_from_the_original() -> None:
@@ -68,20 +90,6 @@ def test_an_implementation_that_is_no_object_gives_way_to_the_file() -> None:
     assert promoted_tool(tool, without).implementation == "run me"
 
 
-def test_a_registered_version_stands_for_the_promotion() -> None:
-    """It evolved from the original, maybe in steps, and has the promoted version."""
-    step = stored("text-1.1", version="1.1.0", namespace="text", evolved_from="text")
-    last = stored("text-1.2", version="1.2", namespace="text", evolved_from="text-1.1")
-    registry = Registry([TEXT, step, last], [promoted("text", "1.2.0")])
-    found = candidates_of(registry, "text")
-    assert shown(found) == [
-        ("evolved", "text-1.2", "1.2"), ("original", "text", "1.0.0"),
-        ("semantic", "text-1.1", "1.1.0"),
-    ]  # fmt: skip
-    assert found[0].tool.is_evolved
-    assert found[0].start == 0.8
-
-
 def test_versions_that_share_a_name_share_no_calls() -> None:
     """Calls without a version are the original's; of a version with its own name, its own."""
     shares = stored("b", name="text", version="1.1.0", namespace="text", evolved_from="text")
@@ -93,46 +101,13 @@ def test_versions_that_share_a_name_share_no_calls() -> None:
     assert versions == {"text": ("", "1.0.0"), "b": ("1.1.0",), "c": ("", "1.2.0")}
 
 
-def test_an_original_that_was_put_anew_at_the_promoted_version_is_one_candidate() -> None:
-    """The evolved one."""
-    anew = stored("text", version="1.1.0", namespace="text")
-    found = candidates_of(Registry([anew], [promoted("text")]), "text")
-    assert shown(found) == [("evolved", "text", "1.1.0")]
-
-
-def test_where_the_promoted_tool_is_gone_and_no_file_is_named_the_original_serves() -> None:
-    """Nothing is offered under a version that nobody could run; a tool that is back serves again.
-
-    An original that was put anew at that version is one that can be run.
-    """
-    made = promoted("text")
-    bare = replace(made, promotion=made.promotion.model_copy(update={"evolved_file": None}))
-    registry = Registry([TEXT, FAST], [bare])
-    assert shown(candidates_of(registry, "text")) == [
-        ("original", "text", "1.0.0"), ("semantic", "fast", "2.0.0"),
-    ]  # fmt: skip
-    assert shown([offered(registry, TEXT)]) == [("semantic", "text", "1.0.0")]
-    back = stored("text-1.1", version="1.1", evolved_from="text")
-    found = candidates_of(Registry([TEXT, back], [bare]), "text")
-    assert shown(found) == [("evolved", "text-1.1", "1.1"), ("original", "text", "1.0.0")]
-    anew = stored("text", version="1.1.0")
-    found = candidates_of(Registry([anew], [bare]), "text")
-    assert shown(found) == [("evolved", "text", "1.1.0")]
-
-
-def test_an_evolved_tool_outlives_its_original() -> None:
-    """The original was deleted: who evolved from it is the promoted version, and the only one."""
-    evolved = stored("text-1.1", version="1.1.0", namespace="text", evolved_from="text")
-    found = candidates_of(Registry([evolved], [promoted("text")]), "text")
-    assert shown(found) == [("evolved", "text-1.1", "1.1.0")]
-
-
 def test_a_found_tool_is_offered_as_its_promoted_version() -> None:
     """The original and the version itself are; others of the namespace are offered as they are."""
     registry = Registry([TEXT, FAST], [promoted("text")])
     assert shown([offered(registry, TEXT)]) == [("evolved", "text", "1.1.0")]
     assert shown([offered(registry, FAST)]) == [("semantic", "fast", "2.0.0")]
-    assert shown([offered(Registry([TEXT]), TEXT)]) == [("semantic", "text", "1.0.0")]
+    for known in (Registry([TEXT]), Registry([TEXT], [BARE])):
+        assert shown([offered(known, TEXT)]) == [("semantic", "text", "1.0.0")]
 
 
 def test_of_several_originals_the_promotion_names_one_by_its_version() -> None:

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,28 +24,31 @@ EXACT = 1e-9
 """Rounding."""
 starts = st.floats(0, 1)
 GRAVITY: tuple[TrialKind, ...] = ("success", "low", "medium", "high")
+NOT_GRAVER = [(GRAVITY[a], GRAVITY[b]) for a in range(4) for b in range(a, 4)]
 
 
-def test_the_marks_of_seed_002_give_its_numbers() -> None:
-    """High, medium, high: 0.90, 0.85, 0.75; a tool without trials has 1.0."""
-    assert quality_of([], now=NOW) == 1
-    marks: list[TrialKind] = ["high", "medium", "high"]
-    found = [quality_of(run_of(*marks[:count]), now=NOW) for count in (1, 2, 3)]
-    assert found == pytest.approx([0.90, 0.85, 0.75], abs=EXACT)
-
-
-def test_the_sixth_mark_takes_five_hundredths_more_and_the_eleventh_ten_instead() -> None:
-    """Of low marks, 0.01 each: the first five, the next five at 0.06, then 0.11 each."""
-    found = [quality_of(run_of(*["low"] * count), now=NOW) for count in (5, 6, 10, 11, 12)]
-    assert found == pytest.approx([0.95, 0.89, 0.65, 0.54, 0.43], abs=EXACT)
-
-
-def test_executions_count_without_anyone_marking_them() -> None:
-    """Failures alone take a tenth of the quality each: an average of outcomes that forgets."""
-    assert quality_of(run_of("failure"), now=NOW) == pytest.approx(0.9)
-    assert quality_of(run_of("failure", "failure"), now=NOW) == pytest.approx(0.81)
-    steady: list[TrialKind] = ["success", "success", "success", "failure"]
-    assert quality_of(run_of(*steady * 16), now=NOW) == pytest.approx(0.75, abs=0.06)
+@pytest.mark.parametrize(
+    ("kinds", "known", "expected"),
+    [
+        ([], {}, 1.0), (["high"], {}, 0.9), (["high", "medium"], {}, 0.85),
+        (["high", "medium", "high"], {}, 0.75),
+        # The sixth mark takes 0.05 more, the eleventh 0.10 instead.
+        (["low"] * 5, {}, 0.95), (["low"] * 6, {}, 0.89), (["low"] * 10, {}, 0.65),
+        (["low"] * 11, {}, 0.54), (["low"] * 12, {}, 0.43),
+        # Executions count without anyone marking them: an average of outcomes that forgets.
+        (["failure"], {}, 0.9), (["failure"] * 2, {}, 0.81),
+        # Half of the debt wears off in an idle half-life.
+        (["high"] * 4, {}, 0.6), (["high"] * 4, {"now": NOW + HALF_LIFE}, 0.8),
+        # A promoted version starts with what it inherited; its marks count from none.
+        ([], {"start": 0.6}, 0.6), (["success"], {"start": 0.6}, 0.64),
+        (["high"], {"start": 0.6}, 0.5),
+    ],
+)  # fmt: skip
+def test_quality_has_the_numbers_of_seed_002_and_wears_off(
+    kinds: list[TrialKind], known: dict[str, Any], expected: float
+) -> None:
+    """Marks one after the other, by their severity."""
+    assert quality_of(run_of(*kinds), **{"now": NOW} | known) == pytest.approx(expected)
 
 
 def test_a_tool_that_works_again_comes_back() -> None:
@@ -54,20 +58,6 @@ def test_a_tool_that_works_again_comes_back() -> None:
     later = NOW + timedelta(days=48)
     assert quality_of(run_of(*broken), now=NOW) == 0
     assert quality_of(run_of(*broken), now=later) > 0.9
-
-
-def test_half_of_the_debt_wears_off_in_an_idle_half_life() -> None:
-    """Debt 0.4 is 0.2 after a half-life."""
-    four: list[TrialKind] = ["high"] * 4
-    assert quality_of(run_of(*four), now=NOW) == pytest.approx(0.6)
-    assert quality_of(run_of(*four), now=NOW + HALF_LIFE) == pytest.approx(0.8)
-
-
-def test_a_promoted_version_starts_with_what_it_inherited() -> None:
-    """Its first success heals from there, and its marks count from none."""
-    assert quality_of([], now=NOW, start=0.6) == pytest.approx(0.6)
-    assert quality_of(run_of("success"), now=NOW, start=0.6) == pytest.approx(0.64)
-    assert quality_of(run_of("high"), now=NOW, start=0.6) == pytest.approx(0.5)
 
 
 @given(trials(), starts)
@@ -105,22 +95,13 @@ def test_a_further_failure_never_raises_it(
     assert quality_of(more, now=NOW, start=start, since=since) <= before + EXACT
 
 
-@given(trials(), moments, st.sampled_from([(a, b) for a in range(4) for b in range(a, 4)]))
+@given(trials(), moments, st.sampled_from([*NOT_GRAVER, ("failure", "high")]))
 def test_a_graver_severity_never_scores_higher(
-    known: list[Trial], at: datetime, pair: tuple[int, int]
+    known: list[Trial], at: datetime, pair: tuple[TrialKind, TrialKind]
 ) -> None:
-    """Success, low, medium, high, everything else being equal."""
-    milder, graver = (trial_of(at, "one more", GRAVITY[place]) for place in pair)
+    """Success, low, medium, high; so to mark a failure `high` never makes a tool look better."""
+    milder, graver = (trial_of(at, "one more", kind) for kind in pair)
     assert quality_of([*known, graver], now=NOW) <= quality_of([*known, milder], now=NOW) + EXACT
-
-
-@given(trials(), moments)
-def test_an_unmarked_failure_takes_no_more_than_a_grave_mark(
-    known: list[Trial], at: datetime
-) -> None:
-    """So to mark a failure `high` never makes a tool look better."""
-    unmarked, high = (trial_of(at, "one more", kind) for kind in ("failure", "high"))
-    assert quality_of([*known, high], now=NOW) <= quality_of([*known, unmarked], now=NOW) + EXACT
 
 
 def test_what_a_version_did_before_it_was_promoted_counts_and_wears_off_from_then() -> None:

@@ -32,12 +32,3 @@ def test_parts_are_few_and_hold_every_request_once(sentences):
     assert len(parts) != 1
     if parts:
         assert " ".join(parts) == " ".join(re.findall(r"Do[^.]*\.|And[^!]*!", text))
-
-
-@given(st.text(max_size=3_000))
-def test_any_text_has_its_parts(text):
-    """Whatever is asked, the whole of it is first, and no part is empty."""
-    whole, *parts = scenario_parts(text)
-    assert whole == text
-    assert len(parts) <= MAX_PARTS
-    assert all(part.strip() for part in parts)

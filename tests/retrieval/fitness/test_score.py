@@ -1,6 +1,5 @@
 """The score is base x quality x demotion, bounded, and ties have one order."""
 
-from datetime import timedelta
 from random import Random
 
 import pytest
@@ -8,18 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.models import Factors, RankedTool, Tool
-from retrieval.fitness.expected import LikeScenario
-from retrieval.fitness.score import (
-    BASE_EVOLVED,
-    BASE_ORIGINAL,
-    base_of,
-    demotion_of,
-    quality_of,
-    ranked,
-    score_of,
-    similar_failures,
-)
-from retrieval.fitness.statistics import Trial, TrialKind, trial_of
+from retrieval.fitness.score import BASE_EVOLVED, BASE_ORIGINAL, base_of, ranked
 from tests.retrieval.fitness.fitness_strategies import NOW
 
 shares = st.floats(0, 1)
@@ -66,31 +54,3 @@ def test_ties_go_by_source_then_similarity_then_id_then_version(random: Random) 
         )
     ]  # type: ignore[arg-type]
     assert ranked(random.sample(order, len(order))) == order
-
-
-def test_a_tool_that_recovers_ranks_first_again_within_thirty_successes() -> None:
-    """It broke until its rival came first; then it succeeds whenever somebody calls it.
-
-    Evolved against original; each success in the scenario asked about, a minute apart; the rival
-    is flawless, and nothing is forgiven for mere time.
-    """
-    own: list[Trial] = []
-    at = NOW - timedelta(days=1)
-
-    def score(base: float, trials: list[Trial]) -> float:
-        failures = similar_failures([LikeScenario("s", 1.0, trials)], now=at)
-        return score_of(factors(base, quality_of(trials, now=at), demotion_of(failures)))
-
-    def call(kind: TrialKind) -> None:
-        nonlocal at
-        at += timedelta(minutes=1)
-        own.append(trial_of(at, f"call {len(own)}", kind))
-
-    for _ in range(20):
-        call("high")
-    assert score(BASE_EVOLVED, own) < score(BASE_ORIGINAL, [])
-    successes = 0
-    while score(BASE_EVOLVED, own) <= score(BASE_ORIGINAL, []):
-        call("success")
-        successes += 1
-    assert successes <= 30

@@ -5,16 +5,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from retrieval.index.opening import CurrentIndex, Patience, next_index_name, open_index
+from retrieval.index.opening import CurrentIndex, Patience
 from retrieval.index.protocol import (
-    EdgePlace,
     Hit,
     IndexPoint,
     IndexQuery,
     VectorIndexError,
     VectorIndexUnavailableError,
 )
-from tests.retrieval.index.documents import DIMENSION, point, question, uses
+from tests.retrieval.index.documents import point, question, uses
 
 
 class SlowIndex:
@@ -61,16 +60,6 @@ class SlowIndex:
 async def _asks(index: CurrentIndex) -> str:
     ((hit,),) = await index.search([question("a")])
     return hit.document_id
-
-
-async def test_calls_go_to_the_index_of_the_moment():
-    """Its name is that of the index, and what it was opened by goes along."""
-    current = CurrentIndex(SlowIndex("first"))
-    assert (current.name, current.opened, await _asks(current)) == ("first", "vectors", "first")
-    await current.switch(SlowIndex("second"), next_index_name(2))
-    assert (current.name, current.opened) == ("second", "vectors-g2")
-    assert await _asks(current) == "second"
-    await current.close()
 
 
 async def test_what_is_under_way_ends_with_the_former_index_before_it_is_closed():
@@ -133,37 +122,6 @@ async def test_a_closed_one_says_so_and_closes_what_it_is_given():
     for use in uses(current):
         with pytest.raises(VectorIndexError, match="closed"):
             await use()
-
-
-async def test_no_question_fails_while_real_indexes_are_switched(tmp_path):
-    """Searches run without a pause; each answer is of one index, and the last of the last."""
-    place = EdgePlace(tmp_path)
-
-    async def made(generation: int):
-        index = await open_index(
-            place, next_index_name(generation), dimension=DIMENSION, fingerprint="hashing-1@96"
-        )
-        await index.upsert([point("a", version=str(generation))])
-        return index
-
-    current = CurrentIndex(await made(1))
-    done = False
-    versions = []
-
-    async def ask() -> None:
-        while not done:
-            ((hit,),) = await current.search([question("a", limit=1)])
-            versions.append(int(hit.version))
-
-    asking = [asyncio.create_task(ask()) for _ in range(4)]
-    for generation in (2, 3):
-        await current.switch(await made(generation), next_index_name(generation))
-    ((hit,),) = await current.search([question("a", limit=1)])
-    done = True
-    await asyncio.gather(*asking)
-    assert hit.version == "3"
-    assert {1, 2} <= set(versions) <= {1, 2, 3}
-    await current.close()
 
 
 async def test_an_index_that_hangs_costs_one_wait_and_then_none() -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import signal
 import sys
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 
 from retrieval.index import edge_shard
-from retrieval.index.edge import EdgeIndex
 from retrieval.index.edge_shard import WRITE_AHEAD_LOG, IndexFolder, Shard, remove_folder
 from retrieval.index.protocol import IndexInUseError, VectorIndexError
 from tests.retrieval.index.documents import (
@@ -21,25 +19,6 @@ from tests.retrieval.index.documents import (
     question,
     shards,
 )
-
-MODEL = "hashing-1@96"
-
-WRITE_UNTIL_KILLED = """
-import asyncio, sys
-from pathlib import Path
-from retrieval.index.edge import EdgeIndex
-from tests.retrieval.index.documents import DIMENSION, point
-
-async def main():
-    index = await EdgeIndex.open(Path(sys.argv[1]), dimension=DIMENSION, fingerprint="hashing-1@96")
-    batch = 0
-    while True:
-        await index.upsert([point(f"batch{batch}row{row}") for row in range(7)])
-        print(batch, flush=True)
-        batch += 1
-
-asyncio.run(main())
-"""
 
 OPEN_ONCE = """
 import asyncio, sys
@@ -61,27 +40,6 @@ async def _python(code: str, folder: Path) -> asyncio.subprocess.Process:
         stderr=asyncio.subprocess.PIPE,
         cwd=Path(__file__).parents[3],
     )
-
-
-@pytest.mark.real
-async def test_what_upsert_acknowledged_survives_kill_9(tmp_path):
-    """A process killed in the midst of writing has lost nothing that it was told is durable."""
-    writer = await _python(WRITE_UNTIL_KILLED, tmp_path)
-    assert writer.stdout is not None
-    acknowledged = -1
-    async for line in writer.stdout:
-        acknowledged = int(line)
-        if acknowledged == 60:
-            writer.kill()
-    assert await writer.wait() == -signal.SIGKILL
-    index = await open_edge(tmp_path)
-    for batch in range(acknowledged + 1):
-        answers = await index.search(
-            [question(f"batch{batch}row{row}", limit=1) for row in range(7)]
-        )
-        found = [hits[0].document_id for hits in answers]
-        assert found == [document_id(f"batch{batch}row{row}") for row in range(7)]
-    await index.close()
 
 
 async def test_what_upsert_acknowledged_survives_a_power_cut(tmp_path):
@@ -173,19 +131,6 @@ async def test_who_waited_for_a_folder_that_was_removed_holds_the_new_one(tmp_pa
     with pytest.raises(IndexInUseError):
         await asyncio.to_thread(IndexFolder, folder)
     second.close()
-
-
-async def test_destroy_leaves_nothing_and_a_new_one_may_begin(tmp_path):
-    """A rebuild with another model begins by this; where nothing is, nothing happens."""
-    remove_folder(tmp_path / "new")
-    index = await open_edge(tmp_path)
-    await index.upsert([point("a")])
-    await index.close()
-    remove_folder(tmp_path)
-    assert not tmp_path.exists()
-    index = await EdgeIndex.open(tmp_path, dimension=7, fingerprint="other@1")
-    assert await index.count() == 0
-    await index.close()
 
 
 async def test_a_full_disk_refuses_updates_and_goes_on_searching(tmp_path, monkeypatch):

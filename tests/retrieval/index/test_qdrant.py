@@ -23,7 +23,7 @@ from retrieval.index.qdrant import (
     is_too_old,
     translate,
 )
-from tests.retrieval.index.documents import DIMENSION, document_id, point, question, uses
+from tests.retrieval.index.documents import DIMENSION, document_id, point, question
 
 MODEL = ("hashing-1@96", DIMENSION)
 CONFIG = {"fingerprint": "hashing-1@96", "dimension": DIMENSION}
@@ -141,16 +141,6 @@ def _row(point_id: str, score: float) -> models.ScoredPoint:
     return models.ScoredPoint(id=point_id, version=1, score=score, payload=payload)
 
 
-async def test_a_collection_that_is_deleted_meanwhile_is_an_error_with_its_cure(local, client):
-    """Nothing makes it anew in silence: the log would think that its vectors are there."""
-    index = await _open(local)
-    await client.delete_collection("our-made")
-    for use in uses(index):
-        with pytest.raises(VectorIndexError, match="aftercall rebuild"):
-            await use()
-    await index.close()
-
-
 async def test_a_write_that_the_server_puts_off_is_no_success(local, client, monkeypatch):
     """Acknowledged into its log, or not done in time: the queue must keep it."""
     index = await _open(local)
@@ -169,19 +159,6 @@ async def test_a_write_that_the_server_puts_off_is_no_success(local, client, mon
 
 
 # The client's own store
-
-
-async def test_one_process_may_open_a_folder_several_times(tmp_path):
-    """A rebuild fills the next collection while the present one answers."""
-    present = await _open(QdrantPlace(f"local:{tmp_path}"), "present")
-    coming = await _open(QdrantPlace(f"local:{tmp_path}/"), "coming")
-    await present.upsert([point("a")])
-    await present.close()
-    await coming.upsert([point("b"), point("c")])
-    await coming.close()
-    again = await _open(QdrantPlace(f"local:{tmp_path}"), "coming")
-    assert await again.count() == 2
-    await again.close()
 
 
 async def test_a_damaged_folder_is_an_error(tmp_path):

@@ -22,13 +22,11 @@ from retrieval.index.qdrant import (
     Connection,
     QdrantIndex,
     RequestMaker,
-    delete_collection,
     payload_indexes,
 )
 from retrieval.memory import DOCUMENT, Memory
 from tests.ingest.histories import WORKSPACE, history
 from tests.retrieval.index.documents import DIMENSION, document_id, point, question
-from tests.retrieval.index.servers import NEEDS_SERVER, server_place
 
 MANY = 100
 FAULTS = ("before", "amid", "after")
@@ -168,33 +166,3 @@ def test_every_filter_is_of_fields_that_have_an_index() -> None:
 
     look(asked)
     assert named == set(payload_indexes())
-
-
-@pytest.mark.real
-@NEEDS_SERVER
-async def test_a_server_in_strict_mode_takes_all_that_is_asked() -> None:
-    """With the limits that our own calls need."""
-    place = server_place()
-    index = await QdrantIndex.open(place, "strict", dimension=DIMENSION, fingerprint="f")
-    try:
-        connection = Connection(place)
-        with connection.doing("be strict") as client:
-            await client.update_collection(
-                f"{place.prefix}-strict",
-                strict_mode_config=models.StrictModeConfig(
-                    enabled=True,
-                    unindexed_filtering_retrieve=False,
-                    unindexed_filtering_update=False,
-                    upsert_max_batchsize=POINTS_PER_CALL,
-                ),
-            )
-        await connection.aclose()
-        await index.upsert([point(f"text {number}") for number in range(MANY)])
-        assert await index.count() == MANY
-        for query in QUESTIONS:
-            await index.search([query])
-        await index.delete([document_id(f"text {number}") for number in range(MANY)])
-        assert await index.count() == 0
-    finally:
-        await index.close()
-        await delete_collection(place, "strict")

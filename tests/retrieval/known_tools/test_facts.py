@@ -37,16 +37,6 @@ SCHEMA = object_schema(
 )
 
 
-def test_the_signature_is_that_of_the_live_schema() -> None:
-    """Names, types, bounds and allowed values; a question mark is an optional parameter."""
-    signature = told(record(tool(schema=SCHEMA))).signature
-    assert signature.full == (
-        '(repo_path: string, max_count?: integer 1..100, order?: "asc"|"desc", paths?: string[])'
-    )
-    assert signature.short == "(repo_path, 3 optional)"
-    assert told(record(tool(schema=None))).signature.full == "(?)"
-
-
 def test_without_a_schema_calls_show_the_parameters() -> None:
     """Only those that several had: a key of one caller's own is nobody else's business."""
     profile = ToolProfile()
@@ -54,22 +44,6 @@ def test_without_a_schema_calls_show_the_parameters() -> None:
         profile.observe_success({"city": "Rome"}, session, agent=session)
     profile.observe_success({"city": "Rome", "patient_4711": 1}, "s6", agent="ada")
     assert told(record(knowledge=knowledge(profile))).signature.full == "(city: string)"
-
-
-def test_a_pitfall_has_its_lesson() -> None:
-    """What mended it, and how surely."""
-    registered = tool(schema=SCHEMA)
-    known = knowledge(ToolProfile(), registered.schema_hash or "")
-    mended(known, "max_count must be <= <n>, got <n>", [Clamp(name="max_count", maximum=100)])
-    mended(known, "unexpected 'limit'", [Rename(name="limit", to="max_count")], count=1)
-    page = markdown_page([told(record(registered, knowledge=known))], 2_000)
-    _, pitfalls = page.split("### Common pitfalls\n\n")
-    first, second = pitfalls.split("\n### ")[0].strip().splitlines()
-    assert first.startswith(
-        '- Mistake (4 times): "max\\_count must be &lt;= …, got …". '
-        'Correction: "\\`max\\_count\\` must be at most 100." (sure 0.'
-    )
-    assert '"The parameter is called \\`max\\_count\\`, not \\`limit\\`."' in second
 
 
 def test_a_correction_that_is_likely_wrong_is_not_told() -> None:

@@ -88,12 +88,3 @@ def test_a_secret_is_masked_also_in_parts() -> None:
         shown = plain(said, 200, CLEAN)
         assert secret not in shown
         assert "redacted" in shown
-
-
-@given(many, budgets)
-@settings(max_examples=25, deadline=None)
-def test_the_same_is_told_each_time(known: list[ToolRecord], budget: int) -> None:
-    """Nothing depends on chance or on the order of sets."""
-    facts = [told(each) for each in known]
-    assert prompt_block(facts, budget) == prompt_block([told(each) for each in known], budget)
-    assert markdown_page(facts, budget) == markdown_page([told(e) for e in known], budget)

@@ -2,17 +2,12 @@
 
 from datetime import timedelta
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from aftercall.models import PromotionStatus, VersionTrials
 from mongo.contents import StoredRecommendation
 from retrieval.fitness.promotions import Counts, compare, fails_more
 from retrieval.recommendations.kinds import review_of
 from retrieval.recommendations.queue import queue_of, reviews_of
 from tests.retrieval.recommendations.health_samples import NOW, around
-
-counts = st.tuples(st.integers(0, 60), st.integers(0, 60))
 
 
 def status(
@@ -28,17 +23,6 @@ def status(
         original=VersionTrials(version="1.0.0", successes=old.successes, failures=old.failures,
                                quality=0.9),
     )  # fmt: skip
-
-
-@given(counts, counts)
-def test_a_further_failure_never_lowers_the_priority(
-    evolved: tuple[int, int], original: tuple[int, int]
-) -> None:
-    """Of a promotion that is worse than the original."""
-    before = review_of("w", status(evolved, original))
-    after = review_of("w", status((evolved[0], evolved[1] + 1), original))
-    if before is not None:
-        assert after.priority >= before.priority - 1e-3
 
 
 def test_a_review_that_is_done_is_due_again_by_later_failures_or_another_version() -> None:
