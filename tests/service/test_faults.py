@@ -39,24 +39,24 @@ def set_pragma(service: RunningService, pragma: str) -> None:
 
 @pytest.mark.parametrize("code", NO_WRITES)
 def test_a_store_that_takes_no_writes_is_503_and_recording_goes_on_when_it_does(
-    own_service: RunningService, code: str
+    service: RunningService, code: str
 ) -> None:
     """What was stored stays readable, what did not fit is not stored, and Retry-After says when."""
     refusing, taking, words = NO_WRITES[code]
     before, refused = execution(), execution(result=token_hex(500_000))
-    own_service.record(before)
-    set_pragma(own_service, refusing)
-    response = own_service.record([refused])
+    service.record(before)
+    set_pragma(service, refusing)
+    response = service.record([refused])
     assert response.status_code == 503
     assert response.json()["error"]["code"] == code
     assert words in response.json()["error"]["message"]
     assert int(response.headers["retry-after"]) > 0
-    assert own_service.is_stored(before)
-    assert not own_service.is_stored(refused)
-    assert own_service.client.get("/status").status_code == 200
-    set_pragma(own_service, taking)
-    assert own_service.record([refused]).json()["accepted"] == 1
-    assert own_service.is_stored(refused)
+    assert service.is_stored(before)
+    assert not service.is_stored(refused)
+    assert service.client.get("/status").status_code == 200
+    set_pragma(service, taking)
+    assert service.record([refused]).json()["accepted"] == 1
+    assert service.is_stored(refused)
 
 
 def test_a_closed_store_is_503(own_service: RunningService) -> None:
@@ -74,16 +74,16 @@ def test_a_closed_store_is_503(own_service: RunningService) -> None:
 
 
 def test_the_unexpected_is_a_500_whose_id_is_in_the_log_without_its_text(
-    own_service: RunningService, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    service: RunningService, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The caller learns nothing of the internals, the log nothing of the call."""
 
     async def broken(*_: object, **__: object) -> None:
         raise RuntimeError("topK of the secret query was 50")
 
-    monkeypatch.setattr(type(own_service.context.suggester), "suggest", broken)
+    monkeypatch.setattr(type(service.context.suggester), "suggest", broken)
     with caplog.at_level(logging.INFO):
-        response = own_service.client.post("/suggest", json={"execution": failure()})
+        response = service.client.post("/suggest", json={"execution": failure()})
     assert response.status_code == 500
     error = response.json()["error"]
     assert error["code"] == "internal_error"
@@ -100,16 +100,16 @@ def test_the_unexpected_is_a_500_whose_id_is_in_the_log_without_its_text(
 
 
 def test_an_embedder_that_fails_is_no_reason_not_to_answer(
-    own_service: RunningService, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Suggestions come from what needs no vectors; similar calls are a 503."""
 
     async def broken(*_: object, **__: object) -> None:
         raise EmbeddingError("the model is gone: reinstall it")
 
-    monkeypatch.setattr(type(own_service.context.embedder), "embed", broken)
-    assert own_service.client.post("/suggest", json={"execution": failure()}).status_code == 200
-    response = own_service.client.post("/similar", json={"toolName": "rag_query"})
+    monkeypatch.setattr(type(service.context.embedder), "embed", broken)
+    assert service.client.post("/suggest", json={"execution": failure()}).status_code == 200
+    response = service.client.post("/similar", json={"toolName": "rag_query"})
     assert response.status_code == 503
     assert response.json()["error"]["code"] == "embedder_unavailable"
 
@@ -143,18 +143,18 @@ def test_a_body_that_never_arrives_is_408(tmp_path: Any) -> None:
         assert service.record(execution()).status_code == 202
 
 
-def test_a_caller_who_goes_away_disturbs_nobody(own_service: RunningService) -> None:
+def test_a_caller_who_goes_away_disturbs_nobody(service: RunningService) -> None:
     """Half a body and a closed connection leave the service as it was."""
-    with connected(own_service.url) as connection:
+    with connected(service.url) as connection:
         connection.sendall(HALF)
-    assert own_service.record(execution()).json()["accepted"] == 1
+    assert service.record(execution()).json()["accepted"] == 1
 
 
 def test_while_another_process_switches_the_store_recording_waits_and_the_rest_goes_on(
-    own_service: RunningService,
+    service: RunningService,
 ) -> None:
     """A rebuild that switches holds the embedded store for seconds: nobody is refused."""
-    service, stored, late = own_service, execution(), execution()
+    stored, late = execution(), execution()
     assert service.record(stored).status_code == 202
     path = service.context.settings.data.dir / FILE_NAME
     with closing(sqlite3.connect(path, isolation_level=None)) as switching:

@@ -1,6 +1,7 @@
 """`/metrics`: what is counted, that scrapers can read it, and that it never fails."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,7 +13,7 @@ from retrieval.index.edge import EdgeIndex
 from retrieval.index.protocol import VectorIndexUnavailableError
 from service.context import Lifecycle
 from service.server import create_app
-from tests.service.metrics_page import read_text, scrape
+from tests.service.metrics_page import Samples, read_text, scrape
 from tests.service.running_service import (
     RunningService,
     eventually,
@@ -30,6 +31,21 @@ PROMETHEUS_3 = (
 )
 
 
+Counted = Callable[[], Samples]
+
+
+@pytest.fixture
+def counted(service: RunningService) -> Counted:
+    """What was counted since this test began."""
+    before = scrape(service)
+
+    def since() -> Samples:
+        now = scrape(service)
+        return Samples({series: value - before.get(series, 0) for series, value in now.items()})
+
+    return since
+
+
 def ask(service: RunningService, **fields: Any) -> dict[str, Any]:
     """The answer of /suggest to a failure."""
     response = service.client.post("/suggest", json={"execution": failure(**fields)})
@@ -38,17 +54,19 @@ def ask(service: RunningService, **fields: Any) -> dict[str, Any]:
     return answer
 
 
-def test_a_recorded_call_is_counted_under_the_seeds_names(own_service: RunningService) -> None:
+def test_a_recorded_call_is_counted_under_the_seeds_names(
+    service: RunningService, counted: Counted
+) -> None:
     """Seed 001, in the service: counted on the result, with the latency where it was measured."""
-    own_service.record(execution(serverName=None, toolName="search", durationMs=12.5))
-    own_service.record(
+    service.record(execution(serverName=None, toolName="search", durationMs=12.5))
+    service.record(
         [
             failure(serverName=None, toolName="search", durationMs=7),
             failure(serverName=None, toolName="search"),
             execution(serverName="docs", toolName="search"),
         ]
     )
-    page = scrape(own_service)
+    page = counted()
     assert page.of("tool_calls_total", tool="search", status="ok") == 1
     assert page.of("tool_calls_total", tool="search", status="error") == 2
     assert page.of("tool_call_latency_ms_count", tool="search") == 2
@@ -62,15 +80,15 @@ def test_a_recorded_call_is_counted_under_the_seeds_names(own_service: RunningSe
     assert page.of("aftercall_executions_total", verdict="stored") == 4
 
 
-def test_only_new_executions_count(own_service: RunningService) -> None:
+def test_only_new_executions_count(service: RunningService, counted: Counted) -> None:
     """Not one that is sent again, nor one that is refused; alone and in a list alike."""
     record = execution(toolName="t", serverName=None)
-    own_service.record(record)
-    own_service.record(record)
-    own_service.record([record, record, {"malformed": True}])
-    assert own_service.record({**record, "agent": "another"}).status_code == 409
-    own_service.record([{**record, "agent": "another"}])
-    page = scrape(own_service)
+    service.record(record)
+    service.record(record)
+    service.record([record, record, {"malformed": True}])
+    assert service.record({**record, "agent": "another"}).status_code == 409
+    service.record([{**record, "agent": "another"}])
+    page = counted()
     assert page.of("tool_calls_total", tool="t", status="ok") == 1
     verdicts = {
         each: page.of("aftercall_executions_total", verdict=each)
@@ -93,11 +111,13 @@ def test_what_sampling_leaves_out_counts(tmp_path: Path) -> None:
     assert page.of("aftercall_executions_total", verdict="left_out") == 63 - stored
 
 
-def test_answers_abstentions_and_suggestions_are_counted(own_service: RunningService) -> None:
+def test_answers_abstentions_and_suggestions_are_counted(
+    service: RunningService, counted: Counted
+) -> None:
     """With the time that they took; an abstention by the category of the error."""
-    answers = [ask(own_service), ask(own_service, toolName="x", error={"message": "oops"})]
+    answers = [ask(service), ask(service, toolName="x", error={"message": "oops"})]
     assert [each["abstained"] for each in answers] == [False, True]
-    page = scrape(own_service)
+    page = counted()
     assert page.of("aftercall_suggest_answers_total", outcome="suggested") == 1
     assert page.of("aftercall_suggest_answers_total", outcome="abstained") == 1
     category = answers[1]["pattern"]["category"]
@@ -108,27 +128,29 @@ def test_answers_abstentions_and_suggestions_are_counted(own_service: RunningSer
     assert page.of("aftercall_suggest_duration_seconds_sum") > 0
 
 
-def test_repairs_are_counted_by_who_tells_of_them(own_service: RunningService) -> None:
+def test_repairs_are_counted_by_who_tells_of_them(
+    service: RunningService, counted: Counted
+) -> None:
     """A report that is sent again does not count again."""
-    suggestion = ask(own_service)["suggestions"][0]["suggestionId"]
+    suggestion = ask(service)["suggestions"][0]["suggestionId"]
     report = {"outcome": "success", "executionId": str(uuid4())}
     for _ in range(2):
         path = f"/suggestions/{suggestion}/outcome"
-        assert own_service.client.post(path, json=report).status_code == 204
-    own_service.record(
+        assert service.client.post(path, json=report).status_code == 204
+    service.record(
         [
             execution(suggestionId=suggestion, repairOf=str(uuid4()), attempt=2),
             failure(suggestionId=suggestion, attempt=3),
             execution(repairOf=str(uuid4()), attempt=2),
         ]
     )
-    page = scrape(own_service)
-    counted = {
+    page = counted()
+    repairs = {
         (source, outcome): page.of("aftercall_repairs_total", source=source, outcome=outcome)
         for source in ("report", "execution", "caller")
         for outcome in ("success", "failure")
     }
-    assert counted == {
+    assert repairs == {
         ("report", "success"): 1, ("report", "failure"): 0,
         ("execution", "success"): 1, ("execution", "failure"): 1,
         ("caller", "success"): 1, ("caller", "failure"): 0,
@@ -155,18 +177,24 @@ def test_a_repair_that_is_told_twice_counts_once(own_service: RunningService) ->
     assert counted == [1, 1]
 
 
-def test_requests_are_counted_by_template_and_status(own_service: RunningService) -> None:
+def test_requests_are_counted_by_template_and_status(
+    service: RunningService, counted: Counted
+) -> None:
     """Never by path: ids, and paths that do not exist, make no series of their own."""
     for _ in range(5):
-        own_service.client.get(f"/executions/{uuid4()}")
-        own_service.client.get(f"/nothing/{uuid4()}")
-    own_service.client.request("PROPFIND", "/status")
-    page = scrape(own_service)
-    counted = "aftercall_http_requests_total"
+        service.client.get(f"/executions/{uuid4()}")
+        service.client.get(f"/nothing/{uuid4()}")
+    service.client.request("PROPFIND", "/status")
+    page = counted()
+    requests = "aftercall_http_requests_total"
     template = "/executions/{executionId}"
-    assert page.of(counted, method="GET", route=template, status="404") == 5
-    assert page.of(counted, method="GET", route="unknown", status="404") == 5
-    assert {dict(labels)["method"] for name, labels in page if name == counted} == {"GET", "other"}
+    assert page.of(requests, method="GET", route=template, status="404") == 5
+    assert page.of(requests, method="GET", route="unknown", status="404") == 5
+    assert {
+        dict(labels)["method"]
+        for (name, labels), calls in page.items()
+        if name == requests and calls
+    } == {"GET", "other"}
     duration = "aftercall_http_request_duration_seconds_count"
     assert page.of(duration, method="GET", route=template) == 5
 
