@@ -231,19 +231,23 @@ def test_it_follows_what_is_recorded(
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("agents/planer <b>", ("There is no agent 'planer <b>'", "planner")),
-        ("patterns/<b>nope", ("There is no failure pattern '<b>nope'.",)),
+        ("agents/planer%20%3Cb%3E", ("There is no agent 'planer <b>'", "planner")),
+        ("patterns/%3Cb%3Enope", ("There is no failure pattern '<b>nope'.",)),
+        ("sessions?since=soon", ("'soon' is no time.",)),
+        ("?from=2026-11-07&to=2026-11-01", ("The first day comes before the last",)),
+        (quote(IMAGE, safe=""), ()),
+        ("nowhere/%7B%7B7*7%7D%7D/x/y", ()),
     ],
 )
 def test_what_nobody_knows_gets_a_clear_page(
     page: Page, faults: Faults, path: str, words: tuple[str, ...]
 ) -> None:
-    """With what may have been meant."""
+    """With what may have been meant, and without a word of an address that is none."""
     faults.allow("404")
-    answer = page.goto(f"/dashboard/{quote(path)}")
+    answer = page.goto(f"/dashboard/{path}")
     assert answer is not None
     assert answer.status == 404
-    for each in words:
+    for each in (*words, "To the overview"):
         expect(page.get_by_role("main")).to_contain_text(each)
 
 

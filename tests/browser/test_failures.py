@@ -2,17 +2,16 @@
 
 import re
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.reading import grave_findings, looking_at, rows
-from tests.browser.story import Teller, tell_mending, too_many
-from tests.service.running_service import ServeProcess, serving
+from tests.browser.reading import rows
+from tests.browser.story import Teller, tell_mending
+from tests.service.running_service import ServeProcess
 
 pytestmark = pytest.mark.real
 
@@ -180,27 +179,6 @@ def test_a_pattern_s_page_shows_its_repairs_and_what_they_rest_on(
     examples = page.get_by_role("region", name="Latest examples")
     examples.locator("summary").first.click()
     expect(examples.get_by_text("ValidationError: Invalid parameter").first).to_be_visible()
-
-
-def test_before_the_first_night_it_says_what_to_run(browser: Browser, tmp_path: Path) -> None:
-    """The command that gathers failures into patterns, once there are failures to gather."""
-    with serving(tmp_path / "data") as service, looking_at(browser, service) as page:
-        with httpx2.Client(base_url=service.url) as client:
-            teller = Teller(client)
-            teller.call("search", error=too_many())
-            teller.send()
-        page.goto("/dashboard/failures")
-        expect(page.get_by_text("Failures are not grouped into patterns yet.")).to_be_visible()
-        expect(page.get_by_text("aftercall nightly", exact=True)).to_be_visible()
-        assert grave_findings(page) == []
-
-
-def test_names_break_between_their_parts(page: Page) -> None:
-    """The text stays what it is, so that it is found and copied as such."""
-    page.goto("/dashboard/failures?window=7d")
-    cell = page.get_by_role("rowheader", name="archive_note: permission denied").first
-    expect(cell).to_have_text("archive_note: permission denied")
-    assert cell.locator("wbr").count() == 1
 
 
 def test_headings_leave_no_level_out(page: Page, story: ServeProcess) -> None:

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from mongo.sqlite.store import open_sqlite_store
 from service.routes.dashboard import PAGES
 from tests.browser.reading import Faults, looking_at
-from tests.browser.story import IMAGE, Teller
+from tests.browser.story import Teller
 from tests.mongo.store_samples import make_event
 from tests.service.running_service import ServeProcess, serving
 
@@ -96,16 +96,6 @@ def test_windows_are_links_that_stay_and_can_be_shared(page: Page) -> None:
     expect(page).to_have_url(re.compile(r"/dashboard/failures\?window=7d$"))
     windows.get_by_role("link", name="Last 24 hours").click()
     expect(page).to_have_url(re.compile(r"/dashboard/failures$"))
-
-
-def test_where_there_is_no_page_it_says_so(page: Page, faults: Faults) -> None:
-    """Within the frame, with 404, and without a word of the address."""
-    faults.allow("404")
-    for path in ("/nowhere", f"/{IMAGE}", "/nowhere/%7B%7B7*7%7D%7D/x/y"):
-        answer = page.goto(f"/dashboard{path}")
-        assert answer is not None
-        assert answer.status == 404
-        expect(page.get_by_role("link", name="To the overview")).to_be_visible()
 
 
 async def _recorded(folder: Path) -> None:

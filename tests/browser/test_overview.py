@@ -8,8 +8,8 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.reading import looking_at, rows
-from tests.service.running_service import ServeProcess, execution, serving
+from tests.browser.reading import grave_findings, looking_at, rows
+from tests.service.running_service import ServeProcess, execution, failure, serving
 
 pytestmark = pytest.mark.real
 
@@ -73,11 +73,17 @@ def test_links_lead_to_tools_and_patterns_in_the_same_window(page: Page) -> None
 def test_an_empty_page_says_how_to_begin_and_fills_by_itself(
     browser: Browser, tmp_path: Path
 ) -> None:
+    """Failures that are there before the first night wait for the command that groups them."""
     with serving(tmp_path / "data") as filling, looking_at(browser, filling) as page:
         page.goto("/dashboard/")
         expect(page.get_by_text("No call was recorded yet.")).to_be_visible()
         expect(page.get_by_role("region", name="Last 24 hours")).to_have_count(0)
-        call = execution(timestamp=datetime.now(UTC).isoformat())
-        httpx2.post(f"{filling.url}/executions", json=call).raise_for_status()
+        now = datetime.now(UTC).isoformat()
+        httpx2.post(f"{filling.url}/executions", json=execution(timestamp=now)).raise_for_status()
         expect(stat(page, "Last 24 hours", "Calls")).to_have_text("1")
         expect(page.get_by_text("No call was recorded yet.")).to_be_hidden()
+        httpx2.post(f"{filling.url}/executions", json=failure(timestamp=now)).raise_for_status()
+        page.goto("/dashboard/failures")
+        expect(page.get_by_text("Failures are not grouped into patterns yet.")).to_be_visible()
+        expect(page.get_by_text("aftercall nightly", exact=True)).to_be_visible()
+        assert grave_findings(page) == []

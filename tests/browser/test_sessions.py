@@ -7,7 +7,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.reading import Faults, rows
+from tests.browser.reading import rows
 from tests.browser.story import AXES, tell_mending, tell_referrals
 from tests.service.running_service import ServeProcess
 
@@ -36,12 +36,6 @@ def test_calls_are_found_by_what_is_known_of_them(page: Page) -> None:
     assert {row[5] for row in found} == {"mended-1", "mended-3"}
     page.goto("/dashboard/sessions?until=2020-01-01")
     expect(page.get_by_text("No call is like that.")).to_be_visible()
-
-
-def test_a_time_that_is_none_is_told(page: Page, faults: Faults) -> None:
-    faults.allow("404")
-    page.goto("/dashboard/sessions?since=soon")
-    expect(page.get_by_text("'soon' is no time.")).to_be_visible()
 
 
 def test_a_session_shows_its_calls_in_order_with_the_repair(page: Page) -> None:

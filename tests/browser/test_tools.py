@@ -133,12 +133,6 @@ def test_days_are_chosen_and_compared_with_those_before(page: Page, story: Serve
     assert stat(page, "Calls") == f"{earlier:,}"
 
 
-def test_days_that_are_none_are_told(page: Page, faults: Faults) -> None:
-    faults.allow("404")
-    page.goto("/dashboard/?from=2026-11-07&to=2026-11-01")
-    expect(page.get_by_text("The first day comes before the last")).to_be_visible()
-
-
 def _rate(point: dict[str, Any]) -> str:
     calls = point["successes"] + point["failures"]
     return f"{100 * point['successes'] / calls:.2f}" if calls else "-"
