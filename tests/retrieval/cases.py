@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from aftercall.models import Execution, ExecutionError, ToolAnnotations
+from aftercall.models import Execution, ExecutionError, Tool, ToolAnnotations
 from retrieval.answer import Answer, Question, answer
 from retrieval.knowledge.documents import SeedEntry
 from retrieval.knowledge.profile import ToolProfile
@@ -72,3 +72,12 @@ def an_execution(**fields: Any) -> Execution:
         "session_id": "s-1",
     }
     return Execution.model_validate(defaults | fields)
+
+
+def tool(name: str, namespace: str | None = "docs", **fields: Any) -> Tool:
+    """A registered tool of the server `srv`."""
+    defaults = {
+        "toolId": f"id-{name}", "name": name, "namespace": namespace, "serverName": "srv",
+        "updatedAt": "2026-02-20T14:30:00Z",
+    }  # fmt: skip
+    return Tool.model_validate(defaults | fields)

@@ -6,14 +6,14 @@ from uuid import UUID
 import pytest
 
 from aftercall.json_values import content_hash
-from aftercall.models import FailedCall, SuggestRequest, SuggestResponse, Tool, ToolAnnotations
+from aftercall.models import FailedCall, SuggestRequest, SuggestResponse, ToolAnnotations
 from embeddings.protocol import EmbeddingError
 from mongo.errors import StoreUnavailableError
 from mongo.records import ToolKey
 from retrieval.index.protocol import VectorIndexError
 from retrieval.log import suggestion
 from tests.ingest.conftest import WORKSPACE, Brain, brain
-from tests.retrieval.cases import an_execution, object_schema
+from tests.retrieval.cases import an_execution, object_schema, tool
 
 __all__ = ["brain"]
 
@@ -37,17 +37,7 @@ async def ask(memory: Brain, call: FailedCall, annotations: Any = None) -> Sugge
 
 
 async def register(memory: Brain, **fields: Any) -> None:
-    tool = Tool.model_validate(
-        {
-            "toolId": "t",
-            "namespace": "n",
-            "name": "now",
-            "serverName": "srv",
-            "updatedAt": "2026-02-20T14:30:00Z",
-        }
-        | fields
-    )
-    await memory.put_tool(tool)
+    await memory.put_tool(tool("now", "n", **{"toolId": "t"} | fields))
 
 
 async def succeed(memory: Brain, count: int, start: int = 1, **fields: Any) -> None:

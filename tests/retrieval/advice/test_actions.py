@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from aftercall.models import ExecutionError, Suggestion, SuggestResponse, Tool, ToolAnnotations
+from aftercall.models import ExecutionError, Suggestion, SuggestResponse, ToolAnnotations
 from retrieval.advice.advise import abstention_reason, first_tool
 from retrieval.answer import Question, answer
 from retrieval.edits import Replace
@@ -14,7 +14,7 @@ from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.knowledge.runs import Recovery, RecoveryTimes, Repeats
 from retrieval.proposals.case import PLAIN, CallContext, Candidate, Case, StatedFirst
 from retrieval.reading.reader import read_error
-from tests.retrieval.cases import READS, make_case, object_schema
+from tests.retrieval.cases import READS, make_case, object_schema, tool
 
 NOW = datetime(2026, 2, 20, 14, 0, 0, tzinfo=UTC)
 BUSY = "Service temporarily unavailable"
@@ -252,13 +252,6 @@ def test_a_correction_in_a_loop_says_so_too() -> None:
 
 
 # Another tool
-
-
-def tool(name: str, namespace: str | None = "docs", **fields: Any) -> Tool:
-    return Tool.model_validate(
-        {"toolId": name, "name": name, "namespace": namespace, "serverName": "srv",
-         "updatedAt": "2026-02-20T14:30:00Z"} | fields
-    )  # fmt: skip
 
 
 BOUNDARY = "this page has to be fetched before it can be read"

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from aftercall.models import FailedCall, SuggestRequest, SuggestResponse, Tool
+from aftercall.models import FailedCall, SuggestRequest, SuggestResponse
 from aftercall.outcomes import Outcome
 from retrieval.answer import Question, answer
 from retrieval.edits import Add, Edit
@@ -16,19 +16,12 @@ from retrieval.knowledge.runs import Repeats
 from retrieval.proposals.case import PLAIN, CallContext, Candidate, Case
 from retrieval.reading.reader import read_error
 from tests.ingest.conftest import WORKSPACE, Brain, brain
-from tests.retrieval.cases import READS, an_execution, object_schema
+from tests.retrieval.cases import READS, an_execution, object_schema, tool
 
 __all__ = ["brain"]
 
 NOW = datetime(2026, 2, 20, 14, 0, 0, tzinfo=UTC)
 URL = {"url": "https://x.test"}
-
-
-def tool(name: str, namespace: str | None = "docs", **fields: Any) -> Tool:
-    return Tool.model_validate(
-        {"toolId": f"id-{name}", "name": name, "namespace": namespace, "serverName": "srv",
-         "updatedAt": "2026-02-20T14:30:00Z"} | fields
-    )  # fmt: skip
 
 
 HERE = tuple(Candidate(tool(name)) for name in ("read_page", "http_get", "read_titles"))

@@ -21,29 +21,21 @@ def review(found: Recommendation, state: Any, at: datetime = CHANGED) -> dict[st
     )
 
 
-def before(kind: str) -> Story:
-    """Ample evidence of five days ago."""
-    story = Story().successes(20, days_ago=5)
-    for _ in range(8):
-        if kind == "repair":
-            story.own_failure(days_ago=5)
-        elif kind == "split":
-            story.refuses(["transport", "extraction"], days_ago=5)
-        else:
-            story.correction(days_ago=5)
-    return story
-
-
-def again(story: Story, kind: str, times: int) -> Story:
-    """The same once more, after the change."""
+def shown(story: Story, kind: str, times: int, days_ago: float = 0.0) -> Story:
+    """What a recommendation of the kind rests on, so many times."""
     for _ in range(times):
         if kind == "repair":
-            story.own_failure()
+            story.own_failure(days_ago=days_ago)
         elif kind == "split":
-            story.refuses(["transport", "extraction"])
+            story.refuses(["transport", "extraction"], days_ago=days_ago)
         else:
-            story.correction()
+            story.correction(days_ago=days_ago)
     return story
+
+
+def before(kind: str) -> Story:
+    """Ample evidence of five days ago."""
+    return shown(Story().successes(20, days_ago=5), kind, 8, days_ago=5)
 
 
 KINDS = ["repair", "tighten_contract", "split"]
@@ -58,25 +50,25 @@ def test_what_is_done_opens_again_when_its_evidence_returns(kind: str) -> None:
     done = around(reviews=review(found, "done"))
     states = []
     for times in range(5):
-        [now] = queue(done, (TOOL, again(story.copy(), kind, times)))
+        [now] = queue(done, (TOOL, shown(story.copy(), kind, times)))
         states.append((now.state, now.reopened))
     assert states[:2] == [("done", False), ("done", False)]
     assert states[-1] == ("open", True)
     assert states == sorted(states)
-    [back] = queue(done, (TOOL, again(story.copy(), kind, 4)))
+    [back] = queue(done, (TOOL, shown(story.copy(), kind, 4)))
     assert back.recommendation_id == found.recommendation_id
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_clock_that_is_ahead_opens_nothing_again(kind: str) -> None:
     """Evidence of tomorrow that was known when it was done; more of it is new."""
-    story = again(Story(now=NOW + timedelta(hours=23)).successes(20), kind, 8)
+    story = shown(Story(now=NOW + timedelta(hours=23)).successes(20), kind, 8)
     [found] = queue(around(), (TOOL, story))
     done = around(reviews=review(found, "done", NOW))
     [now] = queue(done, (TOOL, story))
     assert (now.state, now.reopened) == ("done", False)
     later = Story(story.copy().known, story.events, NOW + timedelta(hours=23, minutes=1))
-    [now] = queue(done, (TOOL, again(later, kind, 4)))
+    [now] = queue(done, (TOOL, shown(later, kind, 4)))
     assert now.reopened
 
 
@@ -85,7 +77,7 @@ def test_a_few_failures_among_many_calls_do_not_open_a_repair_again() -> None:
     story = before("repair")
     [found] = queue(around(), (TOOL, story))
     done = around(reviews=review(found, "done"))
-    [now] = queue(done, (TOOL, again(story.successes(300), "repair", 3)))
+    [now] = queue(done, (TOOL, shown(story.successes(300), "repair", 3)))
     assert now.state == "done"
 
 
@@ -96,7 +88,7 @@ def test_what_is_taken_or_dismissed_stays_so(kind: str, state: str) -> None:
     story = before(kind)
     [found] = queue(around(), (TOOL, story))
     touched = around(reviews=review(found, state))
-    [now] = queue(touched, (TOOL, again(story, kind, 20)))
+    [now] = queue(touched, (TOOL, shown(story, kind, 20)))
     assert (now.state, now.reopened, now.state_reason) == (state, False, "because")
     assert now.priority > found.priority
 
