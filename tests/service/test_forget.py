@@ -26,7 +26,6 @@ from mongo.records import Commit, Counter, Event
 from retrieval.counters import AGENT_FAILURE
 from retrieval.log import counts
 from retrieval.principals import agent_mark
-from service import context
 from service.archive import ArchiveReader
 from service.cli import forget as cli
 from service.forget import Forgotten, forget, state_of
@@ -156,7 +155,8 @@ async def test_all_answers_are_those_of_a_log_that_never_had_it(
     assert sum(gone.values()) == len(events) - len(left)
     await learn(tmp_path / "b", left)
     await asyncio.to_thread(asyncio.run, rebuild(settings(tmp_path / "b"), lambda _: None))
-    monkeypatch.setattr(context, "datetime", StoppedClock)  # what fades does so by the time of day
+    for module in ("service.context", "retrieval.fitness.history", "retrieval.fitness.search"):
+        monkeypatch.setattr(f"{module}.datetime", StoppedClock)  # what fades does so by the clock
     after, never = await answers(tmp_path / "a"), await answers(tmp_path / "b")
     assert {ask: each for ask, each in after.items() if each != never[ask]} == {}
     assert [status for status, _ in after.values()].count(200) >= 14
