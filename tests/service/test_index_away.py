@@ -1,5 +1,6 @@
 """A Qdrant server that hangs or is away: answers come from rules, soon, and in full afterwards."""
 
+import asyncio
 import socket
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 from retrieval.index.opening import CurrentIndex
 from retrieval.index.protocol import QdrantPlace, VectorIndex
 from retrieval.index.qdrant import Connection, QdrantIndex, delete_collection, list_names
+from service.rebuild import rebuild
 from service.stores import open_named
 from tests.mongo.mongo_server import free_port
 from tests.service.running_service import (
@@ -19,7 +21,6 @@ from tests.service.running_service import (
     eventually,
     execution,
     failure,
-    finished,
     hashing_settings,
     on_loop,
     running,
@@ -137,11 +138,7 @@ def test_a_collection_that_somebody_deletes_is_told_with_its_cure(
         eventually(lambda: "aftercall rebuild" in (problem(service) or ""))
         assert suggest(service) == known
         assert service.client.get("/readyz").status_code == 200
-    code, _, err = finished(
-        "rebuild", "--data-dir", str(tmp_path / "data"),
-        environ={"AFTERCALL_QDRANT_URL": f"local:{tmp_path / 'qdrant'}"},
-    )  # fmt: skip
-    assert code == 0, err
+    asyncio.run(rebuild(settings, lambda _: None))
     with running(settings) as service:
         assert problem(service) is None
         assert suggest(service) == known
