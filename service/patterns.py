@@ -100,7 +100,7 @@ async def stored_pattern(context: Context, workspace: str, pattern_id: str) -> C
     """
     for found in await stored_patterns(context, workspace, [pattern_id]):
         return found
-    raise UnknownNameError("pattern", pattern_id, (), "GET /patterns")
+    raise UnknownNameError(pattern_id, (), "pattern", "GET /patterns")
 
 
 async def shown(

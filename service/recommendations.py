@@ -140,7 +140,7 @@ async def _one(context: Context, workspace: str, recommendation_id: str) -> Reco
     review = reviews_of(await _stored(context, workspace)).get(recommendation_id)
     if review is None:
         listed = "GET /recommendations?state=all"
-        raise UnknownNameError("recommendation", recommendation_id, (), listed)
+        raise UnknownNameError(recommendation_id, (), "recommendation", listed)
     return review.snapshot
 
 

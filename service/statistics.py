@@ -183,7 +183,7 @@ async def agent(
     longest = await _agents(span_of(context, workspace, "30d"))
     if agent not in longest or agent == what.OTHER:
         nearest = nearest_names(agent, list(longest), ())
-        raise UnknownNameError("agent", agent, nearest, "GET /stats/usage?window=30d")
+        raise UnknownNameError(agent, nearest, "agent", "GET /stats/usage?window=30d")
     names = (f"{what.AGENT_SUCCESS}{agent}", f"{what.AGENT_FAILURE}{agent}")
     sums = await span.by_key(*names)
     tools = {tool: (each[names[0]], each[names[1]]) for tool, each in sums.items()}

@@ -34,22 +34,23 @@ _SHOWN = 80
 
 
 class UnknownNameError(LookupError):
-    """There is no namespace or tool of that name. `nearest` are those that were probably meant."""
+    """There is nothing of that name. `nearest` are those that were probably meant."""
 
-    what, listed = "tool", "GET /tools"
-
-    def __init__(self, name: str, nearest: Sequence[str] = ()) -> None:
+    def __init__(
+        self, name: str, nearest: Sequence[str] = (), what: str = "tool", listed: str = "GET /tools"
+    ) -> None:
         shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
         meant = " or ".join(repr(each[:_SHOWN]) for each in nearest)
-        cure = f"; did you mean {meant}?" if nearest else f"; {self.listed} lists all"
-        super().__init__(f"there is no {self.what} {shown!r}{cure}")
+        cure = f"; did you mean {meant}?" if nearest else f"; {listed} lists all"
+        super().__init__(f"there is no {what} {shown!r}{cure}")
         self.nearest = tuple(nearest)
 
 
 class UnknownNamespaceError(UnknownNameError):
     """No tool serves the namespace, and nothing is promoted in it."""
 
-    what, listed = "namespace", "GET /namespaces"
+    def __init__(self, namespace: str, nearest: Sequence[str]) -> None:
+        super().__init__(namespace, nearest, "namespace", "GET /namespaces")
 
 
 class UnknownToolError(UnknownNameError):

@@ -22,7 +22,7 @@ from aftercall.harmony import (
 )
 from aftercall.metrics import ToolCallMetrics
 from aftercall.outcomes import Outcome
-from tests.sdk.event_records import Kept
+from tests.sdk.event_records import Kept, args_preview_hash
 
 FINAL = "<|start|>assistant<|channel|>final<|message|>"
 
