@@ -64,13 +64,6 @@ def estimate_of(
 
 
 @settings(deadline=None)
-@given(st.floats(-6.9, 6.9))
-def test_the_log_odds_of_their_probability_are_the_same(score: float) -> None:
-    """Down to 0.001 and up to 0.999."""
-    assert log_odds(logistic(score)) == pytest.approx(score)
-
-
-@settings(deadline=None)
 @given(st.floats(allow_nan=False), st.floats(allow_nan=False))
 def test_any_score_has_a_probability_and_a_higher_one_no_lower(one: float, other: float) -> None:
     """Also infinite ones."""
@@ -116,13 +109,6 @@ def test_the_interval_narrows_with_evidence(evidence: list[Trials], times: float
     assert many.probability == pytest.approx(few.probability)
     assert few.low <= many.low + 1e-12
     assert many.high <= few.high + 1e-12
-
-
-@settings(deadline=None)
-@given(trials)
-def test_the_lower_bound_is_below_the_mean(evidence: Trials) -> None:
-    """And no less than 0."""
-    assert 0 <= lower_bound(evidence) <= evidence.mean
 
 
 def bound_of(edit: Edit, evidence: Trials, *sources: EvidenceSource, repairs: int = 0) -> float:
@@ -255,12 +241,6 @@ def test_a_suggestion_that_keeps_failing_is_not_retried_automatically(number: in
         rule.reported(f"agent {agent}", "failure")
     case = make_case(parameters, message, schema=schema, signature=known)
     assert all(each.confidence < AUTOMATIC for each in answer_to(case).response.suggestions)
-
-
-# Fitted priors
-
-
-# Fitted weights
 
 
 # A workspace's own scaling

@@ -21,15 +21,6 @@ def faults(message: str, parameters: dict[str, object] | None = None) -> tuple[F
     return read_error(ExecutionError(message=message), parameters or {}).faults  # type: ignore[arg-type]  # plain JSON
 
 
-def test_several_pydantic_faults_are_read_in_one_message() -> None:
-    """Both locations with their kinds come out, and nothing else."""
-    found = faults(PYDANTIC, {"source_tz": "Europe/Berlin", "max_count": "five"})
-    assert [(fault.kind, fault.path, fault.expected_types) for fault in found] == [
-        ("missing", ("source_timezone",), ()),
-        ("wrong_type", ("max_count",), ("integer",)),
-    ]
-
-
 def test_a_zod_issue_list_inside_the_text_is_read() -> None:
     """MCP servers in TypeScript send zod's issues as JSON in the message."""
     call = {"topK": "5", "q": "x", "limit": 50, "mode": "c"}
@@ -53,6 +44,12 @@ def test_a_zod_issue_list_inside_the_text_is_read() -> None:
 @pytest.mark.parametrize(
     ("message", "faults"),
     [
+        (PYDANTIC, [("missing", ("source_timezone",)), ("wrong_type", ("max_count",))]),
+        ("limit should be a number, and offset must be at least 1",
+         [("wrong_type", ("limit",)), ("out_of_range", ("offset",))]),
+        # Which of two whole numbers is meant, nobody says.
+        ("object of type 'int' has no len()", []),
+        # Laravel, Django REST and Rails map each field to its texts.
         ('{"message": "The given data was invalid.", "errors": {"device_id": ["The device id field '
          'is required."]}}', [("missing", ("device_id",))]),
         ('400: {"city": ["This field is required."], "days": ["A valid integer is required."]}',
@@ -62,11 +59,12 @@ def test_a_zod_issue_list_inside_the_text_is_read() -> None:
         ('400: {"town": ["Paris"]}', []),
     ],
 )  # fmt: skip
-def test_what_frameworks_say_of_each_field_is_read(
+def test_each_fault_that_a_message_tells_of_is_read(
     message: str, faults: list[tuple[str, tuple[str, ...]]]
 ) -> None:
-    """Laravel, Django REST and Rails map each field to its texts."""
-    reading = read_error(ExecutionError(message=message), {"town": "Paris"})
+    """With its place, and nothing else."""
+    call = {"town": "Paris", "source_tz": "Europe/Berlin", "max_count": "five", "limit": "x"}
+    reading = read_error(ExecutionError(message=message), call | {"offset": 0, "page": 1})
     assert [(each.kind, each.path) for each in reading.faults] == faults
 
 

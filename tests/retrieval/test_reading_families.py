@@ -163,11 +163,6 @@ def test_python_tells_types_and_the_call_tells_the_parameter(
     assert fault_at((name,), message, call).expected_types == types
 
 
-def test_a_type_that_two_parameters_have_is_tied_to_neither() -> None:
-    """Which of two whole numbers is meant, nobody says."""
-    assert read("object of type 'int' has no len()", {"a": 1, "b": 2}) == ()
-
-
 def test_a_key_that_is_missing_is_a_value_of_the_call_or_a_name() -> None:
     """`KeyError: 'Berln'` is about the city that was sent, `KeyError: 'country'` about a name."""
     assert read("KeyError: 'Berln'", {"city": "Berln"})[0].kind == "not_found"
@@ -222,16 +217,6 @@ def test_what_a_policy_forbids_is_handed_over(message: str) -> None:
         response = answer_to(case, message).response
         assert [each.action for each in response.suggestions] == ["escalate"]
         assert not response.retry.safe
-
-
-def test_several_faults_in_one_message_are_read() -> None:
-    """Each sentence gives its own."""
-    found = read(
-        "limit should be a number, and offset must be at least 1", {"limit": "x", "offset": 0}
-    )
-    assert [(fault.kind, fault.path) for fault in found] == [
-        ("wrong_type", ("limit",)), ("out_of_range", ("offset",)),
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -124,8 +124,28 @@ def test_the_next_question_is_no_repair() -> None:
         ({"q": f"old {at}", "mode": "fast"}, {"q": f"new {at}", "mode": "quick"}) for at in range(4)
     ]
     assert mended(pairs, {"q": "mine", "mode": "fast"}) == {"q": "mine", "mode": "quick"}
-    nothing = [({"q": f"old {at}"}, {"q": f"new {at}"}) for at in range(6)]
-    assert learned(nothing, {"q": "mine"}) == []
+
+
+MASK = "[redacted:string:9-16]"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "asked"),
+    [
+        # What differs each time, also where the same value gave way.
+        ([({"q": f"old {at}"}, {"q": f"new {at}"}) for at in range(6)], {"q": "mine"}),
+        ([({"id": "A"}, {"id": f"B{at}"}) for at in range(5)], {"id": "A"}),
+        # One mask stands for many values.
+        ([({"key": MASK}, {"key": "open"})] * 2, {"key": MASK}),
+        # Once is no rule.
+        ([({"a": 1, "m": "fast"}, {"a": 1, "m": "quick"})], {"a": 2, "m": "fast"}),
+    ],
+)
+def test_repairs_that_have_nothing_in_common_teach_nothing(
+    pairs: list[tuple[Call, Call]], asked: Call
+) -> None:
+    """From two sessions with the same change on, there is something to say."""
+    assert learned(pairs, asked) == []
 
 
 def test_what_nobody_changed_alone_is_known_as_such() -> None:
@@ -138,16 +158,9 @@ def test_what_nobody_changed_alone_is_known_as_such() -> None:
     assert (found.sessions, found.alone) == (3, 1)
 
 
-def test_repairs_that_have_nothing_in_common_teach_nothing() -> None:
-    """The same value that gave way to another one each time."""
-    pairs = [({"id": "A"}, {"id": f"B{at}"}) for at in range(5)]
-    assert learned(pairs, {"id": "A"}) == []
-
-
-def test_once_is_no_rule() -> None:
-    """From two sessions on it is one."""
+def test_twice_is_a_rule() -> None:
+    """Of two agents, whom nobody contradicted."""
     pair = ({"a": 1, "m": "fast"}, {"a": 1, "m": "quick"})
-    assert learned([pair], {"a": 2, "m": "fast"}) == []
     [found] = learned([pair, pair], {"a": 2, "m": "fast"})
     assert (found.sessions, found.otherwise) == (2, 0)
 
@@ -172,13 +185,6 @@ def test_what_followed_a_suggestion_speaks_only_against() -> None:
         an_example(2, {"m": "fast"}, {"m": "swift"}, followed=True),
     ]  # fmt: skip
     assert learned_repairs(mixed, common_changes(mixed), {"m": "fast"}, "other") == []
-
-
-def test_masks_are_equal_for_many_values() -> None:
-    """And explain nothing."""
-    mask = "[redacted:string:9-16]"
-    pairs = [({"key": mask}, {"key": "open"}), ({"key": mask}, {"key": "open"})]
-    assert learned(pairs, {"key": mask}) == []
 
 
 def test_examples_are_bounded() -> None:

@@ -7,10 +7,8 @@ import pytest
 
 from aftercall.json_values import content_hash
 from aftercall.models import FailedCall, SuggestRequest, SuggestResponse, ToolAnnotations
-from embeddings.protocol import EmbeddingError
 from mongo.errors import StoreUnavailableError
 from mongo.records import ToolKey
-from retrieval.index.protocol import VectorIndexError
 from retrieval.log import suggestion
 from tests.ingest.conftest import WORKSPACE, Brain, brain
 from tests.retrieval.cases import an_execution, object_schema, tool
@@ -48,23 +46,6 @@ async def succeed(memory: Brain, count: int, start: int = 1, **fields: Any) -> N
             for n in range(start, start + count)
         )
     )
-
-
-@pytest.mark.parametrize("part", ["embedder", "index"])
-async def test_without_like_calls_there_still_is_an_answer(
-    brain: Brain, monkeypatch: pytest.MonkeyPatch, part: str
-) -> None:
-    """The schema and the error need neither model nor vectors."""
-
-    async def broken(*_: object) -> None:
-        raise EmbeddingError("gone") if part == "embedder" else VectorIndexError("gone")
-
-    if part == "embedder":
-        monkeypatch.setattr(brain.embedder, "embed", broken)
-    else:
-        monkeypatch.setattr(brain.suggester, "index", type("Broken", (), {"search": broken})())
-    found = (await ask(brain, failed(input_schema=SCHEMA))).suggestions[0]
-    assert found.corrected_parameters == {"style": "long", "zone": "UTC"}
 
 
 async def test_a_suggestion_is_found_by_id_at_once_and_stored_soon(brain: Brain) -> None:

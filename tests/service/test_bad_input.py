@@ -42,33 +42,78 @@ def literal(record: dict[str, Any], value: str) -> str:
     return json.dumps(record).replace('"@"', value)
 
 
-def test_malformed_json_is_400_with_its_position(service: RunningService) -> None:
-    """A body that is not JSON is refused whole, and the message says where it breaks."""
-    response = service.record_text('[{"executionId": "x"},\n {"agent" 1}]')
-    message = error_of(response, 400, "malformed_json")
-    assert "line 2, column 11" in message
+OUTCOME = f"POST /suggestions/{uuid4()}/outcome"
+CALL = {"execution": failure(parameters={"x": "@"})}
+REFUSED: list[tuple[str, str | bytes, int, str, tuple[str, ...]]] = [
+    # Not JSON: refused whole, and the message says where it breaks.
+    ("POST /executions", '[{"executionId": "x"},\n {"agent" 1}]', 400, "malformed_json",
+     ("line 2, column 11",)),
+    *(
+        ("POST /executions", body, 400, "malformed_json", ())
+        for body in (b"", b"   ", b'{"a": 1} x', b"[1, ", b'"\xff\xfe"', b"\x00", b'["a\nb"]',
+                     b"[1,]", b"{'a': 1}")
+    ),
+    # Neither an object nor a list.
+    *(
+        ("POST /executions", body, 422, "invalid_request", ("an object", "list"))
+        for body in ("3", '"text"', "null", "true", "1.5")
+    ),
+    # Every endpoint explains itself in the same way.
+    *(
+        (asked, json.dumps(body), 422, "invalid_request", (said,))
+        for asked, body, said in (
+            ("POST /suggest", {"execution": {}, "limt": 3},
+             "unknown field `limt`; did you mean `limit`?"),
+            ("POST /suggest", {"execution": {"foo": 1}}, "unknown field `foo` in `execution`"),
+            ("POST /suggest", {"execution": None}, "execution"),
+            ("POST /suggest", [], "must be a JSON object"),
+            ("POST /similar", {"toolName": "t", "limit": 51}, "limit"),
+            ("POST /similar", {}, "toolName: is missing"),
+            (OUTCOME, {"outcome": "maybe"}, "outcome"),
+        )
+    ),
+    # A question is checked like a record, and no endpoint is brought down by brackets.
+    *(
+        ("POST /suggest", literal(CALL, value), 422, "invalid_request", ("execution.parameters",))
+        for value in ("NaN", '"\\ud800"', "[" * 200 + "]" * 200, '"a\\u0000"')
+    ),
+    ("POST /suggest", b"[" * 500_000 + b"]" * 500_000, 422, "invalid_request", ()),
+    ("POST /suggest", b'{"a":' * 100_000 + b"1" + b"}" * 100_000, 422, "invalid_request", ()),
+    # Allow covers every route of the path; parameters are named as the contract does.
+    ("POST /tools/some", "{}", 405, "method_not_allowed", ("DELETE, GET, PUT",)),
+    ("GET /executions/e-1", "", 422, "invalid_request", ("executionId: must be a UUID",)),
+    *(
+        (f"GET {path}?limti=3", "", 422, "invalid_request", ("unknown parameter `limti`",))
+        for path in ("/boundaries", "/known-tools", "/stats/usage", "/stats/totals")
+    ),
+    *(
+        (asked, "", 404, "not_found", ())
+        for asked in (f"GET /executions/{uuid4()}", "GET /tools/none", "DELETE /tools/none")
+    ),
+    (OUTCOME, json.dumps({"outcome": "success", "executionId": str(uuid4())}), 404, "not_found",
+     ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "body", "status", "code", "said"), REFUSED, ids=range(len(REFUSED))
+)
+def test_what_is_refused_is_told_why(
+    service: RunningService,
+    asked: str,
+    body: str | bytes,
+    status: int,
+    code: str,
+    said: tuple[str, ...],
+) -> None:
+    """In the contract's form, whatever the endpoint, and the service goes on."""
+    method, path = asked.split(" ", 1)
+    headers = {"content-type": "application/json"}
+    response = service.client.request(method, path, content=body, headers=headers)
+    message = error_of(response, status, code)
+    assert [words for words in said if words not in message] == []
+    assert response.headers.get("allow", "") == ("DELETE, GET, PUT" if status == 405 else "")
     goes_on(service)
-
-
-NOT_JSON = {
-    "empty": b"", "blank": b"   ", "trailing": b'{"a": 1} x', "cut off": b"[1, ",
-    "not utf-8": b'"\xff\xfe"', "nul": b"\x00", "raw newline": b'["a\nb"]', "comma": b"[1,]",
-    "quotes": b"{'a': 1}",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("body", NOT_JSON.values(), ids=NOT_JSON)
-def test_what_is_not_json_is_400(service: RunningService, body: bytes) -> None:
-    """Every way of not being JSON is the same error."""
-    error_of(service.record_text(body), 400, "malformed_json")
-
-
-@pytest.mark.parametrize("body", ["3", '"text"', "null", "true", "1.5"])
-def test_json_that_is_neither_object_nor_list_is_422(service: RunningService, body: str) -> None:
-    """The message says what the body must be."""
-    message = error_of(service.record_text(body), 422, "invalid_request")
-    assert "an object" in message
-    assert "list" in message
 
 
 def test_an_empty_list_is_recorded_as_nothing(service: RunningService) -> None:
@@ -329,42 +374,6 @@ def test_an_unknown_path_is_404(service: RunningService) -> None:
     error_of(service.client.get("/nope"), 404, "not_found")
 
 
-def test_a_wrong_method_is_405_and_names_all_right_ones(service: RunningService) -> None:
-    """Allow covers every route of the path, not the first alone."""
-    response = service.client.post("/tools/some", json={})
-    assert "DELETE, GET, PUT" in error_of(response, 405, "method_not_allowed")
-    assert response.headers["allow"] == "DELETE, GET, PUT"
-
-
-def test_an_id_in_the_path_that_is_no_uuid_is_422(service: RunningService) -> None:
-    """The message names the parameter as the contract does."""
-    message = error_of(service.client.get("/executions/e-1"), 422, "invalid_request")
-    assert message.startswith("executionId: must be a UUID")
-
-
-@pytest.mark.parametrize(
-    ("path", "body", "said"),
-    [
-        ("/suggest", {"execution": {}, "limt": 3}, "unknown field `limt`; did you mean `limit`?"),
-        ("/suggest", {"execution": {"foo": 1}}, "unknown field `foo` in `execution`"),
-        ("/suggest", {"execution": None}, "execution"),
-        ("/suggest", [], "must be a JSON object"),
-        ("/similar", {"toolName": "t", "limit": 51}, "limit"),
-        ("/similar", {}, "toolName: is missing"),
-        (
-            "/suggestions/7d1f0c52-6a3e-4a44-9b1c-0d4a3a2b9e11/outcome",
-            {"outcome": "maybe"},
-            "outcome",
-        ),
-    ],
-)
-def test_other_bodies_are_422_with_the_field(
-    service: RunningService, path: str, body: object, said: str
-) -> None:
-    """Every endpoint explains itself in the same way."""
-    assert said in error_of(service.client.post(path, json=body), 422, "invalid_request")
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -379,46 +388,3 @@ def test_empty_texts_and_nulls_of_an_error_are_answered(
     asked = failure(parameters={"id": ""}, error=error, context="Cancel it please")
     assert service.client.post("/suggest", json={"execution": asked}).status_code == 200
     assert service.record(asked).json()["accepted"] == 1
-
-
-@pytest.mark.parametrize("value", ["NaN", '"\\ud800"', "[" * 200 + "]" * 200, '"a\\u0000"'])
-def test_suggest_refuses_values_that_no_store_holds(service: RunningService, value: str) -> None:
-    """A question is checked like a record."""
-    call = failure(parameters={"x": "@"})
-    response = service.client.post(
-        "/suggest",
-        content=literal({"execution": call}, value),
-        headers={"content-type": "application/json"},
-    )
-    assert "execution.parameters" in error_of(response, 422, "invalid_request")
-
-
-def test_deeply_nested_bodies_elsewhere_are_422(service: RunningService) -> None:
-    """No endpoint can be brought down by brackets."""
-    for body in (b"[" * 500_000 + b"]" * 500_000, b'{"a":' * 100_000 + b"1" + b"}" * 100_000):
-        response = service.client.post(
-            "/suggest", content=body, headers={"content-type": "application/json"}
-        )
-        error_of(response, 422, "invalid_request")
-    goes_on(service)
-
-
-def test_what_is_not_there_is_404(service: RunningService) -> None:
-    """An execution, a tool to read or to delete, and what was never suggested."""
-    outcome = {"outcome": "success", "executionId": str(uuid4())}
-    for answer in (
-        service.client.get(f"/executions/{uuid4()}"),
-        service.client.get("/tools/none"),
-        service.client.delete("/tools/none"),
-        service.client.post(f"/suggestions/{uuid4()}/outcome", json=outcome),
-    ):
-        error_of(answer, 404, "not_found")
-
-
-@pytest.mark.parametrize("path", ["/boundaries", "/known-tools", "/stats/usage", "/stats/totals"])
-def test_an_unknown_parameter_of_a_query_is_refused_by_name(
-    service: RunningService, path: str
-) -> None:
-    """A misspelt one is not passed over."""
-    answer = service.client.get(path, params={"limti": 3})
-    assert "unknown parameter `limti`" in error_of(answer, 422, "invalid_request")

@@ -95,15 +95,6 @@ PARAMETERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
-@pytest.mark.parametrize("schema", [None, SCHEMA], ids=["no schema", "schema"])
-def test_huge_and_strange_parameters_are_answered(
-    service: RunningService, name: str, schema: dict[str, Any] | None
-) -> None:
-    """With and without a schema to hold them against."""
-    answered(ask(service, parameters=PARAMETERS[name], inputSchema=schema))
-
-
 MESSAGES = {
     "letters": "x" * MIB,
     "digits": "7" * MIB,
@@ -122,12 +113,6 @@ MESSAGES = {
 }
 
 
-@pytest.mark.parametrize("name", MESSAGES)
-def test_error_messages_of_any_kind_are_answered(service: RunningService, name: str) -> None:
-    """Up to 1 MiB, in other languages, or no text at all."""
-    answered(ask(service, message=MESSAGES[name], inputSchema=SCHEMA))
-
-
 CONTEXTS = {
     "words": "the city of Rome " * (MIB // 17),
     "digits": "7" * MIB,
@@ -140,19 +125,6 @@ CONTEXTS = {
 }
 
 
-@pytest.mark.parametrize("name", CONTEXTS)
-@pytest.mark.parametrize(
-    ("message", "parameters"),
-    [("'city' is a required property", {}), ("No city found with name 'Rmoe'", {"city": "Rmoe"})],
-    ids=["missing", "not found"],
-)
-def test_contexts_of_any_kind_are_answered(
-    service: RunningService, name: str, message: str, parameters: dict[str, Any]
-) -> None:
-    """1 MiB of what an agent was trying to do, in which a value is looked for."""
-    answered(ask(service, context=CONTEXTS[name], message=message, parameters=parameters))
-
-
 DETAILS: dict[str, Any] = {
     "deep": {"errors": deep(90)},
     "many": {"errors": [{"loc": ["city"], "type": "missing", "msg": "Field required"}] * 20_000},
@@ -162,14 +134,6 @@ DETAILS: dict[str, Any] = {
     "allowed": {"allowed": [f"city {n}" for n in range(50_000)], "suggested": "x" * MIB},
     "tools": {"suggestedSplit": deep(60), "alternatives": ["weather"] * 50_000},
 }
-
-
-@pytest.mark.parametrize("name", DETAILS)
-@pytest.mark.parametrize("kind", ["ValidationError", "RateLimitError", "wrong_tool_boundary"])
-def test_details_of_any_kind_are_answered(service: RunningService, name: str, kind: str) -> None:
-    """What stands beside the message is as hostile as the message."""
-    error = {"type": kind, "message": "429 Too many requests" if "Rate" in kind else "Invalid"}
-    answered(ask(service, error=error | {"details": DETAILS[name]}))
 
 
 SCHEMAS: dict[str, Any] = {
@@ -193,17 +157,46 @@ SCHEMAS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
-@pytest.mark.parametrize(
-    "parameters",
-    [{"city": "a" * 60 + "!", "limit": 50}, {"rows": [{"city": {"city": {}}}]}, {}],
-    ids=["flat", "nested", "none"],
-)
-def test_schemas_of_any_kind_are_answered(
-    service: RunningService, name: str, parameters: dict[str, Any]
-) -> None:
-    """Invalid, recursive, remote or too large: then it proves nothing."""
-    answered(ask(service, inputSchema=SCHEMAS[name], parameters=parameters))
+QUESTIONS: dict[str, dict[str, Any]] = {
+    **{
+        f"parameters, {name}, {schema is not None}": {"parameters": each, "inputSchema": schema}
+        for name, each in PARAMETERS.items()
+        for schema in (None, SCHEMA)
+    },
+    **{
+        f"message, {name}": {"message": each, "inputSchema": SCHEMA}
+        for name, each in MESSAGES.items()
+    },
+    **{
+        f"context, {name}, {message}": {"context": each, "message": message, "parameters": sent}
+        for name, each in CONTEXTS.items()
+        for message, sent in (
+            ("'city' is a required property", {}),
+            ("No city found with name 'Rmoe'", {"city": "Rmoe"}),
+        )
+    },
+    **{
+        f"details, {name}, {kind}": {"error": {"type": kind, "message": said, "details": each}}
+        for name, each in DETAILS.items()
+        for kind, said in (
+            ("ValidationError", "Invalid"), ("RateLimitError", "429 Too many requests"),
+            ("wrong_tool_boundary", "Invalid"),
+        )
+    },
+    **{
+        f"schema, {name}, {list(sent)}": {"inputSchema": each, "parameters": sent}
+        for name, each in SCHEMAS.items()
+        for sent in (
+            {"city": "a" * 60 + "!", "limit": 50}, {"rows": [{"city": {"city": {}}}]}, {},
+        )
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_questions_of_any_kind_are_answered(service: RunningService, name: str) -> None:
+    """Huge and strange, in other languages or no text at all; an invalid schema proves nothing."""
+    answered(ask(service, **QUESTIONS[name]))
 
 
 def test_a_tool_never_seen_is_answered_by_its_error_alone(service: RunningService) -> None:
