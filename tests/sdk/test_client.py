@@ -195,13 +195,6 @@ def test_errors_of_httpx2_become_ours(
     assert "swordfish" not in str(failure.value)
 
 
-async def test_a_service_that_is_not_there_is_unreachable(once: Any, service: Loopback) -> None:
-    """The message tells how to start one."""
-    service.stop()
-    with pytest.raises(ServiceUnreachableError, match="aftercall serve"):
-        await once("status")
-
-
 @pytest.mark.parametrize(
     "fault",
     [
@@ -397,16 +390,3 @@ async def test_clients_are_context_managers(service: Loopback) -> None:
     async with AsyncClient(service.url) as asynchronous:
         assert await asynchronous.healthy()
     await asynchronous.close()
-
-
-async def test_a_transport_can_be_given(connect: Any) -> None:
-    """An application in this process, a proxy, a unix socket."""
-    asked: list[str] = []
-
-    def answer(request: httpx2.Request) -> httpx2.Response:
-        asked.append(request.url.path)
-        return httpx2.Response(200, json={})
-
-    call = connect("http://anywhere", transport=httpx2.MockTransport(answer))
-    assert await call("ready")
-    assert asked == ["/readyz"]

@@ -86,15 +86,6 @@ def test_no_other_tool_is_tried_after_a_possible_side_effect(
         assert plan.to_evolve() is None
 
 
-def test_only_what_ran_counts_as_an_attempt() -> None:
-    """Refusals and rejected inputs are free; the limit ends it."""
-    plan = rules(*(tool(name) for name in "abcde"), max_attempts=2)
-    endings = [ToolRefusedError("x"), failed(), rejected("y"), failed(), failed()]
-    assert play(plan, *endings) == ["a", "b", "c", "d"]
-    assert [each.why for each in plan.skipped] == ["the limit of 2 attempts was reached"]
-    assert plan.why() == "all 4 tools that were tried failed"
-
-
 def test_nobody_is_tried_twice_and_nobody_whom_nothing_runs() -> None:
     """One version written in two ways is one."""
     twice = [tool("a", version="1.2"), tool("a", version="1.2.0"), tool("a", version="1.3.0")]
