@@ -10,6 +10,7 @@ from aftercall.models import FailedCall, SuggestRequest, SuggestResponse, ToolAn
 from mongo.errors import StoreUnavailableError
 from mongo.records import ToolKey
 from retrieval.log import suggestion
+from retrieval.memory import KNOWLEDGE, tool_row
 from tests.ingest.conftest import WORKSPACE, Brain, brain
 from tests.retrieval.cases import an_execution, object_schema, tool
 
@@ -111,7 +112,8 @@ async def test_a_tool_of_that_name_on_another_server_is_another_tool(brain: Brai
     )
     assert response.suggestions[0].evidence.successes == 0
     assert response.suggestions[0].evidence.execution_ids == []
-    assert await brain.knowledge(ToolKey(WORKSPACE, None, "now")) is None
+    row = tool_row(ToolKey(WORKSPACE, None, "now"))
+    assert await brain.store.knowledge.get(WORKSPACE, KNOWLEDGE.name, [row]) == []
 
 
 async def test_a_preview_answers_the_same_and_leaves_no_suggestion(brain: Brain) -> None:
