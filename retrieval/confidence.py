@@ -15,7 +15,7 @@ for kinds of mistakes that nobody foresaw.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
@@ -491,11 +491,17 @@ def _judged(case: Case, ranked: RankedProposal, refused: float) -> RankedProposa
     told |= {"bound": most, "refused": refused}
     told |= zip(AUDITED, audit(case, proposal), strict=True)
     vector = tuple(told[name] for name in JUDGED)
-    likely = logistic(shipped_trees().log_odds(vector))
     estimate, bar = ranked.estimate.shipped, bar_of(vector)
+    likely = unanimous((each.log_odds(vector) for each in shipped_trees()), bar)
     probability = judged(estimate, likely, bar, is_doubted=ranked.left < 1)
     moved = ranked.estimate.moved_to(min(most, probability))
     return replace(ranked, estimate=moved, judged=vector)
+
+
+def unanimous(odds: Iterator[float], bar: float) -> float:
+    """How likely the first trees say it is; not sure where others are not, above `bar`."""
+    likely = logistic(next(odds))
+    return _NOT_SURE if likely > bar and any(logistic(each) <= bar for each in odds) else likely
 
 
 def judged(estimate: float, likely: float, bar: float, *, is_doubted: bool) -> float:

@@ -23,6 +23,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
+from zlib import crc32
 
 from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -54,8 +55,8 @@ from retrieval.confidence import (
     bound,
     judge,
     judged,
-    logistic,
     shipped,
+    unanimous,
     weakest,
 )
 from retrieval.edit_effects import apply_edits
@@ -256,29 +257,47 @@ def trees_of(rows: Sequence[Row]) -> HistGradientBoostingClassifier:
     )  # fmt: skip
 
 
+_PARTS = 8
+
+
+def all_trees_of(rows: Sequence[Row]) -> list[HistGradientBoostingClassifier]:
+    """Those on all rows, then those on all but one eighth of the families, for each eighth."""
+    eighths = [crc32(row.family.encode()) % _PARTS for row in rows]
+    without = [
+        [row for row, each in zip(rows, eighths, strict=True) if each != part]
+        for part in range(_PARTS)
+    ]
+    return [trees_of(each) for each in (rows, *without)]
+
+
 def print_batches(rows: Sequence[Row]) -> None:
     """For each batch of kinds, how sure it is and how wrong, with trees that never saw it."""
     batches = [" ".join(row.family.split(",")[0].split()[:1]) for row in rows]
     for batch in dict.fromkeys(batches):
         of = [row for row, name in zip(rows, batches, strict=True) if name == batch]
-        model = trees_of([row for row, name in zip(rows, batches, strict=True) if name != batch])
-        for name, trees in (("without trees", None), ("with others' trees", model)):
-            first = [_surest(row, trees) for row in of]
-            print(f"  {batch or 'of the tables':16} {name:18} {_shares(first)}")
+        fits = all_trees_of([row for row, at in zip(rows, batches, strict=True) if at != batch])
+        for name, trees in (("no trees", []), ("one fit", fits[:1]), ("all fits", fits)):
+            print(f"  {batch or 'of the tables':14} {name:8} {_shares(_surest(of, trees))}")
 
 
-def _surest(row: Row, model: HistGradientBoostingClassifier | None) -> tuple[float, bool]:
-    """The confidence in the first proposal, and whether it is right."""
-    found = [(0.0, False)]
-    for seen in row.seen:
-        estimate = seen.confidence(shipped())
-        if model is not None and seen.judged is not None:
-            [odds] = model.decision_function([seen.judged])
-            estimate = judged(
-                estimate, logistic(odds), bar_of(seen.judged), is_doubted=seen.share < 1
-            )
-        found.append((estimate, seen.right))
-    return max(found, key=lambda each: each[0])
+def _surest(
+    rows: Sequence[Row], fits: Sequence[HistGradientBoostingClassifier]
+) -> list[tuple[float, bool]]:
+    """For each row the confidence in the first proposal, and whether it is right."""
+    vectors = [seen.judged for row in rows for seen in row.seen if seen.judged is not None]
+    odds = zip(*(each.decision_function(vectors) for each in fits), strict=True)
+    first = []
+    for row in rows:
+        found = [(0.0, False)]
+        for seen in row.seen:
+            estimate = seen.confidence(shipped())
+            if fits and seen.judged is not None:
+                bar = bar_of(seen.judged)
+                likely = unanimous(iter(next(odds)), bar)
+                estimate = judged(estimate, likely, bar, is_doubted=seen.share < 1)
+            found.append((estimate, seen.right))
+        first.append(max(found, key=lambda each: each[0]))
+    return first
 
 
 def print_families(rows: Sequence[Row]) -> None:
@@ -357,7 +376,7 @@ def main() -> None:
         of_weights = [row for row in rows if not row.family or row.family in kinds.FITTED]
         if options.trees:
             print_batches(rows)
-            TREES.write_text(json_of_trees(trees_of(rows)), encoding="utf-8")
+            TREES.write_text(json_of_trees(all_trees_of(rows)), encoding="utf-8")
             return
         if options.families:
             print_families(of_weights)

@@ -122,8 +122,13 @@ def fit_trees(rows: Sequence[Judged]) -> HistGradientBoostingClassifier:
     return model.fit(vectors, right, sample_weight=[row.weight for row in rows])
 
 
-def json_of_trees(model: HistGradientBoostingClassifier) -> str:
+def json_of_trees(models: Sequence[HistGradientBoostingClassifier]) -> str:
     """The text of the trees' file: a node is feature, threshold, both ways on, and value."""
+    fits = ",\n".join(map(_json_of_fit, models))
+    return f'{{"features": {json.dumps(JUDGED)},\n"fits": [\n{fits}\n]}}\n'
+
+
+def _json_of_fit(model: HistGradientBoostingClassifier) -> str:
     trees = [
         [
             [
@@ -139,8 +144,7 @@ def json_of_trees(model: HistGradientBoostingClassifier) -> str:
     ]
     base = round(float(model._baseline_prediction.item()), _DIGITS)  # noqa: SLF001
     lines = ",\n".join(json.dumps(tree, separators=(",", ":")) for tree in trees)
-    features = json.dumps(JUDGED)
-    return f'{{"features": {features},\n"base": {base},\n"trees": [\n{lines}\n]}}\n'
+    return f'{{"base": {base}, "trees": [\n{lines}\n]}}'
 
 
 INVERSE_REGULARISATION = 3.0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.confidence import JUDGED, SURE, Estimate, bar_of, judge, judged, shipped
+from retrieval.confidence import JUDGED, SURE, Estimate, bar_of, judge, judged, shipped, unanimous
 from retrieval.edits import Remove, Replace
 from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.proposals.audit import AUDITED, audit, shipped_trees, trees_of_text
@@ -65,10 +65,10 @@ def test_evidence_never_makes_the_trees_less_sure(
     vector: list[float], place: int, more: float
 ) -> None:
     """Of the shipped trees, wherever a proposal stands."""
-    trees = shipped_trees()
-    assert trees.features == JUDGED
     better = [*vector[:place], vector[place] + more, *vector[place + 1 :]]
-    assert trees.log_odds(better) >= trees.log_odds(vector) - 1e-9
+    for trees in shipped_trees():
+        assert trees.features == JUDGED
+        assert trees.log_odds(better) >= trees.log_odds(vector) - 1e-9
 
 
 def test_trees_say_what_they_were_fitted_on(fitting: Any) -> None:
@@ -78,7 +78,7 @@ def test_trees_say_what_they_were_fitted_on(fitting: Any) -> None:
         for at in range(400)
     ]
     model = fitting.fit_trees(rows)
-    trees = trees_of_text(fitting.json_of_trees(model))
+    trees, _ = trees_of_text(fitting.json_of_trees([model, model]))
     for row in rows[:40]:
         [odds] = model.decision_function([row.vector])
         assert trees.log_odds(row.vector) == pytest.approx(odds, abs=0.02)
@@ -99,6 +99,13 @@ def test_neither_alone_is_sure(
         assert shown in ("new_words", "lost_words") or likely > 0.92
     if is_doubted:
         assert found <= estimate
+
+
+def test_one_fit_that_is_not_sure_is_enough() -> None:
+    """What is not sure is as likely as the first fit says."""
+    assert unanimous(iter([3.0, 2.5, 2.0]), SURE) == pytest.approx(0.953, abs=1e-3)
+    assert unanimous(iter([3.0, 2.5, 1.0]), SURE) == pytest.approx(SURE - 0.01)
+    assert unanimous(iter([0.0, -5.0]), SURE) == 0.5
 
 
 def test_an_estimate_moves_as_a_whole() -> None:
