@@ -19,6 +19,7 @@ def test_what_was_acknowledged_is_there_once_whatever_befalls_the_services(store
     assert lived(7, steps, store, services=2) == []
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(
     ("broken", "found"),
     [
