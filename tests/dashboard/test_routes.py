@@ -181,9 +181,10 @@ async def test_while_it_still_counts_it_does_not_say_that_there_is_nothing(
     for path in paths:
         assert 'class="what">No ' in (await house.get(path)).text
     monkeypatch.setattr(type(house.context.suggester), "is_settled", lambda _: False)
-    await asyncio.sleep(LIVE_S)
     for path in paths:
-        text = (await house.get(path)).text
+        async with asyncio.timeout(60):  # until what was shared is read anew
+            while "Still counting" not in (text := (await house.get(path)).text):
+                await asyncio.sleep(LIVE_S / 4)
         assert re.findall(r'class="what">([^<]*)', text) == ["Still counting what was recorded."]
         assert "still counting what came in lately" in text
 
