@@ -183,7 +183,7 @@ async def test_while_it_still_counts_it_does_not_say_that_there_is_nothing(
     monkeypatch.setattr(type(house.context.suggester), "is_settled", lambda _: False)
     for path in paths:
         async with asyncio.timeout(60):  # until what was shared is read anew
-            while "Still counting" not in (text := (await house.get(path)).text):
+            while "Still counting" not in (text := (await house.get(path)).text):  # noqa: ASYNC110
                 await asyncio.sleep(LIVE_S / 4)
         assert re.findall(r'class="what">([^<]*)', text) == ["Still counting what was recorded."]
         assert "still counting what came in lately" in text
