@@ -387,6 +387,7 @@ def _count_outcome(cache: WorkspaceCache, outcome: SuggestionOutcome, position: 
         outcome.outcome,
         outcome.agent or UNNAMED_AGENT,
         cache.made(KNOWLEDGE, tool_row(everywhere)),
+        issued.faults,
     )
     cache.put(KNOWLEDGE, tool_row(tool), tool=tool)
     cache.put(KNOWLEDGE, tool_row(everywhere))

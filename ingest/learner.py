@@ -49,7 +49,6 @@ from retrieval.knowledge.rules import (
     NO_SCHEMA,
     UNNAMED_AGENT,
     RepairRule,
-    SignatureKnowledge,
     ToolKnowledge,
     remember,
     signature_id,
@@ -66,7 +65,6 @@ from retrieval.memory import AGENTS, SIGNATURES, VERSIONS, Names, RowKind, tool_
 from retrieval.parameters import first, place_of
 from retrieval.patterns import MAX_EXAMPLES, mark_of
 from retrieval.principals import agent_mark, marked, remember_mark
-from retrieval.reading.faults import FaultKind
 from retrieval.reading.reader import ErrorReading
 from retrieval.values import same_value
 
@@ -173,7 +171,7 @@ def learn_repair(
         return
     _count_repair(known.rule_to_update(repair.edits), repair, schema_hash or NO_SCHEMA)
     if shared is not None:
-        for rule in _shared_rules(shared, known, repair.edits):
+        for rule in _shared_rules(shared, known.faults, repair.edits):
             _count_repair(rule, repair, NO_SCHEMA)
     known.mends += 1
 
@@ -254,12 +252,12 @@ def _count_repair(rule: RepairRule, repair: Repair, schema_hash: str) -> None:
 
 
 def _shared_rules(
-    shared: ToolKnowledge, known: SignatureKnowledge, edits: Sequence[Edit]
+    shared: ToolKnowledge, faults: Mapping[str, str], edits: Sequence[Edit]
 ) -> Iterator[RepairRule]:
     """The rules of all tools that these edits are about, each once."""
-    found: dict[tuple[FaultKind, str], Edit] = {}
+    found: dict[tuple[str, str], Edit] = {}
     for edit in edits:
-        kind = known.faults.get(place_of(first(edit.path)))
+        kind = faults.get(place_of(first(edit.path)))
         general = for_any_tool(edit)
         if kind is not None and general is not None:
             found[kind, edit_key([general])] = general
@@ -276,6 +274,7 @@ def learn_outcome(
     outcome: Outcome,
     agent: str = UNNAMED_AGENT,
     shared: ToolKnowledge | None = None,
+    faults: Mapping[str, str] | None = None,
 ) -> None:
     """Add what became of a suggestion to its rule, in place, also of a failure not learned yet.
 
@@ -287,7 +286,7 @@ def learn_outcome(
     known = knowledge.signature_to_update(signature, category)
     known.rule_to_update(edits).reported(agent, outcome)
     if shared is not None:
-        for rule in _shared_rules(shared, known, edits):
+        for rule in _shared_rules(shared, faults or known.faults, edits):
             rule.reported(agent, outcome)
 
 

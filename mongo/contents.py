@@ -4,6 +4,7 @@ An event says all that learning from it needs: a mark or a correction carries wh
 call when it came, an outcome what its suggestion was.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, TypeVar
@@ -179,6 +180,8 @@ class IssuedSuggestion:
     session: str | None = None
     failed_at: datetime | None = None
     """When the call failed, where the asker says so."""
+    faults: Mapping[str, str] = field(default_factory=dict)
+    """What the error says is wrong, by place: its outcome may come before the failed call."""
 
 
 def suggestion_event(suggestion_id: str, issued: IssuedSuggestion, principal: str = OWNER) -> Event:

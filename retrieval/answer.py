@@ -1,7 +1,7 @@
 """The answer: a case becomes ranked, verified suggestions with lessons, or an abstention. Pure."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from aftercall import json_patch
@@ -44,6 +44,7 @@ from retrieval.edits import (
 )
 from retrieval.knowledge.documents import shape_of
 from retrieval.knowledge.drift import drift_text
+from retrieval.knowledge.rules import skeleton_of
 from retrieval.parameters import Path
 from retrieval.principals import SURE
 from retrieval.proposals.case import PLAIN, Advice, CallContext, Case, NoAdvice
@@ -51,6 +52,7 @@ from retrieval.proposals.change_class import class_of
 from retrieval.proposals.compose import Proposal
 from retrieval.proposals.experience import rule_trials
 from retrieval.reading.category import refusal_of
+from retrieval.reading.faults import FaultKind
 from retrieval.texts import Style
 from retrieval.trust import Strangers, principals_for
 from retrieval.values import number
@@ -204,6 +206,8 @@ class Answer:
 
     response: SuggestResponse
     ranked: dict[str, RankedSuggestion]
+    faults: Mapping[str, FaultKind]
+    """What the error says is wrong, by place."""
 
 
 def answer(question: Question, *, limit: int) -> Answer:
@@ -239,6 +243,7 @@ def answer(question: Question, *, limit: int) -> Answer:
             took_ms=0.0,
         ),
         {each.suggestion.suggestion_id: each for each in kept},
+        skeleton_of(case.reading),
     )
 
 

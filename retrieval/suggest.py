@@ -387,6 +387,7 @@ class Suggester:
             agent=call.agent,
             session=call.session_id and self.redactor.session_id(call.session_id),
             failed_at=call.timestamp,
+            faults=found.faults,
         )
         if len(self._unsaved) >= _MAX_UNSAVED:
             log.warning("too many suggestions wait to be stored; outcomes of some will be lost")

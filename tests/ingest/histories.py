@@ -175,6 +175,7 @@ def _issued(tool: ToolKey, number: int, at: datetime) -> IssuedSuggestion:
         edit_key=edit_key(edits),
         estimate=0.8,
         answered=("asked", "action:change_parameters"),
+        faults={"topK": "out_of_range"},
     )  # fmt: skip
 
 
