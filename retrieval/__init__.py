@@ -38,5 +38,7 @@ def read_json(name: str) -> Any:
     return json.loads(files("retrieval").joinpath(name).read_text(encoding="utf-8"))
 
 
-WORDS: dict[str, Any] = read_table("words.toml")["words"]
-"""Lists of words of names and texts, by what they say."""
+WORDS: dict[str, frozenset[str]] = {
+    what: frozenset(words) for what, words in read_table("words.toml")["words"].items()
+}
+"""Words of names and texts, by what they say."""

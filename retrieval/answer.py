@@ -356,13 +356,15 @@ def _ranked(question: Question) -> list[RankedSuggestion]:
 
 def _suggestion(case: Case, proposal: Proposal, estimate: Estimate) -> Suggestion:
     options = proposal.options
-    changes = changes_of(case, proposal)
+    learned = [lesson_of(each.edits, each.share) for each in options if each.share]
+    edits = [edit for option in options if not option.share for edit in option.edits]
+    said = [each.lesson for each in options if each.lesson]
     ids = [each for option in options for each in option.execution_ids]
     sources: list[EvidenceSource] = [each for option in options for each in option.sources]
     return Suggestion(
         suggestion_id=str(uuid.uuid4()),
         action="change_parameters",
-        changes=changes,
+        changes=changes_of(case, proposal),
         corrected_parameters=proposal.parameters,
         confidence=round(estimate.probability, 4),
         confidence_interval=(round(estimate.low, 4), round(estimate.high, 4)),
@@ -374,20 +376,12 @@ def _suggestion(case: Case, proposal: Proposal, estimate: Estimate) -> Suggestio
             execution_ids=list(dict.fromkeys(ids))[:5],
             sources=list(dict.fromkeys(sources)),
         ),
-        lesson=_lesson(proposal),
+        lesson=" ".join(dict.fromkeys([*said, *learned, *map(_sentence, edits)])),
         example=Example(
             failed={k: v for k, v in case.parameters.items() if k in proposal.touched},
             successful={k: v for k, v in proposal.parameters.items() if k in proposal.touched},
         ),
     )
-
-
-def _lesson(proposal: Proposal) -> str:
-    options = proposal.options
-    learned = [lesson_of(each.edits, each.share) for each in options if each.share]
-    edits = [edit for option in options if not option.share for edit in option.edits]
-    said = [each.lesson for each in options if each.lesson]
-    return " ".join(dict.fromkeys([*said, *learned, *map(_sentence, edits)]))
 
 
 def changes_of(case: Case, proposal: Proposal) -> list[Change]:
@@ -398,23 +392,22 @@ def changes_of(case: Case, proposal: Proposal) -> list[Change]:
             reasons.setdefault(edit.name, option.reason)
             if isinstance(edit, Rename):
                 reasons.setdefault(edit.to, option.reason)
-    changes = []
     before, after = (
         {name: value for name, value in call.items() if name in proposal.touched}
         for call in (case.parameters, proposal.parameters)
     )
-    for operation in json_patch.diff(before, after):
-        name = json_patch.parse_pointer(operation.path)[0]
-        changes.append(
-            Change(
-                op=operation.op,
-                path=operation.path,
-                from_=operation.before,
-                value=operation.value,
-                reason=reasons.get(name, "part of the same correction"),
-            )
+    return [
+        Change(
+            op=operation.op,
+            path=operation.path,
+            from_=operation.before,
+            value=operation.value,
+            reason=reasons.get(
+                json_patch.parse_pointer(operation.path)[0], "part of the same correction"
+            ),
         )
-    return changes
+        for operation in json_patch.diff(before, after)
+    ]
 
 
 def _advised(case: Case, advice: Advice) -> RankedSuggestion:

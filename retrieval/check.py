@@ -181,7 +181,15 @@ def _by_rules(
     for known in islice(reversed(knowledge.signatures.values()), _MAX_SIGNATURES):
         if not (known.rules or known.examples) or not (anywhere or _mends(known, odd)):
             continue
-        about = replace(case, reading=_reading(known, case.parameters), signature=known)
+        faults = tuple(
+            Fault(kind, (place,))
+            for place, kind in known.faults.items()
+            if (place in case.parameters) != (kind == "missing")
+        )
+        reading = replace(
+            _REFUSED, category=known.category, signature=known.signature, faults=faults
+        )
+        about = replace(case, reading=reading, signature=known)
         for best in judge(about, calibration)[:1]:
             if best.proposal.touched & odd and _is_proven(about, best) and _is_known(about, best):
                 return _repaired(about, best)
@@ -192,15 +200,6 @@ def _mends(known: SignatureKnowledge, odd: set[str]) -> bool:
     several = (rule.edits for rule in known.rules.values() if rule.repairs >= _SEVERAL)
     edits = chain(*several, (change.edit for change in known.changes()))
     return any(not odd.isdisjoint(names_of(edit)) for edit in edits)
-
-
-def _reading(known: SignatureKnowledge, parameters: JsonObject) -> ErrorReading:
-    faults = tuple(
-        Fault(kind, (place,))
-        for place, kind in known.faults.items()
-        if (place in parameters) != (kind == "missing")
-    )
-    return ErrorReading(known.category, 1.0, known.signature, faults, rejected_before_run=True)
 
 
 def _never_worked(parameters: JsonObject, profile: ToolProfile | None) -> set[str]:

@@ -15,7 +15,7 @@ from unicodedata import combining, normalize
 
 import jsonschema_rs
 
-from retrieval import WORDS
+from retrieval import read_table
 from retrieval.texts import MAX_TEXT, Style, respelt
 from retrieval.values import is_placeholder, plainer, unmarked
 
@@ -130,7 +130,11 @@ def _zone(text: str | None) -> timezone | None:
     return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))
 
 
-_MONTHS = {month: group.split()[0] for group in WORDS["months"] for month in group.split()[1:]}
+_MONTHS = {
+    month: group.split()[0]
+    for group in read_table("words.toml")["groups"]["months"]
+    for month in group.split()[1:]
+}
 _OTHER_DAY = re.compile(r"(\d{4})\u5e74(\d{1,2})\u6708(\d{1,2})\u65e5")
 """Year, month and day as Chinese and Japanese write them."""
 

@@ -27,7 +27,6 @@ _FORM_FAULTS: frozenset[FaultKind] = frozenset(
     {"not_allowed", "bad_format", "out_of_range", "wrong_type"}
 )
 """Faults of the value's form: a value that differs in its digits may still be the same wish."""
-_FREE_TEXT = frozenset(WORDS["free_text"])
 _MOST_CHANGED = 4
 """Names: two renames, of which each takes one away and adds one."""
 _MOST_WORDS = 3
@@ -104,7 +103,7 @@ def _is_another_thing(edit: ed.Edit, reading: ErrorReading) -> bool:
         return True
     if kinds & _FORM_FAULTS:
         return False
-    free = not _FREE_TEXT.isdisjoint(words_of(str(edit.path[-1])))
+    free = not WORDS["free_text"].isdisjoint(words_of(str(edit.path[-1])))
     return free or differ_in_digits(str(edit.before), str(edit.value))
 
 

@@ -38,13 +38,10 @@ _SAME_VALUES, _LIKE_VALUES = map(
 _SAME_WORDS, _SAME_NAMES = map(_groups, (_SYNONYMS["names"]["words"], _SYNONYMS["names"]["whole"]))
 
 
-_REFERENCES = frozenset(WORDS["references"])
-
-
 def refers(text: str, name: str) -> bool:
     """Whether a text says which one is meant by words alone, such as `my_order_id` or `latest`."""
     words = set(words_of(text))
-    return bool(words) and words <= _REFERENCES | set(words_of(name))
+    return bool(words) and words <= WORDS["references"] | set(words_of(name))
 
 
 _SEVERAL = re.compile(r"[,;|\n]|\s(?:and|or|und|y|et)\s|&")
@@ -208,8 +205,6 @@ _MAX_LABEL = 4
 _JOINING = frozenset(("of", "for", "the"))
 """Words that turn a name round: `owner_of_item` is the `item_owner`."""
 _SYNONYM = 0.85
-_ASPECTS = frozenset(WORDS["aspects"])
-_HARMLESS = frozenset(WORDS["harmless"])
 # An id and what it is the id of share a name, and only the value tells which of them is there.
 _IDS = frozenset(("id", "ids", "uuid", "key"))
 _NUMBERS = _IDS | {"number", "no", "ref", "reference", "code"}
@@ -219,14 +214,15 @@ _SAME_START = 0.8
 """Likeness below which no name is taken for the other."""
 _ALIKE = 0.65
 """Likeness below which two words are other words."""
-_RELATIONS = frozenset(WORDS["compares"])
-_UNLIKE = frozenset(map(frozenset, WORDS["unlike"]))
+_UNLIKE = frozenset(map(frozenset, read_table("words.toml")["groups"]["unlike"]))
 
 
 def relates_otherwise(name: str, other: str) -> bool:
     """Whether a name says another relation than to be equal: `price_lt` and `except_id`."""
     words = words_of(name[:_MAX_NAME])
-    return len(words) > 1 and not _RELATIONS.isdisjoint({*words} - {*words_of(other[:_MAX_NAME])})
+    return len(words) > 1 and not WORDS["compares"].isdisjoint(
+        {*words} - {*words_of(other[:_MAX_NAME])}
+    )
 
 
 def _mean_different_things(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
@@ -236,7 +232,7 @@ def _mean_different_things(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
     if not _IDS.isdisjoint({*a} & {*b}) and only_a and only_b:
         # The id of another thing, unless the two things are one.
         return not any(_word_similarity(x, y) > 0 for x in only_a for y in only_b)
-    aspects_a, aspects_b = only_a & _ASPECTS, only_b & _ASPECTS
+    aspects_a, aspects_b = only_a & WORDS["aspects"], only_b & WORDS["aspects"]
     if aspects_a and aspects_b:
         # `tz_source` against `target_tz`; an abbreviation (`min`, `minimum`) is the same aspect.
         return not any(_word_similarity(x, y) >= 0.8 for x in aspects_a for y in aspects_b)
@@ -244,7 +240,7 @@ def _mean_different_things(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
         return False
     # One name has the aspect alone: another thing when the other name is all the rest of it.
     aspects, rest = (aspects_a, only_b) if aspects_a else (aspects_b, only_a)
-    return not rest and not aspects <= _HARMLESS
+    return not rest and not aspects <= WORDS["harmless"]
 
 
 def name_similarity(left: str, right: str) -> float:
@@ -318,12 +314,9 @@ def _word_similarity(a: str, b: str) -> float:
     return 0.75 if is_slip else 0.0
 
 
-_PORTION = frozenset(WORDS["portions"])
-
-
 def is_portion(name: str) -> bool:
     """Whether a parameter says how much is wanted at a time, such as `limit` or `topK`."""
-    return not _PORTION.isdisjoint(words_of(name))
+    return not WORDS["portions"].isdisjoint(words_of(name))
 
 
 _SOMEWHAT, _CLEARLY = 0.45, 0.2

@@ -285,10 +285,13 @@ class Memory:
     def tool_changed(self, workspace: str, tool_id: str, after: StoredTool | None) -> None:
         """A tool was put, or deleted when `after` is None; as soon as that is durable."""
         known = self._tools.get(workspace, "")
-        self._tools.forget(workspace, "")
+        self.forget_state(workspace)
         if known is not None:  # there may be thousands, which are not read anew for one of them
-            self._tools.put(workspace, "", with_change(known, tool_id, after), self._tools.changes)
-        self._registries.forget(workspace, "")
+            changed = list(known)
+            place = bisect_left(changed, tool_id, key=lambda each: each.tool.tool_id)
+            is_there = place < len(changed) and changed[place].tool.tool_id == tool_id
+            changed[place : place + is_there] = [] if after is None else [after]
+            self._tools.put(workspace, "", changed, self._tools.changes)
 
     def forget_state(self, workspace: str) -> None:
         """Tools or promotions of the workspace have changed, or may have."""
@@ -355,17 +358,6 @@ class Memory:
                 found[key] = read.get(key)
                 cache.put(workspace, key, found[key], seen, sizes.get(key, 1))
         return found
-
-
-def with_change(
-    tools: Sequence[StoredTool], tool_id: str, after: StoredTool | None
-) -> list[StoredTool]:
-    """Tools by id, with the one of that id replaced, added, or gone when `after` is None."""
-    changed = list(tools)
-    place = bisect_left(changed, tool_id, key=lambda each: each.tool.tool_id)
-    is_there = place < len(changed) and changed[place].tool.tool_id == tool_id
-    changed[place : place + is_there] = [] if after is None else [after]
-    return changed
 
 
 def _decoded(kind: RowKind[V], rows: Sequence[Row]) -> dict[str, Any]:

@@ -275,7 +275,9 @@ def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject)
         minimum=_limit(options, "minimum", "exclusiveMinimum", 1),
         maximum=_limit(options, "maximum", "exclusiveMaximum", -1),
         item_types=tuple(dict.fromkeys(of_items)),
-        described_by=frozenset(islice((each for each in words if each not in _COMMON), _MAX_WORDS)),
+        described_by=frozenset(
+            islice((each for each in words if each not in WORDS["of_descriptions"]), _MAX_WORDS)
+        ),
         pattern=_only_text(options, "pattern"),
         form=_only_text(options, "format"),
         description=description[:_MAX_DESCRIPTION],
@@ -333,7 +335,6 @@ def _limit(options: list[JsonObject], key: str, exclusive: str, step: int) -> fl
     return None
 
 
-_COMMON = frozenset(WORDS["of_descriptions"])
 _MAX_WORDS = 20
 _MAX_DESCRIPTION = 300
 

@@ -31,7 +31,7 @@ from retrieval.answer import lesson_of, shown, spoken
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
 from retrieval.edits import Clamp, Edit, Remove, Replace
 from retrieval.knowledge.repairs import open_example
-from retrieval.knowledge.rules import RepairRule, SignatureKnowledge
+from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.known_tools.common import ToolRecord, may_be_told
 from retrieval.known_tools.facts import concrete
 from retrieval.parameters import place_of
@@ -123,10 +123,6 @@ class ConsolidatedPattern(BaseModel):
         self.centre = base64.b64encode(vector.astype("<f2").tobytes()).decode()
         self.embedder = embedder
 
-    def set_marks(self, marks: set[bytes]) -> None:
-        """Keep who belongs to it."""
-        self.members = base64.b64encode(b"".join(sorted(marks))).decode()
-
     def marks(self) -> set[bytes]:
         """The marks of its members."""
         raw = base64.b64decode(self.members)
@@ -184,7 +180,18 @@ async def grouped(
     for failure in still_open:
         found = _like(groups, failure) or _nearest(groups, failure, vectors.get(failure.signature))
         if found is None:
-            found = Grouped(_begun(tool, failure))
+            named = (tool.server_name or "", tool.tool_name, failure.category, failure.signature)
+            found = Grouped(
+                ConsolidatedPattern(
+                    pattern_id=str(uuid.uuid5(_IDS, "\x1f".join((tool.workspace, *named)))),
+                    server_name=tool.server_name,
+                    tool_name=tool.tool_name,
+                    category=failure.category,
+                    leader=failure.signature,
+                    places=dict(failure.places),
+                    subjects=list(failure.subjects),
+                )
+            )
             if (vector := vectors.get(failure.signature)) is not None:
                 found.pattern.set_vector(vector, vectors.embedder)
             groups.append(found)
@@ -242,19 +249,6 @@ def _nearest(groups: Iterable[Grouped], failure: Failure, vector: Vector | None)
     return best
 
 
-def _begun(tool: ToolKey, failure: Failure) -> ConsolidatedPattern:
-    named = (tool.server_name or "", tool.tool_name, failure.category, failure.signature)
-    return ConsolidatedPattern(
-        pattern_id=str(uuid.uuid5(_IDS, "\x1f".join((tool.workspace, *named)))),
-        server_name=tool.server_name,
-        tool_name=tool.tool_name,
-        category=failure.category,
-        leader=failure.signature,
-        places=dict(failure.places),
-        subjects=list(failure.subjects),
-    )
-
-
 Lesson = tuple[str, Example | None]
 LessonOf = Callable[[ConsolidatedPattern, Sequence[Failure]], Lesson]
 
@@ -279,14 +273,11 @@ def subjects_of(
     """
     if places:
         return sorted({_STEP.sub("", place) for place in places})
-    words = _WORD.findall(_CALLED.sub(" ", _MASK.sub(" ", signature)))
-    return sorted({word for word in words if word in parameters or _is_identifier(word)})
-
-
-def _is_identifier(word: str) -> bool:
-    """Names of code; a word with digits in it is rather somebody's data."""
-    is_name = "_" in word.strip("_") or _CAMEL.fullmatch(word) is not None
-    return is_name and not any(map(str.isdigit, word))
+    words = set(_WORD.findall(_CALLED.sub(" ", _MASK.sub(" ", signature))))
+    # Names of code; a word with digits in it is rather somebody's data.
+    names = {word for word in words if "_" in word.strip("_") or _CAMEL.fullmatch(word)}
+    plain = {word for word in names if not any(map(str.isdigit, word))}
+    return sorted(plain | (words & set(parameters)))
 
 
 def _kin_of(one: ConsolidatedPattern | Failure) -> _Kin:
@@ -306,8 +297,10 @@ def merged(group: Grouped, lesson_of: LessonOf) -> ConsolidatedPattern:
     )
     lesson, example = lesson_of(pattern, failures)
     first_seen = [pattern.first_seen, *(each.first_seen or each.last_seen for each in failures)]
-    found = pattern.model_copy(
+    marks = sorted({mark_of(each.document_id) for each in failures})
+    return pattern.model_copy(
         update={
+            "members": base64.b64encode(b"".join(marks)).decode(),
             "signatures": [each.signature for each in failures[:MAX_SIGNATURES]],
             "count": sum(each.count for each in failures),
             "mended": sum(each.mended for each in failures),
@@ -321,8 +314,6 @@ def merged(group: Grouped, lesson_of: LessonOf) -> ConsolidatedPattern:
             "last_seen": max((each.last_seen for each in failures if each.last_seen), default=None),
         }
     )
-    found.set_marks({mark_of(each.document_id) for each in failures})
-    return found
 
 
 def lesson_of_pattern(
@@ -339,7 +330,7 @@ def lesson_of_pattern(
             share is None,
             share is None and any(isinstance(edit, Replace) for edit in rule.edits),
             -rule.repairs,
-            lesson_of(rule.edits, share) if share else _text(rule, each.faults, record),
+            lesson_of(rule.edits, share) if share else _text(rule.edits, each.faults, record),
         )
         for each in known
         for rule, share in each.told_rules()
@@ -361,11 +352,9 @@ def example_of_pattern(signatures: Sequence[str], record: ToolRecord) -> Example
     return Example(failed=failed, successful=successful)
 
 
-def _text(rule: RepairRule, faults: Mapping[str, FaultKind], record: ToolRecord) -> str:
-    if not rule.edits:
-        return _UNCHANGED
-    said = (_said(edit, faults.get(place_of(edit.path)), record) for edit in rule.edits)
-    return " ".join(dict.fromkeys(said))
+def _text(edits: list[Edit], faults: Mapping[str, FaultKind], record: ToolRecord) -> str:
+    said = (_said(edit, faults.get(place_of(edit.path)), record) for edit in edits)
+    return " ".join(dict.fromkeys(said)) or _UNCHANGED
 
 
 def _said(edit: Edit, fault: FaultKind | None, record: ToolRecord) -> str:

@@ -247,7 +247,13 @@ class Suggester:
             registered = await self.memory.tool(tool, principal)
         binds = self.quorum == 1 or (registered is not None and registered.binds(principal))
         annotations = trusted_hints(request.annotations, registered, binds=binds)
-        earlier = await self._session(workspace, call)
+        earlier: list[Event] = []
+        if call.session_id is not None:
+            with stage("suggest.read_session"):
+                sessions = [call.session_id]
+                earlier = await self.log.latest(
+                    workspace, "execution", MAX_CALLS, sessions=sessions
+                )
         if reading.category == "unknown" and seeds:  # then it is what the corpus says
             reading = replace(reading, category=seeds[0].category, confidence=_SEED_CATEGORY)
         reading = held_against_schema(call, reading, refused)
@@ -256,7 +262,7 @@ class Suggester:
             binds=binds,
             quorum=self.quorum,
             any_tool=await self.memory.knowledge(workspace_wide(workspace)),
-            session=cache(lambda: session_calls(earlier)),
+            session=cache(lambda: session_calls(earlier[::-1])),
         )  # fmt: skip
         with stage("suggest.read_context"):
             call_context = await _call_context(
@@ -316,14 +322,6 @@ class Suggester:
             # A guess of another category is no ground for a retry of a call that writes.
             rejected_before_run=reading.rejected_before_run and found.category == reading.category,
         )
-
-    async def _session(self, workspace: str, call: FailedCall) -> list[Event]:
-        if call.session_id is None:
-            return []
-        with stage("suggest.read_session"):
-            sessions = [call.session_id]
-            found = await self.log.latest(workspace, "execution", MAX_CALLS, sessions=sessions)
-        return found[::-1]
 
     async def _near(self, tool: ToolKey, call: FailedCall, reading: ErrorReading) -> list[Hit]:
         """Like successes of any tool, where they matter; none when the index fails."""

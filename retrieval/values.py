@@ -80,8 +80,6 @@ _ONE_NUMBER = re.compile(
 )
 _UNCLEAR = re.compile(r"\d{1,3}\.\d{3}")
 _MAX_NUMBER = 60
-_MEASURES = frozenset(WORDS["measures"])
-_CURRENCIES = frozenset(WORDS["currencies"])
 
 
 def _scales(unit: str) -> bool:
@@ -89,12 +87,9 @@ def _scales(unit: str) -> bool:
 
     A counted thing (`10 commits`) is only named. Short units are letters of too many measures.
     """
-    known = unit in _MEASURES or unit.removesuffix("s") in _MEASURES
+    known = unit in WORDS["measures"] or unit.removesuffix("s") in WORDS["measures"]
     # The name of an amount need not say that it is money.
-    return (len(unit) <= 2 or known) and unit.removesuffix("s") not in _CURRENCIES
-
-
-_SAYS_A_VALUE = frozenset(WORDS["of_values"])
+    return (len(unit) <= 2 or known) and unit.removesuffix("s") not in WORDS["currencies"]
 
 
 class CastError(ValueError):
@@ -113,7 +108,7 @@ def cast(value: JsonValue, to: JsonType, item_types: Sequence[JsonType] = ()) ->
         return cast(value[0], to)
     if isinstance(value, dict) and len(value) == 1 and to not in ("array", "object"):
         [(key, held)] = value.items()
-        if key.lower() in _SAYS_A_VALUE and not isinstance(held, dict | list):
+        if key.lower() in WORDS["of_values"] and not isinstance(held, dict | list):
             return cast(held, to)
     if to in ("integer", "number"):
         return _to_number(value, to)
@@ -219,7 +214,7 @@ def without_remark(text: str) -> str:
     if found and found[1] and words_of(found[1]) == words_of(value):
         return found[1]  # a label, and behind it the value that it is for
     words = {word.removesuffix("s") for word in words_of(found[1] or found[2])} if found else set()
-    return value if words and words.isdisjoint(DENYING | _MEASURES) else text
+    return value if words and words.isdisjoint(DENYING | WORDS["measures"]) else text
 
 
 _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}|&#?\w{2,8};")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from aftercall.models import Boundaries, ToolHealth
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
-from retrieval.boundaries.cohesion import TroubledTool, boundaries_of, cohesion_of
+from retrieval.boundaries.cohesion import boundaries_of, cohesion_of
 from retrieval.fitness.registry import (
     MAX_KNOWN,
     Registry,
@@ -85,7 +85,7 @@ async def boundaries(context: Context, workspace: str, limit: int) -> Boundaries
     clusters = await context.memory.axis_clusters(workspace)
     ids = {each.tool_key: each.tool.tool_id for each in await context.memory.tools(workspace)}
     troubled = [
-        TroubledTool(
+        (
             named(tool, ids.get(tool)),
             KnownHealth(referrals=known.referrals, recent_corrections=known.recent_corrections),
         )

@@ -28,7 +28,7 @@ from retrieval.recommendations.queue import (
     about_tools,
     by_priority,
     queue_of,
-    reviews_of,
+    snapshot_of,
 )
 from service.context import Context
 from service.tools import InvalidChangeError, tools_called
@@ -137,18 +137,18 @@ async def _one(context: Context, workspace: str, recommendation_id: str) -> Reco
     for each in await _all(context, workspace):
         if each.recommendation_id == recommendation_id:
             return each
-    review = reviews_of(await _stored(context, workspace)).get(recommendation_id)
+    review = (await _stored(context, workspace)).get(recommendation_id)
     if review is None:
         listed = "GET /recommendations?state=all"
         raise UnknownNameError(recommendation_id, (), "recommendation", listed)
-    return review.snapshot
+    return snapshot_of(review)
 
 
 async def _workspace(context: Context, workspace: str) -> Workspace:
     return Workspace(
         registry=await context.memory.registry(workspace),
         clusters=await context.memory.axis_clusters(workspace),
-        reviews=reviews_of(await _stored(context, workspace)),
+        reviews=await _stored(context, workspace),
         words=Quotes(context.redactor),
         now=context.clock(),
         rules=context.cohesion,
@@ -183,10 +183,10 @@ async def _about(
     return about
 
 
-async def _stored(context: Context, workspace: str) -> list[StoredRecommendation]:
+async def _stored(context: Context, workspace: str) -> dict[str, StoredRecommendation]:
     rows = await context.store.events.state(workspace, "review")
-    found = [decoded(StoredRecommendation, row.data or b"") for row in rows]
-    return sorted(found, key=lambda each: each.changed_at, reverse=True)
+    found = (decoded(StoredRecommendation, row.data or b"") for row in rows)
+    return {each.recommendation_id: each for each in found}
 
 
 def _is_asked_for(recommendation: Recommendation, asked: RecommendationQuery) -> bool:

@@ -30,6 +30,7 @@ from retrieval.fitness.registry import (
     UnknownToolError,
     find_cycle,
     meant,
+    nearest,
     nearest_names,
     offered,
     original_of,
@@ -129,7 +130,7 @@ async def get_tool(
     if use_evolved:  # the name of a capability will do too (seed 002)
         stored = stored or original_of(registry, tool_id)
     if stored is None:
-        raise UnknownToolError(tool_id, registry.nearest_tool_ids(tool_id))
+        raise UnknownToolError(tool_id, nearest(tool_id, registry.by_id))
     shown = offered(registry, stored).tool if use_evolved else stored.tool
     return context.redactor.tool(shown)
 
@@ -188,7 +189,7 @@ async def _is_as_before(context: Context, before: StoredTool, tool: Tool) -> boo
 
 def _registered(registry: Registry, tool_id: str) -> StoredTool:
     if tool_id not in registry.by_id:
-        raise UnknownToolError(tool_id, registry.nearest_tool_ids(tool_id))
+        raise UnknownToolError(tool_id, nearest(tool_id, registry.by_id))
     return registry.by_id[tool_id]
 
 

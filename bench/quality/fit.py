@@ -62,7 +62,7 @@ from retrieval.confidence import (
 from retrieval.edit_effects import apply_edits
 from retrieval.edits import EditDoesNotApplyError, names_of
 from retrieval.proposals.case import Option, value_sources_of
-from retrieval.proposals.compose import options_of
+from retrieval.proposals.compose import merged, options_of
 
 FILE = Path(__file__).parents[2] / "retrieval" / "calibration.json"
 TREES = FILE.with_name("trees.json")
@@ -188,7 +188,8 @@ def priors_of(asked: Sequence[Asked]) -> dict[str, tuple[float, float]]:
     seen = [
         (option.trials.kind, _option_is_right(option, each))
         for each in asked
-        for option in options_of(each.question.case)
+        for whole, single in [options_of(each.question.case)]
+        for option in merged([*whole, *(option for some in single.values() for option in some)])
         if option.trials.kind
     ]
     _print_counts(seen)

@@ -6,6 +6,7 @@ from unittest.mock import patch
 
 from retrieval.proposals import compose
 from retrieval.proposals.case import Case, Option
+from retrieval.proposals.values import stated_value_options
 from retrieval.reading.faults import Fault
 
 Proposer = Callable[[Case, int, Fault], Iterator[Option]]
@@ -15,11 +16,11 @@ Proposer = Callable[[Case, int, Fault], Iterator[Option]]
 @contextmanager
 def with_proposer(proposer: Proposer) -> Iterator[None]:
     """Also ask a proposer, until the block ends; its options are verified and ranked as others."""
-    built_in = compose._options  # noqa: SLF001  # the one place where all of them meet
+    built_in = stated_value_options  # which is asked of every fault
 
     def both(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         yield from built_in(case, index, fault)
         yield from proposer(case, index, fault)
 
-    with patch.object(compose, "_options", both):
+    with patch.object(compose, "stated_value_options", both):
         yield

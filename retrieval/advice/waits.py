@@ -80,8 +80,9 @@ def stated_wait_ms(error: ExecutionError, now: datetime | None) -> float | None:
         for name, value in islice(_entries(error.details, _MAX_DEPTH), _MAX_VALUES)
         if (unit := _NAMED.get(re.sub(r"[-_ ]", "", name[:_MAX_TEXT]).lower())) is not None
     )
-    found = (*details, *_from_text(error.message[:_READ], now))
-    waits = [wait for wait in found if wait is not None]
+    waits = [
+        wait for wait in (*details, *_from_text(error.message[:_READ], now)) if wait is not None
+    ]
     if not waits:
         return None
     return max(MIN_WAIT_MS, next((wait for wait in waits if wait <= MAX_WAIT_MS), waits[0]))

@@ -4,7 +4,7 @@ A boundary failure is a referral of kind `wrong_tool_boundary`, or a user's corr
 One that names no axis is counted and says nothing about axes, so shares are of those that do.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import zip_longest
@@ -72,19 +72,12 @@ class _Named:
     weight: float = 0.0
 
 
-class TroubledTool(NamedTuple):
-    """A tool and what is counted of it."""
-
-    name: ToolName
-    known: KnownHealth
-
-
 @dataclass(slots=True)
 class _Gathered:
     cluster: KnownCluster
     members: list[AxisSeen] = field(default_factory=list)
-    tools: dict[int, datetime] = field(default_factory=dict)
-    """By their place, when they named it last."""
+    tools: dict[ToolName, datetime] = field(default_factory=dict)
+    """When they named it last."""
 
 
 def cohesion_of(
@@ -201,7 +194,7 @@ def _message(axes: list[AxisShare], failures: int, rules: CohesionRules) -> str:
 def boundaries_of(
     book: AxisBook,
     clusters: AxisClusters,
-    tools: Sequence[TroubledTool],
+    tools: Sequence[tuple[ToolName, KnownHealth]],
     *,
     redactor: Redactor,
     rules: CohesionRules,
@@ -209,11 +202,20 @@ def boundaries_of(
     limit: int,
 ) -> Boundaries:
     """All that is told of boundaries at this moment."""
-    clean, gathered = redactor.text, _gathered(book, clusters, tools)
-    shown = [_cluster(each, tools, clean, now) for each in gathered.values()]
+    clean = redactor.text
+    gathered: dict[str, _Gathered] = {}
+    for axis, seen in book.axes.items():
+        cluster = clusters.cluster_of(axis)
+        gathered.setdefault(cluster.cluster_id, _Gathered(cluster)).members.append(seen)
+    for name, known in tools:
+        boundaries = (each for each in known.referrals if each.kind == "wrong_tool_boundary")
+        for at, axis in ((each.at, axis) for each in boundaries for axis in each.axes):
+            if found := gathered.get(clusters.cluster_of(axis).cluster_id):
+                found.tools[name] = max(found.tools.get(name, at), at)
+    shown = [_cluster(each, clean, now) for each in gathered.values()]
     shown.sort(key=lambda each: (-each.weight, -each.count, each.cluster_id))
-    cohesions = [(tool, cohesion_of(tool.known, clusters, now=now, rules=rules)) for tool in tools]
-    with_any = [(tool.name, cohesion) for tool, cohesion in cohesions if cohesion.failures]
+    cohesions = ((name, cohesion_of(each, clusters, now=now, rules=rules)) for name, each in tools)
+    with_any = [each for each in cohesions if each[1].failures]
     with_any.sort(
         key=lambda each: (
             not each[1].warning, -each[1].weight, each[0].server_name or "", each[0].tool_name
@@ -231,35 +233,18 @@ def boundaries_of(
     )
 
 
-def _gathered(
-    book: AxisBook, clusters: AxisClusters, tools: Sequence[TroubledTool]
-) -> Mapping[str, _Gathered]:
-    gathered: dict[str, _Gathered] = {}
-    for axis, seen in book.axes.items():
-        cluster = clusters.cluster_of(axis)
-        gathered.setdefault(cluster.cluster_id, _Gathered(cluster)).members.append(seen)
-    for place, tool in enumerate(tools):
-        boundaries = (e for e in tool.known.referrals if e.kind == "wrong_tool_boundary")
-        for at, axis in ((each.at, axis) for each in boundaries for axis in each.axes):
-            if found := gathered.get(clusters.cluster_of(axis).cluster_id):
-                found.tools[place] = max(found.tools.get(place, at), at)
-    return gathered
-
-
-def _cluster(
-    gathered: _Gathered, tools: Sequence[TroubledTool], clean: Clean, now: datetime
-) -> AxisCluster:
+def _cluster(gathered: _Gathered, clean: Clean, now: datetime) -> AxisCluster:
     members = [
         AxisMember(axis=clean(each.spelled), **each.tally.shown(now).model_dump())
         for each in gathered.members
     ]
     members.sort(key=lambda each: (-each.count, -each.weight, each.axis))
-    latest = sorted(gathered.tools, key=lambda place: gathered.tools[place], reverse=True)
+    latest = sorted(gathered.tools, key=lambda name: gathered.tools[name], reverse=True)
     return AxisCluster(
         cluster_id=gathered.cluster.cluster_id,
         name=clean(gathered.cluster.name),
         members=members[:MAX_MEMBERS],
-        tools=[tools[place].name for place in latest[:MAX_CLUSTER_TOOLS]],
+        tools=latest[:MAX_CLUSTER_TOOLS],
         count=sum(each.count for each in members),
         weight=round(sum(each.weight for each in members), 4),
         last_seen=max((each.last_seen for each in members if each.last_seen), default=None),

@@ -171,19 +171,11 @@ def _forgotten(
     later = len(experience.times) - np.searchsorted(experience.times, at, side="right")
     days = np.maximum(0.0, now.timestamp() - at) / _HALF_LIFE_S
     weights = np.asarray(rows[:, 2] * np.exp(-later / MEMORY) * 0.5**days)
-    place = change_in(weights, values)
+    place, differ = 0, len(values) > 0 and values.min() < values.max()
+    while differ and (step := _one_change(weights[place:], values[place:])):
+        place += step  # to the latest change
     weights[:place] *= BEFORE_CHANGE
     return weights, values, float(at[place]) if place else 0.0
-
-
-def change_in(weights: NDArray[np.float64], values: NDArray[np.float64]) -> int:
-    """The place of the latest change of the success rate of trials, oldest first; 0 for none."""
-    if not len(values) or values.min() == values.max():
-        return 0
-    start = 0
-    while step := _one_change(weights[start:], values[start:]):
-        start += step
-    return start
 
 
 def _one_change(weights: NDArray[np.float64], values: NDArray[np.float64]) -> int:

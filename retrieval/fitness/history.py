@@ -17,7 +17,7 @@ from embeddings.protocol import Embedder
 from mongo.contents import FailureRecord
 from mongo.protocol import EventLog
 from mongo.records import ToolKey
-from retrieval.fitness.registry import UnknownToolError, offered
+from retrieval.fitness.registry import UnknownToolError, nearest, offered
 from retrieval.fitness.score import failure_weight
 from retrieval.fitness.statistics import (
     MAX_TRIALS,
@@ -65,7 +65,7 @@ class ToolHistory:
         registry = await self.memory.registry(workspace)
         stored = registry.by_id.get(tool_id)
         if stored is None:
-            raise UnknownToolError(tool_id, registry.nearest_tool_ids(tool_id))
+            raise UnknownToolError(tool_id, nearest(tool_id, registry.by_id))
         keys = list(dict.fromkeys((stored.tool_key, offered(registry, stored).key)))
         statistics = await self.memory.statistics(keys)
         ids = [each for known in statistics.values() for each in known.scenarios]
@@ -81,14 +81,10 @@ class ToolHistory:
         found = _failures(documents, marks, similarity, self.clock())
         first = sorted(found, key=lambda each: (each.similarity, each.at), reverse=True)[:limit]
         learned = (tag for known in statistics.values() for tag in known.tags())
+        marked = [(each, [f"severity_{each.severity}"] if each.severity else []) for each in first]
         tagged = [
-            each.model_copy(
-                update={
-                    "tags": ["tool_failure", tool_id]
-                    + ([] if each.severity is None else [f"severity_{each.severity}"])
-                }
-            )
-            for each in first
+            each.model_copy(update={"tags": ["tool_failure", tool_id, *severity]})
+            for each, severity in marked
         ]
         return ToolFailures(
             failures=[shown_failure(each, self.redactor) for each in tagged],
@@ -204,20 +200,13 @@ async def statistics_with_marks(
     `Memory.statistics` knows of a mark a moment after it was stored. One read of the store a tool,
     so not for the hot path. The counts of successes and failures are as they were learned.
     """
-    known = await memory.statistics(tools)
-    return {
-        tool: with_marks(known.get(tool), await list_marks(log, tool, MAX_TRIALS))
-        for tool in dict.fromkeys(tools)
-    }
-
-
-def with_marks(known: ToolTrials | None, marks: Iterable[FailureRecord]) -> ToolTrials:
-    """A copy in which each mark is a trial of its version; learned ones change nothing."""
-    versions = dict(known.versions) if known else {}
-    for mark in marks:
-        name = mark.version or NO_VERSION
-        version = versions.get(name) or VersionStatistics()
-        trial = _trial(mark)
-        trials = merged(version.trials, [trial])
-        versions[name] = replace(version, trials=trials)
-    return replace(known or ToolTrials(), versions=versions)
+    found, known_of = {}, await memory.statistics(tools)
+    for tool in dict.fromkeys(tools):
+        known = known_of.get(tool, ToolTrials())
+        versions = dict(known.versions)
+        for mark in await list_marks(log, tool, MAX_TRIALS):  # learned ones change nothing
+            version = versions.get(mark.version or NO_VERSION, VersionStatistics())
+            trials = merged(version.trials, [_trial(mark)])
+            versions[mark.version or NO_VERSION] = replace(version, trials=trials)
+        found[tool] = replace(known, versions=versions)
+    return found

@@ -105,15 +105,15 @@ def status_of(
 ) -> PromotionStatus:
     """The state of a promotion. Without a registered tool nothing is known of its calls."""
     promotion = stored.promotion
-    evolved, original = Counts(0, 0), Counts(0, 0)
-    quality = [stored.inherited_quality] * 2
-    if pair is not None:
-        sides = [(each, statistics.get(each.key)) for each in pair]
-        evolved, original = (_counts_of(*side) for side in sides)
-        quality = [
-            quality_of(trials_of(each, known), now=now, start=each.start, since=each.since)
-            for each, known in sides
-        ]
+    counts, quality = [Counts(0, 0)] * 2, [stored.inherited_quality] * 2
+    for side, each in enumerate(pair or ()):
+        known = statistics.get(each.key, ToolTrials())
+        own = [version for name, version in known.versions.items() if each.counts(name)]
+        counts[side] = Counts(sum(v.successes for v in own), sum(v.failures for v in own))
+        quality[side] = quality_of(
+            trials_of(each, known), now=now, start=each.start, since=each.since
+        )
+    evolved, original = counts
     return PromotionStatus(
         **{name: getattr(promotion, name) for name in Promotion.model_fields},
         namespace=stored.namespace,
@@ -127,12 +127,6 @@ def status_of(
         fails_more=fails_more(evolved, original),
         probability=compare(evolved, original),
     )
-
-
-def _counts_of(candidate: ToolCandidate, statistics: ToolTrials | None) -> Counts:
-    known = statistics.versions.items() if statistics else ()
-    own = [version for name, version in known if candidate.counts(name)]
-    return Counts(sum(each.successes for each in own), sum(each.failures for each in own))
 
 
 def inherited_quality(

@@ -150,10 +150,6 @@ class Registry:
         """
         return self._by_name.get((tool, principal)) or self._by_name.get((tool, None))
 
-    def nearest_tool_ids(self, tool_id: str) -> list[str]:
-        """Tools that somebody may have meant by an id that is none, nearest first."""
-        return nearest(tool_id, self.by_id)
-
     @cached_property
     def _by_namespace(self) -> dict[str, list[StoredTool]]:
         found: dict[str, list[StoredTool]] = defaultdict(list)

@@ -231,15 +231,12 @@ def quality_of(
         elif what == "inherits":
             debt = 1 - (1 - debt) * start
         elif what == "low" or what == "medium" or what == "high":  # noqa: PLR1714 - for mypy
-            debt = min(1.0, debt + PENALTIES[what] + _extra(marks))
+            # A further mark takes more; between whole counts it is a straight line.
+            many, more = (min(1.0, max(0.0, marks - (bound - 1))) for bound in (_MANY, _MORE))
+            extra = _EXTRA_MANY * many + (_EXTRA_MORE - _EXTRA_MANY) * more
+            debt = min(1.0, debt + PENALTIES[what] + extra)
             marks += 1
     return min(1.0, max(0.0, 1.0 - debt))
-
-
-def _extra(marks: float) -> float:
-    """What a further mark takes beside its severity; between whole counts a straight line."""
-    many, more = (min(1.0, max(0.0, marks - (bound - 1))) for bound in (_MANY, _MORE))
-    return _EXTRA_MANY * many + (_EXTRA_MORE - _EXTRA_MANY) * more
 
 
 def similar_failures(like: Iterable[LikeScenario], *, now: datetime) -> list[SimilarFailure]:

@@ -47,7 +47,7 @@ from retrieval.fitness.relevance import (
     tool_queries,
 )
 from retrieval.fitness.score import SEMANTIC_WEIGHT, THRESHOLD, exclusion, judge, ranked, trials_of
-from retrieval.fitness.statistics import ToolTrials, Trial, gravest, heard_trials
+from retrieval.fitness.statistics import ToolTrials, gravest, heard_trials
 from retrieval.index.protocol import Hit, IndexQuery, VectorIndex
 from retrieval.knowledge.documents import Document
 from retrieval.memory import Memory
@@ -252,10 +252,14 @@ class ToolChooser:
         similarity: Mapping[str, float] | None = None,
     ) -> _Judged:
         judged = _Judged([], [])
-        known_of = [
-            (each, source, *_heard(each, statistics.get(each.key), past, question.own))
-            for each, source in candidates
-        ]
+        known_of = []
+        for each, source in candidates:
+            trials = heard_trials(trials_of(each, statistics.get(each.key)), question.own)
+            like = [
+                scenario._replace(trials=heard_trials(scenario.trials, question.own))
+                for scenario in (past.of(each) if past else ())
+            ]
+            known_of.append((each, source, trials, like))
         # What is found beside a namespace says nothing of how its tools do.
         serving = [each for each in known_of if each[0].tool.tool_id in question.members]
         experience = experience_of(
@@ -364,18 +368,6 @@ async def read_past(workspace: str, near: Sequence[Hit], memory: Memory) -> Past
     for hit in near:
         by_tool[hit.server_name, hit.tool_name].append(hit)
     return PastScenarios(by_tool, documents)
-
-
-def _heard(
-    candidate: ToolCandidate,
-    statistics: ToolTrials | None,
-    past: PastScenarios | None,
-    own: str | None,
-) -> tuple[list[Trial], list[LikeScenario]]:
-    like = past.of(candidate) if past else []
-    return heard_trials(trials_of(candidate, statistics), own), [
-        each._replace(trials=heard_trials(each.trials, own)) for each in like
-    ]
 
 
 def _offered_tools(

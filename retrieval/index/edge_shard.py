@@ -169,7 +169,8 @@ class Shard:
             qdrant.Prefetch(query.limit, query=dense, filter=only),
             qdrant.Prefetch(query.limit, query=sparse, filter=only, params=idf),
         ]
-        if query.finds_all:  # each side has them all: what is rare is then counted once, not thrice
+        # Where each side has them all, what is rare is counted once, not thrice.
+        if query.document_ids is not None and len(query.document_ids) <= query.limit:
             return [
                 qdrant.QueryRequest(query=dense, filter=only, limit=query.limit, **answer),
                 qdrant.QueryRequest(query=sparse, filter=only, limit=query.limit, params=idf),

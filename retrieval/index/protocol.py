@@ -121,11 +121,6 @@ class IndexQuery:
         empty = () in (self.document_ids, self.tools)
         return self.limit <= 0 or not self.workspaces or empty
 
-    @property
-    def finds_all(self) -> bool:
-        """Whether every document that it asks about is an answer."""
-        return self.document_ids is not None and len(self.document_ids) <= self.limit
-
     def conditions(self) -> dict[str, list[str]]:
         """The values that each field of the payload may have."""
         given = {

@@ -53,7 +53,6 @@ from retrieval.values import (
 _SHOWN_BY_NAME = 0.7
 """Likeness of two names from which on the one shows the other: its spelling, a word of it, or one
 of the listed abbreviations and synonyms."""
-_NEUTRAL = frozenset(WORDS["neutral"])
 
 
 def class_of(case: Case, proposal: Proposal) -> ChangeClass:
@@ -137,7 +136,7 @@ def _of_rename(case: Case, edit: Rename) -> ChangeClass:
     missing = [fault for fault in case.faults if fault.kind == "missing"]
     unknown = case.view.unknown(case.parameters) if case.view else [edit.name]
     only = len(missing) == 1 and unknown == [edit.name] and not edit.inside
-    return "plausible" if only and _NEUTRAL.issuperset(words_of(edit.name)) else "semantic"
+    return "plausible" if only and WORDS["neutral"].issuperset(words_of(edit.name)) else "semantic"
 
 
 _IDS = frozenset(("id", "ids", "uuid", "key", "keys", "number", "ref"))

@@ -11,6 +11,7 @@ from itertools import islice
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, canonical_json
 from aftercall.redaction import is_redacted
+from retrieval import WORDS
 from retrieval.edit_effects import applied, apply_edits, changed_names, effect_key
 from retrieval.edits import Remove, Replace, touches
 from retrieval.likeness import words_of
@@ -18,7 +19,6 @@ from retrieval.parameters import Path, element_view, leaves_like, object_view, v
 from retrieval.proposals.case import Case, Option, Trials, prior, value_sources_of
 from retrieval.proposals.context import context_options
 from retrieval.proposals.experience import WORKED, Reports, reports, rule_options, seed_options
-from retrieval.proposals.faults import FREE_TEXT
 from retrieval.proposals.names import renamed_options, unexpected_options
 from retrieval.proposals.session import session_options
 from retrieval.proposals.shape import Reshaped, reshaped
@@ -196,7 +196,7 @@ def _tidier(case: Case, path: Path, value: str) -> str | None:
     name = str(path[0])
     view, seen = case.parameter(name), case.seen(name)
     names = {word for step in path if isinstance(step, str) for word in words_of(step)}
-    is_free = not FREE_TEXT.isdisjoint(names)
+    is_free = not WORDS["free_text"].isdisjoint(names)
     if view is None or view.states(value) or is_free or is_redacted(value):
         return None
     words, known = words_of(value), view.stated_values
@@ -248,26 +248,26 @@ def _told(proposal: Proposal, report: Reports, learned: Sequence[Proposal]) -> P
     return replace(proposal, options=(told, *rest), doubt=doubt)
 
 
-def options_of(case: Case) -> list[Option]:
-    """Every option of a case once, however it may be combined."""
-    whole, single = _all_options(case)
-    return _merged([*whole, *(option for options in single.values() for option in options)])
-
-
-def _all_options(case: Case) -> tuple[list[Option], dict[int, list[Option]]]:
+def options_of(case: Case) -> tuple[list[Option], dict[int, list[Option]]]:
     """What mended such errors before, and by fault, strongest first, what may mend it."""
-    whole = _merged([*rule_options(case, case.like_signatures, case.any_tool), *seed_options(case)])
+    whole = merged([*rule_options(case, case.like_signatures, case.any_tool), *seed_options(case)])
     if len(case.faults) > _MAX_FAULTS:
         return whole, {}
     single = {}
     for index, fault in enumerate(case.faults):
         learned = [option for option in whole if index in option.covers]
-        single[index] = _merged([*learned, *_options(case, index, fault)])
+        stated = stated_value_options(case, index, fault)
+        more = (
+            nested_options(case, index, fault, _of_parameter)
+            if len(fault.path) > 1
+            else _of_parameter(case, index, fault)
+        )
+        single[index] = merged([*learned, *stated, *more])
     return whole, single
 
 
 def _combinations(case: Case) -> Iterator[tuple[Option, ...]]:
-    whole, single = _all_options(case)
+    whole, single = options_of(case)
     yield from ((option,) for option in whole)
     # What is missing first: the rename that supplies it also takes care of an unexpected name.
     indexes = sorted(
@@ -296,16 +296,7 @@ def _covering(
             yield from _covering(indexes, options, covered | option.covers, (*chosen, option))
 
 
-def _options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    yield from stated_value_options(case, index, fault)
-    if len(fault.path) > 1:
-        yield from nested_options(case, index, fault, _of_parameter)
-    else:
-        yield from _of_parameter(case, index, fault)
-
-
 def _of_parameter(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """Options for a fault of a top-level parameter."""
     if fault.kind == "missing":
         yield from _missing_options(case, index, fault)
         return
@@ -344,7 +335,7 @@ def _missing_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         yield from usual_values(case, index, name)
 
 
-def _merged(options: list[Option]) -> list[Option]:
+def merged(options: list[Option]) -> list[Option]:
     """Options that do the same become one, strongest first."""
     by_key: dict[str, Option] = {}
     for option in options:

@@ -26,10 +26,6 @@ _UNCERTAIN = (1, 4)
 """Judged counts of a value of the lowest grade; each grade more counts one more for it."""
 _TOO_LONG = 2
 """So many times as long as the longest of the successes' texts, a text is none of them."""
-_OWN_WORDS = frozenset(WORDS["of_names"])
-_SMALL_WORDS = frozenset(WORDS["small"])
-_NEVER_FILLED = frozenset(WORDS["never_of_context"])
-_CHOICES = frozenset(WORDS["of_choices"])
 
 
 def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -50,7 +46,7 @@ def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         return
     else:
         yield from _other_halves(case, index, name)
-    if not _NEVER_FILLED.isdisjoint(words_of(name)):
+    if not WORDS["never_of_context"].isdisjoint(words_of(name)):
         return
     role = "missing" if is_missing else "instead"
     right, wrong = _UNCERTAIN
@@ -133,7 +129,7 @@ def _grade(case: Case, name: str, stated: Stated, *, taken: bool) -> int:
     counts = seen.formats if seen else {}
     formats = {form for form, count in counts.items() if count >= 0.1 * sum(counts.values())}
     in_form = format_of(stated.text) in formats
-    own = set(words_of(name)) - _OWN_WORDS or set(words_of(name))
+    own = set(words_of(name)) - WORDS["of_names"] or set(words_of(name))
     around = {word.rstrip("s") for word in (*stated.before, *stated.after)}
     beside = _next_to(own, around) or bool(
         view and any(word in around for word in view.described_by)
@@ -143,10 +139,12 @@ def _grade(case: Case, name: str, stated: Stated, *, taken: bool) -> int:
     if taken or (formats and not in_form and not beside):
         return -1
     marked = stated.form not in ("word", "name", "number")
-    if not (beside or in_form or marked) and not _CHOICES.isdisjoint(words_of(name)[-1:]):
+    if not (beside or in_form or marked) and not WORDS["of_choices"].isdisjoint(
+        words_of(name)[-1:]
+    ):
         return -1
     if stated.form == "word" and (
-        stated.text.lower() in _SMALL_WORDS or not _next_to(own, stated.before[-1:])
+        stated.text.lower() in WORDS["small"] or not _next_to(own, stated.before[-1:])
     ):
         return -1
     refused = seen is not None and seen.is_refused(stated.text)

@@ -38,7 +38,6 @@ from retrieval.likeness import (
 from retrieval.parameters import Path, leaves_like, place_of, unknown_inside, value_at
 from retrieval.proposals.case import Case, Option
 from retrieval.proposals.compose import Proposal
-from retrieval.proposals.faults import FREE_TEXT
 from retrieval.proposals.names import is_said_twice
 from retrieval.proposals.values import IDS
 from retrieval.texts import format_of, is_number, written_in
@@ -53,16 +52,11 @@ from retrieval.values import (
     says_nothing,
 )
 
-_CHOICES = frozenset(WORDS["of_choices"])
-_PARTS = frozenset(WORDS["parts"])
-_NEUTRAL = frozenset(WORDS["neutral"])
 _DENIES = frozenset("!^~")
 _ASKS = frozenset(("query", "q", "search", "title", "subject"))
-_REMARKS = frozenset(WORDS["remarks"])
 _SETTINGS = frozenset(("encoding", "recursive", "mode", "force", "include", "validate"))
 _A_WORD, _A_YEAR = 12, 4
 """Characters of a word and digits of a year: what has more is of the caller's own."""
-_CODE = frozenset(WORDS["never_of_context"])
 _STRANGE = 0.5
 """What is left of a confidence for each thing in the repaired call that cannot be meant so."""
 _ODD = 0.25
@@ -165,7 +159,9 @@ def _loses(case: Case, edit: Edit) -> bool:
         return is_empty or not _IS_NAME.fullmatch(edit.name)
     if isinstance(edit, Remove):
         last = words_of(edit.name)[-1:]
-        is_part = not (_PARTS | _NEUTRAL).isdisjoint(last) and not says_nothing(sent)
+        is_part = not (WORDS["parts"] | WORDS["neutral"]).isdisjoint(last) and not says_nothing(
+            sent
+        )
         is_said = not edit.inside and (
             _contradicts(case, edit, sent) or _wishes(case, edit.name, sent)
         )
@@ -187,7 +183,7 @@ def _contradicts(case: Case, edit: Remove, value: JsonValue) -> bool:
 def _wishes(case: Case, name: str, value: JsonValue) -> bool:
     """Whether a parameter that the tool lacks says something of its own, as when or whose."""
     words = words_of(name)
-    is_remark = not _REMARKS.isdisjoint(words) or value is False or says_nothing(value)
+    is_remark = not WORDS["remarks"].isdisjoint(words) or value is False or says_nothing(value)
     if is_remark or is_said_twice(case, name):
         return False
     text = value if isinstance(value, str) else ""
@@ -321,7 +317,7 @@ def _odd_values(case: Case, parameters: JsonObject) -> Iterator[bool]:
         is_usual = seen is not None and seen.formats.get(form, 0) > 0
         is_new = not same_json(value_at(case.parameters, path), value)
         names = {word for step in path if isinstance(step, str) for word in words_of(step)}
-        is_free = not FREE_TEXT.isdisjoint(names)
+        is_free = not WORDS["free_text"].isdisjoint(names)
         is_json = form == "json-text" and not (view and "json" in view.described_by)
         yield bool(
             is_placeholder(value)
@@ -351,7 +347,7 @@ def _is_place(case: Case, path: Path, value: str) -> bool:
     """Whether a number became the text of a choice, of which it is the place in some list."""
     name, seen = str(path[0]), case.seen(str(path[0]))
     was_number = isinstance(value_at(case.parameters, path), int) and value.isdecimal()
-    is_choice = not _CHOICES.isdisjoint(words_of(name)[-1:])
+    is_choice = not WORDS["of_choices"].isdisjoint(words_of(name)[-1:])
     other = bool(seen and seen.formats and not seen.formats.get(format_of(value), 0))
     return was_number and (is_choice or other)
 
@@ -365,7 +361,7 @@ def _names_parameters(case: Case, text: str) -> bool:
 
 def _is_noted(names: set[str], seen: ParameterProfile | None, value: str) -> bool:
     """Whether signs in a value are those of a notation, and no name or success says they may be."""
-    if not _CODE.isdisjoint(names) or not has_odd_signs(value):
+    if not WORDS["never_of_context"].isdisjoint(names) or not has_odd_signs(value):
         return False
     known = islice(seen.values if seen else (), _MAX_KNOWN)
     return not any(has_odd_signs(text[1:-1]) for text in known if text[:1] == '"')

@@ -82,7 +82,6 @@ _MANY = 5
 """Successes from which on what none of them had is taken as wrong beside what the error says."""
 _ITEM = 2
 """Steps of a path to a parameter, or to an item of its list."""
-FREE_TEXT = frozenset(WORDS["free_text"])
 _SHORT = 100
 _ENOUGH = 3
 """Successes from which on their types are taken as the parameter's."""
@@ -345,7 +344,8 @@ def _suspects(
         name
         for name, value in islice(parameters.items(), _MAX_NAMES)
         if isinstance(value, str) and len(value) <= _SHORT
-        and (is_marked(value) or plainer(value) != value) and FREE_TEXT.isdisjoint(words_of(name))
+        and (is_marked(value) or plainer(value) != value)
+        and WORDS["free_text"].isdisjoint(words_of(name))
     ]  # fmt: skip
     if len(marked) == 1 and reading.category in _BLAMES_A_VALUE:
         return [Fault("invalid", (marked[0],))]
@@ -373,7 +373,7 @@ def _unusual(
         types = view.types if view and view.types else tuple(seen.types)
         if not fits(value, types):
             return Fault("wrong_type", (name,), expected_types=types, from_schema=True)
-    stated = view.stated_values if view and FREE_TEXT.isdisjoint(words_of(name)) else ()
+    stated = view.stated_values if view and WORDS["free_text"].isdisjoint(words_of(name)) else ()
     for path, text in leaves_like({name: value}, ()) if len(stated) > 1 else ():
         if isinstance(text, str) and len(path) <= _ITEM and text not in stated:
             return Fault("not_allowed", path, allowed=tuple(stated), from_schema=True)

@@ -9,12 +9,12 @@ from itertools import islice
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import EvidenceSource
+from retrieval import WORDS
 from retrieval.edits import Edit, Flatten, Rename, Replace
 from retrieval.likeness import name_similarity, words_of
 from retrieval.notations import MAX_KEYS, object_in, pair_of
 from retrieval.parameters import object_view
 from retrieval.proposals.case import Case, Option, Trials, prior, put
-from retrieval.proposals.faults import FREE_TEXT
 from retrieval.values import CastError, cast, cast_to_one, fits
 
 _PAIRED = prior("shape.paired", 8, 1.5)  # {"a": 1} -> [{"key": "a", "value": 1}]
@@ -154,7 +154,7 @@ def _are_parts(name: str, missing: Sequence[str]) -> bool:
         return False
     one, other = (set(words_of(each)) for each in missing)
     shown = is_like_one(name, frozenset(missing)) or not one.isdisjoint(other)
-    return shown and FREE_TEXT.isdisjoint(one | other)
+    return shown and WORDS["free_text"].isdisjoint(one | other)
 
 
 def _ends_of(name: str, absent: Sequence[str]) -> list[tuple[str, ...]]:

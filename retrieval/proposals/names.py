@@ -55,9 +55,6 @@ _REMOVE_BLIND = Trials(1, 2)
 object or a list one thing too many."""
 _REMOVE_GUARD = Trials(1, 5)
 """Left out of a write, it may be what narrowed it: a judgement, whatever a benchmark says."""
-_GUARDS = frozenset(WORDS["guards"])
-_NEGATING = frozenset(WORDS["negating"])
-_NEUTRAL = frozenset(WORDS["neutral"])
 _ANY_TEXT = frozenset(("word", "words", "identifier", "empty"))
 """Forms of texts that do not show what they are."""
 _UNSEEN_IS_UNKNOWN = 5
@@ -162,7 +159,7 @@ def _remove_trials(case: Case, name: str) -> Trials:
     absent = _absent(case)
     is_like = any(_like_trials(name_similarity(name, target)) for target in absent)
     if value in (None, "", [], {}, False):
-        says_yes = value is False and not _NEGATING.isdisjoint(words_of(name))
+        says_yes = value is False and not WORDS["negating"].isdisjoint(words_of(name))
         how = "like" if value is False and is_like else "alone"
         return _REMOVE_GUARD if says_yes else _REMOVE[how]
     if is_said_twice(case, name) and not any(
@@ -173,7 +170,7 @@ def _remove_trials(case: Case, name: str) -> Trials:
         return _REMOVE_BLIND
     if is_like or _listing(case, value) or (value is True and _listing(case, name)):
         return _REMOVE["like"]
-    if case.writes and not _GUARDS.isdisjoint(words_of(name)):
+    if case.writes and not WORDS["guards"].isdisjoint(words_of(name)):
         return _REMOVE_GUARD
     if not absent:
         return _REMOVE["surplus"]
@@ -265,7 +262,7 @@ def _rename_trials(case: Case, source: str, target: str, free: list[str]) -> Tri
     if isinstance(value, str) and seen and seen.formats and not meant:
         return _UNLIKE
     words = set(words_of(source))
-    shown = words & _NEUTRAL or (view and words & view.described_by)
+    shown = words & WORDS["neutral"] or (view and words & view.described_by)
     telling = meant and format_of(str(value)) not in _ANY_TEXT
     return _ONLY_CANDIDATE if shown or telling else _ONLY_LEFT
 

@@ -41,10 +41,6 @@ _BARED = prior("shape.bared", 24, 1)  # {"body[a]": 1} -> {"a": 1}
 _VALUE = prior("shape.value", 24, 1)  # {"a": {"value": 1}} -> {"a": 1}
 _UNKNOWN_KEY = prior("shape.value.unknown", 4, 3)  # {"a": {"foo": 1}} -> {"a": 1}
 _NESTED = prior("shape.nested", 20, 1)  # {"old": 1} -> {"edits": [{"old": 1}]}
-_ENVELOPE = frozenset(WORDS["of_envelopes"])
-_WRAPPERS = frozenset(WORDS["wrappers"])
-_SAYS_A_VALUE = frozenset(WORDS["of_values"])
-_COMPARES = frozenset(WORDS["compares"])
 _PLACE = re.compile(r"\]?[\[./:]|__")
 """What stands between the steps of a path."""
 _MAX_PLACE = 200
@@ -258,7 +254,9 @@ def _unpacked(case: Case) -> Iterator[Option]:
                     or (not path and _is_wrapped(case, name))
                 )
                 or is_its_own(case, name, inner)
-                or not _COMPARES.isdisjoint(word for each in inner for word in words_of(each))
+                or not WORDS["compares"].isdisjoint(
+                    word for each in inner for word in words_of(each)
+                )
                 or not all(_is_of_envelope(case, names, *each) for each in beside)
             ):
                 continue
@@ -286,7 +284,7 @@ def _is_wrapped(case: Case, name: str) -> bool:
     """Whether all of a call stands under a key that says no more, whatever its names are there."""
     inner, words, names = object_in(case.parameters[name]), words_of(name), names_of_tool(case)
     alone = len(case.parameters) == 1 and name not in names and len(names) > 0
-    return alone and len(inner) > 0 and words != () and _WRAPPERS.issuperset(words)
+    return alone and len(inner) > 0 and words != () and WORDS["wrappers"].issuperset(words)
 
 
 def _object_at(value: JsonValue, path: tuple[str, ...]) -> JsonValue:
@@ -313,7 +311,7 @@ def _is_of_envelope(case: Case, names: frozenset[str], key: str, value: JsonValu
         return False
     is_mark = isinstance(value, str | int) and not isinstance(value, bool)
     is_short = len(str(value)) <= MAX_KEYS and " " not in str(value)
-    says_which = is_mark and is_short and not _ENVELOPE.isdisjoint(words_of(key))
+    says_which = is_mark and is_short and not WORDS["of_envelopes"].isdisjoint(words_of(key))
     return value == case.tool or says_nothing(value) or says_which
 
 
@@ -322,8 +320,8 @@ def _unwrapped(case: Case) -> Iterator[Option]:
         known = case.parameter(name)
         if known is not None and isinstance(value, dict):
             keys = {word for key in value for word in words_of(key)}
-            if not any(map(qualifiers_of, value)) and keys.isdisjoint(_COMPARES):
-                shown = not keys.isdisjoint(_SAYS_A_VALUE.union(words_of(name)))
+            if not any(map(qualifiers_of, value)) and keys.isdisjoint(WORDS["compares"]):
+                shown = not keys.isdisjoint(WORDS["of_values"].union(words_of(name)))
                 trials = _VALUE if shown else _UNKNOWN_KEY
                 reason = f"`{name}` is a plain value, no object"
                 yield as_option(case, [Unwrap(name=name)], reason, trials)

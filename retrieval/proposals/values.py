@@ -8,6 +8,7 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue, canonical_json
 from aftercall.models import EvidenceSource
 from aftercall.redaction import is_redacted
+from retrieval import WORDS
 from retrieval.edit_effects import applied
 from retrieval.edits import Balance, Cast, Clamp, FromError, Remove, Replace, Unwrap, number_of
 from retrieval.forms import in_form, same_moment, told_forms
@@ -23,7 +24,7 @@ from retrieval.likeness import (
 )
 from retrieval.parameters import JsonType, Path, general, leaves_like, object_view
 from retrieval.proposals.case import Case, Option, Trials, one, prior, put, quoted, value_sources_of
-from retrieval.proposals.faults import FREE_TEXT, misses, stated_forms
+from retrieval.proposals.faults import misses, stated_forms
 from retrieval.proposals.session import session_texts
 from retrieval.reading.faults import Fault
 from retrieval.texts import is_number
@@ -189,7 +190,7 @@ def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option
     bare = plainer(value)
     if fault.kind in _NOT_KNOWN:
         bare = bare.removeprefix("./").rstrip("/") or bare
-    is_free = not FREE_TEXT.isdisjoint(words_of(name))
+    is_free = not WORDS["free_text"].isdisjoint(words_of(name))
     if not forms and bare != value and not (is_placeholder(bare) or is_free):
         trials = _UNMARKED if bare == unmarked(value) else _PLAINER
         reason = "the same without the marks around it"

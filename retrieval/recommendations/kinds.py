@@ -8,7 +8,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import get_args
 
@@ -21,7 +21,6 @@ from aftercall.models import (
     Severity,
     VersionTrials,
 )
-from mongo.contents import StoredTool
 from mongo.records import ToolKey
 from retrieval.advice.other_tools import names_said
 from retrieval.boundaries.cohesion import CohesionRules
@@ -80,31 +79,18 @@ MIN_LATER = 2
 """Events after a matter was done, from which on it is back if it stands; one may be a stray."""
 
 
-class ToolNames:
-    """The registered tools of a workspace by their ids and names."""
+def _named_in(parts: Sequence[str], registry: Registry, besides: ToolKey) -> list[str]:
+    """The ids of tools that the parts of a split name, in their order; a few.
 
-    def __init__(self, registry: Registry) -> None:
-        self.registered = registry.named
-        """The tool that executions name so: the latest put."""
-        self._by_name: dict[str, list[StoredTool]] = {}
-        for each in sorted(registry.by_id.values(), key=lambda each: each.tool.tool_id):
-            for name in {each.tool.tool_id.casefold(), each.tool.name.casefold()}:
-                self._by_name.setdefault(name, []).append(each)
-
-    def named_in(self, parts: Iterable[str], *, besides: ToolKey) -> list[str]:
-        """The ids of tools that the parts of a split name, in their order; a few.
-
-        A part names a tool when it is its id or its name, case aside, or says it (`names_said`).
-        """
-        found: dict[str, None] = {}
-        for part in parts:
-            for name in (part.strip(), *names_said(part)):
-                for each in self._by_name.get(name.casefold(), ()):
-                    if each.tool_key != besides:
-                        found.setdefault(each.tool.tool_id, None)
-            if len(found) >= MAX_OTHER_TOOLS:
-                break
-        return list(found)[:MAX_OTHER_TOOLS]
+    A part names a tool when it is its id or its name, case aside, or says it (`names_said`).
+    """
+    by_name: dict[str, list[str]] = defaultdict(list)
+    for tool_id, each in sorted(registry.by_id.items()) if parts else ():
+        for name in {tool_id.casefold(), each.tool.name.casefold()}:
+            by_name[name] += [tool_id] if each.tool_key != besides else []
+    said = (name for part in parts for name in (part.strip(), *names_said(part)))
+    found = dict.fromkeys(each for name in said for each in by_name.get(name.casefold(), ()))
+    return list(found)[:MAX_OTHER_TOOLS]
 
 
 def repair_of(subject: Subject) -> Recommendation | None:
@@ -166,8 +152,7 @@ def _one_of_each(subject: Subject) -> list[OwnFailure | Marked]:
     return [latest[each] for each in ranked]
 
 
-def constraint_for(weak: Sequence[Weak], words: Quotes) -> str:
-    """What to demand of the results, after the most frequent reason of the weak successes."""
+def _constraint_for(weak: Sequence[Weak], words: Quotes) -> str:
     if not weak:
         return f"say in its deliverable what makes an answer useful, such as {_ANY}"
     counts = Counter(each.why for each in weak)
@@ -230,14 +215,14 @@ def _tighten_message(subject: Subject, parts: list[Part], corrections: list[Corr
     words = [
         f"tighten the contract of {subject.name}: its answers are of little use "
         f"({told} in {times(subject.calls, 'call')})",
-        constraint_for(subject.known.recent_weak, subject.words),
+        _constraint_for(subject.known.recent_weak, subject.words),
     ]
     if corrections:
         words.append(f"a user said {subject.words.quoted(corrections[0].text, 160)}")
     return "; ".join(words)
 
 
-def split_of(subject: Subject, names: ToolNames, rules: CohesionRules) -> Recommendation | None:
+def split_of(subject: Subject, registry: Registry, rules: CohesionRules) -> Recommendation | None:
     """To split the tool, or to recompose where a proposed split names others for its jobs."""
     if not subject.cohesion.warning:
         return None
@@ -247,7 +232,7 @@ def split_of(subject: Subject, names: ToolNames, rules: CohesionRules) -> Recomm
     ]
     said: list[Corrected | Referred] = [*referrals, *corrections]
     splits = _splits(subject, referrals)
-    others = names.named_in((part for split in splits for part in split), besides=subject.tool)
+    others = _named_in([part for split in splits for part in split], registry, subject.tool)
     axes = [each for each in subject.cohesion.axes if each.share >= rules.min_share]
     points = rules.correction_weight
     found = recommendation(

@@ -6,7 +6,6 @@ Pure; what it reads was gathered.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 
 from aftercall.models import Recommendation
 from mongo.contents import StoredRecommendation
@@ -18,7 +17,6 @@ from retrieval.health.record import KnownHealth
 from retrieval.recommendations.evidence import TOOL_MATTERS, Quotes, Subject, id_of_matter
 from retrieval.recommendations.kinds import (
     MIN_LATER,
-    ToolNames,
     has_returned,
     moments_of,
     repair_of,
@@ -29,16 +27,8 @@ from retrieval.recommendations.kinds import (
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True)
-class Reviewed:
-    """A recommendation that somebody touched."""
-
-    stored: StoredRecommendation
-
-    @cached_property
-    def snapshot(self) -> Recommendation:
-        """The recommendation as it was then; read when it is needed."""
-        return Recommendation.model_validate_json(self.stored.data)
+Reviews = Mapping[str, StoredRecommendation]
+"""What was done about recommendations, by their ids."""
 
 
 @dataclass(frozen=True)
@@ -47,19 +37,14 @@ class Workspace:
 
     registry: Registry
     clusters: AxisClusters
-    reviews: Mapping[str, Reviewed]
+    reviews: Reviews
     words: Quotes
     now: datetime
     rules: CohesionRules = DEFAULT_RULES
 
-    @cached_property
-    def names(self) -> ToolNames:
-        """All registered tools by their names."""
-        return ToolNames(self.registry)
-
     def subject(self, tool: ToolKey, known: KnownHealth) -> Subject:
         """A tool as it is now."""
-        registered = self.names.registered(tool)
+        registered = self.registry.named(tool)
         return Subject(
             tool=tool,
             tool_id=registered.tool.tool_id if registered else None,
@@ -71,10 +56,10 @@ class Workspace:
 
 
 def recommendations_about(
-    subject: Subject, names: ToolNames, *, rules: CohesionRules = DEFAULT_RULES
+    subject: Subject, registry: Registry, *, rules: CohesionRules = DEFAULT_RULES
 ) -> list[Recommendation]:
     """What the evidence suggests about a tool, greatest priority first; one of each matter."""
-    found = (repair_of(subject), tighten_of(subject, rules), split_of(subject, names, rules))
+    found = (repair_of(subject), tighten_of(subject, rules), split_of(subject, registry, rules))
     return by_priority(each for each in found if each is not None)
 
 
@@ -83,13 +68,13 @@ def by_priority(recommendations: Iterable[Recommendation]) -> list[Recommendatio
     return sorted(recommendations, key=lambda each: (-each.priority, each.recommendation_id))
 
 
-def reviews_of(stored: Iterable[StoredRecommendation]) -> dict[str, Reviewed]:
-    """All that were touched, by id."""
-    return {each.recommendation_id: Reviewed(each) for each in stored}
+def snapshot_of(review: StoredRecommendation) -> Recommendation:
+    """A recommendation as it was when somebody touched it."""
+    return Recommendation.model_validate_json(review.data)
 
 
 def merged(
-    current: Recommendation | None, review: Reviewed | None, *, is_back: bool = False
+    current: Recommendation | None, review: StoredRecommendation | None, *, is_back: bool = False
 ) -> Recommendation | None:
     """One recommendation as it stands; None when there is nothing to tell.
 
@@ -100,18 +85,18 @@ def merged(
     """
     if review is None:
         return current
-    stored, snapshot = review.stored, review.snapshot
-    if current is None and stored.state == "open":
+    if current is None and review.state == "open":
         return None
+    snapshot = snapshot_of(review)
     base = current or snapshot
     seen = [each for each in (base.first_seen, snapshot.first_seen) if each is not None]
     return base.model_copy(
         update={
             "first_seen": min(seen, default=None),
-            "state": "open" if is_back else stored.state,
-            "state_reason": stored.reason,
-            "state_changed_at": stored.changed_at,
-            "state_changed_by": stored.changed_by,
+            "state": "open" if is_back else review.state,
+            "state_reason": review.reason,
+            "state_changed_at": review.changed_at,
+            "state_changed_by": review.changed_by,
             "reopened": is_back,
         }
     )
@@ -141,15 +126,15 @@ def about_tools(
 
 
 def _reviewed(workspace: Workspace, subject: Subject) -> Iterator[Recommendation]:
-    suggested = recommendations_about(subject, workspace.names, rules=workspace.rules)
+    suggested = recommendations_about(subject, workspace.registry, rules=workspace.rules)
     current = {each.recommendation_id: each for each in suggested}
     for matter in TOOL_MATTERS:
         matter_id = id_of_matter(matter, *subject.tool)
         stands, review = current.get(matter_id), workspace.reviews.get(matter_id)
         is_back = False
-        if stands is not None and review is not None and review.stored.state == "done":
+        if stands is not None and review is not None and review.state == "done":
             # What was known then is not later, even of a client whose clock is ahead of ours.
-            since = max(review.stored.changed_at, review.snapshot.last_seen or _LONG_AGO)
+            since = max(review.changed_at, snapshot_of(review).last_seen or _LONG_AGO)
             is_back = sum(at > since for at in moments_of(subject.known, matter)) >= MIN_LATER
         found = merged(stands, review, is_back=is_back)
         if found is not None:
@@ -163,8 +148,8 @@ def _about_promotions(
         review = workspace.reviews.get(each.recommendation_id)
         is_back = (
             review is not None
-            and review.stored.state == "done"
-            and has_returned(each, review.snapshot)
+            and review.state == "done"
+            and has_returned(each, snapshot_of(review))
         )
         stands = merged(each, review, is_back=is_back)
         if stands is not None:

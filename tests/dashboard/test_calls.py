@@ -1,5 +1,6 @@
 """Calls and repairs as a page shows them: bounded, masked as of today, with what was changed."""
 
+from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,7 +27,7 @@ def pattern_of(*signatures: str) -> ConsolidatedPattern:
         category="invalid_parameters", leader=signatures[0],
     )  # fmt: skip
     marks = (document_id("default", "reflection", "git", "git_log", each) for each in signatures)
-    made.set_marks({mark_of(each) for each in marks})
+    made.members = b64encode(b"".join(sorted(map(mark_of, marks)))).decode()
     return made
 
 

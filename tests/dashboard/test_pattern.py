@@ -1,5 +1,6 @@
 """Patterns: what is said of them, the rules that mend them, and what they rest on in a store."""
 
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -130,7 +131,8 @@ def stored(service: RunningService, tool: str, *examples: str) -> FailurePattern
         pattern_id=fresh("pattern"), server_name="s", tool_name=tool,
         category="invalid_parameters", leader=SIGNATURE, execution_ids=list(examples), count=1,
     )  # fmt: skip
-    kept.set_marks({mark_of(document_id("default", "reflection", "s", tool, SIGNATURE))})
+    mark = mark_of(document_id("default", "reflection", "s", tool, SIGNATURE))
+    kept.members = b64encode(mark).decode()
     KNOWN[kept.pattern_id] = kept
     named = {"serverName": "s", "toolName": tool}
     return pattern(kept.pattern_id, tool=named, signature=SIGNATURE, examples=list(examples))

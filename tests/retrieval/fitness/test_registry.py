@@ -1,6 +1,6 @@
 """The registry finds tools by id and namespace, and near names for a 404."""
 
-from retrieval.fitness.registry import Registry
+from retrieval.fitness.registry import Registry, nearest
 from tests.retrieval.fitness.registry_samples import promoted, stored
 
 
@@ -27,7 +27,7 @@ def test_near_names_are_those_that_were_probably_meant() -> None:
     """A misspelling, another case or separator; nothing for a name like none."""
     registry = Registry([stored("code_generator"), stored("translator"), stored("weather")])
     assert registry.nearest_names("transaltor")[0] == "translator"
-    assert registry.nearest_tool_ids("Code-Generator")[0] == "code_generator"
+    assert nearest("Code-Generator", registry.by_id)[0] == "code_generator"
     assert registry.nearest_names("zzqqk") == []
     assert Registry([]).nearest_names("anything") == []
 

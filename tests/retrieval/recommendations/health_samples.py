@@ -24,7 +24,7 @@ from retrieval.health.record import (
     Weak,
 )
 from retrieval.recommendations.evidence import Quotes
-from retrieval.recommendations.queue import Reviewed, Workspace, queue_of, recommendations_about
+from retrieval.recommendations.queue import Reviews, Workspace, queue_of, recommendations_about
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 TOOL = ToolKey("w", "web", "read_page")
@@ -120,9 +120,7 @@ class Story:
 
 
 def around(
-    tools: Sequence[StoredTool] = (),
-    reviews: dict[str, Reviewed] | None = None,
-    now: datetime = NOW,
+    tools: Sequence[StoredTool] = (), reviews: Reviews | None = None, now: datetime = NOW
 ) -> Workspace:
     """What there is besides the health; every axis is a cluster of its own."""
     return Workspace(
@@ -140,7 +138,7 @@ def about(
     """What is recommended about a tool, by kind."""
     workspace = around(tools, now=now)
     subject = workspace.subject(TOOL, story.known)
-    return {each.kind: each for each in recommendations_about(subject, workspace.names)}
+    return {each.kind: each for each in recommendations_about(subject, workspace.registry)}
 
 
 def priority(story: Story, *, now: datetime = NOW) -> float:

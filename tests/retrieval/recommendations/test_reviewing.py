@@ -6,7 +6,7 @@ from aftercall.models import PromotionStatus, VersionTrials
 from mongo.contents import StoredRecommendation
 from retrieval.fitness.promotions import Counts, compare, fails_more
 from retrieval.recommendations.kinds import review_of
-from retrieval.recommendations.queue import queue_of, reviews_of
+from retrieval.recommendations.queue import queue_of
 from tests.retrieval.recommendations.health_samples import NOW, around
 
 
@@ -30,7 +30,7 @@ def test_a_review_that_is_done_is_due_again_by_later_failures_or_another_version
     found = review_of("w", status((28, 12)))
     data, at = found.model_dump_json().encode(), NOW - timedelta(days=1)
     stored = StoredRecommendation("w", found.recommendation_id, "done", at, data)
-    done = around(reviews=reviews_of([stored]))
+    done = around(reviews={found.recommendation_id: stored})
 
     def state(now: PromotionStatus) -> str:
         [each] = queue_of(done, [], [review for review in [review_of("w", now)] if review])

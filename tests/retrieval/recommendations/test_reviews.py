@@ -7,18 +7,17 @@ import pytest
 
 from aftercall.models import Recommendation
 from mongo.contents import StoredRecommendation
-from retrieval.recommendations.queue import Reviewed, reviews_of
+from retrieval.recommendations.queue import Reviews
 from tests.retrieval.recommendations.health_samples import NOW, TOOL, Story, around, queue
 
 CHANGED = NOW - timedelta(days=1)
 
 
-def review(found: Recommendation, state: Any, at: datetime = CHANGED) -> dict[str, Reviewed]:
+def review(found: Recommendation, state: Any, at: datetime = CHANGED) -> Reviews:
     """What somebody said of it a day ago, unless said otherwise."""
     data = found.model_dump_json().encode()
-    return reviews_of(
-        [StoredRecommendation("w", found.recommendation_id, state, at, data, reason="because")]
-    )
+    key = found.recommendation_id
+    return {key: StoredRecommendation("w", key, state, at, data, reason="because")}
 
 
 def shown(story: Story, kind: str, times: int, days_ago: float = 0.0) -> Story:
