@@ -259,7 +259,14 @@ class CachedEmbedder:
             else:
                 new[key] = text
         if new:
-            awaited |= self._start(new, role)
+            loop = asyncio.get_running_loop()
+            futures = {key: loop.create_future() for key in new}
+            self._running |= futures
+            awaited |= futures
+            # A task of its own: the caller that began it may be cancelled while others wait.
+            task = loop.create_task(self._fill(list(new.values()), role, futures))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         if awaited:
             # wait() leaves the futures alone when this caller is cancelled: others may share them
             await asyncio.wait(awaited.values())
@@ -273,18 +280,6 @@ class CachedEmbedder:
         if self._tasks:
             await asyncio.wait(self._tasks)
         self._cached.clear()
-
-    def _start(
-        self, new: dict[Key, str], role: Role
-    ) -> dict[Key, asyncio.Future[NDArray[np.float32]]]:
-        loop = asyncio.get_running_loop()
-        futures = {key: loop.create_future() for key in new}
-        self._running |= futures
-        # A task of its own, because the caller that began it may be cancelled while others wait.
-        task = loop.create_task(self._fill(list(new.values()), role, futures))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return futures
 
     async def _fill(
         self, texts: list[str], role: Role, futures: dict[Key, asyncio.Future[NDArray[np.float32]]]

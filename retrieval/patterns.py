@@ -176,7 +176,7 @@ async def grouped(
             still_open.append(failure)
         else:
             home.failures.append(failure)
-    vectors = await _vectors(groups, still_open, open_model)
+    vectors, made_by = await _vectors(groups, still_open, open_model)
     for failure in still_open:
         found = _like(groups, failure) or _nearest(groups, failure, vectors.get(failure.signature))
         if found is None:
@@ -193,39 +193,32 @@ async def grouped(
                 )
             )
             if (vector := vectors.get(failure.signature)) is not None:
-                found.pattern.set_vector(vector, vectors.embedder)
+                found.pattern.set_vector(vector, made_by)
             groups.append(found)
         found.failures.append(failure)
     kept = [each for each in groups if each.failures]
     return sorted(kept, key=lambda each: each.pattern.pattern_id), len(vectors)
 
 
-class _Vectors(dict[str, Vector]):
-    embedder: str = ""
-
-
 async def _vectors(
     groups: Sequence[Grouped],
     failures: Sequence[Failure],
     open_model: Callable[[], Awaitable[Embedder]],
-) -> _Vectors:
-    """The vectors of failures that have a choice; the patterns of their kin get theirs, too."""
+) -> tuple[dict[str, Vector], str]:
+    """The vectors of failures that have a choice, and of whom; patterns of their kin get theirs."""
     open_kin = Counter(map(_kin_of, failures))
     kin = open_kin + Counter(_kin_of(group.pattern) for group in groups)
     wanted = dict.fromkeys(each.signature for each in failures if kin[_kin_of(each)] > 1)
-    found = _Vectors()
     if not wanted:
-        return found
+        return {}, ""
     embedder = await open_model()
-    found.embedder = embedder.fingerprint
     rivals = [group.pattern for group in groups if _kin_of(group.pattern) in open_kin]
-    lacking = [each for each in rivals if each.vector(found.embedder) is None]
+    lacking = [each for each in rivals if each.vector(embedder.fingerprint) is None]
     texts = list(wanted | dict.fromkeys(each.leader for each in lacking))
-    made = await embedder.embed(texts, "document")
-    found.update(zip(texts, made, strict=True))
+    found = dict(zip(texts, await embedder.embed(texts, "document"), strict=True))
     for each in lacking:
-        each.set_vector(found[each.leader], found.embedder)
-    return found
+        each.set_vector(found[each.leader], embedder.fingerprint)
+    return found, embedder.fingerprint
 
 
 def _like(groups: Iterable[Grouped], failure: Failure) -> Grouped | None:

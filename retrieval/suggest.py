@@ -140,6 +140,12 @@ async def _call_context(
             knowledge.runs, call.parameters, signature_id(reading.signature), reading.category,
             session=session_mark(call.session_id, call.agent), now=now,
         )  # fmt: skip
+    recoveries: tuple[RecoveryTimes, ...] = ()
+    if reading.category in TRANSIENT:
+        everywhere = await memory.knowledge(workspace_wide(tool.workspace))
+        # The tool's own, then those of all tools, as the one who asks hears them.
+        known = (each.recoveries.get(reading.category) for each in (knowledge, everywhere) if each)
+        recoveries = tuple(times.heard_by(call.agent) for times in known if times)
     return CallContext(
         now=now,
         tool_name=tool.tool_name,
@@ -147,7 +153,7 @@ async def _call_context(
         server_name=tool.server_name,
         attempt=call.attempt,
         repeats=repeats,
-        recoveries=await _recoveries(tool.workspace, reading, knowledge, memory, call.agent),
+        recoveries=recoveries,
         others=await _other_tools(tool.workspace, memory, hits_anywhere) if others else (),
         referrals=tuple(health.referrals) if health else (),
         may_show=may_show,
@@ -172,21 +178,6 @@ async def _stated_first(tool: ToolKey, call: FailedCall, memory: Memory) -> Stat
     view = view_of(schema, profile_for(await memory.knowledge(key), None, "")[0])
     known = view.parameters.values() if view is not None else ()
     return StatedFirst(name, frozenset(each.name for each in known if each.required))
-
-
-async def _recoveries(
-    workspace: str,
-    reading: ErrorReading,
-    knowledge: ToolKnowledge | None,
-    memory: Memory,
-    agent: str,
-) -> tuple[RecoveryTimes, ...]:
-    """The tool's own, then those of all tools of the workspace, as the one who asks hears them."""
-    if reading.category not in TRANSIENT:
-        return ()
-    everywhere = await memory.knowledge(workspace_wide(workspace))
-    found = (each.recoveries.get(reading.category) for each in (knowledge, everywhere) if each)
-    return tuple(times.heard_by(agent) for times in found if times)
 
 
 _SEED_CATEGORY = 0.7
@@ -295,7 +286,15 @@ class Suggester:
             tool = ToolKey(workspace, request.execution.server_name, request.execution.tool_name)
             found = await self._with_successes(tool, found)
             found = self._without_secrets(request.execution.tool_name, found)
-            noted.note(**_measures(found.response))
+            # Nothing of the call itself.
+            response = found.response
+            noted.note(
+                category=response.pattern.category,
+                abstained=response.abstained,
+                suggestions=len(response.suggestions),
+            )
+            for best in response.suggestions[:1]:
+                noted.note(confidence=best.confidence)
         took = {"took_ms": round((time.perf_counter() - started) * 1000, 3)}
         return replace(found, response=found.response.model_copy(update=took))
 
@@ -427,18 +426,6 @@ def _counted(response: SuggestResponse, *, is_watched: bool) -> tuple[str, ...]:
     sure = (SURE,) if best.confidence > SURE_ABOVE else ()
     unmade = (UNMADE,) if is_watched and sure and best.safe else ()
     return (ASKED, f"action:{best.action}", *sure, *unmade)
-
-
-def _measures(response: SuggestResponse) -> dict[str, str | float | bool]:
-    """What a measurement may show of an answer: nothing of the call itself."""
-    words: dict[str, str | float | bool] = {
-        "category": response.pattern.category,
-        "abstained": response.abstained,
-        "suggestions": len(response.suggestions),
-    }
-    if response.suggestions:
-        words["confidence"] = response.suggestions[0].confidence
-    return words
 
 
 def _redacted_words(suggestion: Suggestion, redactor: Redactor) -> Suggestion:

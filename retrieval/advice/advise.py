@@ -213,7 +213,14 @@ def _stated(
     if is_unknown_tool(error, call_context.tool_name):
         return near_name_advice(case, call_context)
     refusal = None if category in _NO_REFUSALS else refusal_of(error.message)
-    if category in TRANSIENT and not (refusal and _lasts(refusal, case, error, call_context)):
+    # A stated wait is the tool's own word that it passes, and so is a code such as 503, but for
+    # money and allowances. A category that was read from words alone is less sure than a refusal.
+    lasts = (
+        refusal is not None
+        and stated_wait_ms(error, call_context.now) is None
+        and (refusal.kind in ("quota", "funds") or case.reading.confidence < _BY_CODE)
+    )
+    if category in TRANSIENT and not lasts:
         return transient_advice(category, error, call_context)
     if refusal is not None and not _states_a_repair(case):
         return _refused(refusal, case, call_context)
@@ -301,17 +308,6 @@ def _lacking(error: ExecutionError, message: str) -> tuple[str, str] | None:
             if not _NO_NAMES.fullmatch(found["what"]):
                 return noun, found["what"].rstrip(".:,")
     return None
-
-
-def _lasts(refusal: Refusal, case: Case, error: ExecutionError, call_context: CallContext) -> bool:
-    """Whether a refusal is not of the moment, whatever its category says.
-
-    A stated wait is the tool's own word that it passes, and so is a code such as 503, but for money
-    and allowances. A category that was read from words alone is less sure than the refusal's own.
-    """
-    if stated_wait_ms(error, call_context.now) is not None:
-        return False
-    return refusal.kind in ("quota", "funds") or case.reading.confidence < _BY_CODE
 
 
 def _states_a_repair(case: Case) -> bool:

@@ -1,6 +1,6 @@
 """What is remembered of tools: their past failures, how they evolved, and marks not yet learned."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -30,7 +30,6 @@ from retrieval.fitness.statistics import (
     trial_of,
 )
 from retrieval.index.protocol import Hit, IndexQuery, Kind, VectorIndex
-from retrieval.knowledge.documents import Document
 from retrieval.log import marks as list_marks
 from retrieval.log import promotion_history
 from retrieval.memory import Memory
@@ -78,7 +77,31 @@ class ToolHistory:
             similarity = {hit.document_id: hit.similarity for hit in hits}
             ids = list(similarity)
         documents = await self.memory.documents(workspace, ids)
-        found = _failures(documents, marks, similarity, self.clock())
+        said: list[tuple[Trial, str, float, list[float], str | None]] = [
+            (_trial(each), each.scenario, 0.0, [], each.error_message) for each in marks
+        ]
+        for document_id, document in documents.items():
+            near = similarity.get(document_id, 0.0)
+            successes = sorted(trial.at for trial in document.trials if trial.is_success)
+            said += [
+                (trial, document.text, near, successes, document.message)
+                for trial in document.trials
+                if not trial.is_success
+            ]
+        once: dict[str, tuple[Trial, str, float, list[float], str | None]] = {}
+        for each in said:
+            once.setdefault(each[0].key, each)  # a mark says more
+        found = [
+            SimilarFailure(
+                scenario=text,
+                similarity=near,
+                weight=failure_weight(trial, successes, self.clock().timestamp()),
+                at=moment_of(trial),
+                severity=trial.severity,
+                error_message=message,
+            )
+            for trial, text, near, successes, message in once.values()
+        ]
         first = sorted(found, key=lambda each: (each.similarity, each.at), reverse=True)[:limit]
         learned = (tag for known in statistics.values() for tag in known.tags())
         marked = [(each, [f"severity_{each.severity}"] if each.severity else []) for each in first]
@@ -128,40 +151,6 @@ class ToolHistory:
         )  # fmt: skip
         [hits] = await self.index.search([query])
         return hits
-
-
-def _failures(
-    documents: Mapping[str, Document],
-    marks: Iterable[FailureRecord],
-    similarity: Mapping[str, float],
-    now: datetime,
-) -> list[SimilarFailure]:
-    """The failures of these scenarios and marks, each call once; a mark says more."""
-    said: list[tuple[Trial, str, float, list[float], str | None]] = [
-        (_trial(each), each.scenario, 0.0, [], each.error_message) for each in marks
-    ]
-    for document_id, document in documents.items():
-        near = similarity.get(document_id, 0.0)
-        successes = sorted(trial.at for trial in document.trials if trial.is_success)
-        said += [
-            (trial, document.text, near, successes, document.message)
-            for trial in document.trials
-            if not trial.is_success
-        ]
-    once: dict[str, tuple[Trial, str, float, list[float], str | None]] = {}
-    for each in said:
-        once.setdefault(each[0].key, each)
-    return [
-        SimilarFailure(
-            scenario=scenario,
-            similarity=near,
-            weight=failure_weight(trial, successes, now.timestamp()),
-            at=moment_of(trial),
-            severity=trial.severity,
-            error_message=message,
-        )
-        for trial, scenario, near, successes, message in once.values()
-    ]
 
 
 def _trial(mark: FailureRecord) -> Trial:

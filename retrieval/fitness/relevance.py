@@ -166,8 +166,10 @@ def tool_terms(tool: Tool) -> str:
     """
     parts = [tool.name, tool.namespace or "", *tool.tags, tool.description]
     for name, property_ in islice(_properties(tool.input_schema, _MAX_DEPTH), _MAX_PARAMETERS):
-        parts.append(name)
-        parts.extend(_stated(property_))
+        values = property_.get("enum")
+        listed = values[:_MAX_VALUES] if isinstance(values, list) else []
+        stated = (name, property_.get("description"), *listed)
+        parts += [each for each in stated if isinstance(each, str)]
     return terms_text(" ".join(parts)[:MAX_TERMS_TEXT])
 
 
@@ -182,14 +184,6 @@ def _properties(schema: JsonValue, depth: int) -> Iterator[tuple[str, JsonObject
                 yield name, property_
                 yield from _properties(property_, depth - 1)
     yield from _properties(schema.get("items"), depth - 1)
-
-
-def _stated(property_: JsonObject) -> Iterator[str]:
-    description, values = property_.get("description"), property_.get("enum")
-    if isinstance(description, str):
-        yield description
-    if isinstance(values, list):
-        yield from (each for each in values[:_MAX_VALUES] if isinstance(each, str))
 
 
 def tool_queries(

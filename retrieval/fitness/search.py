@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,9 +79,7 @@ class _Question:
     """Ids of the tools that serve the namespace asked about."""
 
 
-class _Judged(NamedTuple):
-    tools: list[RankedTool]
-    excluded: list[ExcludedTool]
+_Judged = tuple[list[RankedTool], list[ExcludedTool]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,16 +123,17 @@ class ToolChooser:
             explore, tuple(each.tool.tool_id for each in candidates),
         )  # fmt: skip
         if use_rag:
-            judged = await self._searched(question, registry, candidates)
+            judged, left_out = await self._searched(question, registry, candidates)
         else:  # the promoted version and the originals, by base and quality
             own = [each for each in candidates if each.source != "semantic"]
             statistics = await self.memory.statistics([each.key for each in own])
-            judged = self._judged(question, [(each, each.source) for each in own], statistics)
-        excluded = [self._shown_excluded(each) for each in judged.excluded[:MAX_JUDGED]]
-        if not judged.tools:
+            sources = [(each, each.source) for each in own]
+            judged, left_out = self._judged(question, sources, statistics)
+        excluded = [self._shown_excluded(each) for each in left_out[:MAX_JUDGED]]
+        if not judged:
             reasons = "; ".join(f"{each.tool_id!r}: {each.reason}" for each in excluded[:3])
             raise NoToolFitsError(f"no tool of the namespace is offered for this: {reasons}")
-        shown = [self._shown(registry, each) for each in ranked(judged.tools)[:limit]]
+        shown = [self._shown(registry, each) for each in ranked(judged)[:limit]]
         return BestTool(
             **dict(shown[0]), candidates=shown, excluded=excluded, threshold=THRESHOLD, mode=mode
         )
@@ -173,17 +171,17 @@ class ToolChooser:
             each.document_id: each.similarity
             for each in relevant(answers, past.successes(), parts=len(texts))
         }
-        judged = self._judged(
+        judged, left_out = self._judged(
             question,
             [(each, "semantic") for each, _ in found],
             statistics,
             past,
             {each.tool.tool_id: by_document[document_id] for each, document_id in found},
         )
-        fit = [each for each in ranked(judged.tools) if each.score > 0]
+        fit = [each for each in ranked(judged) if each.score > 0]
         return FoundTools(
             candidates=[self._shown(registry, each) for each in fit[: request.limit]],
-            excluded=[self._shown_excluded(each) for each in judged.excluded],
+            excluded=[self._shown_excluded(each) for each in left_out],
             threshold=THRESHOLD,
             mode=request.mode,
         )
@@ -251,7 +249,8 @@ class ToolChooser:
         past: "PastScenarios | None" = None,
         similarity: Mapping[str, float] | None = None,
     ) -> _Judged:
-        judged = _Judged([], [])
+        judged: list[RankedTool] = []
+        excluded: list[ExcludedTool] = []
         known_of = []
         for each, source in candidates:
             trials = heard_trials(trials_of(each, statistics.get(each.key)), question.own)
@@ -272,9 +271,9 @@ class ToolChooser:
             negative = [*tool.negative_tags, *(known.tags(question.own) if known else ())]
             why_not = exclusion(negative, question.tags, question.scenario) if negative else None
             if why_not is not None:
-                judged.excluded.append(ExcludedTool(tool_id=tool.tool_id, reason=why_not))
+                excluded.append(ExcludedTool(tool_id=tool.tool_id, reason=why_not))
                 continue
-            judged.tools.append(
+            judged.append(
                 judge(
                     candidate,
                     source,
@@ -287,7 +286,7 @@ class ToolChooser:
                     may_be_tried=question.explore,
                 )
             )
-        return judged
+        return judged, excluded
 
     def _shown(self, registry: Registry, ranked: RankedTool) -> RankedTool:
         failures = [shown_failure(each, self.redactor) for each in ranked.factors.similar_failures]

@@ -193,38 +193,6 @@ def translate(error: Exception, *, what: str, where: str) -> p.VectorIndexError:
     return p.VectorIndexError(f"{said}; {_CURES.get(code, f'see the log of Qdrant; {_REBUILD}')}")
 
 
-def collection_config(place: p.QdrantPlace, *, dimension: int, fingerprint: str) -> dict[str, Any]:
-    """The arguments of `create_collection`, but for the name.
-
-    The vectors lie on disk in half precision (the cosine of unit vectors changes by some 2e-5), one
-    byte a component in RAM: a search ranks by those and takes the cosines of the best from the
-    disk. The graph has links over everything (`m`), since a question sees its workspace *and* the
-    shipped corpus, and further ones within each workspace, kind and tool (`payload_m`).
-    """
-    return {
-        "vectors_config": {
-            p.DENSE: models.VectorParams(
-                size=dimension,
-                distance=models.Distance.COSINE,
-                datatype=models.Datatype.FLOAT16,
-                memory=models.Memory.COLD,
-            )
-        },
-        "sparse_vectors_config": {p.TERMS: models.SparseVectorParams(modifier=models.Modifier.IDF)},
-        "quantization_config": models.ScalarQuantization(
-            scalar=models.ScalarQuantizationConfig(
-                type=models.ScalarType.INT8, quantile=QUANTILE, memory=models.Memory.PINNED
-            )
-        ),
-        "hnsw_config": models.HnswConfigDiff(m=16, payload_m=16, ef_construct=100),
-        "payload": models.PayloadStorageParams(memory=models.Memory.COLD),
-        "shard_number": place.shards,
-        "replication_factor": place.replicas,
-        "write_consistency_factor": place.write_consistency,
-        "metadata": {"format": FORMAT, "fingerprint": fingerprint, "dimension": dimension},
-    }
-
-
 def payload_indexes() -> dict[str, models.KeywordIndexParams]:
     """Fields by which questions are filtered. The vectors of one workspace lie side by side.
 
@@ -254,8 +222,7 @@ async def ensure_collection(
         )
     info = await _read(connection, name)
     if info is None:
-        config = collection_config(place, dimension=dimension, fingerprint=fingerprint)
-        info = await _create(connection, name, config)
+        info = await _create(connection, name, place, dimension, fingerprint)
     check_metadata(
         info.config.metadata, (fingerprint, dimension), where=f"{name} at {connection.where}"
     )
@@ -293,17 +260,48 @@ async def _read(connection: Connection, name: str) -> models.CollectionInfo | No
 
 
 async def _create(
-    connection: Connection, name: str, config: dict[str, Any]
+    connection: Connection, name: str, place: p.QdrantPlace, dimension: int, fingerprint: str
 ) -> models.CollectionInfo:
+    """A new collection, or that which another process made at the same time.
+
+    The vectors lie on disk in half precision (the cosine of unit vectors changes by some 2e-5), one
+    byte a component in RAM: a search ranks by those and takes the cosines of the best from the
+    disk. The graph has links over everything (`m`), since a question sees its workspace *and* the
+    shipped corpus, and further ones within each workspace, kind and tool (`payload_m`).
+    """
     failure = p.VectorIndexError(
         f"the collection {name} at {connection.where} was deleted meanwhile"
     )
     try:
         with connection.doing(f"make the collection {name}") as client:
-            await client.create_collection(name, **config)
+            await client.create_collection(
+                name,
+                vectors_config={
+                    p.DENSE: models.VectorParams(
+                        size=dimension,
+                        distance=models.Distance.COSINE,
+                        datatype=models.Datatype.FLOAT16,
+                        memory=models.Memory.COLD,
+                    )
+                },
+                sparse_vectors_config={
+                    p.TERMS: models.SparseVectorParams(modifier=models.Modifier.IDF)
+                },
+                quantization_config=models.ScalarQuantization(
+                    scalar=models.ScalarQuantizationConfig(
+                        type=models.ScalarType.INT8, quantile=QUANTILE, memory=models.Memory.PINNED
+                    )
+                ),
+                hnsw_config=models.HnswConfigDiff(m=16, payload_m=16, ef_construct=100),
+                payload=models.PayloadStorageParams(memory=models.Memory.COLD),
+                shard_number=place.shards,
+                replication_factor=place.replicas,
+                write_consistency_factor=place.write_consistency,
+                metadata={"format": FORMAT, "fingerprint": fingerprint, "dimension": dimension},
+            )
     except p.VectorIndexError as error:
         failure = error
-    made = await _read(connection, name)  # also one that another process made at the same time
+    made = await _read(connection, name)
     if made is None:
         raise failure
     return made

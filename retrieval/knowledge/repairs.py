@@ -190,27 +190,30 @@ def learned_repairs(
             if apart and len(shared) >= max(1, _TOGETHER * len(mended)):
                 together.append(other)
                 mended = shared
-        together += _after(together, mended, changes, parameters)
-        repair = _repair(together, mended, first.otherwise, examples)
+        # Changes of what others of the same repair put there: a new name's value in another type.
+        edits = [each.edit for each in together]
+        together += [
+            each
+            for each in changes
+            if mended <= each.mended
+            and applied(parameters, [each.edit]) is None
+            and applied(parameters, [*edits, each.edit]) is not None
+        ]
+        for_it, against = (
+            {examples[at].session for at in some} for some in (mended, first.otherwise)
+        )
+        repair = LearnedRepair(
+            tuple(each.edit for each in together),
+            sessions=capped(for_it, against),
+            otherwise=capped(against, for_it),
+            is_general=any(each.is_general for each in together),
+            mended=tuple(examples[at] for at in sorted(mended)),
+        )
         most = _IN_COMMON * (repair.sessions + repair.otherwise)
         is_common = repair.sessions >= MIN_SESSIONS and repair.sessions > most
         if is_common and repair.edits not in [each.edits for each in found]:
             found.append(repair)
     return found
-
-
-def _after(
-    together: Sequence[CommonChange],
-    mended: frozenset[int],
-    changes: Sequence[CommonChange],
-    parameters: JsonObject,
-) -> Iterator[CommonChange]:
-    """Changes of what others of the same repair put there: a new name's value in another type."""
-    edits = [each.edit for each in together]
-    for change in changes:
-        of_all = mended <= change.mended and applied(parameters, [change.edit]) is None
-        if of_all and applied(parameters, [*edits, change.edit]) is not None:
-            yield change
 
 
 def common_repairs(
@@ -253,23 +256,6 @@ def _opened(value: JsonValue, known: Sequence[JsonValue]) -> JsonValue:
     if isinstance(value, list):
         return [_opened(each, known) for each in value]
     return value if value is None or isinstance(value, bool) else f"<{type_of(value)}>"
-
-
-def _repair(
-    together: Sequence[CommonChange],
-    mended: frozenset[int],
-    otherwise: frozenset[int],
-    examples: Sequence[RepairExample],
-) -> LearnedRepair:
-    of = [examples[at] for at in sorted(mended)]
-    for_it, against = ({examples[at].session for at in some} for some in (mended, otherwise))
-    return LearnedRepair(
-        tuple(each.edit for each in together),
-        sessions=capped(for_it, against),
-        otherwise=capped(against, for_it),
-        is_general=any(each.is_general for each in together),
-        mended=tuple(of),
-    )
 
 
 def _is_open(change: CommonChange, examples: Sequence[RepairExample], agent: str) -> bool:

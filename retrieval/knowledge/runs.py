@@ -46,7 +46,21 @@ class RecoveryTimes:
 
     def observe(self, recovery: Recovery) -> None:
         """Add one recovery, in place."""
-        self.recoveries = _bounded([*self.recoveries, recovery])
+        latest: dict[tuple[str, str], Recovery] = {}
+        per_agent = Counter[str]()
+        # Of one session's that ended together the longest counts: from its first failure.
+        for each in sorted(
+            [*self.recoveries, recovery],
+            key=lambda r: (r.at, r.seconds, r.session, r.agent),
+            reverse=True,
+        ):
+            key = (each.agent, each.session)
+            if key not in latest and per_agent[each.agent] < MAX_PER_AGENT:
+                latest[key] = each
+                per_agent[each.agent] += 1
+        kept = list(latest.values())[::-1]
+        drop_loudest(kept, MAX_RECOVERIES, lambda each: each.agent)
+        self.recoveries = kept[::-1]
 
     def heard_by(self, agent: str) -> "RecoveryTimes":
         """Those that an agent hears, by its name (`retrieval.principals.fairly_heard`)."""
@@ -83,22 +97,6 @@ def learn_recovery(
     seconds = max(0.0, (worked_at - failed_at).total_seconds())
     recovery = Recovery(session=session, agent=agent, at=worked_at, seconds=seconds)
     recoveries.setdefault(category, RecoveryTimes()).observe(recovery)
-
-
-def _bounded(recoveries: list[Recovery]) -> list[Recovery]:
-    latest: dict[tuple[str, str], Recovery] = {}
-    per_agent = Counter[str]()
-    # Of one session's recoveries that ended together the longest counts: from its first failure.
-    for each in sorted(
-        recoveries, key=lambda r: (r.at, r.seconds, r.session, r.agent), reverse=True
-    ):
-        key = (each.agent, each.session)
-        if key not in latest and per_agent[each.agent] < MAX_PER_AGENT:
-            latest[key] = each
-            per_agent[each.agent] += 1
-    kept = list(latest.values())[::-1]
-    drop_loudest(kept, MAX_RECOVERIES, lambda each: each.agent)
-    return kept[::-1]
 
 
 MAX_RUNS = 200

@@ -147,12 +147,8 @@ def times(count: int) -> str:
 
 def percent(share: float) -> str:
     """`92%`; 100% and 0% only where it is exactly that."""
-    rounded = round(100 * share)
-    if rounded == 100 and share < 1:
-        rounded = 99
-    if rounded == 0 and share > 0:
-        rounded = 1
-    return f"{rounded}%"
+    least, most = (1 if share > 0 else 0), (99 if share < 1 else 100)
+    return f"{min(most, max(least, round(100 * share)))}%"
 
 
 _SETTLED = 5

@@ -195,7 +195,11 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
     code = (error.code or "").strip()
     if error.details and code.upper() not in CODES:
         code = code_within(error.details) or code
-    leaves = _texts_in(parameters)
+    leaves = [
+        (path, str(value))
+        for path, value in leaves_like(parameters, ())
+        if value is not None and not (isinstance(value, str) and len(value) > _MAX_LEAF)
+    ]
     found = islice((*_faults_of(message), *read_structured(error.details)), _MAX_FAULTS)
     is_cut = are_arguments_cut(message, parameters)
     faults = tuple(_dedupe(_joined(list(_tied_each(found, parameters, leaves)))))
@@ -465,14 +469,6 @@ def _dedupe(faults: Iterable[Fault]) -> Iterator[Fault]:
         is_renamed = f.kind == "missing" and ("unexpected", f.path, None) in kept
         if not (is_vague or is_said_twice or is_renamed):
             yield f
-
-
-def _texts_in(parameters: JsonObject) -> list[tuple[Path, str]]:
-    return [
-        (path, str(value))
-        for path, value in leaves_like(parameters, ())
-        if value is not None and not (isinstance(value, str) and len(value) > _MAX_LEAF)
-    ]
 
 
 def _is_shown(value: JsonValue, text: str) -> bool:

@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypeVar
+from typing import Literal
 
 from aftercall.models import (
     Cohesion,
@@ -13,37 +13,23 @@ from aftercall.models import (
     Recommendation,
     RecommendationEvidence,
     RecommendationKind,
-    ToolName,
 )
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
-from retrieval.health.record import (
-    Corrected,
-    KnownHealth,
-    Marked,
-    OwnFailure,
-    Referred,
-    Tally,
-    Weak,
-)
+from retrieval.fitness.registry import named
+from retrieval.health.record import KnownHealth, Tally
 
 MAX_QUOTES = 5
 MAX_QUOTE = 300
 """Characters of one quotation; a sentence or two, with what is around them in the log."""
 MAX_PHRASE = 80
 MAX_MESSAGE = 1_000
-MAX_SPLITS = 5
-MAX_PARTS = 10
-MAX_AXES_SHOWN = 10
-MAX_OTHER_TOOLS = 5
 MAX_EXECUTIONS = 10
 _IDS = uuid.UUID("7d0b7a4e-5f3c-5b7e-8a55-0f6a1c2d9b31")
 Matter = Literal["repair", "tighten_contract", "boundaries", "review_promotion"]
 """What a recommendation is about. `split` and `recompose` are one matter, `boundaries`: the tool
 does several jobs. Which of the two is suggested changes as other tools come and go; what a builder
 did about it stays."""
-TOOL_MATTERS: tuple[Matter, ...] = ("repair", "tighten_contract", "boundaries")
-"""Those of one tool; the other is one of a namespace."""
 MATTERS: dict[RecommendationKind, Matter] = {
     "repair": "repair",
     "tighten_contract": "tighten_contract",
@@ -51,7 +37,6 @@ MATTERS: dict[RecommendationKind, Matter] = {
     "recompose": "boundaries",
     "review_promotion": "review_promotion",
 }
-EventT = TypeVar("EventT", bound=OwnFailure | Marked | Referred | Weak | Corrected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,24 +107,6 @@ class Part:
         return self.tally.weight_at(now) * self.points
 
 
-TOLERATED_RATE = 0.05
-"""Share of calls that may fail, or be of little use, with no word about it (seed 004)."""
-PRIOR_CALLS = 10.0
-"""Calls that the prior is worth; its mean is the tolerated rate. Few, for a tool that is called
-once a day still has something to say."""
-MIN_COMPLAINTS = 2
-"""Events that speak of little use; one is no repetition."""
-
-
-MIN_CONFIDENCE = 0.95
-"""Probability from which on a matter is told, as for promotions."""
-MIN_FAILURES = 5
-"""Failures of the implementation; as many as make a cohesion warning."""
-MIN_POINTS = 3.0
-"""What complaints must weigh together, as `health.report` weighs them and without their age: two
-corrections, three referrals, six weak successes."""
-
-
 def id_of_matter(matter: Matter, workspace: str, *names: str | None) -> str:
     """The id of a matter of a tool, by its server and name, or of a namespace."""
     return str(uuid.uuid5(_IDS, json.dumps((matter, workspace, *names))))
@@ -171,11 +138,7 @@ def recommendation(
     return Recommendation(
         recommendation_id=id_of_matter(MATTERS[kind], *subject.tool),
         kind=kind,
-        tool=ToolName(
-            tool_id=subject.tool_id,
-            server_name=subject.tool.server_name,
-            tool_name=subject.tool.tool_name,
-        ),
+        tool=named(subject.tool, subject.tool_id),
         message=subject.words.bounded(message, MAX_MESSAGE),
         confidence=round(confidence, 4),
         priority=round(points * confidence, 4),
@@ -195,11 +158,6 @@ def recommendation(
         first_seen=min(seen, default=None),
         last_seen=max(seen, default=None),
     )
-
-
-def latest_first(events: Sequence[EventT]) -> list[EventT]:
-    """By their moments; of the same moment the one that was remembered last."""
-    return sorted(events, key=lambda each: each.at)[::-1]
 
 
 def times(count: int, thing: str) -> str:

@@ -8,16 +8,15 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from datetime import datetime
-from typing import get_args
+from collections.abc import Sequence
+from typing import TypeVar, get_args
 
 from aftercall.models import (
-    AxisShare,
     EvidenceCount,
     PromotionStatus,
     Recommendation,
     RecommendationEvidence,
+    RecommendationKind,
     Severity,
     VersionTrials,
 )
@@ -29,7 +28,6 @@ from retrieval.fitness.score import PENALTIES
 from retrieval.health.record import (
     OWN_FAILURES,
     Corrected,
-    KnownHealth,
     Marked,
     OwnFailure,
     Referred,
@@ -40,26 +38,33 @@ from retrieval.health.record import (
 from retrieval.health.report import WEAK_WEIGHT
 from retrieval.reading.reader import signature_of
 from retrieval.recommendations.evidence import (
-    MAX_AXES_SHOWN,
-    MAX_OTHER_TOOLS,
-    MAX_PARTS,
-    MAX_SPLITS,
-    MIN_COMPLAINTS,
-    MIN_CONFIDENCE,
-    MIN_FAILURES,
-    MIN_POINTS,
-    PRIOR_CALLS,
-    TOLERATED_RATE,
-    Matter,
     Part,
     Quotes,
     Subject,
     id_of_matter,
-    latest_first,
     recommendation,
     times,
 )
 
+EventT = TypeVar("EventT", bound=OwnFailure | Marked | Referred | Weak | Corrected)
+MAX_SPLITS = 5
+MAX_PARTS = 10
+MAX_AXES_SHOWN = 10
+MAX_OTHER_TOOLS = 5
+TOLERATED_RATE = 0.05
+"""Share of calls that may fail, or be of little use, with no word about it (seed 004)."""
+PRIOR_CALLS = 10.0
+"""Calls that the prior is worth; its mean is the tolerated rate. Few, for a tool that is called
+once a day still has something to say."""
+MIN_COMPLAINTS = 2
+"""Events that speak of little use; one is no repetition."""
+MIN_CONFIDENCE = 0.95
+"""Probability from which on a matter is told, as for promotions."""
+MIN_FAILURES = 5
+"""Failures of the implementation; as many as make a cohesion warning."""
+MIN_POINTS = 3.0
+"""What complaints must weigh together, as `health.report` weighs them and without their age: two
+corrections, three referrals, six weak successes."""
 _WHAT = {
     "execution": "execution failure",
     "contract_violation": "contract violation",
@@ -75,8 +80,6 @@ _HINTS: tuple[tuple[re.Pattern[str], str], ...] = (
 )  # fmt: skip
 """In this order: what is empty is seen more surely than what a status means."""
 _ANY = "`min_items`, `non_empty` or `required`"
-MIN_LATER = 2
-"""Events after a matter was done, from which on it is back if it stands; one may be a stray."""
 
 
 def _named_in(parts: Sequence[str], registry: Registry, besides: ToolKey) -> list[str]:
@@ -136,13 +139,18 @@ def repair_of(subject: Subject) -> Recommendation | None:
     )
 
 
+def _latest_first(events: Sequence[EventT]) -> list[EventT]:
+    # Of the same moment the one that was remembered last.
+    return sorted(events, key=lambda each: each.at)[::-1]
+
+
 def _one_of_each(subject: Subject) -> list[OwnFailure | Marked]:
     """The latest failure of each signature, the weightiest first; of those with words."""
     weights: dict[str, float] = defaultdict(float)
     latest: dict[str, OwnFailure | Marked] = {}
     signatures: dict[str, str] = {}  # of each message once, for most are the same
     said: list[OwnFailure | Marked] = [*subject.known.own_failures, *subject.known.marks]
-    for each in latest_first(said):
+    for each in _latest_first(said):
         if each.message:
             signature = signatures.get(each.message) or signature_of(each.message)
             signatures[each.message] = signature
@@ -169,7 +177,11 @@ def tighten_of(subject: Subject, rules: CohesionRules) -> Recommendation | None:
     they are remembered one by one.
     """
     known, now = subject.known, subject.now
-    corrections = _corrections(subject)
+    latest: dict[str, Corrected] = {}
+    for each in _latest_first(known.recent_corrections):
+        if each.kind == "low_utility":
+            latest.setdefault(each.execution_id, each)  # of each call one
+    corrections = list(latest.values())
     corrected = Tally.of(each.at for each in corrections)
     parts = [
         Part("user correction", corrected, rules.correction_weight),
@@ -195,19 +207,10 @@ def tighten_of(subject: Subject, rules: CohesionRules) -> Recommendation | None:
         events=[(each.at, each.execution_id) for each in (*said, *known.recent_weak)],
         quotes=[
             *(each.text for each in corrections),
-            *(each.evidence or each.message for each in latest_first(referrals)),
-            *(each.why for each in latest_first(known.recent_weak)),
+            *(each.evidence or each.message for each in _latest_first(referrals)),
+            *(each.why for each in _latest_first(known.recent_weak)),
         ],
     )
-
-
-def _corrections(subject: Subject) -> list[Corrected]:
-    """Those that say that an answer was of little use, of each call the latest; latest first."""
-    latest: dict[str, Corrected] = {}
-    for each in latest_first(subject.known.recent_corrections):
-        if each.kind == "low_utility":
-            latest.setdefault(each.execution_id, each)
-    return list(latest.values())
 
 
 def _tighten_message(subject: Subject, parts: list[Part], corrections: list[Corrected]) -> str:
@@ -234,11 +237,20 @@ def split_of(subject: Subject, registry: Registry, rules: CohesionRules) -> Reco
     splits = _splits(subject, referrals)
     others = _named_in([part for split in splits for part in split], registry, subject.tool)
     axes = [each for each in subject.cohesion.axes if each.share >= rules.min_share]
-    points = rules.correction_weight
+    points, quoted = rules.correction_weight, subject.words.quoted
+    jobs = " and ".join(f"{quoted(each.name)} ({each.share:.0%})" for each in axes[:2])
+    failures = times(subject.cohesion.failures, "boundary failure")
+    words = [f"is asked to do several jobs: its {failures} name {jobs}"]
+    if splits:
+        words.append(f"it proposes {' + '.join(quoted(part) for part in splits[0])}")
+    if others:
+        listed = " and ".join(quoted(each) for each in others[:2])
+        words.append(f"{listed} can do one of them already")
+    kind: RecommendationKind = "recompose" if others else "split"
     found = recommendation(
         subject,
-        "recompose" if others else "split",
-        _split_message(subject, axes, splits, others),
+        kind,
+        f"{kind} {subject.name}, which {'; '.join(words)}",
         parts=[
             Part("boundary failure", subject.known.categories.get("wrong_tool_boundary", Tally())),
             Part("user correction", Tally.of(each.at for each in corrections), points),
@@ -246,8 +258,8 @@ def split_of(subject: Subject, registry: Registry, rules: CohesionRules) -> Reco
         confidence=subject.cohesion.confidence,
         events=[(each.at, each.execution_id) for each in said],
         quotes=[
-            *(each.text for each in latest_first(corrections)),
-            *(each.evidence or each.message for each in latest_first(referrals)),
+            *(each.text for each in _latest_first(corrections)),
+            *(each.evidence or each.message for each in _latest_first(referrals)),
         ],
     )
     evidence = found.evidence.model_copy(
@@ -272,25 +284,6 @@ def _splits(subject: Subject, referrals: Sequence[Referred]) -> list[list[str]]:
             spelled[key] = [subject.words.bounded(part) for part in parts]
     ranked = sorted(weights, key=lambda key: (-weights[key], key))
     return [spelled[key] for key in ranked[:MAX_SPLITS]]
-
-
-def _split_message(
-    subject: Subject,
-    axes: Sequence[AxisShare],
-    splits: Sequence[Sequence[str]],
-    others: Sequence[str],
-) -> str:
-    quoted = subject.words.quoted
-    jobs = " and ".join(f"{quoted(each.name)} ({each.share:.0%})" for each in axes[:2])
-    failures = times(subject.cohesion.failures, "boundary failure")
-    words = [f"is asked to do several jobs: its {failures} name {jobs}"]
-    if splits:
-        words.append(f"it proposes {' + '.join(quoted(part) for part in splits[0])}")
-    if others:
-        listed = " and ".join(quoted(each) for each in others[:2])
-        words.append(f"{listed} can do one of them already")
-    verb = "recompose" if others else "split"
-    return f"{verb} {subject.name}, which {'; '.join(words)}"
 
 
 def review_of(workspace: str, status: PromotionStatus) -> Recommendation | None:
@@ -328,31 +321,6 @@ def review_of(workspace: str, status: PromotionStatus) -> Recommendation | None:
         ),
         first_seen=status.promoted_at,
     )
-
-
-def has_returned(now: Recommendation, then: Recommendation) -> bool:
-    """Whether a review that was done is due again.
-
-    It is when another version is promoted, or when calls have failed since then.
-    """
-    status, before = now.evidence.promotion, then.evidence.promotion
-    if status is None or before is None:
-        return status is not None
-    if status.evolved_version != before.evolved_version:
-        return True
-    return status.evolved.failures - before.evolved.failures >= MIN_LATER
-
-
-def moments_of(known: KnownHealth, matter: Matter) -> Iterator[datetime]:
-    """When what speaks for a matter of a tool happened, as far as it is remembered one by one."""
-    if matter == "repair":
-        yield from (each.at for each in (*known.own_failures, *known.marks))
-        return
-    kind = "wrong_tool_boundary" if matter == "boundaries" else "low_utility"
-    said: list[Referred | Corrected] = [*known.referrals, *known.recent_corrections]
-    yield from (each.at for each in said if each.kind == kind)
-    if matter == "tighten_contract":
-        yield from (each.at for each in known.recent_weak)
 
 
 def _rate(trials: VersionTrials) -> str:

@@ -13,17 +13,14 @@ from mongo.records import ToolKey
 from retrieval.boundaries.clusters import AxisClusters
 from retrieval.boundaries.cohesion import DEFAULT_RULES, CohesionRules, cohesion_of
 from retrieval.fitness.registry import Registry
-from retrieval.health.record import KnownHealth
-from retrieval.recommendations.evidence import TOOL_MATTERS, Quotes, Subject, id_of_matter
-from retrieval.recommendations.kinds import (
-    MIN_LATER,
-    has_returned,
-    moments_of,
-    repair_of,
-    split_of,
-    tighten_of,
-)
+from retrieval.health.record import Corrected, KnownHealth, Referred
+from retrieval.recommendations.evidence import Matter, Quotes, Subject, id_of_matter
+from retrieval.recommendations.kinds import repair_of, split_of, tighten_of
 
+TOOL_MATTERS: tuple[Matter, ...] = ("repair", "tighten_contract", "boundaries")
+"""Those of one tool; the other is one of a namespace."""
+MIN_LATER = 2
+"""Events after a matter was done, from which on it is back if it stands; one may be a stray."""
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -135,22 +132,37 @@ def _reviewed(workspace: Workspace, subject: Subject) -> Iterator[Recommendation
         if stands is not None and review is not None and review.state == "done":
             # What was known then is not later, even of a client whose clock is ahead of ours.
             since = max(review.changed_at, snapshot_of(review).last_seen or _LONG_AGO)
-            is_back = sum(at > since for at in moments_of(subject.known, matter)) >= MIN_LATER
+            is_back = sum(at > since for at in _moments_of(subject.known, matter)) >= MIN_LATER
         found = merged(stands, review, is_back=is_back)
         if found is not None:
             yield found
+
+
+def _moments_of(known: KnownHealth, matter: Matter) -> Iterator[datetime]:
+    # When what speaks for a matter of a tool happened, as far as it is remembered one by one.
+    if matter == "repair":
+        yield from (each.at for each in (*known.own_failures, *known.marks))
+        return
+    kind = "wrong_tool_boundary" if matter == "boundaries" else "low_utility"
+    said: list[Referred | Corrected] = [*known.referrals, *known.recent_corrections]
+    yield from (each.at for each in said if each.kind == kind)
+    if matter == "tighten_contract":
+        yield from (each.at for each in known.recent_weak)
 
 
 def _about_promotions(
     workspace: Workspace, reviews: Iterable[Recommendation]
 ) -> Iterator[Recommendation]:
     for each in reviews:
-        review = workspace.reviews.get(each.recommendation_id)
-        is_back = (
-            review is not None
-            and review.state == "done"
-            and has_returned(each, snapshot_of(review))
-        )
+        review, is_back = workspace.reviews.get(each.recommendation_id), False
+        if review is not None and review.state == "done":
+            # It is due again when another version is promoted, or when calls have failed since.
+            status, before = each.evidence.promotion, snapshot_of(review).evidence.promotion
+            is_back = status is not None and (
+                before is None
+                or status.evolved_version != before.evolved_version
+                or status.evolved.failures - before.evolved.failures >= MIN_LATER
+            )
         stands = merged(each, review, is_back=is_back)
         if stands is not None:
             yield stands
