@@ -44,7 +44,10 @@ def terms_text(text: str) -> str:
         if len(pieces) > 1:
             terms.append(chunk)
         for piece in pieces:
-            terms.extend(_name_terms(piece))
+            # The name without its joiners, then its words when there are several.
+            parts = [part for part in _NAME_JOINER.split(piece) if part]
+            words = [word for part in parts for word in _split_humps(part)]
+            terms += words if len(words) <= 1 else ["".join(parts), *words]
         if len(terms) >= MAX_TERMS:
             break
     kept = (term.lower() for term in terms[:MAX_TERMS] if len(term) <= MAX_TERM_LENGTH)
@@ -59,13 +62,6 @@ def name_words(name: str) -> str:
     pieces = (piece for chunk in _CHUNK.findall(name) for piece in _PATH_JOINER.split(chunk))
     parts = (part for piece in pieces for part in _NAME_JOINER.split(piece) if part)
     return " ".join(word for part in parts for word in _split_humps(part)).lower()
-
-
-def _name_terms(name: str) -> list[str]:
-    """A name's terms: the name without its joiners, then its words when there are several."""
-    parts = [part for part in _NAME_JOINER.split(name) if part]
-    words = [word for part in parts for word in _split_humps(part)]
-    return words if len(words) <= 1 else ["".join(parts), *words]
 
 
 def _split_humps(part: str) -> list[str]:

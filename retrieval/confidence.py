@@ -98,7 +98,6 @@ def fits_schema(check: SchemaCheck, parameters: JsonObject) -> bool:
 
 
 def _contradicts(fault: Fault, before: JsonObject, after: JsonObject) -> bool:
-    """Whether a parameter was changed to something that the error or the schema rules out."""
     name = fault.parameter
     if name is None or len(fault.path) > 1:
         return False

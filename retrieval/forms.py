@@ -140,7 +140,6 @@ _OTHER_DAY = re.compile(r"(\d{4})\u5e74(\d{1,2})\u6708(\d{1,2})\u65e5")
 
 
 def _in_english(text: str) -> str:
-    """A day with the month's name in English, whatever language it was in."""
     if found := _OTHER_DAY.fullmatch(text):
         return f"{found[1]}-{int(found[2]):02}-{int(found[3]):02}"
     plain = "".join(char for char in normalize("NFKD", text) if not combining(char)).lower()

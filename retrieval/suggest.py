@@ -113,55 +113,6 @@ def _candidate(
     )
 
 
-async def _call_context(
-    tool: ToolKey,
-    call: FailedCall,
-    reading: ErrorReading,
-    *,
-    knowledge: ToolKnowledge | None,
-    registered: StoredTool | None,
-    hits_anywhere: Sequence[Hit],
-    memory: Memory,
-    redactor: Redactor,
-    now: datetime,
-) -> CallContext:
-    """Where a failed call stands; `hits_anywhere` are near successes of any tool."""
-
-    def may_show(name: str, value: JsonValue) -> bool:
-        shown = {name: value}
-        return same_json(redactor.parameters(tool.tool_name, shown), shown)
-
-    is_referral = reading.category in REFERRALS
-    others = is_referral or is_unknown_tool(call.error, tool.tool_name)
-    health = (await memory.health([tool])).get(tool) if is_referral else None
-    repeats = Repeats()
-    if knowledge is not None and call.parameters_known:
-        repeats = repeats_of(
-            knowledge.runs, call.parameters, signature_id(reading.signature), reading.category,
-            session=session_mark(call.session_id, call.agent), now=now,
-        )  # fmt: skip
-    recoveries: tuple[RecoveryTimes, ...] = ()
-    if reading.category in TRANSIENT:
-        everywhere = await memory.knowledge(workspace_wide(tool.workspace))
-        # The tool's own, then those of all tools, as the one who asks hears them.
-        known = (each.recoveries.get(reading.category) for each in (knowledge, everywhere) if each)
-        recoveries = tuple(times.heard_by(call.agent) for times in known if times)
-    return CallContext(
-        now=now,
-        tool_name=tool.tool_name,
-        namespace=registered.tool.namespace if registered else None,
-        server_name=tool.server_name,
-        attempt=call.attempt,
-        repeats=repeats,
-        recoveries=recoveries,
-        others=await _other_tools(tool.workspace, memory, hits_anywhere) if others else (),
-        referrals=tuple(health.referrals) if health else (),
-        may_show=may_show,
-        stated_first=await _stated_first(tool, call, memory),
-        contract_changes=tuple(registered.tool.contract_changes) if registered else (),
-    )
-
-
 async def _stated_first(tool: ToolKey, call: FailedCall, memory: Memory) -> StatedFirst | None:
     """The tool of the server that the error asks to call before, registered or called."""
     refusal = refusal_of(call.error.message)
@@ -256,13 +207,56 @@ class Suggester:
             session=cache(lambda: session_calls(earlier[::-1])),
         )  # fmt: skip
         with stage("suggest.read_context"):
-            call_context = await _call_context(
-                tool, call, reading, knowledge=knowledge, registered=registered,
-                hits_anywhere=await self._near(tool, call, reading), memory=self.memory,
-                redactor=self.redactor, now=self.clock(),
-            )  # fmt: skip
+            call_context = await self._call_context(tool, call, reading, knowledge, registered)
         calibration = await self.memory.calibration(workspace)
         return Question(case, call.error, annotations, call_context, calibration)
+
+    async def _call_context(
+        self,
+        tool: ToolKey,
+        call: FailedCall,
+        reading: ErrorReading,
+        knowledge: ToolKnowledge | None,
+        registered: StoredTool | None,
+    ) -> CallContext:
+        memory, redactor, now = self.memory, self.redactor, self.clock()
+
+        def may_show(name: str, value: JsonValue) -> bool:
+            shown = {name: value}
+            return same_json(redactor.parameters(tool.tool_name, shown), shown)
+
+        is_referral = reading.category in REFERRALS
+        others = is_referral or is_unknown_tool(call.error, tool.tool_name)
+        health = (await memory.health([tool])).get(tool) if is_referral else None
+        repeats = Repeats()
+        if knowledge is not None and call.parameters_known:
+            repeats = repeats_of(
+                knowledge.runs, call.parameters, signature_id(reading.signature), reading.category,
+                session=session_mark(call.session_id, call.agent), now=now,
+            )  # fmt: skip
+        recoveries: tuple[RecoveryTimes, ...] = ()
+        if reading.category in TRANSIENT:
+            everywhere = await memory.knowledge(workspace_wide(tool.workspace))
+            # The tool's own, then those of all tools, as the one who asks hears them.
+            known = (
+                each.recoveries.get(reading.category) for each in (knowledge, everywhere) if each
+            )
+            recoveries = tuple(times.heard_by(call.agent) for times in known if times)
+        near = await self._near(tool, call, reading)
+        return CallContext(
+            now=now,
+            tool_name=tool.tool_name,
+            namespace=registered.tool.namespace if registered else None,
+            server_name=tool.server_name,
+            attempt=call.attempt,
+            repeats=repeats,
+            recoveries=recoveries,
+            others=await _other_tools(tool.workspace, memory, near) if others else (),
+            referrals=tuple(health.referrals) if health else (),
+            may_show=may_show,
+            stated_first=await _stated_first(tool, call, memory),
+            contract_changes=tuple(registered.tool.contract_changes) if registered else (),
+        )
 
     def issued(self, workspace: str, suggestion_id: str) -> IssuedSuggestion | None:
         """A suggestion that was answered a moment ago and is not in the log yet."""

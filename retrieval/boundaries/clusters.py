@@ -8,12 +8,10 @@ these. All were chosen on the development half of `bench/quality/axis_labels.jso
 Clusters are made by average linkage with one threshold for a workspace of any size, on a similarity
 that is made in three steps from the cosine, each measured in `docs/figures/boundaries.md`:
 
-1. Centred: what all vectors share says nothing. The mean of few axes is their meaning, though, so
-   it is drawn towards that of words that say nothing.
-2. Smoothed: each vector moves towards its nearest neighbours, as in query expansion
-   (Radenovic et al. 2019), so that `forex` and `currencies` meet through `exchange rate`.
-3. Corrected for hubs: from each pair's similarity goes half of how near either is to its own
-   neighbours (CSLS, Conneau et al. 2018), so that a general word is near nothing in particular.
+1. Centred: without what all vectors share, or words that say nothing.
+2. Smoothed: moved towards the nearest neighbours (Radenovic et al. 2019).
+3. Corrected for hubs: less half of how near either is to its own neighbours (CSLS, Conneau et al.
+   2018), so that a general word is near nothing in particular.
 """
 
 import re

@@ -2,21 +2,14 @@
 
     mean = (likeness-weighted successes + 3 x rate) / (likeness-weighted trials + 3)
 
-- *Likeness*: how probably two scenarios of this cosine ask for the same, a logistic function that
-  is learned from questions to the same tools (`relevance.json`). There is no step: of two wordings
-  of one wish few have a cosine above 0.7, and most one above 0.3.
-- *rate*: how the tool does in general, as if four trials more had gone as the namespace's do. A
-  namespace of which nothing is known is taken to succeed, as a tool's quality starts at 1. In one
-  that is known, a tool is taken to do a little worse in scenarios in which it was not tried: a
-  single failure must not turn to the unknown. A promoted version is taken to do better, until its
-  own trials show that it has changed.
-- *Forgetting*: a trial weighs less the more calls the candidates have had since, and half in 14
-  days. Where the trials, all or those in like scenarios, show that the tool has changed, what was
-  before the change weighs a tenth: a broken tool goes after two or three failures, a mended one
-  comes back.
-- *Upper bound*: the mean and a quarter of the posterior's standard deviation more, for tools that
-  may be tried. It is what exploration there is, and it draws no lots: the same knowledge gives the
-  same answer. Below `FLOOR` nothing is tried.
+- *likeness*: how probably two scenarios of this cosine ask for the same (`relevance.json`).
+- *rate*: how the tool does in general, as if `SHARED_TRIALS` more had gone as the namespace's do; a
+  little less in scenarios in which it was not tried, a little more for a promoted version.
+- A trial weighs less with age, and a tenth where the tool has changed since.
+- *Upper bound*: `OPTIMISM` standard deviations more, for tools that may be tried. The same
+  knowledge gives the same answer.
+
+docs/fitness.md and ADR 48 say why.
 """
 
 from collections.abc import Iterable, Sequence
@@ -88,11 +81,6 @@ class Experience:
     members: frozenset[str] = frozenset()
     """Ids of the tools that serve the namespace asked about."""
 
-    @property
-    def doubt(self) -> float:
-        """What is left of a tool's general rate in such scenarios: 1 where nothing is known."""
-        return 1 - (1 - UNTRIED) * self.here / (self.here + FIRST_TRIALS)
-
 
 def experience_of(
     trials: Iterable[Sequence[Trial]],
@@ -100,7 +88,7 @@ def experience_of(
     like: Iterable[Sequence[LikeScenario]] = (),
 ) -> Experience:
     """The experience of candidates with these trials and like scenarios, of each a sequence."""
-    known = [each for own in trials for each in own if not each.is_referral]
+    known = [each for own in trials for each in own if each.kind != "referral"]
     times = np.sort(np.array([each.at for each in known], dtype=np.float64))
     good = sum(each.value for each in known)
     rate = (good + FIRST_TRIALS) / (len(known) + FIRST_TRIALS)
@@ -128,7 +116,7 @@ def expected(
     that a tool knows what is not its job says nothing about what is. `trials` are of the version in
     any scenario, also those in `like`.
     """
-    general = [each for each in trials if not each.is_referral]
+    general = [each for each in trials if each.kind != "referral"]
     here = [
         (each.at, each.value, weight)
         for scenario in like
@@ -143,7 +131,8 @@ def expected(
     promoted = source == "evolved" and not changed
     prior = (1 + experience.rate) / 2 if promoted else experience.rate
     rate = (good + SHARED_TRIALS * prior) / (float(weights.sum()) + SHARED_TRIALS)
-    rate *= 1.0 if promoted else experience.doubt
+    if not promoted:  # the more is known of such scenarios, the less of it is left
+        rate *= 1 - (1 - UNTRIED) * experience.here / (experience.here + FIRST_TRIALS)
     rows = np.array(sorted(here)).reshape(-1, 3)
     weights, values, changed = _forgotten(rows, experience, now)
     successes, total = float(weights @ values), float(weights.sum())

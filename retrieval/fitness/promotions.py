@@ -36,11 +36,6 @@ class Counts(NamedTuple):
     successes: int
     failures: int
 
-    @property
-    def total(self) -> int:
-        """All calls."""
-        return self.successes + self.failures
-
 
 def compare(evolved: Counts, original: Counts) -> float:
     """The probability, in [0, 1], that the evolved version's failure rate is the higher one.
@@ -58,7 +53,7 @@ def compare(evolved: Counts, original: Counts) -> float:
 
 def fails_more(evolved: Counts, original: Counts) -> bool:
     """Whether the evolved version surely fails more: enough trials of both, and `SURE`."""
-    enough = min(evolved.total, original.total) >= LEAST_TRIALS
+    enough = min(sum(evolved), sum(original)) >= LEAST_TRIALS
     return enough and compare(evolved, original) >= SURE
 
 

@@ -3,14 +3,9 @@
     log-odds = slope x (cosine + terms_weight x BM25 + past_weight x past)
                - best_terms_weight x (the best BM25 of any tool) + intercept
 
-BM25 is a sum over the shared terms of what each is worth as evidence, log-odds in origin (Robertson
-and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009), so it is added to the
-log-odds as it is. That lets it count by how much there is of it: little for a short question in
-everyday words, a lot for one that names what a tool's schema names. Ranks, or scores scaled by the
-best of each list, lose that (ADR 19). The best BM25 says how much a good match of this scenario
-has: a long scenario shares some terms with every tool.
-
-The log-odds are with even odds beforehand: 0.5 is a tool that is as likely right as wrong.
+BM25 is itself evidence in log-odds (Robertson and Zaragoza, "The Probabilistic Relevance Framework:
+BM25 and Beyond", 2009), so it is added as it is; ADR 19 says why. 0.5 is a tool that is as likely
+right as wrong.
 
     texts = scenario_parts(scenario)
     vectors = await embedder.embed(texts, "query")
@@ -18,12 +13,10 @@ The log-odds are with even odds beforehand: 0.5 is a tool that is as likely righ
     tools = relevant(answers, past, parts=len(texts))
 
 `past` says which tools succeeded in like scenarios (`successes_of`).
-One vector of a scenario that asks for several things lies between them, near to none of their
-tools: so each sentence is a question of its own, and a tool fits as well as it fits the part that
-it fits best. Of the distance between the best match of all parts and that of its own part, a tool
-gets the share `parts` back, times how probably that part asks for any tool at all, so that the
-first ten cover all parts. A scenario speaks in words, a tool in identifiers (`getHealthWorkforce`),
-so names are split for the model, and given both split and whole to BM25.
+Each sentence is a question of its own, and a tool fits as well as it fits the part that it fits
+best. Of the distance between the best match of all parts and that of its own part, a tool gets the
+share `parts` back, times how probably that part asks for any tool at all, so that the first ten
+cover all parts.
 """
 
 import math

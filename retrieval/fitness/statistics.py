@@ -66,11 +66,6 @@ class Trial(NamedTuple):
         return _VALUES.get(self.kind, 0.0)
 
     @property
-    def is_referral(self) -> bool:
-        """Whether the tool refused the call as not its job."""
-        return self.kind == "referral"
-
-    @property
     def severity(self) -> Severity | None:
         """How bad it was, as marked; None when nobody did."""
         kind = self.kind

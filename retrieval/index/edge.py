@@ -52,6 +52,8 @@ class EdgeIndex:
     whatever thread; what would take longer is cut up or done in another process.
     """
 
+    name = "qdrant-edge"
+
     def __init__(self, folder: IndexFolder, record: FolderRecord, shard: Shard) -> None:
         self._folder = folder
         self._record = record
@@ -95,11 +97,6 @@ class EdgeIndex:
         except BaseException:
             held.close()
             raise
-
-    @property
-    def name(self) -> str:
-        """`qdrant-edge`."""
-        return "qdrant-edge"
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
         """See `VectorIndex.upsert`. Costs some 50 µs a point and 0.3 ms a call."""

@@ -402,6 +402,7 @@ class QdrantIndex:
         self, connection: Connection, collection: str, *, dimension: int, shards: int
     ) -> None:
         self._connection = connection
+        self.name = "qdrant-local" if connection.is_local else "qdrant"
         self._collection = collection
         self._dimension = dimension
         self._maker = RequestMaker(shards=shards)
@@ -421,11 +422,6 @@ class QdrantIndex:
             await connection.aclose()
             raise
         return cls(connection, collection, dimension=dimension, shards=shards)
-
-    @property
-    def name(self) -> str:
-        """`qdrant`, or `qdrant-local` for the client's own store."""
-        return "qdrant-local" if self._connection.is_local else "qdrant"
 
     async def upsert(self, points: Sequence[p.IndexPoint]) -> None:
         """See `VectorIndex.upsert`. One call a batch, in order."""

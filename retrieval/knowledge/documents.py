@@ -64,7 +64,6 @@ class SeedEntry(BaseModel):
     pattern: str
     category: ErrorCategory
     messages: list[str]
-    common_mistake: str
     correction: str
     lesson: str
     tool_name: str | None = None

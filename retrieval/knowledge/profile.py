@@ -175,16 +175,6 @@ class ParameterProfile(Shape):
             self.refused.pop(token(key, 16), None)
         self.trim(room)
 
-    def observe_refusal(self, value: JsonValue, at: int, *, out_of_range: bool, room: int) -> None:
-        """Remember a value that an error named as wrong, unless it is known to work."""
-        key = _key(value)
-        if key is None:
-            return
-        if key not in self.values:
-            _touch(self.refused, token(key, 16), at, min(room, MAX_REFUSED))
-        if out_of_range and is_number(value):
-            _touch(self.beyond, repr(float(value)), at, MAX_BEYOND)
-
     def is_refused(self, value: JsonValue) -> bool:
         """Whether errors named this value, and no success with it is known.
 
@@ -378,9 +368,13 @@ class ToolProfile:
             if unknown or place in named:
                 profile.failed.observe_shape(value)
         for place, (fault, value) in named.items():
-            if known := self.at(place):
-                beyond = fault.kind == "out_of_range" and not fault.of_length
-                known.observe_refusal(value, now, out_of_range=beyond, room=self._room())
+            known, key = self.at(place), _key(value)
+            if known is None or key is None:
+                continue
+            if key not in known.values:  # one that is known to work is not refused
+                _touch(known.refused, token(key, 16), now, min(self._room(), MAX_REFUSED))
+            if fault.kind == "out_of_range" and not fault.of_length and is_number(value):
+                _touch(known.beyond, repr(float(value)), now, MAX_BEYOND)
         if blame_parameters and lasting and not is_redacted(parameters):  # a mask is of many values
             call = call_hash(parameters)
             if self.succeeded_calls.get(call, -1) < now:

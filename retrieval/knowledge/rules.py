@@ -86,11 +86,6 @@ class AgentEvidence:
     worked_at: int = 0
     failed_at: int = 0
 
-    @property
-    def heard_at(self) -> int:
-        """Its last word."""
-        return max(self.worked_at, self.failed_at)
-
     def agree(self, at: int) -> None:
         """It saw the rule work."""
         self.failures *= _KEPT
@@ -182,7 +177,9 @@ class RuleEvidence:
 
     def _heard(self, agent: str) -> AgentEvidence:
         key = agent_mark(agent)
-        make_room(self.by_agent, key, MAX_AGENTS_HEARD, lambda each: self.by_agent[each].heard_at)
+        known = self.by_agent
+        last = {each: max(heard.worked_at, heard.failed_at) for each, heard in known.items()}
+        make_room(known, key, MAX_AGENTS_HEARD, last.__getitem__)
         self.reports += 1
         return self.by_agent.setdefault(key, AgentEvidence())
 

@@ -113,7 +113,6 @@ def _graded(case: Case, name: str, sent: JsonValue) -> list[tuple[JsonValue, int
 
 
 def _as_one_of(stated: Stated, types: tuple[JsonType, ...]) -> JsonValue:
-    """The stated value in the first type that it can be read as; None when it fits none."""
     if stated.form == "number":
         numeric = [kind for kind in types or ("number",) if kind in ("integer", "number")]
         if as_one := cast_to_one(stated.text, numeric):

@@ -368,7 +368,6 @@ def _is_noted(names: set[str], seen: ParameterProfile | None, value: str) -> boo
 
 
 def _is_structure(text: str) -> bool:
-    """Whether a text is a list or an object in the notation of some language."""
     bare = text.strip().rstrip(",")
     return bare[:1] in "[({" and bare[-1:] in "])}" and not set("'\":").isdisjoint(bare)
 

@@ -1,7 +1,7 @@
 """Other values: for wrong types, bounds, refused values and totals; usual, near and stated ones."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from aftercall.json_patch import same_json
@@ -255,8 +255,15 @@ def _near(
     if value is None or isinstance(value, dict | list) or not texts:
         return
     if isinstance(value, str) and source in ("error", "schema"):
-        named = None if value in known else named_in(value, list(texts))
-        yield from _of_the_same_meaning(case, index, name, texts, source, named)
+        if same := synonym_of(unmarked(value), list(texts)):
+            reason = f"the listed value that means {'' if same[1] else 'nearly '}the same"
+            trials = _SYNONYM if same[1] else _LIKE
+            yield one(index, put(case, name, texts[same[0]]), reason, trials, source)
+        elif value not in known and (named := named_in(value, list(texts))):
+            about = {*words_of(name), *words_of(case.tool), *words_of(named)}
+            trials = _NAMED if about.issuperset(words_of(value)) else _NAMED_BESIDE
+            reason = "the only listed value that the text names"
+            yield one(index, put(case, name, texts[named]), reason, trials, source)
     bare = unmarked(value) if isinstance(value, str) else str(value)
     if found := nearest(bare, list(texts)):
         near = texts[found[0]]
@@ -269,23 +276,6 @@ def _near(
     elif source in ("error", "schema") and (like := likest(bare, list(texts))):
         reason = f"the likest of all; {_NEAR_REASONS[source]}"
         yield one(index, put(case, name, texts[like]), reason, _LIKE, source)
-
-
-def _of_the_same_meaning(
-    case: Case, index: int, name: str, texts: Mapping[str, JsonValue], source: EvidenceSource,
-    named: str | None,
-) -> Iterator[Option]:  # fmt: skip
-    """The only listed value that is a synonym of the one that was sent, or is `named` in it."""
-    value = case.parameters[name]
-    if found := synonym_of(unmarked(str(value)), list(texts)):
-        reason = f"the listed value that means {'' if found[1] else 'nearly '}the same"
-        trials = _SYNONYM if found[1] else _LIKE
-        yield one(index, put(case, name, texts[found[0]]), reason, trials, source)
-    elif named:
-        about = {*words_of(name), *words_of(case.tool), *words_of(named)}
-        trials = _NAMED if about.issuperset(words_of(str(value))) else _NAMED_BESIDE
-        reason = "the only listed value that the text names"
-        yield one(index, put(case, name, texts[named]), reason, trials, source)
 
 
 def _near_trials(case: Case, source: EvidenceSource, nearness: Nearness, length: int) -> Trials:

@@ -202,7 +202,8 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
     ]
     found = islice((*_faults_of(message), *read_structured(error.details)), _MAX_FAULTS)
     is_cut = are_arguments_cut(message, parameters)
-    faults = tuple(_dedupe(_joined(list(_tied_each(found, parameters, leaves)))))
+    tied = (_tied(fault, parameters, leaves) for fault in found)
+    faults = tuple(_dedupe(_joined([f for f in tied if f.path or not f.given_types])))
     if _PRINTED.match(message):  # of its own files, and not of the call; but for a value of it
         faults = tuple(f for f in faults if f.path and f.value_text is not None)
     faults = () if is_cut else faults
@@ -356,16 +357,6 @@ def _faults_of(message: str) -> tuple[Fault, ...]:
     return tuple(islice(read_text(strip_frames(message)), _MAX_FAULTS))
 
 
-def _tied_each(
-    faults: Iterable[Fault], parameters: JsonObject, leaves: list[tuple[Path, str]]
-) -> Iterator[Fault]:
-    for fault in faults:
-        if not fault.given_types:
-            yield _tied(fault, parameters, leaves)
-        elif place := _of_type(fault, parameters):
-            yield replace(fault, path=place)
-
-
 def _of_type(fault: Fault, parameters: JsonObject) -> Path:
     """The one parameter of the type that a message tells instead of a name, if it is one."""
     places = [
@@ -384,6 +375,8 @@ _IN_MARKS = re.compile(r"\A(['\"`])(.*)\1\Z", re.DOTALL)
 
 def _tied(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path, str]]) -> Fault:
     """Find the parameter of a fault that the message names only by value or in other words."""
+    if fault.given_types:
+        return replace(fault, path=_of_type(fault, parameters))
     if fault.value_text is not None:
         fault = replace(fault, value_text=_IN_MARKS.sub(r"\2", fault.value_text))
     if (whole := ".".join(map(str, fault.path))) in parameters:

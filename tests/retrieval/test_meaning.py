@@ -41,7 +41,7 @@ def rule(signature: str, *edits: Any, sessions: int) -> SignatureKnowledge:
 MASKED = "[redacted:string:9-16]"
 CLOSED_TABLE = object_schema(["table"], table="string") | {"additionalProperties": False}
 DROPS_A_QUERY = SeedEntry(
-    pattern="p", category="invalid_parameters", messages=["x"], common_mistake="m",
+    pattern="p", category="invalid_parameters", messages=["x"],
     correction="c", lesson="l", edits=[Remove(name="query")],
 )  # fmt: skip
 LOSES = "refused: would lose changes"
@@ -148,7 +148,7 @@ def test_a_masked_number_is_not_of_the_wrong_type() -> None:
 def test_a_catalogue_is_for_its_own_kind_of_parameter() -> None:
     """A city is not a time zone, however alike the two errors sound."""
     seed = SeedEntry(
-        pattern="p", category="not_found", messages=["x"], common_mistake="m", correction="c",
+        pattern="p", category="not_found", messages=["x"],  correction="c",
         lesson="l", catalogue="iana_time_zones",
     )  # fmt: skip
     city = make_case({"city": "Berlin"}, "No city found with name Berlin", seeds=(seed,))
