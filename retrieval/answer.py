@@ -19,6 +19,7 @@ from aftercall.models import (
     SuggestResponse,
     ToolAnnotations,
 )
+from retrieval import edits as ed
 from retrieval.advice.advise import (
     CUT,
     NEVER_RETRIED,
@@ -28,20 +29,7 @@ from retrieval.advice.advise import (
     retry_advice,
 )
 from retrieval.confidence import MIN_CONFIDENCE, Calibration, Estimate, judge, lower_bound, shipped
-from retrieval.edits import (
-    Add,
-    Cast,
-    Clamp,
-    Edit,
-    Nest,
-    Remove,
-    Rename,
-    Replace,
-    Respell,
-    Rewrite,
-    Scale,
-    edit_key,
-)
+from retrieval.edits import edit_key
 from retrieval.knowledge.documents import shape_of
 from retrieval.knowledge.drift import drift_text
 from retrieval.knowledge.rules import skeleton_of
@@ -66,7 +54,7 @@ _STYLES: dict[Style, str] = {
 }  # fmt: skip
 
 
-def lesson_of(edits: Sequence[Edit], share: str | None = None) -> str:
+def lesson_of(edits: Sequence[ed.Edit], share: str | None = None) -> str:
     """The lesson of a repair, with the share of the sessions that mended it so (`10 of 10`).
 
     Values are shown as JSON and cut, since they are data.
@@ -75,7 +63,7 @@ def lesson_of(edits: Sequence[Edit], share: str | None = None) -> str:
         return " ".join(dict.fromkeys(map(_sentence, edits)))
     said = (
         f"{spoken(each.path)}: {shown(each.before)} is refused, {shown(each.value)} works."
-        if isinstance(each, Replace)
+        if isinstance(each, ed.Replace)
         else _sentence(each)
         for each in edits
     )
@@ -103,33 +91,33 @@ _AS_JSON = frozenset({"value", "before"})
 """Fields that are data."""
 
 
-def _sentence(edit: Edit) -> str:
+def _sentence(edit: ed.Edit) -> str:
     place = spoken(edit.path)
-    if isinstance(edit, Rename):
+    if isinstance(edit, ed.Rename):
         around = f" in {spoken(edit.path[:-1])}" if edit.inside else ""
         return f"The parameter{around} is called `{edit.to}`, not `{edit.path[-1]}`."
     fields = {
         name: shown(value) if name in _AS_JSON else str(value) for name, value in edit if value
     }
     match edit:
-        case Clamp():
+        case ed.Clamp():
             low = f"at least {number(edit.minimum)}" if edit.minimum is not None else ""
             high = f"at most {number(edit.maximum)}" if edit.maximum is not None else ""
             stated = " and ".join(filter(None, (low, high)))
             fields["stated"] = stated or "within the stated bounds"
-        case Add() | Replace():
+        case ed.Add() | ed.Replace():
             fields |= {"value": shown(edit.value)}
-            fields |= {"before": shown(edit.before)} if isinstance(edit, Replace) else {}
-        case Rewrite():
+            fields |= {"before": shown(edit.before)} if isinstance(edit, ed.Replace) else {}
+        case ed.Rewrite():
             at = {"start": "at its beginning", "end": "at its end", "inside": "in it"}[edit.where]
             said = f"instead of {shown(edit.old)} {at}" if edit.old else f"{at} was missing"
             fields["words"] = f"{shown(edit.new)} {said}"
-        case Scale():
+        case ed.Scale():
             fields["factor"] = number(edit.factor)
-        case Nest():
+        case ed.Nest():
             fields["fields"] = ", ".join(f"`{each}`" for each in edit.fields)
             fields["listed"] = ", a list of one" if edit.listed else ""
-        case Respell():
+        case ed.Respell():
             fields["style"] = _STYLES[edit.style]
     return _SENTENCES[edit.kind].format(place=place, **fields)
 
@@ -340,7 +328,7 @@ def _ranked(question: Question) -> list[RankedSuggestion]:
             estimate = estimate.times(SURE / estimate.probability)
         if estimate.probability >= MIN_CONFIDENCE:
             edits = [edit for option in proposal.options for edit in option.edits]
-            of_shape = all(isinstance(edit, Rename | Remove | Cast) for edit in edits)
+            of_shape = all(isinstance(edit, ed.Rename | ed.Remove | ed.Cast) for edit in edits)
             made = RankedSuggestion(
                 _suggestion(case, proposal, estimate),
                 edit_key(edits),
@@ -390,7 +378,7 @@ def changes_of(case: Case, proposal: Proposal) -> list[Change]:
     for option in proposal.options:
         for edit in option.edits:
             reasons.setdefault(edit.name, option.reason)
-            if isinstance(edit, Rename):
+            if isinstance(edit, ed.Rename):
                 reasons.setdefault(edit.to, option.reason)
     before, after = (
         {name: value for name, value in call.items() if name in proposal.touched}

@@ -161,8 +161,6 @@ def tool_of_row(workspace: str, key: str) -> ToolKey:
     return ToolKey(workspace, server or None, name)
 
 
-V = TypeVar("V")
-
 _MAX_HEALTH = 10_000_000
 """Bytes of the rows whose health is kept. Decoded they take about five times as much; a row has
 some 2 kB, and 100 kB of a tool of which as much is remembered as there is room for."""
@@ -334,8 +332,8 @@ class Memory:
                 self.forget_state(workspace)
             self._commands[workspace] = head.commands
 
-    async def _of_tools(self, kind: RowKind[V], tools: Sequence[ToolKey]) -> dict[ToolKey, V]:
-        found: dict[ToolKey, V | None] = {}
+    async def _of_tools(self, kind: RowKind[T], tools: Sequence[ToolKey]) -> dict[ToolKey, T]:
+        found: dict[ToolKey, T | None] = {}
         for workspace in {each.workspace for each in tools}:
             keys = {tool_row(each): each for each in tools if each.workspace == workspace}
             read = await self._read(workspace, kind, list(keys))
@@ -343,10 +341,10 @@ class Memory:
         return {each: value for each in tools if (value := found[each]) is not None}
 
     async def _read(
-        self, workspace: str, kind: RowKind[V], keys: Sequence[str]
-    ) -> dict[str, V | None]:
+        self, workspace: str, kind: RowKind[T], keys: Sequence[str]
+    ) -> dict[str, T | None]:
         cache: _Cache[Any] = self._rows[kind.name]
-        found: dict[str, V | None] = {key: cache.get(workspace, key) for key in keys}
+        found: dict[str, T | None] = {key: cache.get(workspace, key) for key in keys}
         if missing := [key for key in found if not cache.known(workspace, key)]:
             seen = cache.changes
             rows = await self._knowledge.get(workspace, kind.name, missing)
@@ -360,21 +358,21 @@ class Memory:
         return found
 
 
-def _decoded(kind: RowKind[V], rows: Sequence[Row]) -> dict[str, Any]:
+def _decoded(kind: RowKind[T], rows: Sequence[Row]) -> dict[str, Any]:
     read = ((row.key, kind.decode(row)) for row in rows)
     return {key: each.fair() if isinstance(each, KnownHealth) else each for key, each in read}
 
 
-class _Cache(Generic[V]):
+class _Cache(Generic[T]):
     """A bounded map; `changes` keeps a slow read from putting back what was just changed."""
 
     def __init__(self, most: int, *, by_size: bool = False) -> None:
-        self._items: LRUCache[tuple[str, str], tuple[V | None, int]] = LRUCache(
+        self._items: LRUCache[tuple[str, str], tuple[T | None, int]] = LRUCache(
             most, getsizeof=lambda kept: kept[1] if by_size else 1
         )
         self.changes = 0
 
-    def get(self, workspace: str, key: str) -> V | None:
+    def get(self, workspace: str, key: str) -> T | None:
         """What is kept; None when nothing is."""
         return self._items.get((workspace, key), (None, 0))[0]
 
@@ -382,7 +380,7 @@ class _Cache(Generic[V]):
         """Whether something is kept, be it None."""
         return (workspace, key) in self._items
 
-    def put(self, workspace: str, key: str, value: V | None, seen: int, size: int = 1) -> None:
+    def put(self, workspace: str, key: str, value: T | None, seen: int, size: int = 1) -> None:
         """Keep a value, unless something was changed since `changes` was as `seen` says."""
         if seen == self.changes and self._items.getsizeof((value, size)) <= self._items.maxsize:
             self._items[workspace, key] = value, size

@@ -270,10 +270,21 @@ def split_of(error: ExecutionError, call_context: CallContext) -> Split | None:
     names = {each.tool.tool_id: each.tool.name for each in call_context.others}
     names |= {each.tool.name: each.tool.name for each in call_context.others}
     has_evidence = referral.evidence is not None
+
+    def made(parts: Sequence[str], same: Sequence[Referred], *, is_own: bool) -> Split:
+        return Split(
+            tuple(parts[:MAX_SPLIT]),
+            _tools_in(parts, names)[:MAX_SPLIT],
+            is_own,
+            len({each.session for each in same}),
+            has_evidence or (not is_own and any(each.evidence for each in same)),
+            tuple(dict.fromkeys(each.execution_id for each in same))[-3:],
+        )
+
     if parts := tuple(referral.suggested_split):
         key = _job_key(parts, names)
         same = [each for each in earlier if each.split and _job_key(each.split, names) == key]
-        return _split(parts, names, same, is_own=True, has_evidence=has_evidence)
+        return made(parts, same, is_own=True)
     axes = normalised_axes(referral.boundary_axes).keys()
     by_proposal: dict[tuple[str, ...], list[Referred]] = defaultdict(list)
     for each in earlier:
@@ -281,8 +292,7 @@ def split_of(error: ExecutionError, call_context: CallContext) -> Split | None:
             by_proposal[_job_key(each.split, names, least=2)].append(each)
     found = []
     for same in by_proposal.values():
-        evidence = has_evidence or any(each.evidence for each in same)
-        split = _split(same[-1].split, names, same, is_own=False, has_evidence=evidence)
+        split = made(same[-1].split, same, is_own=False)
         if split.names_tools or split.sessions >= COMMON_SESSIONS:
             found.append((split.names_tools, split.sessions, same[-1].at, split))
     return max(found, key=lambda each: each[:3])[3] if found else None
@@ -316,24 +326,6 @@ def split_advice(split: Split) -> Advice:
         "call again, and do them one by one, or ask.",
         split=split.parts,
         execution_ids=split.execution_ids,
-    )
-
-
-def _split(
-    parts: Sequence[str],
-    names: Mapping[str, str],
-    same: Sequence[Referred],
-    *,
-    is_own: bool,
-    has_evidence: bool,
-) -> Split:
-    return Split(
-        tuple(parts[:MAX_SPLIT]),
-        _tools_in(parts, names)[:MAX_SPLIT],
-        is_own,
-        len({each.session for each in same}),
-        has_evidence,
-        tuple(dict.fromkeys(each.execution_id for each in same))[-3:],
     )
 
 

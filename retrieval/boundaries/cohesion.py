@@ -8,18 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import zip_longest
-from typing import NamedTuple
 
-from aftercall.models import (
-    AxisCluster,
-    AxisMember,
-    AxisShare,
-    Boundaries,
-    Cohesion,
-    CoOccurrence,
-    ToolBoundary,
-    ToolName,
-)
+from aftercall import models as m
 from aftercall.redaction import Redactor
 from retrieval.boundaries.clusters import AxisClusters, KnownCluster
 from retrieval.health.record import HALF_LIFE, AxisBook, AxisSeen, KnownHealth, Tally, axes_of_pair
@@ -57,13 +47,6 @@ class CohesionRules:
 DEFAULT_RULES = CohesionRules()
 
 
-class _Failure(NamedTuple):
-    at: datetime
-    axes: Sequence[str]
-    spelled: Sequence[str]
-    times: float
-
-
 @dataclass(slots=True)
 class _Named:
     name: str
@@ -76,7 +59,7 @@ class _Named:
 class _Gathered:
     cluster: KnownCluster
     members: list[AxisSeen] = field(default_factory=list)
-    tools: dict[ToolName, datetime] = field(default_factory=dict)
+    tools: dict[m.ToolName, datetime] = field(default_factory=dict)
     """When they named it last."""
 
 
@@ -86,7 +69,7 @@ def cohesion_of(
     *,
     now: datetime,
     rules: CohesionRules = DEFAULT_RULES,
-) -> Cohesion:
+) -> m.Cohesion:
     """The cohesion of one tool at this moment.
 
     The score is Simpson's index (Simpson 1949; Herfindahl's of a market): the sum of squares of
@@ -99,18 +82,25 @@ def cohesion_of(
     the best of many would be judged as if it were the only one. What is old weighs little, so that
     a warning ends by itself.
     """
-    failures = _boundary_failures(known, rules)
+    kind, times = "wrong_tool_boundary", rules.correction_weight
+    failures = [
+        (each.at, each.axes, each.spelled, 1.0) for each in known.referrals if each.kind == kind
+    ]
+    corrections = (each for each in known.recent_corrections if each.kind == kind)
+    # A call counts once, however often its user says so.
+    corrected = {each.execution_id: (each.at, each.axes, each.axes, times) for each in corrections}
+    failures += corrected.values()
     named: dict[str, _Named] = {}
     weight = counted = total = 0.0
-    for each in failures:
-        weighed = each.times * 0.5 ** max(0.0, (now - each.at) / rules.half_life)
+    for at, of_it, spelled, count in failures:
+        weighed = count * 0.5 ** max(0.0, (now - at) / rules.half_life)
         total += weighed
-        if not each.axes:
+        if not of_it:
             continue
         weight += weighed
-        counted += each.times
+        counted += count
         ids: set[str] = set()
-        for axis, word in zip_longest(each.axes, each.spelled[: len(each.axes)]):
+        for axis, word in zip_longest(of_it, spelled[: len(of_it)]):
             cluster = clusters.cluster_of(axis)
             kept = named.setdefault(cluster.cluster_id, _Named(cluster.name))
             if len(kept.words) < _MAX_SHARES:
@@ -130,7 +120,7 @@ def cohesion_of(
         and confidence >= rules.min_confidence
     )
     axes = [
-        AxisShare(
+        m.AxisShare(
             cluster_id=cluster_id,
             name=each.name,
             axes=list(each.words)[:_MAX_SHARES],
@@ -139,9 +129,11 @@ def cohesion_of(
         )
         for (cluster_id, each), share in list(zip(largest, shares, strict=True))[:_MAX_SHARES]
     ]
+    large = [each for each in axes if each.share >= rules.min_share][:_NAMED]
+    wide = [f"{each.name} ({each.share:.0%})" for each in large]
     of_all = sum(weights)
     score = min(1.0, round(sum((each / of_all) ** 2 for each in weights), 4)) if of_all else None
-    return Cohesion(
+    return m.Cohesion(
         score=score,
         warning=warning,
         confidence=round(confidence, 4),
@@ -151,24 +143,14 @@ def cohesion_of(
             each.kind == "wrong_tool_boundary" and not each.evidence for each in known.referrals
         ),
         axes=axes,
-        message=_message(axes, len(failures), rules) if warning else "",
+        message=(
+            f"{len(failures)} boundary failures are about more than one job: "
+            f"{', '.join(wide[:-1])} and {wide[-1]}. Consider splitting the tool, or describing "
+            "which of these it does not do."
+        )
+        if warning
+        else "",
     )
-
-
-def _boundary_failures(known: KnownHealth, rules: CohesionRules) -> list[_Failure]:
-    kind, times = "wrong_tool_boundary", rules.correction_weight
-    # A call counts once, however often its user says so.
-    corrected = {
-        each.execution_id: _Failure(each.at, each.axes, each.axes, times)
-        for each in known.recent_corrections
-        if each.kind == kind
-    }
-    referred = (
-        _Failure(each.at, each.axes, each.spelled, 1.0)
-        for each in known.referrals
-        if each.kind == kind
-    )
-    return [*referred, *corrected.values()]
 
 
 def _confidence(weights: list[float], total: float, min_share: float) -> float:
@@ -181,26 +163,16 @@ def _confidence(weights: list[float], total: float, min_share: float) -> float:
     return float(betaincc(mine, others, min_share))
 
 
-def _message(axes: list[AxisShare], failures: int, rules: CohesionRules) -> str:
-    wide = [each for each in axes if each.share >= rules.min_share][:_NAMED]
-    parts = [f"{each.name} ({each.share:.0%})" for each in wide]
-    return (
-        f"{failures} boundary failures are about more than one job: "
-        f"{', '.join(parts[:-1])} and {parts[-1]}. Consider splitting the tool, or describing "
-        "which of these it does not do."
-    )
-
-
 def boundaries_of(
     book: AxisBook,
     clusters: AxisClusters,
-    tools: Sequence[tuple[ToolName, KnownHealth]],
+    tools: Sequence[tuple[m.ToolName, KnownHealth]],
     *,
     redactor: Redactor,
     rules: CohesionRules,
     now: datetime,
     limit: int,
-) -> Boundaries:
+) -> m.Boundaries:
     """All that is told of boundaries at this moment."""
     clean = redactor.text
     gathered: dict[str, _Gathered] = {}
@@ -221,11 +193,11 @@ def boundaries_of(
             not each[1].warning, -each[1].weight, each[0].server_name or "", each[0].tool_name
         )
     )  # fmt: skip
-    return Boundaries(
+    return m.Boundaries(
         clusters=shown[:limit],
         co_occurrences=_co_occurrences(book, clusters, clean, now)[:limit],
         tools=[
-            ToolBoundary(tool=name, cohesion=shown_cohesion(cohesion, clean))
+            m.ToolBoundary(tool=name, cohesion=shown_cohesion(cohesion, clean))
             for name, cohesion in with_any[:limit]
         ],
         clustered_at=clusters.clustered_at,
@@ -233,14 +205,14 @@ def boundaries_of(
     )
 
 
-def _cluster(gathered: _Gathered, clean: Clean, now: datetime) -> AxisCluster:
+def _cluster(gathered: _Gathered, clean: Clean, now: datetime) -> m.AxisCluster:
     members = [
-        AxisMember(axis=clean(each.spelled), **each.tally.shown(now).model_dump())
+        m.AxisMember(axis=clean(each.spelled), **each.tally.shown(now).model_dump())
         for each in gathered.members
     ]
     members.sort(key=lambda each: (-each.count, -each.weight, each.axis))
     latest = sorted(gathered.tools, key=lambda name: gathered.tools[name], reverse=True)
-    return AxisCluster(
+    return m.AxisCluster(
         cluster_id=gathered.cluster.cluster_id,
         name=clean(gathered.cluster.name),
         members=members[:MAX_MEMBERS],
@@ -256,7 +228,7 @@ def _cluster(gathered: _Gathered, clean: Clean, now: datetime) -> AxisCluster:
 
 def _co_occurrences(
     book: AxisBook, clusters: AxisClusters, clean: Clean, now: datetime
-) -> list[CoOccurrence]:
+) -> list[m.CoOccurrence]:
     """Pairs of axes, summed over pairs of clusters; within one cluster there is none."""
     summed: dict[tuple[str, str], list[Tally]] = {}
     names: dict[str, str] = {}
@@ -267,7 +239,7 @@ def _co_occurrences(
             names.update((each.cluster_id, each.name) for each in both)
             summed.setdefault((one, other), []).append(tally)
     found = [
-        CoOccurrence(
+        m.CoOccurrence(
             cluster_ids=ids,
             names=(clean(names[ids[0]]), clean(names[ids[1]])),
             count=sum(each.count for each in tallies),
@@ -279,7 +251,7 @@ def _co_occurrences(
     return sorted(found, key=lambda each: (-each.weight, -each.count, each.cluster_ids))
 
 
-def shown_cohesion(cohesion: Cohesion, clean: Clean) -> Cohesion:
+def shown_cohesion(cohesion: m.Cohesion, clean: Clean) -> m.Cohesion:
     """A cohesion for an answer: what tools and users said is passed through `clean`."""
     axes = [
         each.model_copy(update={"name": clean(each.name), "axes": [*map(clean, each.axes)]})

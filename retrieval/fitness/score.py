@@ -193,13 +193,10 @@ def quality_of(
         a failure nobody marked     q <- q - h q
         a marked failure            q <- q - p - extra(m)        m <- m + 1
 
-    The first two lines are the exponentially weighted moving average of the outcomes (Roberts 1959,
-    "Control chart tests based on geometric moving averages"): an estimate of the success rate that
-    forgets. The third is seed 002: p is 0.01, 0.05 or 0.10 by severity; the 6th mark and later ones
-    take 0.05 more, from the 11th on 0.10 more instead. Seed 002 only punishes; here successes and
-    time heal, so that a tool that works again comes back. Marks alone, with no time between them,
-    give the numbers of seed 002 exactly. A referral (`wrong_tool_boundary`) is no flaw of the tool
-    and no proof that it works.
+    Successes and unmarked failures make an exponentially weighted moving average (Roberts 1959,
+    "Control chart tests based on geometric moving averages"). Marks alone, with no time between
+    them, give the numbers of seed 002, which only punishes: p is 0.01, 0.05 or 0.10 by severity;
+    the 6th mark and later ones take 0.05 more, from the 11th on 0.10 more instead.
 
     A further success never lowers it and a further failure never raises it; nor does it raise it
     to mark a failure more gravely. Of a full set (64 trials beside referrals) a further trial

@@ -332,11 +332,6 @@ def prune(book: AxisBook) -> None:
         del book.pairs[pair]
 
 
-def latest_use(book: AxisBook) -> datetime | None:
-    """When an axis was named last; None of an empty book."""
-    return max((each.tally.at for each in book.axes.values() if each.tally.at), default=None)
-
-
 def _lightest(tallies: Mapping[str, Tally], limit: int) -> list[str]:
     """What goes so that only the heaviest stay, of equal weight the first by name."""
     if len(tallies) <= limit:

@@ -83,7 +83,19 @@ class Connection:
             self._folder = str(Path(place.url.removeprefix(LOCAL)).absolute())
             self.where = f"{LOCAL}{self._folder}"
             """The address for messages: no credentials are in it."""
-            self._client = self._share_local(self._folder)
+            # It warns of what it does without (approximation) and of its slowness with many points,
+            # which who asks for it knows.
+            warnings.filterwarnings("ignore", message="Local mode ", category=UserWarning)
+            if self._folder not in _local_clients:
+                try:
+                    client = AsyncQdrantClient(
+                        path=self._folder, force_disable_check_same_thread=True
+                    )
+                except Exception as error:
+                    raise translate(error, what="open the vectors", where=self.where) from error
+                _local_clients[self._folder] = (client, set())
+            self._client, users = _local_clients[self._folder]
+            users.add(self)
             return
         self.where = f"{_host(place.url)}:{place.grpc_port}"
         key = place.api_key
@@ -141,20 +153,6 @@ class Connection:
                 return
             del _local_clients[self._folder]
         await self._client.close()
-
-    def _share_local(self, folder: str) -> AsyncQdrantClient:
-        # It warns of what it does without (approximation) and of its slowness with many points,
-        # which who asks for it knows.
-        warnings.filterwarnings("ignore", message="Local mode ", category=UserWarning)
-        if folder not in _local_clients:
-            try:
-                client = AsyncQdrantClient(path=folder, force_disable_check_same_thread=True)
-            except Exception as error:
-                raise translate(error, what="open the vectors", where=self.where) from error
-            _local_clients[folder] = (client, set())
-        client, users = _local_clients[folder]
-        users.add(self)
-        return client
 
 
 def _host(url: str) -> str:

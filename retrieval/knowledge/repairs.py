@@ -20,21 +20,9 @@ from rapidfuzz.distance import Postfix, Prefix
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
+from retrieval import edits as ed
 from retrieval.edit_effects import applied, changed_names, effect_key
-from retrieval.edits import (
-    Add,
-    Clamp,
-    Edit,
-    Reformat,
-    Replace,
-    Rewrite,
-    Scale,
-    edit_key,
-    is_masked,
-    names_of,
-    places_of,
-    touches,
-)
+from retrieval.edits import edit_key, is_masked, names_of, places_of, touches
 from retrieval.parameters import EVERY, Path, value_at
 from retrieval.principals import capped, drop_loudest, others
 from retrieval.texts import is_number
@@ -64,7 +52,7 @@ class RepairExample:
 
     failed: JsonObject
     mended: JsonObject
-    edits: list[Edit]
+    edits: list[ed.Edit]
     agent: str
     session: str
     execution_id: str
@@ -132,7 +120,7 @@ class CommonChange:
     were mended differently. `is_general` says that it was never made to a call quite like this.
     """
 
-    edit: Edit
+    edit: ed.Edit
     mended: frozenset[int]
     otherwise: frozenset[int] = field(default_factory=frozenset)
     is_general: bool = False
@@ -142,7 +130,7 @@ class CommonChange:
 class LearnedRepair:
     """What mended calls like this one: edits, and how many sessions and agents made them."""
 
-    edits: tuple[Edit, ...]
+    edits: tuple[ed.Edit, ...]
     sessions: int
     otherwise: int
     is_general: bool
@@ -238,8 +226,8 @@ def open_example(repair: LearnedRepair) -> tuple[JsonObject, JsonObject]:
     Of the parameters that were changed; values that the repair does not itself name as its type.
     """
     latest = repair.mended[-1]
-    known = [edit.value for edit in repair.edits if isinstance(edit, Add | Replace)]
-    known += [edit.before for edit in repair.edits if isinstance(edit, Replace)]
+    known = [edit.value for edit in repair.edits if isinstance(edit, ed.Add | ed.Replace)]
+    known += [edit.before for edit in repair.edits if isinstance(edit, ed.Replace)]
     names = {name for edit in repair.edits for name in names_of(edit)}
     failed, mended = (
         {name: _opened(value, known) for name, value in call.items() if name in names}
@@ -266,12 +254,12 @@ def _is_open(change: CommonChange, examples: Sequence[RepairExample], agent: str
     return others(agents, agent) >= MIN_AGENTS
 
 
-def carries_value(edit: Edit) -> bool:
+def carries_value(edit: ed.Edit) -> bool:
     """Whether an edit brings in what somebody sent, and not only another form or name."""
     match edit:
-        case Add() | Replace() | Rewrite():
+        case ed.Add() | ed.Replace() | ed.Rewrite():
             return True
-        case Clamp():
+        case ed.Clamp():
             return (edit.minimum, edit.maximum) != (None, None)
         case _:
             return False
@@ -304,7 +292,7 @@ def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
     candidates = {edit_key([edit]): (edit, False) for each in own for edit in each.edits}
     replaced: dict[Path, list[tuple[JsonValue, JsonValue]]] = {}
     for edit in (edit for each in own for edit in each.edits):
-        if isinstance(edit, Replace):
+        if isinstance(edit, ed.Replace):
             replaced.setdefault(edit.path, []).append((edit.before, edit.value))
     for path, pairs in replaced.items():
         for edit in _general(pairs):
@@ -326,7 +314,7 @@ def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
     return found
 
 
-def _explains(edit: Edit, example: RepairExample) -> bool | None:
+def _explains(edit: ed.Edit, example: RepairExample) -> bool | None:
     """Whether an edit gives what mended an example, at its places; None: it does not apply."""
     made = applied(example.failed, [edit])
     if made is None:
@@ -345,7 +333,7 @@ def _at(value: JsonObject, path: Path) -> JsonValue:
     return value_at(value, path)
 
 
-def _general(pairs: Sequence[tuple[JsonValue, JsonValue]]) -> Iterator[Edit]:
+def _general(pairs: Sequence[tuple[JsonValue, JsonValue]]) -> Iterator[ed.Edit]:
     distinct = {canonical_json(before): (before, after) for before, after in pairs}
     numbers = [
         (float(before), float(after))
@@ -358,26 +346,26 @@ def _general(pairs: Sequence[tuple[JsonValue, JsonValue]]) -> Iterator[Edit]:
         yield from _of_texts(list(distinct.values()))
 
 
-def _of_numbers(pairs: Sequence[tuple[float, float]]) -> Iterator[Edit]:
+def _of_numbers(pairs: Sequence[tuple[float, float]]) -> Iterator[ed.Edit]:
     befores, afters = [before for before, _ in pairs], {after for _, after in pairs}
     if len(afters) == 1:
         [bound] = afters
         if min(befores) > bound:
-            yield Clamp(name="", maximum=bound)
+            yield ed.Clamp(name="", maximum=bound)
         elif max(befores) < bound:
-            yield Clamp(name="", minimum=bound)
+            yield ed.Clamp(name="", minimum=bound)
     elif 0 not in befores:
         factors = {round(after / before, 9) for before, after in pairs}
         if len(factors) == 1:
-            yield Scale(name="", factor=factors.pop())
+            yield ed.Scale(name="", factor=factors.pop())
 
 
-def _of_texts(pairs: Sequence[tuple[JsonValue, JsonValue]]) -> Iterator[Edit]:
-    found: dict[str, Edit] = {}
+def _of_texts(pairs: Sequence[tuple[JsonValue, JsonValue]]) -> Iterator[ed.Edit]:
+    found: dict[str, ed.Edit] = {}
     for before, after in pairs:
         if isinstance(after, str) and (isinstance(before, str) or is_number(before)):
             reformats = (
-                Reformat(name="", to=name, day_first=first)
+                ed.Reformat(name="", to=name, day_first=first)
                 for form, name in _FORMS.items()
                 if re.fullmatch(form, after, re.ASCII)
                 for first in (True, False)
@@ -396,22 +384,22 @@ _FORMS = {
 }  # fmt: skip
 
 
-def _rewrites(before: str, after: str) -> Iterator[Edit]:
+def _rewrites(before: str, after: str) -> Iterator[ed.Edit]:
     start, end = Prefix.similarity(before, after), Postfix.similarity(before, after)
     # The ending that both have, whole words of it: what is before it was written anew.
     end = end if end == len(after) else _word_start(before[::-1], end)
     if end:
         old, new = before[: len(before) - end], after[: len(after) - end]
-        yield Rewrite(name="", where="start", old=old, new=new)
+        yield ed.Rewrite(name="", where="start", old=old, new=new)
     if start and before[start:]:
         start = _word_start(before, start)
     if start:
-        yield Rewrite(name="", where="end", old=before[start:], new=after[start:])
+        yield ed.Rewrite(name="", where="end", old=before[start:], new=after[start:])
     end = min(end, len(before) - start, len(after) - start)
     end = _word_start(before[::-1], end)
     old, new = before[start : len(before) - end], after[start : len(after) - end]
     if start and end and old:
-        yield Rewrite(name="", where="inside", old=old, new=new)
+        yield ed.Rewrite(name="", where="inside", old=old, new=new)
 
 
 def _word_start(text: str, at: int) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import log
 
-from aftercall.models import ErrorCategory
+from aftercall.models import Cohesion, ErrorCategory
 from mongo.records import ToolKey
 from retrieval.advice.waits import in_words
 from retrieval.answer import lesson_of
@@ -190,9 +190,13 @@ class _Facts:
         yield from self._calls()
         yield from self._unknown_parameters()
         yield from self._methods()
-        yield from self._boundary()
+        cohesion = cohesion_of(self.health, self.clusters, now=self.now, rules=self.rules)
+        yield from self._boundary(cohesion)
         yield from self._utility()
-        yield from self._cohesion()
+        if cohesion.warning:
+            said = f"ohesion: {in_quotes(self.plain(cohesion.message, _MAX_MESSAGE))}"
+            priority = _COHESION * self.weekly(self.health.categories.get("wrong_tool_boundary"))
+            yield Statement(priority, f"c{said}", f"C{said}.", BOUNDARIES)
         pitfalls = list(self._pitfalls())
         yield from (statement for statement, _ in pitfalls)
         yield from self._limits()
@@ -244,11 +248,10 @@ class _Facts:
             said = f"{by}: {listed}"
             yield Statement(self.of_all(_METHODS), f"methods{said}", f"Methods{said}.")
 
-    def _boundary(self) -> Iterator[Statement]:
+    def _boundary(self, found: Cohesion) -> Iterator[Statement]:
         tally = self.health.categories.get("wrong_tool_boundary")
         if tally is None or not tally.count:
             return
-        found = cohesion_of(self.health, self.clusters, now=self.now, rules=self.rules)
         axes = ", ".join(
             f"{in_quotes(self.plain(each.name, _MAX_AXIS))} {each.count}"
             for each in found.axes[:_MAX_AXES]
@@ -280,13 +283,6 @@ class _Facts:
             (weak, f"Weak successes: {weak}."),
         )
         yield from (Statement(priority, None, page, BOUNDARIES) for count, page in pages if count)
-
-    def _cohesion(self) -> Iterator[Statement]:
-        found = cohesion_of(self.health, self.clusters, now=self.now, rules=self.rules)
-        if found.warning:
-            said = f"ohesion: {in_quotes(self.plain(found.message, _MAX_MESSAGE))}"
-            priority = _COHESION * self.weekly(self.health.categories.get("wrong_tool_boundary"))
-            yield Statement(priority, f"c{said}", f"C{said}.", BOUNDARIES)
 
     def _latest(self, kind: str) -> str | None:
         """The latest evidence of a kind, else the latest message: without its caller's values."""

@@ -19,20 +19,7 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue, canonical_json
 from aftercall.models import ChangeClass
 from retrieval import WORDS
-from retrieval.edits import (
-    Add,
-    Cast,
-    Clamp,
-    Edit,
-    Flatten,
-    Nest,
-    Reformat,
-    Remove,
-    Rename,
-    Replace,
-    Respell,
-    Unwrap,
-)
+from retrieval import edits as ed
 from retrieval.forms import moment_of, same_moment
 from retrieval.likeness import name_similarity, nearest, synonym_of, words_of
 from retrieval.parameters import leaves_like, value_at
@@ -76,10 +63,10 @@ def class_of(case: Case, proposal: Proposal) -> ChangeClass:
     return found
 
 
-def _only_moves(case: Case, edits: list[Edit]) -> bool:
+def _only_moves(case: Case, edits: list[ed.Edit]) -> bool:
     """Whether what is added is all of what is taken out, in another place."""
-    added = [edit.value for edit in edits if isinstance(edit, Add)]
-    taken = [value_at(case.parameters, edit.path) for edit in edits if isinstance(edit, Remove)]
+    added = [edit.value for edit in edits if isinstance(edit, ed.Add)]
+    taken = [value_at(case.parameters, edit.path) for edit in edits if isinstance(edit, ed.Remove)]
     found, had = (
         sorted(canonical_json(value) for _, value in leaves_like({"": values}, ()))
         for values in (added, taken)
@@ -87,42 +74,42 @@ def _only_moves(case: Case, edits: list[Edit]) -> bool:
     return len(added) + len(taken) == len(edits) > 1 and found == had
 
 
-def _class_of(case: Case, edit: Edit, edits: list[Edit]) -> ChangeClass:
+def _class_of(case: Case, edit: ed.Edit, edits: list[ed.Edit]) -> ChangeClass:
     match edit:
-        case Rename():
+        case ed.Rename():
             return _of_rename(case, edit)
-        case Cast():
-            former = (e.path for e in edits if isinstance(e, Rename) and e.to == edit.name)
+        case ed.Cast():
+            former = (e.path for e in edits if isinstance(e, ed.Rename) and e.to == edit.name)
             before = value_at(case.parameters, next(former, edit.path))
             made = cast_to_one(before, [edit.to])
             return "semantic" if made is None else _of_form(before, made[1])
-        case Replace():
+        case ed.Replace():
             return _of_value(case, edit.name, edit.before, edit.value)
         case _:
             return _of_kind(case, edit)
 
 
-def _of_kind(case: Case, edit: Edit) -> ChangeClass:
+def _of_kind(case: Case, edit: ed.Edit) -> ChangeClass:
     match edit:
-        case Flatten() if len(edit.fields) > 1 and isinstance(
+        case ed.Flatten() if len(edit.fields) > 1 and isinstance(
             value_at(case.parameters, edit.path), list
         ):
             return "plausible"  # what has no name is what comes in this place
-        case Unwrap() | Respell() | Reformat() | Nest() | Flatten():
+        case ed.Unwrap() | ed.Respell() | ed.Reformat() | ed.Nest() | ed.Flatten():
             return "lossless"
-        case Remove() if qualifiers_of(str(edit.path[-1])):
+        case ed.Remove() if qualifiers_of(str(edit.path[-1])):
             return "lossy"  # without what was to limit it, a call may be about everything
-        case Remove() if value_at(case.parameters, edit.path) is None or (
+        case ed.Remove() if value_at(case.parameters, edit.path) is None or (
             not edit.inside and is_said_twice(case, edit.name)
         ):
             return "lossless"
-        case Remove() if not edit.inside and says_nothing(value_at(case.parameters, edit.path)):
+        case ed.Remove() if not edit.inside and says_nothing(value_at(case.parameters, edit.path)):
             view = case.parameter(edit.name)
             is_text = isinstance(value_at(case.parameters, edit.path), str)  # [] may clear a list
             return "lossless" if is_text and view and not view.required else "lossy"
-        case Remove() | Clamp():
+        case ed.Remove() | ed.Clamp():
             return "lossy"
-        case Add():
+        case ed.Add():
             view = None if edit.inside else case.parameter(edit.name)
             is_default = view and view.has_default and same_json(view.default, edit.value)
             return "lossy" if is_default else "semantic"
@@ -130,7 +117,7 @@ def _of_kind(case: Case, edit: Edit) -> ChangeClass:
             return "semantic"  # what the error, the context or others' repairs put there
 
 
-def _of_rename(case: Case, edit: Rename) -> ChangeClass:
+def _of_rename(case: Case, edit: ed.Rename) -> ChangeClass:
     if _says_the_same(str(edit.path[-1]), edit.to):
         return "lossless"
     missing = [fault for fault in case.faults if fault.kind == "missing"]

@@ -13,18 +13,7 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
-from retrieval.edits import (
-    Add,
-    Cast,
-    Edit,
-    Flatten,
-    FromContext,
-    Nest,
-    Remove,
-    Rename,
-    Replace,
-    Unwrap,
-)
+from retrieval import edits as ed
 from retrieval.knowledge.profile import ParameterProfile
 from retrieval.likeness import (
     differ_in_digits,
@@ -87,7 +76,7 @@ def left_of_confidence(case: Case, proposal: Proposal) -> float:
     """The share of a proposal's confidence, in (0, 1], that the doubts about its call leave."""
     edits = [(edit, option) for option in proposal.options for edit in option.edits]
     odd = sum(_odd_values(case, proposal.parameters))
-    relates = (isinstance(e, Rename) and relates_otherwise(e.name, e.to) for e, _ in edits)
+    relates = (isinstance(e, ed.Rename) and relates_otherwise(e.name, e.to) for e, _ in edits)
     strange = (
         _left_open(case, proposal)
         + _is_another_call(case, proposal, edits)
@@ -121,15 +110,15 @@ def _left_open(case: Case, proposal: Proposal) -> int:
     )
 
 
-def _is_another_call(case: Case, proposal: Proposal, edits: list[tuple[Edit, Option]]) -> bool:
+def _is_another_call(case: Case, proposal: Proposal, edits: list[tuple[ed.Edit, Option]]) -> bool:
     """Whether more of what was sent is left out than kept, or others' values stand in its place."""
     sent = (proposal.reshaped or case).parameters
     left_out = sum(
-        isinstance(edit, Remove) and value_at(sent, edit.path) not in (None, "", False, [], {})
+        isinstance(edit, ed.Remove) and value_at(sent, edit.path) not in (None, "", False, [], {})
         for edit, _ in edits
     )
     filled = any(
-        isinstance(edit, Add) and not {"schema", "error"} & set(option.sources)
+        isinstance(edit, ed.Add) and not {"schema", "error"} & set(option.sources)
         for edit, option in edits
     )
     kept, known = len(proposal.parameters), case.view.parameters if case.view else None
@@ -141,12 +130,12 @@ def _loses_in_name(case: Case, proposal: Proposal) -> bool:
     options = proposal.options[1:] if proposal.reshaped else proposal.options
     about = proposal.reshaped or case
     edits = [edit for option in proposal.options for edit in option.edits]
-    return any(isinstance(edit, Rename) and "=" in edit.name for edit in edits) or any(
+    return any(isinstance(edit, ed.Rename) and "=" in edit.name for edit in edits) or any(
         _loses(about, edit) for option in options for edit in option.edits
     )
 
 
-def _loses(case: Case, edit: Edit) -> bool:
+def _loses(case: Case, edit: ed.Edit) -> bool:
     """Whether what an edit takes away says something, though no value does.
 
     A name that is no name (`city=Rome`) says more than which one is meant, the name of a part
@@ -154,10 +143,10 @@ def _loses(case: Case, edit: Edit) -> bool:
     call is about, and the exponent of an id that it is cut.
     """
     sent = value_at(case.parameters, edit.path)
-    if isinstance(edit, Rename):
+    if isinstance(edit, ed.Rename):
         is_empty = edit.name in case.parameters and not edit.inside and says_nothing(sent)
         return is_empty or not _IS_NAME.fullmatch(edit.name)
-    if isinstance(edit, Remove):
+    if isinstance(edit, ed.Remove):
         last = words_of(edit.name)[-1:]
         is_part = not (WORDS["parts"] | WORDS["neutral"]).isdisjoint(last) and not says_nothing(
             sent
@@ -167,10 +156,10 @@ def _loses(case: Case, edit: Edit) -> bool:
         )
         return is_part or is_said or not _IS_NAME.fullmatch(str(edit.path[-1]))
     is_id = not IDS.isdisjoint(words_of(edit.name))
-    return isinstance(edit, Cast) and is_id and _EXPONENT.search(str(sent)) is not None
+    return isinstance(edit, ed.Cast) and is_id and _EXPONENT.search(str(sent)) is not None
 
 
-def _contradicts(case: Case, edit: Remove, value: JsonValue) -> bool:
+def _contradicts(case: Case, edit: ed.Remove, value: JsonValue) -> bool:
     """Whether another value stands under another spelling of the name: which one is meant?"""
     return any(
         name != edit.name
@@ -215,24 +204,24 @@ def _says_twice(case: Case, parameters: JsonObject) -> bool:
     )
 
 
-def _stands_for(edit: Edit) -> bool:
+def _stands_for(edit: ed.Edit) -> bool:
     """Whether a value is put in for words such as `latest`: which one is meant nobody said."""
-    before = edit.before if isinstance(edit, Replace) else None
+    before = edit.before if isinstance(edit, ed.Replace) else None
     return isinstance(before, str) and refers(before, edit.name)
 
 
-def _counts(case: Case, edit: Edit) -> bool:
+def _counts(case: Case, edit: ed.Edit) -> bool:
     """Whether what is put into a list says how many: a small number, or a word such as `all`."""
-    to_list = (isinstance(edit, Cast) and edit.to == "array") or (
-        isinstance(edit, Replace) and isinstance(edit.value, list)
+    to_list = (isinstance(edit, ed.Cast) and edit.to == "array") or (
+        isinstance(edit, ed.Replace) and isinstance(edit.value, list)
     )
     sent = value_at(case.parameters, edit.path)
     return to_list and (may_count(sent) or str(sent).strip().lower() in _HOW_MANY)
 
 
-def _is_another(edit: Edit) -> bool:
+def _is_another(edit: ed.Edit) -> bool:
     """Whether one thing gives way to another: `10116/#W37` is not `#W98`, `!main` not `main`."""
-    before, after = (edit.before, edit.value) if isinstance(edit, Replace) else (None, None)
+    before, after = (edit.before, edit.value) if isinstance(edit, ed.Replace) else (None, None)
     if not (isinstance(before, str) and isinstance(after, str)):
         return False
     if before[:1] in _DENIES and after[:1] != before[:1]:
@@ -243,9 +232,9 @@ def _is_another(edit: Edit) -> bool:
     return numbered and differ_in_digits(before, after)
 
 
-def _says_otherwise(case: Case, edit: Edit) -> bool:
+def _says_otherwise(case: Case, edit: ed.Edit) -> bool:
     """Whether a value that the context states gives way to another one of the context."""
-    sent = value_at(case.parameters, edit.path) if isinstance(edit, FromContext) else None
+    sent = value_at(case.parameters, edit.path) if isinstance(edit, ed.FromContext) else None
     return isinstance(sent, str) and written_in(case.context or "", sent) is not None
 
 
@@ -257,7 +246,9 @@ def unconfirmed(case: Case, proposal: Proposal) -> int:
     """
     about, told = proposal.reshaped or case, case.reading
     edits = [edit for option in proposal.options for edit in option.edits]
-    names_change = any(isinstance(edit, Rename | Flatten | Nest | Remove) for edit in edits)
+    names_change = any(
+        isinstance(edit, ed.Rename | ed.Flatten | ed.Nest | ed.Remove) for edit in edits
+    )
     names_all = any(fault.kind == "unexpected" for fault in told.faults)
     if names_all and _LISTS_ALL.search(told.signature):
         return 0
@@ -271,7 +262,8 @@ def unconfirmed(case: Case, proposal: Proposal) -> int:
         repaired = any(option.repairs for option in proposal.options)
         tells = any(fault.kind != "invalid" for fault in told.faults)
         casts = (
-            any(isinstance(edit, Cast | Unwrap) for edit in edits) and len(proposal.parameters) > 1
+            any(isinstance(edit, ed.Cast | ed.Unwrap) for edit in edits)
+            and len(proposal.parameters) > 1
         )
         return int((casts or not tells) and not repaired)
     of_shape = about.view is None and proposal.reshaped is not None  # nobody saw its values there

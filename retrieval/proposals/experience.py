@@ -6,20 +6,9 @@ from math import inf
 
 from aftercall.json_patch import same_json
 from aftercall.redaction import is_redacted
+from retrieval import edits as ed
 from retrieval.edit_effects import applied, changed_names, effect_key
-from retrieval.edits import (
-    Add,
-    Cast,
-    Clamp,
-    Edit,
-    FromContext,
-    Remove,
-    Rename,
-    Replace,
-    Respell,
-    names_of,
-    touches,
-)
+from retrieval.edits import names_of, touches
 from retrieval.knowledge.profile import COMMON_SESSIONS, agent_token
 from retrieval.knowledge.repairs import learned_repairs
 from retrieval.knowledge.rules import NO_SCHEMA, RepairRule, SignatureKnowledge, ToolKnowledge
@@ -88,7 +77,7 @@ def learned_options(
     said = {index for index, fault in enumerate(case.faults) if not fault.from_schema}
     for repair in repairs:
         edits = repair.edits
-        if exactly and (repair.is_general or not all(isinstance(e, Replace) for e in edits)):
+        if exactly and (repair.is_general or not all(isinstance(e, ed.Replace) for e in edits)):
             continue
         overruled = any(_is_overruled(case, edit) for edit in edits)
         if overruled or known.is_off(edits) or is_retired(case, edits):
@@ -169,16 +158,16 @@ def _of_any_tool(
     for rule in known.rules.values():
         edits = [edit.at(fault.path) for edit in rule.edits]
         wrong_type = fault.expected_types and any(
-            isinstance(edit, Cast) and edit.to not in fault.expected_types for edit in edits
+            isinstance(edit, ed.Cast) and edit.to not in fault.expected_types for edit in edits
         )
-        unknown = (isinstance(edit, Respell) and not _is_known(case, edit) for edit in edits)
+        unknown = (isinstance(edit, ed.Respell) and not _is_known(case, edit) for edit in edits)
         if not wrong_type and _may_be_offered(case, rule, edits) and not any(unknown):
             trials = _mended(rule).under_old_schema()
             option = _option(case, rule, edits, "such an error of other tools", trials)
             yield replace(option, covers=option.covers | {index})
 
 
-def _is_known(case: Case, edit: Respell) -> bool:
+def _is_known(case: Case, edit: ed.Respell) -> bool:
     """Whether the text so written is one that is listed, was sent, or stands in the context.
 
     What is not found may be written in many ways, and another way is a guess.
@@ -196,7 +185,7 @@ def _is_known(case: Case, edit: Respell) -> bool:
 
 
 def _option(
-    case: Case, rule: RepairRule, edits: Sequence[Edit], what: str, trials: Trials
+    case: Case, rule: RepairRule, edits: Sequence[ed.Edit], what: str, trials: Trials
 ) -> Option:
     times = f"{rule.repairs} time{'s' * (rule.repairs != 1)}"
     return Option(
@@ -215,22 +204,18 @@ def _option(
     )
 
 
-def _may_be_offered(case: Case, rule: RepairRule, edits: Sequence[Edit]) -> bool:
+def _may_be_offered(case: Case, rule: RepairRule, edits: Sequence[ed.Edit]) -> bool:
     if not edits or applied(case.parameters, edits, value_sources_of(case)) is None:
         return False
-    sessions = _sessions(case, rule)
+    # Where others use the tool, one agent is one session.
+    agents = case.profile.agents.keys() if case.profile is not None else set()
+    asker, menders = agent_mark(case.agent), rule.menders()
+    alone = others(menders, asker) + (asker in menders) < 2
+    is_one = alone and bool(agents - {agent_token(case.agent)})
+    sessions = 1 if is_one else len(rule.sessions)
     return all(
         _is_free(case, edit, sessions) and not _is_overruled(case, edit) for edit in edits
     ) and not is_retired(case, edits)
-
-
-def _sessions(case: Case, rule: RepairRule) -> int:
-    """Sessions that speak for a rule's values; where others use the tool, one agent is one."""
-    agents = case.profile.agents.keys() if case.profile is not None else set()
-    shared = bool(agents - {agent_token(case.agent)})
-    asker, menders = agent_mark(case.agent), rule.menders()
-    alone = others(menders, asker) + (asker in menders) < 2
-    return 1 if shared and alone else len(rule.sessions)
 
 
 def _trials(case: Case, rule: RepairRule) -> Trials:
@@ -240,10 +225,10 @@ def _trials(case: Case, rule: RepairRule) -> Trials:
     return trials.under_old_schema()
 
 
-def _as_often_sent(case: Case, edits: Sequence[Edit], trials: Trials) -> Trials:
+def _as_often_sent(case: Case, edits: Sequence[ed.Edit], trials: Trials) -> Trials:
     """A value that edits fill in is right as often as the tool's successes have it there."""
     for edit in edits:
-        if isinstance(edit, Add) and not edit.inside and (seen := case.seen(edit.name)):
+        if isinstance(edit, ed.Add) and not edit.inside and (seen := case.seen(edit.name)):
             known = seen.common_values()
             share = next((e.share for e in known if same_json(e.value, edit.value)), 0.0)
             rest = trials.right * (1 - share)
@@ -265,7 +250,7 @@ def _mended(rule: RepairRule) -> Trials:
     """
     evidence = rule.weight()
     right = 1 + MENDED * evidence.repairs + WORKED * evidence.successes
-    vague = _VAGUE if any(isinstance(edit, Respell) for edit in rule.edits) else 0
+    vague = _VAGUE if any(isinstance(edit, ed.Respell) for edit in rule.edits) else 0
     unproven = _UNPROVEN if evidence.repairs == 0 else 0
     return Trials(right, 1 + unproven + vague + MENDED * rule.evidence.doubts())
 
@@ -285,17 +270,17 @@ def seed_options(case: Case) -> Iterator[Option]:
             )  # fmt: skip
 
 
-def _touched(case: Case, edits: Sequence[Edit]) -> frozenset[int]:
+def _touched(case: Case, edits: Sequence[ed.Edit]) -> frozenset[int]:
     return frozenset(
         index
         for index, fault in enumerate(case.faults)
-        if fault.path and any(touches(edit, Remove(name="").at(fault.path)) for edit in edits)
+        if fault.path and any(touches(edit, ed.Remove(name="").at(fault.path)) for edit in edits)
     )
 
 
-def _is_overruled(case: Case, edit: Edit) -> bool:
+def _is_overruled(case: Case, edit: ed.Edit) -> bool:
     """Whether the error at hand states another bound than the one a rule learned."""
-    if not isinstance(edit, Clamp):
+    if not isinstance(edit, ed.Clamp):
         return False
     low, high = edit.minimum, edit.maximum
     return any(
@@ -306,24 +291,24 @@ def _is_overruled(case: Case, edit: Edit) -> bool:
     )
 
 
-def _is_free(case: Case, edit: Edit, rule_sessions: int) -> bool:
+def _is_free(case: Case, edit: ed.Edit, rule_sessions: int) -> bool:
     """Whether an edit may travel: values go to another caller only when they are common knowledge.
 
     A redacted one never does, and is no ground either: the mask is the same for many values.
     """
-    if edit.inside and isinstance(edit, Rename | Add) and rule_sessions < COMMON_SESSIONS:
+    if edit.inside and isinstance(edit, ed.Rename | ed.Add) and rule_sessions < COMMON_SESSIONS:
         return False  # a key inside a value may be a caller's own, such as an id in a map
     match edit:
-        case Replace() if is_redacted(edit.before):
+        case ed.Replace() if is_redacted(edit.before):
             return False
-        case Add() | Replace():
+        case ed.Add() | ed.Replace():
             common = _is_common(case, edit, rule_sessions)
             return common and not is_redacted(edit.value)
-        case Clamp():
+        case ed.Clamp():
             limits = {limit for limit in (edit.minimum, edit.maximum) if limit is not None}
             stated = {limit for f in case.faults for limit in (f.minimum, f.maximum)}
             return limits <= stated or rule_sessions >= COMMON_SESSIONS
-        case FromContext() if (seen := case.seen(edit.name)) and not edit.inside:
+        case ed.FromContext() if (seen := case.seen(edit.name)) and not edit.inside:
             # In a form that the tool's successes have there.
             value = (applied(case.parameters, [edit], value_sources_of(case)) or {}).get(edit.name)
             return not (isinstance(value, str) and seen.formats) or format_of(value) in seen.formats
@@ -331,7 +316,7 @@ def _is_free(case: Case, edit: Edit, rule_sessions: int) -> bool:
             return True
 
 
-def _is_common(case: Case, edit: Add | Replace, rule_sessions: int) -> bool:
+def _is_common(case: Case, edit: ed.Add | ed.Replace, rule_sessions: int) -> bool:
     value = edit.value
     if rule_sessions >= COMMON_SESSIONS:
         return True
@@ -347,7 +332,7 @@ def _is_common(case: Case, edit: Add | Replace, rule_sessions: int) -> bool:
     return any(same_json(value, known.value) for known in common)
 
 
-def is_retired(case: Case, edits: Sequence[Edit]) -> bool:
+def is_retired(case: Case, edits: Sequence[ed.Edit]) -> bool:
     """Whether the live schema rules out what one of the edits does."""
     return any(
         contradicts(view, edit)
@@ -366,27 +351,27 @@ def _view_around(case: Case, path: Path) -> ToolView | None:
     return object_view(case.schema, around, value if isinstance(value, dict) else {})
 
 
-def contradicts(view: ToolView, edit: Edit) -> bool:
+def contradicts(view: ToolView, edit: ed.Edit) -> bool:
     """Whether what is known of the object around rules out what an edit does."""
     name = str(edit.path[-1])
     known = view.parameters.get(name)
-    if isinstance(edit, Rename):
+    if isinstance(edit, ed.Rename):
         return edit.to not in view.parameters
-    if isinstance(edit, Add) and known is None:
+    if isinstance(edit, ed.Add) and known is None:
         return view.closed
     if known is None:
         return False
     match edit:
-        case Remove():
+        case ed.Remove():
             return known.required
-        case Cast():
+        case ed.Cast():
             return bool(known.types) and edit.to not in known.types and not (
                 edit.to == "integer" and "number" in known.types
             )  # fmt: skip
-        case Add() | Replace():
+        case ed.Add() | ed.Replace():
             listed = not known.allowed or any(same_json(edit.value, v) for v in known.allowed)
             return not (listed and fits(edit.value, known.types))
-        case Clamp():
+        case ed.Clamp():
             low = -inf if known.minimum is None else known.minimum
             high = inf if known.maximum is None else known.maximum
             limits = (each for each in (edit.minimum, edit.maximum) if each is not None)

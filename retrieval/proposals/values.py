@@ -343,19 +343,13 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         if plain is None or not same_json(plain[1], corrected):
             edit = Replace(name=name, before=value, value=corrected)
         trials = _cast_trials(value, corrected, kind)
-        is_map = isinstance(value, dict) and kind == "array"
-        if is_map and not (value and _has_fields(case, name, value)):
-            trials = _ONE_OF_SEVERAL  # a map, as far as anybody knows
+        if isinstance(value, dict) and kind == "array":
+            inner = object_view(case.schema, (name, 0), value) if case.schema is not None else None
+            if inner is None and case.profile is not None:
+                inner = case.profile.inner_view((name, 0))
+            if not value or inner is None or inner.unknown(value):
+                trials = _ONE_OF_SEVERAL  # a map, as far as anybody knows
         yield one(index, edit, reason, trials, source)
-
-
-def _has_fields(case: Case, name: str, value: JsonValue) -> bool:
-    if not isinstance(value, dict):
-        return False
-    inner = object_view(case.schema, (name, 0), value) if case.schema is not None else None
-    if inner is None and case.profile is not None:
-        inner = case.profile.inner_view((name, 0))
-    return inner is not None and not inner.unknown(value)
 
 
 def unwrapped_options(case: Case, index: int, name: str) -> Iterator[Option]:

@@ -37,14 +37,7 @@ from retrieval.health.record import (
 )
 from retrieval.health.report import WEAK_WEIGHT
 from retrieval.reading.reader import signature_of
-from retrieval.recommendations.evidence import (
-    Part,
-    Quotes,
-    Subject,
-    id_of_matter,
-    recommendation,
-    times,
-)
+from retrieval.recommendations.evidence import Part, Subject, id_of_matter, recommendation, times
 
 EventT = TypeVar("EventT", bound=OwnFailure | Marked | Referred | Weak | Corrected)
 MAX_SPLITS = 5
@@ -160,15 +153,6 @@ def _one_of_each(subject: Subject) -> list[OwnFailure | Marked]:
     return [latest[each] for each in ranked]
 
 
-def _constraint_for(weak: Sequence[Weak], words: Quotes) -> str:
-    if not weak:
-        return f"say in its deliverable what makes an answer useful, such as {_ANY}"
-    counts = Counter(each.why for each in weak)
-    why = max(counts, key=lambda each: (counts[each], each))
-    hint = next((hint for pattern, hint in _HINTS if pattern.search(why)), _ANY)
-    return f"mostly {words.quoted(why)}, which {hint} in its deliverable would catch"
-
-
 def tighten_of(subject: Subject, rules: CohesionRules) -> Recommendation | None:
     """What to demand of the results, when it is sure that too many are of little use.
 
@@ -198,10 +182,23 @@ def tighten_of(subject: Subject, rules: CohesionRules) -> Recommendation | None:
         return None
     referrals = [each for each in known.referrals if each.kind == "low_utility"]
     said: list[Corrected | Referred] = [*corrections, *referrals]
+    told = ", ".join(times(part.tally.count, part.what) for part in parts if part.tally.count)
+    demand = f"say in its deliverable what makes an answer useful, such as {_ANY}"
+    if reasons := Counter(each.why for each in known.recent_weak):
+        why = max(reasons, key=lambda each: (reasons[each], each))
+        hint = next((hint for pattern, hint in _HINTS if pattern.search(why)), _ANY)
+        demand = f"mostly {subject.words.quoted(why)}, which {hint} in its deliverable would catch"
+    words = [
+        f"tighten the contract of {subject.name}: its answers are of little use "
+        f"({told} in {times(subject.calls, 'call')})",
+        demand,
+    ]
+    if corrections:
+        words.append(f"a user said {subject.words.quoted(corrections[0].text, 160)}")
     return recommendation(
         subject,
         "tighten_contract",
-        _tighten_message(subject, parts, corrections),
+        "; ".join(words),
         parts=parts,
         confidence=confidence,
         events=[(each.at, each.execution_id) for each in (*said, *known.recent_weak)],
@@ -211,18 +208,6 @@ def tighten_of(subject: Subject, rules: CohesionRules) -> Recommendation | None:
             *(each.why for each in _latest_first(known.recent_weak)),
         ],
     )
-
-
-def _tighten_message(subject: Subject, parts: list[Part], corrections: list[Corrected]) -> str:
-    told = ", ".join(times(part.tally.count, part.what) for part in parts if part.tally.count)
-    words = [
-        f"tighten the contract of {subject.name}: its answers are of little use "
-        f"({told} in {times(subject.calls, 'call')})",
-        _constraint_for(subject.known.recent_weak, subject.words),
-    ]
-    if corrections:
-        words.append(f"a user said {subject.words.quoted(corrections[0].text, 160)}")
-    return "; ".join(words)
 
 
 def split_of(subject: Subject, registry: Registry, rules: CohesionRules) -> Recommendation | None:
