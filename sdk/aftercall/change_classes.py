@@ -133,19 +133,17 @@ def _oppose(one: str, other: str) -> bool:
     if any(_begins(one, stem) and _begins(other, against) for stem, against in _OPPOSITES):
         return True
     return any(
-        longer.startswith(before) and _same_start(longer[len(before) :], shorter)
+        # Equal but for the ending or a slip in it: `locked` and `lockd`.
+        longer.startswith(before)
+        and (rest == shorter or (len(rest) > _SHORT and rest[:4] == shorter[:4]))
         for longer, shorter in ((one, other), (other, one))
         for before in _NEGATING
+        for rest in [longer[len(before) :]]
     )
 
 
 def _begins(word: str, stem: str) -> bool:
     return word == stem or (len(stem) > _SHORT and word.startswith(stem))
-
-
-def _same_start(one: str, other: str) -> bool:
-    """Equal but for the ending or a slip in it: `locked` and `lockd`."""
-    return one == other or (len(one) > _SHORT and one[:4] == other[:4])
 
 
 def reads_only(

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Literal, Protocol, TypeAlias, TypeGuard, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypeGuard, runtime_checkable
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -30,7 +30,6 @@ from aftercall.files import append_line
 from aftercall.json_values import (
     MAX_NAME_CHARS,
     JsonObject,
-    JsonValue,
     bounded_json,
     bounded_name,
     bounded_text,
@@ -41,7 +40,7 @@ from aftercall.json_values import (
 from aftercall.models.calls import Execution, ExecutionError, FailedCall, execution_of
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 from aftercall.reflection.reflected_call import ExecutionSink
-from aftercall.reflection.results import PlannedAttempt
+from aftercall.reflection.results import ObservedAttempt, PlannedAttempt
 
 _LOGGER = logging.getLogger("aftercall")
 MAX_MESSAGE_CHARS = 500
@@ -196,13 +195,8 @@ class JsonLinesSink:
         append_line(self._path, event.model_dump_json(exclude_none=True).encode() + b"\n")
 
 
-def arguments_head(arguments: JsonObject) -> JsonObject:
+def _head(value: Any) -> Any:
     """As much of the arguments as the hash can depend on, and masking may take its time for."""
-    head = _head(make_json_value(arguments))
-    return head if isinstance(head, dict) else {}
-
-
-def _head(value: JsonValue) -> JsonValue:
     # A member makes at least one character of JSON: the first 200 of each container are enough.
     if isinstance(value, str):
         return value[:_WINDOW_CHARS]
@@ -280,11 +274,12 @@ class ToolCalls:
         The arguments are copied, and hashed without their secrets; values outside JSON count as
         their text.
         """
-        tool, head = bounded_name(tool) or "unknown", arguments_head(arguments)
-        copy = make_json_value(arguments) if self._are_recorded else None
+        tool, copy = bounded_name(tool) or "unknown", make_json_value(arguments)
+        head = _head(copy) if isinstance(copy, dict) else {}
         text = canonical_json(self.redactor.parameters(tool, head))
         seq = self._plan(tool, text, args_schema_version)
-        return PlannedCall(self, seq, tool, head, copy if isinstance(copy, dict) else None)
+        kept = copy if self._are_recorded and isinstance(copy, dict) else None
+        return PlannedCall(self, seq, tool, head, kept)
 
     def unreadable(self, tool: str | None, payload: str, *, error_type: str, message: str) -> None:
         """A call whose payload cannot be read: planned, and ended with an error, at once.
@@ -471,7 +466,7 @@ class EventObserver:
         self._first_seq = 0
         self._new("", 0)  # a sink that is none is refused here, not at the first call
 
-    def planned(self, attempt: PlannedAttempt) -> "ObservedEvents":
+    def planned(self, attempt: PlannedAttempt) -> ObservedAttempt:
         """An attempt is about to be made."""
         facts = attempt.facts
         # As the events carry it, for two sessions may be cut to one name.
@@ -484,25 +479,21 @@ class EventObserver:
             if len(self._requests) > MAX_REQUESTS:
                 forgotten = self._requests.pop(next(iter(self._requests)))
                 self._first_seq = max(self._first_seq, forgotten.next_seq)
-            return ObservedEvents(calls.planned(facts.tool_name, attempt.parameters))
+            return _ObservedEvents(calls.planned(facts.tool_name, attempt.parameters))
 
     def _new(self, request_id: str, first_seq: int) -> ToolCalls:
         return ToolCalls(request_id, self._sinks, redactor=self._redactor, first_seq=first_seq)
 
 
 @dataclass(frozen=True, slots=True)
-class ObservedEvents:
-    """One attempt."""
-
+class _ObservedEvents:
     call: PlannedCall
 
     def stopped(self, given_up: BaseException | None) -> None:
-        """The tool returned, raised or was given up."""
         if given_up is not None:
             self.call.abandon()
 
     def ended(self, *, duration_ms: float, error: ExecutionError | None) -> None:
-        """How it ended."""
         if error is None:
             self.call.ok(latency_ms=duration_ms)
         else:

@@ -97,19 +97,14 @@ class ToolFailedError(AftercallError):
 
     ran = True
 
+    # Without the base's, so that `args` are a class's own: it crosses processes by them.
     def __init__(self, error: ExecutionError, *, ran: bool = True) -> None:
-        super().__init__(f"{error.type}: {error.message}")
         self.error = error
         self.ran = ran
         self.execution_id: str | None = None
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Made again from what it says, for it crosses processes (`ProcessPoolExecutor`)."""
-        return _bare, (type(self), self.args), self.__dict__
-
-
-def _bare(kind: type[ToolFailedError], args: tuple[Any, ...]) -> ToolFailedError:
-    return kind.__new__(kind, *args)
+    def __str__(self) -> str:
+        return f"{self.error.type}: {self.error.message}"
 
 
 class _Error:
@@ -549,9 +544,8 @@ def _parts(text: str) -> list[str]:
     if len(sure) > 1:
         return [_BULLET.sub("", part) for part in sure]
     parts = [_LAST_OF_LIST.sub("", part) for part in _COMMA.split(text)]
-    return parts if len(parts) > 1 and all(map(_is_short_name, parts)) else [text]
-
-
-def _is_short_name(part: str) -> bool:
-    """At most three words and 40 characters; more is a clause."""
-    return 0 < len(part.split()) <= 3 and len(part) <= 40 and not _JOINED.search(part)
+    are_names = all(  # of at most three words and 40 characters; more is a clause
+        0 < len(part.split()) <= 3 and len(part) <= 40 and not _JOINED.search(part)
+        for part in parts
+    )
+    return parts if len(parts) > 1 and are_names else [text]

@@ -52,6 +52,7 @@ _CARDS = 10**11
 _BETWEEN, _MAX_WORDS, _MAX_WORD = "\x1f", 64, 512
 """ASCII's unit separator, which patterns take for a space; words of a list, characters of each."""
 _MAX_NAME = 64
+_SIZES = {8: "1-8", 16: "9-16", 32: "17-32", 64: "33-64", 256: "65-256"}
 _HARMLESS_SCHEMAS: set[tuple[str, frozenset[str]]] = set()
 _MAX_SCHEMAS = 4096
 _NAME_FIELDS = frozenset({"name", "key", "header", "variable", "field"})
@@ -311,7 +312,8 @@ class _Mask:
         if MASKED.fullmatch(text):
             return value
         self.found.add(text)
-        return f"[redacted:{kind}:{_length_class(len(text))}]"
+        size = next((shown for most, shown in _SIZES.items() if len(text) <= most), "257+")
+        return f"[redacted:{kind}:{size}]"
 
     def hashed(self, value: JsonValue) -> str:
         if isinstance(value, str | int | float) and not is_redacted(value):
@@ -388,10 +390,3 @@ def is_redacted(value: JsonValue) -> bool:
     if isinstance(value, list):
         return any(is_redacted(item) for item in value)
     return False
-
-
-def _length_class(length: int) -> str:
-    for low, high in ((1, 8), (9, 16), (17, 32), (33, 64), (65, 256)):
-        if length <= high:
-            return f"{low}-{high}"
-    return "257+"

@@ -18,7 +18,6 @@ from aftercall.harmony import (
     HarmonyToolCalls,
     NoOpExecutor,
     Ran,
-    outward,
 )
 from aftercall.metrics import ToolCallMetrics
 from aftercall.outcomes import Outcome
@@ -101,9 +100,7 @@ async def test_the_ok_path_of_the_seed(stream: Stream) -> None:
         "commentary",
         '{"ok":true}',
     )
-    shown = [text for item in items if (text := outward(item))]
-    assert shown[0] == HarmonyText("commentary", '{"ok":true}', "tool")
-    assert "".join(text.text for text in shown[1:]) == "Done."
+    assert "".join(item.text for item in items if isinstance(item, HarmonyText)) == "Done."
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`docs/integrations.md`: its recipes are short, and work."""
 
 import argparse
+import os
 import re
 import shlex
 import tomllib
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from aftercall.adapters.reflector import _OwnService
+from aftercall.adapters import reflector
 from tests.service.running_service import ROOT, RunningService
 
 DOC = Path(__file__).parents[2] / "docs" / "integrations.md"
@@ -44,15 +45,16 @@ def test_the_python_works(
     """All of it, one after the other, with the frameworks it names; calls are recorded."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("AFTERCALL_URL", service.url)
-    own = _OwnService()
-    monkeypatch.setattr("aftercall.adapters.reflector._OWN", own)
+    reflector._opened.cache_clear()
     monkeypatch.chdir(tmp_path)  # the recipe of events writes a file
     source = "\n".join(blocks("python")).replace("http://127.0.0.1:8799", service.url)
     source += "\ncounted = count_books('whales')\nrecorder.close()\nclient.close()\n"
     names: dict[str, Any] = {"__name__": "recipes"}
     exec(compile(source, str(DOC), "exec"), names)  # noqa: S102  # our own document
-    for each in (own._recorder, own._client):  # they end with the process
-        assert each is not None
+    own = reflector._opened(os.getpid())
+    reflector._opened.cache_clear()
+    assert own is not None
+    for each in own:  # they end with the process
         each.close()
     assert names["counted"] == 6
     assert names["stream"] is not None

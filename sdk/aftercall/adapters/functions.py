@@ -126,7 +126,8 @@ def reflecting(
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         _check(function)
         signature = _CallSignature(function, unrecorded)
-        tool, tool_name = KnownTool(annotations=annotations), name or _name_of(function)
+        tool, named = KnownTool(annotations=annotations), getattr(function, "func", function)
+        tool_name = name or getattr(named, "__name__", None) or type(named).__name__
 
         def begun(args: Sequence[Any], kwargs: Mapping[str, Any]) -> "_Call":
             call = _Call(signature, args, kwargs)
@@ -163,7 +164,8 @@ def reflecting(
 
             return reflector.call(attempt, call.tool, **call.facts).value()
 
-        if _is_coroutine_function(function):
+        called = getattr(function, "__call__", None)  # noqa: B004  # asks what it is
+        if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
             return cast("Callable[P, R]", awaited)
         Asking(reflector.client, tool)  # refuses a client that cannot be asked from here
         return cast("Callable[P, R]", plain)
@@ -214,18 +216,6 @@ class _Call:
             self.has_run = has_run(self._signature.code, error)
             raise
         self.has_run = True  # what it returned it has run for, whatever that says of a failure
-
-
-def _name_of(function: Any) -> str:
-    named = getattr(function, "func", function)
-    return str(getattr(named, "__name__", None) or type(named).__name__)
-
-
-def _is_coroutine_function(function: Any) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        # Asks what it is, not whether it is there.
-        getattr(function, "__call__", None)  # noqa: B004
-    )
 
 
 def _check(function: object) -> None:

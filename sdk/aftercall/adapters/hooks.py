@@ -107,10 +107,13 @@ class CallHooks:
             observers=self._reflector.observers,
         )
         job.begin()
+        now = time.monotonic()
+        stale = now - EXPIRES_AFTER_S
         with self._lock:
             self._open.pop(key, None)
-            self._open[key] = job, tool or KnownTool(), time.monotonic()
-            self._drop_old()
+            self._open[key] = job, tool or KnownTool(), now
+            while len(self._open) > MAX_OPEN or next(iter(self._open.values()))[2] < stale:
+                del self._open[next(iter(self._open))]
         return key
 
     async def post(
@@ -152,11 +155,3 @@ class CallHooks:
         """Forget a call whose end cannot be known, such as one that the gateway has blocked."""
         with self._lock:
             self._open.pop(key, None)
-
-    def _drop_old(self) -> None:
-        now = time.monotonic()
-        while self._open:
-            key, (_, _, began) = next(iter(self._open.items()))
-            if now - began <= EXPIRES_AFTER_S and len(self._open) <= MAX_OPEN:
-                return
-            del self._open[key]

@@ -46,12 +46,11 @@ from aftercall.adapters.reflector import (
 )
 from aftercall.json_values import JsonObject, JsonValue, bounded_text
 from aftercall.models.calls import ExecutionError
-from aftercall.outcomes import Outcome, error_in_result
+from aftercall.outcomes import MAX_MESSAGE_CHARS, Outcome, error_in_result
 from aftercall.reflection import ReflectedResult
 from aftercall.reflection.results import ResultReader, read_exception
 
 _logger = logging.getLogger(__name__)
-_MAX_MESSAGE_CHARS = 8_000
 
 # How LangGraph's tool node frames an error for the model; its templates are the same.
 _REFUSED = re.compile(
@@ -268,14 +267,14 @@ class _Call(ResultReader[object]):
             self._has_run = refusal is None
             return ExecutionError(
                 type="ValidationError",
-                message=bounded_text(str(refusal or refused["error"]), _MAX_MESSAGE_CHARS),
+                message=bounded_text(str(refusal or refused["error"]), MAX_MESSAGE_CHARS),
             )
         raised = _RAISED.fullmatch(text)
         kind, message = _parted(raised["error"]) if raised else ("ToolError", text)
         if kind == ToolInvocationError.__name__ and _REFUSED.fullmatch(message):
             return self._unframed(message)  # the frame of all errors, around that of refusals
         self._has_run = raised is not None and kind != ToolException.__name__
-        return ExecutionError(type=kind, message=bounded_text(message, _MAX_MESSAGE_CHARS))
+        return ExecutionError(type=kind, message=bounded_text(message, MAX_MESSAGE_CHARS))
 
     def with_notes(self, result: GraphResult, reflected: _Reflected) -> GraphResult:
         message = self.message_in(result)
@@ -365,7 +364,7 @@ def _replaced(result: Any, old: ToolMessage, new: ToolMessage) -> Any:
 
 def _parted(shown: str) -> tuple[str, str]:
     """Type and text of an exception whose `repr` is shown; the whole where it is not plain."""
-    found = _REPR.fullmatch(shown) if len(shown) <= _MAX_MESSAGE_CHARS else None
+    found = _REPR.fullmatch(shown) if len(shown) <= MAX_MESSAGE_CHARS else None
     if found is None:
         return "ToolError", shown
     try:

@@ -9,10 +9,9 @@ traceback tells the one from the other.
 import inspect
 import logging
 import os
-import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from types import CodeType
 from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
@@ -103,43 +102,29 @@ class ReflectionOptions(TypedDict, total=False):
     observers: Sequence[CallObserver]
 
 
+@cache
+def _opened(_process: int) -> tuple[Client, Recorder] | None:
+    """The client and the recorder of this process; a forked one makes its own."""
+    try:
+        return Client(retries=0), Recorder()
+    except ConfigurationError as error:
+        _logger.warning("calls are not recorded: %s", error)
+        return None
+
+
 class _OwnService:
-    """The client and the recorder of this process, made at the first call; never in the way of it.
-
-    A forked process makes its own.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._of: int | None = None
-        self._client: Client | None = None
-        self._recorder: Recorder | None = None
+    """Opened at the first call, and never in the way of it."""
 
     def suggest(self, *question: Any, **more: Any) -> SuggestResponse:
         """As `Client.suggest`; whatever it raises, the tool's own error comes back."""
-        self._open()
-        if self._client is None:
+        if (opened := _opened(os.getpid())) is None:
             raise ConfigurationError("the service's address in the environment is wrong")
-        return self._client.suggest(*question, **more)
+        return opened[0].suggest(*question, **more)
 
     def record(self, execution: Execution) -> None:
         """As `Recorder.record`."""
-        self._open()
-        if self._recorder is not None:
-            self._recorder.record(execution)
-
-    def _open(self) -> None:
-        if self._of == os.getpid():
-            return
-        with self._lock:
-            if self._of == os.getpid():
-                return
-            self._client = self._recorder = None
-            try:
-                self._client, self._recorder = Client(retries=0), Recorder()
-            except ConfigurationError as error:
-                _logger.warning("calls are not recorded: %s", error)
-            self._of = os.getpid()
+        if (opened := _opened(os.getpid())) is not None:
+            opened[1].record(execution)
 
 
 _OWN = _OwnService()

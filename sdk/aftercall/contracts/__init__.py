@@ -44,14 +44,15 @@ from aftercall.contracts.deliverables import (
     type_of,
 )
 from aftercall.errors import ConfigurationError
-from aftercall.json_values import JsonObject, JsonValue, bounded_json
+from aftercall.json_patch import pointer
+from aftercall.json_values import JsonValue, bounded_json
 from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import CONTRACT_VIOLATION, Outcome, ToolFailedError, make_error
 from aftercall.reflection.results import ResultReader
 
 __all__ = [
     "CONTRACT_VIOLATION", "ContractViolationError", "Deliverable", "DeliverableReader", "Violation",
-    "canonical", "check", "checked", "deliverable", "enforce", "violation_error",
+    "canonical", "check", "checked", "deliverable", "violation_error",
 ]  # fmt: skip
 
 CallP = ParamSpec("CallP")
@@ -98,10 +99,6 @@ class Violation:
         place = f" at {self.path}" if self.path else ""
         return f"the result breaks its contract{place}: {_WORDS[self.mismatch].format(self)}"
 
-    def to_dict(self) -> JsonObject:
-        """Plain JSON, with one member for each attribute."""
-        return asdict(self)
-
 
 class ContractViolationError(ToolFailedError):
     """The tool ran and returned, but not what its deliverable asks for.
@@ -125,8 +122,7 @@ def violation_error(violations: Sequence[Violation]) -> ExecutionError:
     if more:
         least = "at least " if len(violations) >= MAX_VIOLATIONS else ""
         message += f"; and {least}{more} more"
-    every: list[JsonValue] = [violation.to_dict() for violation in violations]
-    details: JsonObject = {**first.to_dict(), "violations": every}
+    details = {**asdict(first), "violations": [asdict(violation) for violation in violations]}
     return make_error(CONTRACT_VIOLATION, message, details=details)
 
 
@@ -161,12 +157,7 @@ def _violations(value: object, wanted: Deliverable, path: str) -> Iterator[Viola
     if wanted.items is not None:
         for index, item in enumerate(items_of(value) or ()):
             yield from _violations(item, wanted.items, _below(path, index))
-    if wanted.json_schema is not None:
-        yield from _of_schema(value, wanted.json_schema, path)
-
-
-def _of_schema(value: object, schema: JsonObject, path: str) -> Iterator[Violation]:
-    for error in schema_errors(value, schema, most=MAX_VIOLATIONS):
+    for error in schema_errors(value, wanted.json_schema, most=MAX_VIOLATIONS):
         here = path
         for part in error.instance_path:
             here = _below(here, part)
@@ -214,8 +205,7 @@ def _of_size(
 
 def _below(path: str, part: str | int) -> str:
     """RFC 6901; a key may hold any text, so that only so much of it is shown."""
-    token = str(part).replace("~", "~0").replace("/", "~1")
-    longer = f"{path}/{token}"
+    longer = path + pointer([part])
     return longer if len(longer) <= _MAX_PATH_CHARS else path
 
 
@@ -270,14 +260,6 @@ def checked(
     return calling
 
 
-def enforce(value: Any, wanted: Deliverable) -> Any:
-    """The canonical shape; a `ContractViolationError` where it breaks the deliverable."""
-    shaped, violations = held_against(value, wanted)
-    if violations:
-        raise ContractViolationError(violations)
-    return shaped
-
-
 def held_against(value: Any, wanted: Deliverable) -> tuple[Any, list[Violation]]:
     """The canonical shape and what it breaks, for a call that is under way. Never raises.
 
@@ -303,12 +285,13 @@ def _held(result: Any, wanted: Deliverable) -> Any:
     outcome = Outcome.coerce(result)
     if not outcome.is_ok:
         return result
+    shaped, violations = held_against(outcome.value, wanted)
     if not isinstance(result, Outcome):
-        return enforce(result, wanted)
-    try:
-        shaped = enforce(outcome.value, wanted)
-    except ContractViolationError as violation:
-        return Outcome(failure=violation.error)
+        if violations:
+            raise ContractViolationError(violations)
+        return shaped
+    if violations:
+        return Outcome(failure=violation_error(violations))
     return result if shaped is outcome.value else replace(outcome, value=shaped)
 
 

@@ -153,9 +153,11 @@ def accepts(schema: JsonObject, value: JsonValue) -> bool:
 
 
 def schema_errors(
-    value: object, schema: JsonObject, *, most: int
+    value: object, schema: JsonObject | None, *, most: int
 ) -> Iterator["jsonschema_rs.ValidationError"]:
-    """What a value breaks of a schema that `check_schema` accepts."""
+    """What a value breaks of a schema that `check_schema` accepts; nothing without one."""
+    if schema is None:
+        return
     validator = _validator(json.dumps(schema))
     try:
         yield from islice(validator.iter_errors(_plain(value, MAX_DEPTH)), most)
@@ -228,10 +230,6 @@ def _keys(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _true_or_keys(value: object) -> object:
-    return value if isinstance(value, bool) else _keys(value)
-
-
 Size = Annotated[int, Field(strict=True, ge=0)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
@@ -260,7 +258,10 @@ class Deliverable(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     type: JsonType | None = None
     required: Annotated[tuple[str, ...], BeforeValidator(_keys)] = ()
-    non_empty: Annotated[bool | tuple[str, ...], BeforeValidator(_true_or_keys)] = False
+    non_empty: Annotated[
+        bool | tuple[str, ...],
+        BeforeValidator(lambda value: value if isinstance(value, bool) else _keys(value)),
+    ] = False
     min_items: Size | None = None
     max_items: Size | None = None
     minimum: Number | None = None
@@ -369,11 +370,6 @@ class Deliverable(BaseModel):
     def named_in_any_style(self) -> Counter[str]:
         """The same without their style, and how many are the same then."""
         return Counter(folded(name) for name in self.named)
-
-    def to_dict(self) -> JsonObject:
-        """The form that `from_dict` reads, with what was given only."""
-        made: JsonObject = self.model_dump(mode="json", exclude_defaults=True)
-        return made
 
 
 @cache

@@ -58,7 +58,9 @@ def commit(
     notes: list[str] = []
 
     def change(promotions: dict[str, Promotion]) -> Mapping[str, Promotion]:
-        versions = [*known_versions, *versions_beside(script)]
+        # Be they a file, a folder or a link.
+        beside = os.listdir(script.parent)  # noqa: PTH208  # names are all that is asked for
+        versions = [*known_versions, *filter(None, (version_in(n, script.name) for n in beside))]
         if (before := promotions.get(tool.namespace)) is not None:
             versions.append(parse_version(before.evolved_version))
             if not same_version(before.evolved_version, made_from):
@@ -125,12 +127,6 @@ def version_in(name: str, script_name: str) -> VersionNumber | None:
     stem, suffix = _stem_and_suffix(script_name)
     found = re.fullmatch(re.escape(stem) + _VERSION + re.escape(suffix), name)
     return found and VersionNumber(*(int(number or 0) for number in found.groups()))
-
-
-def versions_beside(script: Path) -> list[VersionNumber]:
-    """The versions of a script that exist in its folder, be they a file, a folder or a link."""
-    names = os.listdir(script.parent)  # noqa: PTH208  # names are all that is asked for
-    return [version for name in names if (version := version_in(name, script.name))]
 
 
 def resolve_script(script: Path, root: Path) -> Path:

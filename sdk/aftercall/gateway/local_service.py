@@ -146,14 +146,11 @@ class LocalService:
             else:
                 return f"the one that was started has ended: {_last_line(log)}"
             process.returncode = 0  # it is meant to outlive this process, which Popen warns of
-            self._note(self._started(log))
+            self._note(
+                f"using the service at {self.url}, which this gateway started (log: {log}); it "
+                f"ends {self._linger_s:g} s after the last gateway left"
+            )
             return ""
-
-    def _started(self, log: Path) -> str:
-        return (
-            f"using the service at {self.url}, which this gateway started (log: {log}); it ends "
-            f"{self._linger_s:g} s after the last gateway left"
-        )
 
     def _process(self, log: Path) -> "subprocess.Popen[bytes]":
         address = urlsplit(self.url)

@@ -397,13 +397,11 @@ class _Upstreams:
 
     def deliverable(self, server_name: str | None, tool_name: str) -> Deliverable | None:
         server = self._configured.get(server_name or "")
-        return None if server is None else server.deliverables.get(tool_name)
+        return server.deliverables.get(tool_name) if server else None
 
     def handling(self, server_name: str | None, tool_name: str) -> ToolHandling:
         server = self._configured.get(server_name or "")
-        return (
-            ToolHandling() if server is None else server.handling_of.get(tool_name, server.handling)
-        )
+        return server.handling_of.get(tool_name, server.handling) if server else ToolHandling()
 
     def _listed(self, server_name: str, tools: Sequence[mcp_types.Tool]) -> None:
         self._registrar.offer(server_name, tools)
@@ -481,22 +479,12 @@ class ToolRegistrar:
             pause_s = self._check_every_s if not self._is_away else self._check_every_s / 10
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), pause_s)
-            try:
-                self._note(is_there=await self._client.ready())
-            except AftercallError:
-                self._note(is_there=False)
-
-    def _note(self, *, is_there: bool) -> None:
-        """When the service is back, everything is registered again: its store may be empty."""
-        if is_there and self._is_away:
-            self._registered.clear()
-            _logger.warning("the Aftercall service is back")
-        elif not is_there and not self._is_away:
-            _logger.warning(
-                "the Aftercall service does not answer; calls pass through without suggestions "
-                "until it does"
-            )
-        self._is_away = not is_there
+            is_there = False
+            with suppress(AftercallError):
+                is_there = await self._client.ready()
+            if is_there and self._is_away:
+                self._registered.clear()  # its store may be empty
+            self._is_away = not is_there
 
     async def _register(self) -> None:
         for tool_id, spec in list(self._wanted.items()):
@@ -510,7 +498,7 @@ class ToolRegistrar:
                 # The service will not take this one however often it is asked.
                 _logger.warning("tool %s is not registered: %s", tool_id, error)
             except AftercallError:
-                self._note(is_there=False)
+                self._is_away = True
                 return
             self._registered[tool_id] = spec
 

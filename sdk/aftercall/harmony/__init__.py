@@ -11,12 +11,11 @@ from aftercall.harmony.calls import (
     HarmonyText,
     NoOpExecutor,
     Ran,
-    outward,
 )
 from aftercall.harmony.parser import MAX_PAYLOAD_BYTES, TEXT_TOOLS, HarmonyParser
 
 __all__ = [
     "MAX_PAYLOAD_BYTES", "TEXT_TOOLS", "AsyncHarmonyToolCalls", "CallExecutor",
     "Dispatcher", "HarmonyCall", "HarmonyItem", "HarmonyParser", "HarmonyResult", "HarmonyText",
-    "HarmonyToolCalls", "NoOpExecutor", "Ran", "outward",
+    "HarmonyToolCalls", "NoOpExecutor", "Ran",
 ]  # fmt: skip

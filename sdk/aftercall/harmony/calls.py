@@ -67,13 +67,6 @@ class HarmonyResult:
 HarmonyItem: TypeAlias = HarmonyText | HarmonyCall | HarmonyResult
 
 
-def outward(item: HarmonyItem) -> HarmonyText | None:
-    """What a reader of the stream is shown: text, results as commentary, calls not at all."""
-    if isinstance(item, HarmonyResult):
-        return HarmonyText(item.channel, item.text, "tool")
-    return item if isinstance(item, HarmonyText) else None
-
-
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 

@@ -312,7 +312,11 @@ class HarmonyParser:
             if self._is_json and piece[1] in _ENDING and self._first is None:
                 self._first = piece.start()
         if room < end:
-            return self._overflow(room)
+            if self._first is not None:
+                return self._cut(self._first)
+            problem = f"the payload is larger than {self._max_bytes} bytes"
+            cure = "send less, or in several calls"
+            return self._go_on(room, f"{problem}; {cure}", PAYLOAD_TOO_LARGE)
         if self._at_end:
             # Without a marker after it, an empty payload is one that is still to come.
             self._header = replace(self._header, complete=False)
@@ -320,12 +324,6 @@ class HarmonyParser:
         # The last character may be a backslash, whose own is still to come.
         self._looked_at = max(self._looked_at, end - 1)
         return False
-
-    def _overflow(self, room: int) -> bool:
-        if self._first is not None:
-            return self._cut(self._first)
-        problem = f"the payload is larger than {self._max_bytes} bytes"
-        return self._go_on(room, f"{problem}; send less, or in several calls", PAYLOAD_TOO_LARGE)
 
     def _end_payload(self, end: int) -> bool:
         if self._first is not None and not is_json(self._held[:end]):
