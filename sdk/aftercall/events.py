@@ -172,7 +172,7 @@ class JsonLinesSink:
         path: the file; made when missing, readable by its owner only, like its folder.
 
     Raises:
-        ConfigurationError: the file cannot be written, or is no regular file.
+        ConfigurationError: the file cannot be written.
     """
 
     def __init__(self, path: Path | str) -> None:

@@ -3,7 +3,6 @@
 import fcntl
 import os
 import secrets
-import stat
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -132,18 +131,13 @@ def unlock(descriptor: int) -> None:
 def append_line(path: Path, line: bytes) -> None:
     """Append a line by one write under the file's lock; for threads, processes and forks.
 
-    What a killed process left half-written stays as it is, and the line begins behind it. What is
-    no regular file is an `OSError` too.
+    What a killed process left half-written stays as it is, and the line begins behind it.
     """
-    # Without waiting for the reader of a pipe.
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
-    descriptor = os.open(path, flags, 0o600)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        now = os.fstat(descriptor)
-        if not stat.S_ISREG(now.st_mode):
-            raise OSError("it is no regular file")
-        if line and now.st_size and os.pread(descriptor, 1, now.st_size - 1) != b"\n":
+        size = os.fstat(descriptor).st_size
+        if line and size and os.pread(descriptor, 1, size - 1) != b"\n":
             line = b"\n" + line
         if os.write(descriptor, line) < len(line):
             raise OSError("the line was cut short")  # the disk is full; the next one knows

@@ -26,6 +26,7 @@ from aftercall.outcomes import (
     status_in_result,
     unwrapped,
 )
+from aftercall.reflection.reflected_call import ToolKey as ToolKey  # noqa: PLC0414
 from aftercall.reflection.results import OutcomeReader
 
 AGENT_KEY = "aftercall/agent"
@@ -149,8 +150,6 @@ _SET_OFF = re.compile(r"'([^']+)'|\"([^\"]+)\"|`([^`]+)`|: ?(\S+?)[.\s]*$")
 _LEAST = 3
 """Characters of what is set off: fewer are in any text."""
 _VARIES = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\S*[/\\]\S*|\d+")
-ToolKey = tuple[str | None, str]
-"""Server and tool."""
 
 
 class ErrorTexts:

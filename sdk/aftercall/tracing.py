@@ -44,7 +44,8 @@ class TracingObserver:
     def planned(self, attempt: PlannedAttempt) -> ObservedAttempt:
         """An attempt is about to be made, in this task and thread."""
         current = parent = otel_context.get_current()
-        kept, begins_trace = attempt.facts.kept, not _is_in_trace(current)
+        kept = attempt.facts.kept
+        begins_trace = not trace.get_current_span(current).get_span_context().is_valid
         if begins_trace and self in kept:
             parent = trace.set_span_in_context(trace.NonRecordingSpan(kept[self]), current)
         span = self._tracer.start_span(
@@ -56,10 +57,6 @@ class TracingObserver:
         if begins_trace:
             kept.setdefault(self, span.get_span_context())
         return _TracedAttempt(self._tracer, span, current)
-
-
-def _is_in_trace(context: Context) -> bool:
-    return trace.get_current_span(context).get_span_context().is_valid
 
 
 @dataclass(eq=False)

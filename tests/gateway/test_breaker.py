@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from aftercall.gateway.connection import LOST_IN_A_ROW, LOST_OF_SERVER, Breaker, BreakerOpenError
+from aftercall.gateway.connection import (
+    LOST_IN_A_ROW,
+    LOST_OF_SERVER,
+    Breaker,
+    UpstreamUnavailableError,
+)
 from tests.gateway.conftest import OpenGateway
 from tests.gateway.contract_service import ContractService
 from tests.gateway.results import texts
@@ -46,7 +51,7 @@ def call(breaker: Breaker, tool: str, *, lost: bool | None) -> None:
 
 
 def is_open(breaker: Breaker, tool: str) -> bool:
-    with suppress(BreakerOpenError):
+    with suppress(UpstreamUnavailableError):
         with suppress(KeyboardInterrupt), breaker.guarding(tool, lambda _: False):
             raise KeyboardInterrupt  # says nothing about the way
         return False
@@ -55,7 +60,7 @@ def is_open(breaker: Breaker, tool: str) -> bool:
 
 def test_a_tool_whose_calls_are_lost_is_left_alone_and_tried_again_by_itself() -> None:
     """Closed, open, half-open, open for longer, half-open, closed."""
-    breaker = Breaker(clock=(clock := Clock()))
+    breaker = Breaker("s", clock=(clock := Clock()))
     for _ in range(LOST_IN_A_ROW):
         assert not is_open(breaker, "a")
         call(breaker, "a", lost=True)
@@ -78,7 +83,7 @@ def test_a_tool_whose_calls_are_lost_is_left_alone_and_tried_again_by_itself() -
 
 def test_what_a_tool_says_is_no_loss_and_a_server_that_loses_all_is_left_alone() -> None:
     """Errors of the tool close it; losses of several tools add up for their server."""
-    breaker = Breaker(clock=Clock())
+    breaker = Breaker("s", clock=Clock())
     for _ in range(2 * LOST_OF_SERVER):
         call(breaker, "a", lost=True)
         call(breaker, "a", lost=False)

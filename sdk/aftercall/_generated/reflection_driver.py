@@ -141,7 +141,7 @@ def call_with_reflection_sync(
                 job.returned(result)
             else:
                 job.returned(result)
-        question = job.question()
+        question = job.question
         if question is None:
             break
         retry = job.answered(ask_sync(client, question, policy, asked_with, job.asking()))

@@ -104,7 +104,9 @@ class BeforeCall:
         if said.verdict == "warn":
             return Checked(parameters, said, verdict="warn")
         if said.verdict == "block" and acts:
-            return Checked(parameters, refusal=_refusal(said), verdict="block")
+            why = "; ".join(quoted(reason, _MAX_SAID) for reason in said.reasons)
+            made = f"Aftercall did not make this call (recorded data, not instructions): {why}"
+            return Checked(parameters, refusal=made, verdict="block")
         mended = apply_changes(parameters, said.changes) if said.verdict == "repair" else None
         if mended is None or not acts:
             return Checked(parameters, verdict=said.verdict)
@@ -131,11 +133,6 @@ class BeforeCall:
         self._unmade[key] = parameters
         if len(self._unmade) > _MAX_SESSIONS:
             self._unmade.popitem(last=False)
-
-
-def _refusal(said: CheckResponse) -> str:
-    reasons = "; ".join(quoted(reason, _MAX_SAID) for reason in said.reasons)
-    return f"Aftercall did not make this call (recorded data, not instructions): {reasons}"
 
 
 def looks_right(schema: JsonObject | None, parameters: JsonObject) -> bool:

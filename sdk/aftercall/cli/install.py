@@ -274,10 +274,6 @@ def _install(args: argparse.Namespace) -> int:
     return _change(args, lambda content: wrapped(content, command, more))
 
 
-def _uninstall(args: argparse.Namespace) -> int:
-    return _change(args, unwrapped)
-
-
 def _change(args: argparse.Namespace, change: Callable[[Content], Changed]) -> int:
     code = 0
     for path in client_files(args.client):
@@ -302,7 +298,11 @@ def _change_file(path: Path, change: Callable[[Content], Changed], args: argpars
         return 0
     if args.dry_run:
         return 0
-    if not args.yes and not _agrees():
+    if not args.yes and not sys.stdin.isatty():
+        print("  say --yes to change it")
+    if not args.yes and (
+        not sys.stdin.isatty() or input("  change it? [y/N] ").strip().lower() not in ("y", "yes")
+    ):
         print("  nothing is changed")
         return 1
     if path.read_bytes() != before:
@@ -322,13 +322,6 @@ def _is_as_before(changed: Content, copy: Path) -> bool:
     return unwrapped(wrapped(content, ["aftercall"])[0])[0] == changed
 
 
-def _agrees() -> bool:
-    if not sys.stdin.isatty():
-        print("  say --yes to change it")
-        return False
-    return input("  change it? [y/N] ").strip().lower() in ("y", "yes")
-
-
 install = Command(
     "install",
     "put the gateway in front of the MCP servers of a client",
@@ -336,5 +329,8 @@ install = Command(
     _install,
 )
 uninstall = Command(
-    "uninstall", "remove the gateway from the MCP servers of a client", _add_arguments, _uninstall
+    "uninstall",
+    "remove the gateway from the MCP servers of a client",
+    _add_arguments,
+    lambda args: _change(args, unwrapped),
 )

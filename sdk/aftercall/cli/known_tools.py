@@ -6,7 +6,6 @@ import sys
 from aftercall.cli import Command
 from aftercall.cli.status import add_service
 from aftercall.client import Client
-from aftercall.errors import ConfigurationError
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,8 +32,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    if not all(args.tool) or args.namespace == "":
-        raise ConfigurationError("the name of a tool or namespace must not be empty")
     with Client(args.service) as client:
         text = client.known_tools(
             args.tool or None,

@@ -31,9 +31,12 @@ def _run(args: argparse.Namespace) -> int:
     except ServiceTimeoutError:
         raise  # it is there; its own message says what to look at
     except ServiceUnreachableError as error:
+        cure = HOW_TO_SERVE[:1].upper() + HOW_TO_SERVE[1:]
+        if "serve" in discover():
+            cure = "Start one with `aftercall serve`; `aftercall gateway` starts one by itself"
         raise ServiceUnreachableError(
-            f"no service at {url} ({error.__cause__ or error}). {_how_to_start()}, or name "
-            f"another with --service URL or {URL_VARIABLE}"
+            f"no service at {url} ({error.__cause__ or error}). {cure}, or name another with "
+            f"--service URL or {URL_VARIABLE}"
         ) from error
     if args.json:
         sys.stdout.write(status.model_dump_json(by_alias=True, indent=2) + "\n")
@@ -71,12 +74,6 @@ def _run(args: argparse.Namespace) -> int:
         lines.append(f"  {'PROBLEM':<22} {status.problem}")
     sys.stdout.write("\n".join(lines) + "\n")
     return 0
-
-
-def _how_to_start() -> str:
-    if "serve" in discover():
-        return "Start one with `aftercall serve`; `aftercall gateway` starts one by itself"
-    return HOW_TO_SERVE[:1].upper() + HOW_TO_SERVE[1:]
 
 
 def add_service(parser: argparse.ArgumentParser, *, default: str | None = None) -> None:

@@ -68,7 +68,8 @@ def commit(
                     f"it was made from version {made_from} and replaces {before.evolved_version}, "
                     "whose changes it may lack"
                 )
-        version = max(versions).next_minor
+        newest = max(versions)
+        version = VersionNumber(newest.major, newest.minor + 1)  # seed 002
         file = create_beside(script, version, code)
         made.append(file)
         promotion = Promotion(

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import httpx2
 import mcp_types
+from fastmcp.exceptions import ToolError
 from fastmcp.server.context import Context
 from mcp.server.session import ServerSession
 from mcp.shared.dispatcher import ProgressFnT
@@ -182,8 +183,10 @@ class Login(httpx2.Auth):
         return headers
 
 
-class BreakerOpenError(Exception):
-    """The call is not sent; the text says until when."""
+class UpstreamUnavailableError(ToolError):
+    """A server behind the gateway cannot be reached; the call did not get to it."""
+
+    code = mcp_types.CONNECTION_CLOSED
 
 
 @dataclass(slots=True)
@@ -203,7 +206,8 @@ class Breaker:
     see (half-open); its end decides for the next ones. `clock` gives seconds.
     """
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, name: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._name = name
         self._clock = clock
         self._server = _Circuit(LOST_OF_SERVER)
         self._tools: OrderedDict[str, _Circuit] = OrderedDict()
@@ -216,9 +220,10 @@ class Breaker:
         for circuit, what in zip(circuits, ("this server", f"{tool!r}"), strict=True):
             left = circuit.closed_at - now
             if circuit.lost >= circuit.most and (left > 0 or circuit.is_trying):
-                raise BreakerOpenError(
-                    f"the last {circuit.lost} calls of {what} were lost on the way, so this one "
-                    f"was not sent; one will be tried in {max(left, 1):.0f} s"
+                raise UpstreamUnavailableError(
+                    f"MCP server {self._name!r}: the last {circuit.lost} calls of {what} were lost "
+                    f"on the way, so this one was not sent; one will be tried in "
+                    f"{max(left, 1):.0f} s"
                 )
         trying = [each for each in circuits if each.lost >= each.most]
         for circuit in trying:

@@ -144,7 +144,9 @@ class LocalService:
                     return f"the one that was started does not answer; see {log}"
                 await asyncio.sleep(_POLL_S)
             else:
-                return f"the one that was started has ended: {_last_line(log)}"
+                said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+                last = said[-1] if said else f"it said nothing; see {log}"
+                return f"the one that was started has ended: {last}"
             process.returncode = 0  # it is meant to outlive this process, which Popen warns of
             self._note(
                 f"using the service at {self.url}, which this gateway started (log: {log}); it "
@@ -183,8 +185,3 @@ class LocalService:
 
 
 _OTHER = "another program answers there"
-
-
-def _last_line(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace")[-2_000:].strip().splitlines()
-    return lines[-1] if lines else f"it said nothing; see {log}"

@@ -24,6 +24,7 @@ from pydantic import Field
 from aftercall import AsyncClient
 from aftercall.errors import AftercallError
 from aftercall.json_values import bounded_text
+from aftercall.mcp_calls import ToolKey
 
 NAMES = frozenset({"find_tools", "call_tool", "known_tools"})
 _ASKED = 50
@@ -35,8 +36,6 @@ _SERVICE_S = 2.0
 _WORD = re.compile(r"[a-z]+|\d+")
 _HUMPS = re.compile(r"(?<=[a-z\d])(?=[A-Z])")
 _logger = logging.getLogger(__name__)
-Place = tuple[str | None, str]
-"""Server and tool."""
 
 
 class ToolSearch(CatalogTransform):
@@ -45,7 +44,7 @@ class ToolSearch(CatalogTransform):
     `locate` gives server and tool behind an exposed name.
     """
 
-    def __init__(self, client: AsyncClient, locate: Callable[[str], Place]) -> None:
+    def __init__(self, client: AsyncClient, locate: Callable[[str], ToolKey]) -> None:
         super().__init__()
         self._client = client
         self._locate = locate

@@ -44,7 +44,13 @@ from pydantic import PrivateAttr
 
 from aftercall.client.transport import KEY_VARIABLE
 from aftercall.gateway.config import UpstreamServer
-from aftercall.gateway.connection import Breaker, BreakerOpenError, CallerRelay, Login, progress_to
+from aftercall.gateway.connection import (
+    Breaker,
+    CallerRelay,
+    Login,
+    UpstreamUnavailableError,
+    progress_to,
+)
 
 CONNECT_TIMEOUT_S = 60.0
 """A first start through `npx` or `uvx` downloads the server."""
@@ -70,12 +76,6 @@ _OF_ONE_CONNECTION = frozenset(
 _logger = logging.getLogger(__name__)
 T = TypeVar("T")
 CallResult = mcp_types.CallToolResult | mcp_types.InputRequiredResult
-
-
-class UpstreamUnavailableError(ToolError):
-    """A server behind the gateway cannot be reached; the call did not get to it."""
-
-    code = mcp_types.CONNECTION_CLOSED
 
 
 class UpstreamLostError(ToolError):
@@ -161,7 +161,7 @@ class Upstream:
         self._paused_until = 0.0
         self._last_problem = ""
         self._closed = False
-        self._breaker = Breaker()
+        self._breaker = Breaker(server.name)
         self._login = Login(server.name, server.headers_helper)
         self.relay = CallerRelay()
         """Where the server's own questions go."""
@@ -220,8 +220,6 @@ class Upstream:
         try:
             with self._breaker.guarding(name, _is_lost):
                 return await self._request(call)
-        except BreakerOpenError as error:
-            raise UpstreamUnavailableError(f"MCP server {self.name!r}: {error}") from error
         except MCPError as error:
             if self._login.is_refused:
                 raise UpstreamLoginError(self._refusal()) from error

@@ -262,10 +262,9 @@ async def suggest_fix(
     asked: SuggestFix, client: AsyncClient, caller: Caller
 ) -> models.SuggestResponse:
     """`/suggest`."""
+    fields = {name: value for name, value in asked if name in models.FailedCall.model_fields}
     call = models.FailedCall(
-        agent=asked.agent or caller.agent,
-        session_id=caller.session_id,
-        **{name: value for name, value in asked if name in _OF_THE_CALL},
+        **fields | {"agent": asked.agent or caller.agent, "session_id": caller.session_id}
     )
     return await client.suggest(call, limit=asked.limit, annotations=asked.annotations)
 
@@ -320,11 +319,6 @@ async def record_execution(asked: RecordExecution, client: AsyncClient, caller: 
         duplicate=receipt.duplicates > 0,
         left_out=receipt.left_out > 0,
     )
-
-
-_OF_THE_CALL = {
-    "server_name", "tool_name", "parameters", "context", "input_schema", "error",
-}  # fmt: skip
 
 
 _logger = logging.getLogger(__name__)

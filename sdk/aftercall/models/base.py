@@ -73,7 +73,8 @@ def _in_utc(value: datetime) -> datetime:
     return moment
 
 
-def _whole(value: object) -> object:
+def whole(value: object) -> object:
+    """A whole number, also one that is written as `3.0`; all else as it is."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -93,7 +94,7 @@ Id = Annotated[
 
 Share = Annotated[float, Field(ge=0, le=1)]
 """From 0 to 1: a share, or a probability."""
-WHOLE = (Strict(), BeforeValidator(_whole))
+WHOLE = (Strict(), BeforeValidator(whole))
 """Of an int: `3.0` is one in JSON, `"3"` and `true` are none."""
 
 Timestamp = Annotated[

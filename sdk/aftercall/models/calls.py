@@ -14,7 +14,6 @@ from pydantic import (
     Strict,
     ValidationError,
     WithJsonSchema,
-    field_validator,
     model_serializer,
     model_validator,
 )
@@ -23,7 +22,18 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from aftercall.json_values import bounded_name, bounded_text
-from aftercall.models.base import WHOLE, Id, Json, Name, Object, Share, Text, Timestamp, WireModel
+from aftercall.models.base import (
+    WHOLE,
+    Id,
+    Json,
+    Name,
+    Object,
+    Share,
+    Text,
+    Timestamp,
+    WireModel,
+    whole,
+)
 
 _LOGGER = logging.getLogger("aftercall")
 Outcome = Literal["success", "failure"]
@@ -32,8 +42,7 @@ MAX_BATCH = 1000
 
 
 def _code_as_text(value: object) -> object:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)  # `404.0` is a whole number in JSON
+    value = whole(value)  # `404.0` is one in JSON
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -429,19 +438,14 @@ class SimilarRequest(WireModel):
     tool_name: Name
     server_name: Name | None = None
     context: Text | None = None
-    parameters: Annotated[Object, WithJsonSchema({"type": ["object", "null"]})] = Field(
-        default_factory=dict
-    )
+    parameters: Annotated[
+        Object, _nothing_as({}, Object | None), WithJsonSchema({"type": ["object", "null"]})
+    ] = Field(default_factory=dict)
     outcome: Outcome = "success"
     agent: Name | None = Field(default=None, description="Only calls of this agent.")
     signature: Text | None = None
     """Only failures of this signature of `/suggest`."""
     limit: Annotated[int, Field(ge=1, le=50), *WHOLE] = 5
-
-    @field_validator("parameters", mode="before")
-    @classmethod
-    def _none_is_empty(cls, value: object) -> object:
-        return {} if value is None else value
 
 
 class ErrorBody(WireModel):

@@ -34,11 +34,6 @@ class VersionNumber(NamedTuple):
         """Such as `1.2.0`."""
         return f"{self.major}.{self.minor}.{self.patch}"
 
-    @property
-    def next_minor(self) -> "VersionNumber":
-        """The version that an evolved tool gets (seed 002)."""
-        return VersionNumber(self.major, self.minor + 1, 0)
-
 
 def parse_version(text: str) -> VersionNumber:
     """The numbers of a version; a `ValueError` where the text is none."""
@@ -46,12 +41,6 @@ def parse_version(text: str) -> VersionNumber:
     if found is None:
         raise ValueError(f"{text[:40]!r} is no version; write it like 1.2.0")
     return VersionNumber(*(int(number or 0) for number in found.groups()))
-
-
-def check_version(text: str) -> str:
-    """The text itself, when it is a version; raises as `parse_version`."""
-    parse_version(text)
-    return text
 
 
 def same_version(one: str, other: str) -> bool:
@@ -68,7 +57,9 @@ _VERSION = {
     "pattern": r"^\s*v?[0-9]{1,9}(\.[0-9]{1,9}){0,2}\s*$",
 }
 
-Version = Annotated[Name, AfterValidator(check_version), WithJsonSchema(_VERSION)]
+Version = Annotated[
+    Name, AfterValidator(lambda text: parse_version(text) and text), WithJsonSchema(_VERSION)
+]
 """A version such as `1.2.0`: see `VersionNumber`."""
 
 

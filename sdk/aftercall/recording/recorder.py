@@ -270,7 +270,7 @@ class Recorder:
 
     def _wait(self) -> None:
         """Sleep until there is something to do, then let a batch gather."""
-        if self._wake.wait(self._courier.idle_s):
+        if self._wake.wait(min(self._courier.pause_s or _SWEEP_S, _SWEEP_S)):
             self._hurry.wait(self._flush_interval_s)
         # Before the queue is looked at: what comes later finds them down and wakes the thread.
         self._wake.clear()
@@ -373,11 +373,6 @@ class Courier:
     def pause_s(self) -> float:
         """Seconds until the service should be tried again; 0 while it answers."""
         return max(0.0, self._retry_at - time.monotonic())
-
-    @property
-    def idle_s(self) -> float:
-        """Seconds after which the next round is due even if nothing is recorded."""
-        return min(self.pause_s or _SWEEP_S, _SWEEP_S)
 
     def round(self, *, try_now: bool) -> None:
         """Deliver what the queue holds now, then what the spool holds.

@@ -140,7 +140,7 @@ async def call_with_reflection(
                 await asyncio.to_thread(job.returned, result)
             else:
                 job.returned(result)
-        question = job.question()
+        question = job.question
         if question is None:
             break
         retry = job.answered(await ask(client, question, policy, asked_with, job.asking()))

@@ -99,7 +99,8 @@ class ReflectedCall(Generic[ResultT]):
         self._can_be_replayed = same_json(self._sent, self.parameters)
         self._retry: Retry | None = None
         self._attempts: list[Attempt] = []
-        self._question: Execution | None = None
+        self.question: Execution | None = None
+        """What to ask the service; None when there is nothing to ask about."""
         self._rules: RetryRules | None = None
         self._unmade: JsonObject | None = None
         self._is_open = False
@@ -136,7 +137,7 @@ class ReflectedCall(Generic[ResultT]):
     def returned(self, result: ResultT) -> None:
         """The attempt returned."""
         self._last_result = result
-        self._question = None
+        self.question = None
         outcome = self._reader.read(result)
         if outcome is None:
             self._is_open = True
@@ -152,10 +153,6 @@ class ReflectedCall(Generic[ResultT]):
         self._ended(self._reader.read_exception(error))
         if len(self._attempts) == 1:
             self._first_exception = error
-
-    def question(self) -> Execution | None:
-        """What to ask the service; None when there is nothing to ask about."""
-        return self._question
 
     def asking(self) -> AbstractContextManager[None]:
         """What the question is asked inside of."""
@@ -266,7 +263,7 @@ class ReflectedCall(Generic[ResultT]):
         )
         if execution is not None and facts.agent not in self.policy.unrecorded_agents:
             self.recorder.record(execution)
-        self._question = execution if self._is_asked_about(attempt) else None
+        self.question = execution if self._is_asked_about(attempt) else None
 
     def _is_asked_about(self, attempt: Attempt) -> bool:
         if attempt.error is None or self.policy.leaves_alone(self.facts.agent):

@@ -56,14 +56,14 @@ def read_exception(error: Exception, *, message: str | None = None) -> Execution
     """
     carried = _attribute(error, "error")
     if isinstance(carried, ExecutionError):
-        if message is None or message == _text_of(error):
+        if message is None or message == str(error):
             return carried
         shown = bounded_text(message, MAX_MESSAGE_CHARS)
         return carried.model_copy(update={"message": shown, "details": {}, "stack": None})
     code = _code_of(error)
     return ExecutionError(
         type=type(error).__name__[:MAX_NAME_CHARS],
-        message=bounded_text(_text_of(error) if message is None else message, MAX_MESSAGE_CHARS),
+        message=bounded_text(str(error) if message is None else message, MAX_MESSAGE_CHARS),
         code=None if code is None else bounded_text(str(code), MAX_NAME_CHARS),
     )
 
@@ -78,17 +78,10 @@ def _code_of(error: Exception) -> int | str | None:
     return code if isinstance(code, int | str) else None
 
 
-def _text_of(error: Exception) -> str:
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001  # a tool's own exception may raise anything here
-        return "(its text cannot be read)"
-
-
 def _attribute(value: object, name: str) -> object:
     try:
         return getattr(value, name, None)
-    except Exception:  # noqa: BLE001  # as above
+    except Exception:  # noqa: BLE001  # a property of a foreign class
         return None
 
 

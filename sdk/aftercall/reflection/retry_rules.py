@@ -157,7 +157,10 @@ class RetryRules:
             return None
         retry = self._first_usable(self._first_answer, self._sent[0])
         if retry is None and not is_first and answer is not None:
-            retry = self._first_usable(self._for_the_new_error(answer), self._sent[-1])
+            # For the same error again only waiting is new; another change would be a guess.
+            old, new = ((e.type, e.code, e.message) for e in self._errors[-2:])
+            fresh = [s for s in answer.suggestions if old != new or s.action == "retry_unchanged"]
+            retry = self._first_usable(deque(fresh), self._sent[-1])
         if retry is not None:
             self._followed.add(retry.suggestion.suggestion_id)
             self._sent.append((retry.parameters, retry.changes))
@@ -179,12 +182,6 @@ class RetryRules:
         if not (self.may_repeat or is_safe):
             return f"a retry could repeat a side effect: {answer.retry.reason}"
         return None
-
-    def _for_the_new_error(self, answer: SuggestResponse) -> deque[Suggestion]:
-        """For the same error again only waiting is new; another change would be a guess."""
-        before, last = self._errors[-2:]
-        is_new = (last.type, last.code, last.message) != (before.type, before.code, before.message)
-        return deque(s for s in answer.suggestions if is_new or s.action == "retry_unchanged")
 
     def _first_usable(self, offers: deque[Suggestion], about: _Sent) -> Retry | None:
         """The best suggestion that may be followed; those that were looked at are used up."""

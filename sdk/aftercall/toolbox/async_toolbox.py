@@ -244,7 +244,8 @@ class AsyncToolbox:
         Without a version and without an execution, which has one, it is the version in force here.
         """
         if version is None and execution_id is None:
-            version = self.resolver.version_here(tool_id)
+            entry = self.resolver.promotions().get(tool_id)
+            version = entry.evolved_version if entry and entry.evolved_file is not None else None
         return await self.resolver.service.mark_failure(
             tool_id,
             scenario,

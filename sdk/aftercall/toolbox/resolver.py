@@ -74,11 +74,6 @@ class Resolver:
             return {}
         return read_promotions(self._promotions_file, missing_ok=True)
 
-    def version_here(self, tool_id: str) -> str | None:
-        """The version that this machine's promotions file lets run for a tool, if it does."""
-        entry = self.promotions().get(tool_id)
-        return None if entry is None or entry.evolved_file is None else entry.evolved_version
-
     async def original(self, tool_id: str) -> Tool:
         """A tool as it is registered."""
         return self._own.get(tool_id) or await self.service.get_tool(tool_id)
