@@ -114,13 +114,10 @@ wrong of the tool, nor are calls that were given up: nobody knows how they ended
 
 
 class CallbackSink:
-    """Calls a function with every event.
+    """Calls a plain function with every event.
 
     It runs in the thread of the tool call, which waits for it: hand over what takes time. What it
     returns is ignored.
-
-    Raises:
-        ConfigurationError: it is a coroutine function, which nobody would await.
     """
 
     def __init__(self, function: Callable[[ToolCallEvent], object]) -> None:
@@ -170,9 +167,6 @@ class JsonLinesSink:
 
     Args:
         path: the file; made when missing, readable by its owner only, like its folder.
-
-    Raises:
-        ConfigurationError: the file cannot be written.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -187,11 +181,7 @@ class JsonLinesSink:
             ) from error
 
     def emit(self, event: ToolCallEvent) -> None:
-        """Append it.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Append it; an `OSError` where it cannot be written."""
         append_line(self._path, event.model_dump_json(exclude_none=True).encode() + b"\n")
 
 
@@ -236,9 +226,6 @@ class ToolCalls:
         agent, server_name: who calls whose tools, for recorders.
         redactor: masks secrets in messages, and before hashing.
         first_seq: what `seq` counts from, for a request that goes on.
-
-    Raises:
-        ConfigurationError: one of the sinks is none.
     """
 
     def __init__(
@@ -446,12 +433,8 @@ class EventObserver:
     result of error type `cancelled`, one that ended in a question to the user has none.
 
     Args:
-        sinks: take the events.
+        sinks: take the events; no recorder, as `call_with_reflection` records by itself.
         redactor: as for `ToolCalls`; give it the recorder's.
-
-    Raises:
-        ConfigurationError: a sink is a recorder: `call_with_reflection` records by itself, and
-            would do it twice.
     """
 
     def __init__(self, sinks: Sequence[EventSink], *, redactor: Redactor | None = None) -> None:

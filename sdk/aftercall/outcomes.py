@@ -203,11 +203,7 @@ class Outcome(Generic[ValueT]):
         return self.failure is None
 
     def unwrap(self) -> ValueT:
-        """The value of a success.
-
-        Raises:
-            ToolFailedError: it is a failure; carries `error`.
-        """
+        """The value of a success; a `ToolFailedError` with the `error` of a failure."""
         if self.failure is not None:
             raise ToolFailedError(self.failure)
         return self.value  # type: ignore[return-value]  # None only where the tool returned None

@@ -195,9 +195,7 @@ def resolve_file(root: Path, relative: str) -> Path:
 
 
 class _Entry(BaseModel):
-    """An entry as it stands in the file, keys in the seed's order."""
-
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid")  # keys in the seed's order
     evolved_version: Version
     evolved_file: Annotated[Text, AfterValidator(check_relative_path)] | None
     original_version: Version

@@ -122,7 +122,6 @@ class Redactor:
         return changes
 
     def _is_looked_at(self, value: JsonValue) -> bool:
-        """Whether a value whose texts hint at nothing may have to be masked all the same."""
         if isinstance(value, dict):
             return "value" in value or any(
                 self.kind(name) or not _is_plain(name) or self._is_looked_at(item)

@@ -193,8 +193,6 @@ _NUMBER = re.compile(rf" (?:{any_of(NAME_TABLE['numbers'])})\.?(?=\s?[:=])")
 
 
 class _Named(NamedTuple):
-    """A name in a text: its kind, itself, where it begins and ends."""
-
     kind: Kind
     name: str
     start: int
@@ -334,7 +332,6 @@ def _spans(text: str, extra: frozenset[str]) -> Iterator[tuple[int, int]]:
 
 
 def _lower(text: str) -> str:
-    """In lower case, character by character."""
     lower = text.lower()
     return lower if len(lower) == len(text) else "".join(char.lower()[0] for char in text)
 

@@ -35,9 +35,6 @@ def exporting(
             Headers, certificates, the sizes of batches and the share of traces that is sent are
             read from those in either case.
         close_within_s: seconds in which the last spans have to be delivered.
-
-    Raises:
-        ConfigurationError: one of those variables has a value that cannot be.
     """
     compression = None if url is None else Compression.Gzip
     try:

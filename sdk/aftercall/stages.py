@@ -33,11 +33,8 @@ class _Unmeasured:
     def __enter__(self) -> "_Unmeasured":
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Nobody wants to know."""
-
-    def note(self, **facts: str | float | bool) -> None:
-        """Nobody wants to know."""
+    def __exit__(self, *_: object) -> None: ...
+    def note(self, **facts: str | float | bool) -> None: ...
 
 
 _UNMEASURED = _Unmeasured()

@@ -216,11 +216,7 @@ class BaseClient:
         return self._probe("/readyz")
 
     def send(self, request: Request[T]) -> T:
-        """Send a request of `aftercall.client.transport`, again where that can help.
-
-        Raises:
-            AftercallError: the subclass that says what went wrong (see `aftercall.errors`).
-        """
+        """Send a request of `aftercall.client.transport`, again where that can help."""
         attempt = 0
         while True:
             attempt += 1

@@ -43,9 +43,6 @@ class Client(BaseClient):
         transport: another way to send: a proxy, a unix socket, an application in this process.
             Without one the environment's proxy variables are not read, or a call to the service on
             this machine would leave it.
-
-    Raises:
-        ConfigurationError: `base_url` is no URL.
     """
 
     def namespaces(self) -> list[models.Namespace]:

@@ -99,9 +99,6 @@ def call_with_reflection_sync(
 
     Returns:
         The result, with every attempt, or the first failure with suggestions for a manual fix.
-
-    Raises:
-        Exception: the tool's own, only with `raise_on_failure`.
     """
     policy = policy or ReflectionPolicy()
     facts = CallFacts(

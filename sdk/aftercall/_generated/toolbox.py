@@ -109,11 +109,8 @@ class Toolbox:
         """Call a tool in its promoted version; the run is recorded, with its version and scenario.
 
         `input_data` is an object of parameters, or any other JSON value as the only input. With
-        `use_evolved=False` the original is called.
-
-        Raises:
-            ToolFailedError: it failed; `execution_id` is the recorded run's.
-            ToolRefusedError: this machine does not run it; nothing is recorded.
+        `use_evolved=False` the original is called. Raises as `Executor.execute`; the `execution_id`
+        of a `ToolFailedError` is the recorded run's, and a refused tool is not recorded.
         """
         return self._loop.run(
             self._toolbox.call_tool(
@@ -200,11 +197,7 @@ class Toolbox:
         *,
         failures: Sequence[PastFailure] = (),
     ) -> EvolutionResult:
-        """Make the next minor version of a tool and promote it; see `aftercall.evolution.evolve`.
-
-        Raises:
-            ConfigurationError: there is no evolver, or the tool is no script of this machine.
-        """
+        """Make a tool's next minor version and promote it; see `aftercall.evolution.evolve`."""
         return self._loop.run(
             self._toolbox.evolve_tool(tool_id, reason, mutation_hint, scenario, failures=failures)
         )

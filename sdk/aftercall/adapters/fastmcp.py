@@ -130,11 +130,7 @@ class ReflectionMiddleware(Middleware):
         context: MiddlewareContext[mcp_types.CallToolRequestParams],
         call_next: CallNext[mcp_types.CallToolRequestParams, ToolResult],
     ) -> ToolResult:
-        """Call the tool with reflection.
-
-        Raises:
-            Exception: the tool's own, unchanged, when there is nothing to add to it.
-        """
+        """Call the tool with reflection; raises the tool's own where there is nothing to add."""
         request = context.message
         arguments: JsonObject = request.arguments or {}
         server_name, tool_name = self._locate(request.name)

@@ -114,12 +114,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_tool_call(  # type: ignore[override]
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], GraphResult]
     ) -> GraphResult:
-        """Call the tool with reflection.
-
-        Raises:
-            GraphBubbleUp: an interrupt, or another matter of the graph.
-            ConfigurationError: the client is an `AsyncClient`.
-        """
+        """Call the tool with reflection; an interrupt or another matter of the graph is raised."""
         call = _Call(request)
 
         def attempt(parameters: JsonObject) -> GraphResult | _Interrupted:
@@ -253,7 +248,6 @@ class _Call(ResultReader[object]):
         return Outcome(shown[0] if len(shown) == 1 else shown, status)
 
     def read_exception(self, error: Exception) -> ExecutionError:
-        """The exception; refused arguments are read without what the graph had injected."""
         if isinstance(error, ToolInvocationError):
             return self._unframed(str(error))
         self._has_run = not isinstance(error, ToolException)

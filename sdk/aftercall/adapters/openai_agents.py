@@ -245,7 +245,6 @@ class _ReflectingInvoker:
         self._plain.timeout_behavior = "raise_exception"
 
     async def __call__(self, context: ToolContext[Any], text: str) -> Any:
-        """What the tool returned, or the text that the model reads of its failure."""
         arguments = _json_arguments(text)
         if arguments is None:  # nothing to learn from and nothing to correct
             return await _invoked(self._tool, context, text)
@@ -314,7 +313,6 @@ class _FailurePolicy:
 
     @property
     def hides_failures(self) -> bool:
-        """Whether a failure of the tool ends as a result that nobody can tell from others."""
         has_own_function = not (self._function is None or self._is_ours or self._is_default)
         return has_own_function or self._tool.timeout_error_function is not None
 

@@ -122,7 +122,6 @@ class _OwnService:
         return opened[0].suggest(*question, **more)
 
     def record(self, execution: Execution) -> None:
-        """As `Recorder.record`."""
         if (opened := _opened(os.getpid())) is not None:
             opened[1].record(execution)
 

@@ -232,11 +232,7 @@ def _difference(old: Sequence[str], new: Sequence[str]) -> str:
 
 
 def _own_command() -> list[str]:
-    """What starts this Aftercall again, from wherever a client starts it.
-
-    Raises:
-        ConfigurationError: it could be gone tomorrow, or cannot be a gateway.
-    """
+    """What starts this Aftercall again, from wherever a client starts it."""
     if {".cache", "Caches"} & set(Path(sys.prefix).parts):
         raise ConfigurationError(
             "this Aftercall runs from a cache that may be emptied, and your servers with it: "

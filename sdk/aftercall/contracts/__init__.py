@@ -130,10 +130,7 @@ def check(value: object, deliverable: Deliverable) -> list[Violation]:
     """What `value` does not meet, outer places first, in the order of the deliverable; at most 20.
 
     The value is taken as it is: see `aftercall.contracts.canonical` for what differs in key style
-    or container only.
-
-    Raises:
-        ConfigurationError: the deliverable's JSON Schema cannot be applied to the value.
+    or container only. A JSON Schema that cannot be applied to it is a `ConfigurationError`.
     """
     return list(islice(_violations(value, deliverable, ""), MAX_VIOLATIONS))
 

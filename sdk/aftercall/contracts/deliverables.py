@@ -137,11 +137,8 @@ def check_schema(schema: JsonObject) -> JsonObject:
 
     Draft 2020-12 unless `$schema` names another. Nothing is ever fetched. Regular expressions run
     in time linear in the text, so lookaround and backreferences are refused. `format` is not
-    asserted, as the drafts have it by default.
-
-    Raises:
-        ValueError: it is no valid schema, or holds what is refused.
-        ConfigurationError: the extra `contracts` is missing.
+    asserted, as the drafts have it by default. What is no valid schema, or refused, is a
+    `ValueError`.
     """
     _validator(json.dumps(schema))
     return schema
@@ -278,11 +275,8 @@ class Deliverable(BaseModel):
         """Read a deliverable; constraints may be written in any style (`min_items`, `minItems`).
 
         An object that holds nothing but objects under names that are no constraints is the short
-        form of `fields`: `{"titles": {"min_items": 1}}`. A `Deliverable` is returned as it is.
-
-        Raises:
-            ConfigurationError: names the constraint at fault with its place, the nearest name for
-                an unknown one, and the cure.
+        form of `fields`: `{"titles": {"min_items": 1}}`. A `Deliverable` is returned as it is. A
+        `ConfigurationError` names the constraint at fault with its place, and the cure.
         """
         try:
             return cls.model_validate(content)

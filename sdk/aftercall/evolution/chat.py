@@ -51,9 +51,6 @@ class ChatEvolver:
         timeout_s: seconds for one whole answer.
         max_tokens: most tokens of an answer; None leaves it to the server. It goes as `max_tokens`,
             which all these servers read.
-
-    Raises:
-        ConfigurationError: the URL or the key is none.
     """
 
     def __init__(
@@ -80,12 +77,7 @@ class ChatEvolver:
         self._options = {} if max_tokens is None else {"max_tokens": max_tokens}
 
     async def evolve(self, task: EvolutionTask) -> EvolvedCode:
-        """The new version's source, as the model wrote it; checked by nobody yet.
-
-        Raises:
-            UnusableAnswerError: cut off, refused, or not one piece of code.
-            EvolverError: no answer of the API in time, or it said no.
-        """
+        """The new version's source, as the model wrote it; raises as `Evolver.evolve`."""
         question = {
             "model": self._model,
             "messages": messages_for(task),

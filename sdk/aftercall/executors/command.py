@@ -79,9 +79,6 @@ class CommandExecutor:
             path, or a name that is found on the PATH that a tool gets. Nothing else is run.
         env: added to the environment, which holds nothing but PATH and LANG otherwise: secrets of
             this process are none of a tool's business.
-
-    Raises:
-        ConfigurationError: a folder is not there, or no command is allowed.
     """
 
     def __init__(
@@ -223,7 +220,6 @@ class _Filling:
         return _file(self.tool_dir, relative, "the tool's script")
 
     def arguments(self, template: Sequence[str]) -> list[str]:
-        """The arguments; an input that does not fit is rejected, and nothing ran."""
         dashes = template.index("--") if "--" in template else len(template)
         return [
             self._argument(item, may_be_option=place > dashes)

@@ -98,11 +98,7 @@ class GatewayConfig:
 
     @classmethod
     def from_file(cls, path: Path) -> "GatewayConfig":
-        """Read a file.
-
-        Raises:
-            ConfigurationError: names the file, the server and the field at fault.
-        """
+        """Read a file; a `ConfigurationError` names it, the server and the field at fault."""
         try:
             text = path.read_text(encoding="utf-8")
             content = json.loads(text, object_pairs_hook=unique_members)

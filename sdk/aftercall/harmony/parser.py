@@ -338,7 +338,6 @@ class HarmonyParser:
     def _go_on(
         self, end: int, problem: str | None = None, error_type: str = PAYLOAD_PARSE_ERROR
     ) -> bool:
-        """Tell of the payload up to there."""
         self._items.append(read_message(self._header, self._held[:end], problem, error_type))
         self._held = self._held[end:]
         is_skipped = error_type == PAYLOAD_TOO_LARGE
@@ -371,8 +370,7 @@ def _fitting(text: str, size: int) -> int:
     return len(encoded[:size].decode("utf-8", "surrogatepass"))
 
 
-class _PayloadError(ValueError):
-    """The payload is not that of a call; the message says why."""
+class _PayloadError(ValueError): ...
 
 
 def read_message(

@@ -90,14 +90,12 @@ class Recorder:
         api_key: its key, for the recorder's own client; None takes that of `AFTERCALL_API_KEY`.
         redactor: masks secrets; without one the client's, or the default one.
         spool_dir: folder for executions that wait, with one subfolder per service and key; None
-            does without. The default folder is given up with a warning when it cannot be written.
+            does without. One that cannot be written is a `ConfigurationError`, or for the default
+            folder a warning.
         max_queue: most executions in memory that nobody has dealt with.
         max_batch: most executions in one request, up to 1,000.
         max_spool_bytes: most bytes on disk, per service, over all processes.
         flush_interval_s: how long executions gather before they are sent, in seconds.
-
-    Raises:
-        ConfigurationError: a given `spool_dir` cannot be written.
     """
 
     def __init__(
@@ -205,14 +203,10 @@ class Recorder:
         self._courier.close()
         self._losses.warn(now=True)
 
-    def begin_anew(self) -> None:
-        """For the child of a fork: leave to the parent what is the parent's."""
-        if self._spool is not None:
-            self._spool.forget()
-        self._begin()
-
-    def _begin(self) -> None:
+    def _begin(self, *, is_forked: bool = False) -> None:
         """All that a process must not share with the one it was forked from."""
+        if is_forked and self._spool is not None:
+            self._spool.forget()
         self._queue: deque[Execution] = deque()
         self._wake = threading.Event()  # something is to be done
         self._hurry = threading.Event()  # no batch is to gather first
@@ -552,7 +546,7 @@ _RECORDERS: "weakref.WeakSet[Recorder]" = weakref.WeakSet()
 
 def _after_fork_in_child() -> None:
     for recorder in list(_RECORDERS):
-        recorder.begin_anew()
+        recorder._begin(is_forked=True)  # noqa: SLF001  # of this module
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

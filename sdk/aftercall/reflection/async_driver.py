@@ -98,9 +98,6 @@ async def call_with_reflection(
 
     Returns:
         The result, with every attempt, or the first failure with suggestions for a manual fix.
-
-    Raises:
-        Exception: the tool's own, only with `raise_on_failure`.
     """
     policy = policy or ReflectionPolicy()
     facts = CallFacts(

@@ -188,11 +188,7 @@ class ReflectedResult(Generic[ResultT]):
     """What would have been sent next, had the call not only been watched."""
 
     def value(self) -> ResultT:
-        """The result of the call, which may itself tell of a failure.
-
-        Raises:
-            Exception: the tool's own, when the first attempt raised and nothing repaired it.
-        """
+        """The result, which may tell of a failure; raises what nothing repaired."""
         if self.exception is not None:
             raise self.exception
         return cast("ResultT", self.result)  # None only where the tool returned None

@@ -167,11 +167,8 @@ class AsyncToolbox:
         """Call a tool in its promoted version; the run is recorded, with its version and scenario.
 
         `input_data` is an object of parameters, or any other JSON value as the only input. With
-        `use_evolved=False` the original is called.
-
-        Raises:
-            ToolFailedError: it failed; `execution_id` is the recorded run's.
-            ToolRefusedError: this machine does not run it; nothing is recorded.
+        `use_evolved=False` the original is called. Raises as `Executor.execute`; the `execution_id`
+        of a `ToolFailedError` is the recorded run's, and a refused tool is not recorded.
         """
         tool = await self.get_tool(tool_id, use_evolved)
         return await self.run(tool, input_data, scenario=scenario, timeout_s=timeout_s)
@@ -359,11 +356,7 @@ class AsyncToolbox:
         *,
         failures: Sequence[PastFailure] = (),
     ) -> EvolutionResult:
-        """Make the next minor version of a tool and promote it; see `aftercall.evolution.evolve`.
-
-        Raises:
-            ConfigurationError: there is no evolver, or the tool is no script of this machine.
-        """
+        """Make a tool's next minor version and promote it; see `aftercall.evolution.evolve`."""
         if self._evolver is None or self._promotions is None:
             raise ConfigurationError("this toolbox has no evolver; pass evolver and promotions")
         tool = await self.resolver.original(tool_id)
