@@ -111,9 +111,7 @@ def _problem(fault: Any) -> str:
         # Pydantic's words for a text that another check came before: "items after validation".
         return f"must have at most {fault['ctx']['max_length']:,} characters"
     message = str(fault["msg"]).partition(" or instance of ")[0]
-    for noise in ("Value error, ", "Input "):
-        message = message.removeprefix(noise)
-    return message
+    return message.removeprefix("Value error, ").removeprefix("Input ")
 
 
 def _unknown_field(location: tuple[int | str, ...], model: type[BaseModel]) -> str:

@@ -59,12 +59,8 @@ def same_json(left: JsonValue, right: JsonValue) -> bool:
     return left == right
 
 
-def diff(before: JsonObject, after: JsonObject) -> list[Operation]:
+def diff(before: JsonObject, after: JsonObject, path: tuple[str, ...] = ()) -> list[Operation]:
     """The operations that turn `before` into `after`; arrays are replaced whole."""
-    return _diff(before, after, ())
-
-
-def _diff(before: JsonObject, after: JsonObject, path: tuple[str, ...]) -> list[Operation]:
     operations: list[Operation] = []
     for key, old in before.items():
         here = (*path, key)
@@ -73,7 +69,7 @@ def _diff(before: JsonObject, after: JsonObject, path: tuple[str, ...]) -> list[
             continue
         new = after[key]
         if isinstance(old, dict) and isinstance(new, dict):
-            operations.extend(_diff(old, new, here))
+            operations.extend(diff(old, new, here))
         elif not same_json(old, new):
             operations.append(Operation("replace", pointer(here), value=new, before=old))
     operations.extend(

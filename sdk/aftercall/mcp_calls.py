@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aftercall.json_values import MAX_NAME_CHARS, JsonObject, bounded_text
+from aftercall.json_values import JsonObject, bounded_name, bounded_text
 from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import (
     MAX_MESSAGE_CHARS,
@@ -64,9 +64,7 @@ def split_name(tool: str) -> tuple[str | None, str]:
 
 def name_or_none(value: object) -> str | None:
     """A name that the contract takes, of whatever a client sent; None for nothing of the kind."""
-    if not isinstance(value, str) or not value.strip():
-        return None
-    return bounded_text(value, MAX_NAME_CHARS)
+    return bounded_name(value) if isinstance(value, str) else None
 
 
 class McpResultReader(OutcomeReader):

@@ -382,10 +382,4 @@ def _is_plain(name: str) -> bool:
 
 def is_redacted(value: JsonValue) -> bool:
     """Whether `value` holds a masked value; such a value is never proposed."""
-    if isinstance(value, str):
-        return "[" in value and MASKED.search(value) is not None
-    if isinstance(value, dict):
-        return any(is_redacted(item) for item in value.values())
-    if isinstance(value, list):
-        return any(is_redacted(item) for item in value)
-    return False
+    return any("[" in text and MASKED.search(text) for text in _texts(value))

@@ -139,7 +139,6 @@ class ReflectionMiddleware(Middleware):
         if handling.mode == "off" or not caller.is_recorded or self._passes(request.name):
             return await call_next(context)
         wanted = self._deliverable_of(server_name, tool_name)
-        tool_key = server_name, tool_name
         raised: Exception | None = None
 
         async def call(parameters: JsonObject) -> ToolResult:
@@ -176,7 +175,7 @@ class ReflectionMiddleware(Middleware):
                 content=checked.refusal, meta={META_KEY: {"blocked": True}}, is_error=True
             )
         own = ToolResultReader(
-            self._error_texts, tool_key, listed, checked.parameters, handling.error_pattern
+            self._error_texts, key[1:], listed, checked.parameters, handling.error_pattern
         )
         is_shadow = handling.mode == "shadow"
         shadow = self._before.watched(key, arguments, checked) if is_shadow else None

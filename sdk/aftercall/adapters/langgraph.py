@@ -359,13 +359,10 @@ def _replaced(result: Any, old: ToolMessage, new: ToolMessage) -> Any:
 def _parted(shown: str) -> tuple[str, str]:
     """Type and text of an exception whose `repr` is shown; the whole where it is not plain."""
     found = _REPR.fullmatch(shown) if len(shown) <= MAX_MESSAGE_CHARS else None
-    if found is None:
-        return "ToolError", shown
-    try:
-        text = ast.literal_eval(found["text"])
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return "ToolError", shown
-    return (found["type"], text) if isinstance(text, str) else ("ToolError", shown)
+    with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+        if found and isinstance(text := ast.literal_eval(found["text"]), str):
+            return found["type"], text
+    return "ToolError", shown
 
 
 def _shown(block: Any) -> JsonValue:

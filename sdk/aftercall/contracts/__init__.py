@@ -370,9 +370,7 @@ def _answers_to(value: Any, wanted: Deliverable | None) -> bool:
         return False
     there = {folded(key) for key in value if isinstance(key, str)}
     needed = [folded(name) for name in wanted.needed]
-    if needed:
-        return there.issuperset(needed)
-    return not there.isdisjoint(wanted.named_in_any_style)
+    return there.issuperset(needed) if needed else not there.isdisjoint(wanted.named_in_any_style)
 
 
 def _in_style(value: dict[Any, Any], wanted: Deliverable) -> dict[Any, Any]:

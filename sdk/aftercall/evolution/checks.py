@@ -209,13 +209,11 @@ class HiddenValues:
     def __init__(self, source: str, redactor: Redactor | None) -> None:
         self._values: list[str] = []
         self._redactor = redactor
-        # Above those that the source itself speaks of.
-        self._first = max((int(n) + 1 for n in _PLACEHOLDER.findall(source)), default=0)
         self.source = source if redactor is None else mask_secrets(source, self._placeholder)
 
     def hide(self, text: str) -> str:
         """Any other text, clean, without the secrets of the source and without its own."""
-        for number, value in enumerate(self._values, self._first):
+        for number, value in enumerate(self._values):
             if len(value) >= _MIN_ECHO:
                 text = text.replace(value, f"[redacted:source:{number}]")
         return clean_text(text if self._redactor is None else self._redactor.text(text))
@@ -224,16 +222,13 @@ class HiddenValues:
         """Code with the values in place of their placeholders."""
 
         def value(match: re.Match[str]) -> str:
-            number = int(match[1]) - self._first
-            if number < 0 and match[0] in self.source:
-                return match[0]
-            if not 0 <= number < len(self._values):
+            if int(match[1]) >= len(self._values):
                 raise RejectedCodeError(f"{match[0]} stands for nothing in the present source")
-            return self._values[number]
+            return self._values[int(match[1])]
 
         return code if self._redactor is None else _PLACEHOLDER.sub(value, code)
 
     def _placeholder(self, value: str) -> str:
         if value not in self._values:
             self._values.append(value)
-        return f"[redacted:source:{self._first + self._values.index(value)}]"
+        return f"[redacted:source:{self._values.index(value)}]"

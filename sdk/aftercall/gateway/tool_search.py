@@ -152,14 +152,12 @@ def named_in(task: str, names: Sequence[str], own: Callable[[str], str]) -> list
 
     `own` gives a tool's own name behind an exposed one; one of a single word must be all the text.
     """
-    asked = words(task)
+    asked = f" {' '.join(words(task))} "
     found = []
     for name in names:
         for each in (words(name), words(own(name))):
-            is_in = any(
-                asked[at : at + len(each)] == each for at in range(len(asked) - len(each) + 1)
-            )
-            if each == asked or (len(each) > 1 and is_in):
+            text = f" {' '.join(each)} "
+            if text == asked or (len(each) > 1 and text in asked):
                 found.append((len(each), name))
                 break
     return [name for _, name in sorted(found, key=lambda each: -each[0])]

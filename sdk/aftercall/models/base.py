@@ -78,6 +78,17 @@ def whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def says_something(cure: str) -> AfterValidator:
+    """Refuses a text that is all blank."""
+
+    def check(text: str) -> str:
+        if not text.strip():
+            raise ValueError(f"must say something; {cure}")
+        return text
+
+    return AfterValidator(check)
+
+
 SAYS_SOMETHING = r"^[^\x00]*[^\s\x00\x1c-\x1f][^\x00]*$"
 """A pattern: not all of it is blank, as `str.strip` has it, and nothing is NUL."""
 Text = Annotated[str, AfterValidator(check_text)]

@@ -8,16 +8,18 @@ nothing by itself.
 
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
 
-from aftercall.models.base import SAYS_SOMETHING, Id, Name, Share, Text, Timestamp, WireModel
+from aftercall.models.base import (
+    SAYS_SOMETHING,
+    Id,
+    Name,
+    Share,
+    Text,
+    Timestamp,
+    WireModel,
+    says_something,
+)
 from aftercall.models.calls import ErrorCategory
 from aftercall.models.tools import PromotionStatus
 
@@ -52,12 +54,6 @@ class Referral(WireModel):
 
 MAX_CORRECTION = 2_000
 """Characters of a user's words."""
-
-
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must say something; give the user's own words")
-    return text
 
 
 class Correction(WireModel):
@@ -98,7 +94,7 @@ class Correction(WireModel):
     text: Annotated[
         Text,
         StringConstraints(max_length=MAX_CORRECTION),
-        AfterValidator(_not_blank),
+        says_something("give the user's own words"),
         WithJsonSchema({"type": "string", "maxLength": MAX_CORRECTION, "pattern": SAYS_SOMETHING}),
     ] = Field(description="What the user said.", examples=["that doesn't look like a movie list"])
     kind: ReferralKind = "low_utility"

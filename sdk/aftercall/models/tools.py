@@ -17,6 +17,7 @@ from aftercall.models.base import (
     Text,
     Timestamp,
     WireModel,
+    says_something,
 )
 from aftercall.models.calls import ToolAnnotations
 
@@ -127,16 +128,10 @@ MAX_SCENARIO = 10_000
 """Characters of a scenario; the model reads about the first thousand."""
 
 
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must say something; describe what is to be done")
-    return text
-
-
 Scenario = Annotated[
     Text,
     Field(max_length=MAX_SCENARIO),
-    AfterValidator(_not_blank),
+    says_something("describe what is to be done"),
     WithJsonSchema({"type": "string", "maxLength": MAX_SCENARIO, "pattern": SAYS_SOMETHING}),
 ]
 """What is to be done, in words: 1 to 10,000 characters that are not all blank."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, Literal, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, Generic, Literal, Protocol, TypeVar, cast
 
 from aftercall.json_values import MAX_NAME_CHARS, JsonObject, JsonValue, bounded_text, quoted
 from aftercall.models.calls import Change, ExecutionError, ShadowFacts, Suggestion, ToolAnnotations
@@ -252,7 +252,11 @@ class PlannedAttempt:
 
 
 class ObservedAttempt(Protocol):
-    """What an observer keeps of one attempt. Its methods return at once and never raise."""
+    """What an observer keeps of one attempt. Its methods return at once and never raise.
+
+    Where it has a method `asking`, a context manager, the service is asked inside of that, after
+    `ended`; it sees what is raised instead of an answer, and lets it through.
+    """
 
     def stopped(self, given_up: BaseException | None) -> None:
         """The tool returned or raised; told in the task and thread that the attempt began in.
@@ -264,17 +268,6 @@ class ObservedAttempt(Protocol):
         """How it ended, as it was read; told after `stopped`, perhaps in another thread.
 
         Left out where the result is no outcome yet, such as a question to the user.
-        """
-
-
-@runtime_checkable
-class AskingAttempt(Protocol):
-    """An observed attempt that wants to know when the service is asked about it."""
-
-    def asking(self) -> AbstractContextManager[None]:
-        """The service is asked inside of it, in the caller's task and thread, after `ended`.
-
-        It sees what is raised instead of an answer, and lets it through.
         """
 
 
@@ -311,10 +304,10 @@ class ObservedByAll:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """As `AskingAttempt.asking`; an answer is not lost by what an observer raises."""
+        """As `ObservedAttempt` says; an answer is not lost by what an observer raises."""
         with ExitStack() as stack:
             for attempt in self._attempts:
-                if isinstance(attempt, AskingAttempt):
+                if hasattr(attempt, "asking"):
                     with _logged(attempt):
                         inside = attempt.asking()
                         inside.__enter__()
