@@ -221,9 +221,7 @@ def _named(text: str, extra: frozenset[str]) -> Iterator[_Named]:
                 yield _Named(kind, name.rpartition(" ")[2], match.start(), end)
 
 
-@lru_cache(maxsize=64)
-def _extra_names(extra: frozenset[str]) -> re.Pattern[str]:
-    return keywords(extra)
+_extra_names = lru_cache(maxsize=64)(keywords)
 
 
 def _value_of(named: _Named, text: str) -> tuple[int, int] | None:

@@ -123,10 +123,10 @@ class BeforeCall:
     def watched(self, key: CallKey, parameters: JsonObject, checked: Checked) -> ShadowFacts:
         """What would have been done about a call that is only watched, and about the one before."""
         unmade = self._unmade.pop(key, None)
-        after: Literal["same", "other"] | None = None
-        if unmade is not None:
-            after = "same" if same_json(unmade, parameters) else "other"
-        return ShadowFacts(before=checked.verdict, after=after)
+        if unmade is None:
+            return ShadowFacts(before=checked.verdict)
+        is_same = same_json(unmade, parameters)
+        return ShadowFacts(before=checked.verdict, after="same" if is_same else "other")
 
     def would_send(self, key: CallKey, parameters: JsonObject) -> None:
         """A watched call failed, and this would have been sent in its place."""

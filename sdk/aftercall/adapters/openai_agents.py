@@ -310,11 +310,8 @@ class _FailurePolicy:
         self._function = resolve_function_tool_failure_error_function(tool, context)
         self._is_default = self._function is default_tool_error_function
         self._is_ours = self._function == ours
-
-    @property
-    def hides_failures(self) -> bool:
         has_own_function = not (self._function is None or self._is_ours or self._is_default)
-        return has_own_function or self._tool.timeout_error_function is not None
+        self.hides_failures = has_own_function or tool.timeout_error_function is not None
 
     def framework_error(self, result: object) -> ExecutionError | None:
         """The failure in what the SDK itself says in a tool's place, word for word; else None."""

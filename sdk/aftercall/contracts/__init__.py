@@ -329,7 +329,13 @@ def canonical(value: Any, wanted: Deliverable) -> Any:
     """`value` in the keys and containers that `wanted` speaks of; see the module."""
     value = _in_container(value, wanted)
     if isinstance(value, dict):
-        return _with_fields(_in_style(value, wanted), wanted)
+        value = _in_style(value, wanted)
+        changed = {
+            name: made
+            for name, part in wanted.fields.items()
+            if name in value and (made := canonical(value[name], part)) is not value[name]
+        }
+        return {key: changed.get(key, each) for key, each in value.items()} if changed else value
     if isinstance(value, list) and wanted.items is not None:
         items = [canonical(item, wanted.items) for item in value]
         is_same = all(made is item for made, item in zip(items, value, strict=True))
@@ -389,12 +395,3 @@ def _in_style(value: dict[Any, Any], wanted: Deliverable) -> dict[Any, Any]:
         and wanted.named_in_any_style[folded(name)] == 1
     }
     return {renamed.get(key, key): item for key, item in value.items()} if renamed else value
-
-
-def _with_fields(value: dict[Any, Any], wanted: Deliverable) -> dict[Any, Any]:
-    changed = {
-        name: made
-        for name, part in wanted.fields.items()
-        if name in value and (made := canonical(value[name], part)) is not value[name]
-    }
-    return {key: changed.get(key, item) for key, item in value.items()} if changed else value

@@ -215,7 +215,9 @@ class Breaker:
     @contextmanager
     def guarding(self, tool: str, is_lost: Callable[[BaseException], bool]) -> Iterator[None]:
         """Around a call; `is_lost` says of what it raises whether it was lost on the way."""
-        circuits = (self._server, self._of(tool))
+        if tool not in self._tools and len(self._tools) >= _MAX_TOOLS:
+            self._tools.popitem(last=False)
+        circuits = (self._server, self._tools.setdefault(tool, _Circuit(LOST_IN_A_ROW)))
         now = self._clock()
         for circuit, what in zip(circuits, ("this server", f"{tool!r}"), strict=True):
             left = circuit.closed_at - now
@@ -239,11 +241,6 @@ class Breaker:
         finally:
             for circuit in trying:
                 circuit.is_trying = False
-
-    def _of(self, tool: str) -> _Circuit:
-        if tool not in self._tools and len(self._tools) >= _MAX_TOOLS:
-            self._tools.popitem(last=False)
-        return self._tools.setdefault(tool, _Circuit(LOST_IN_A_ROW))
 
     def _count(self, circuits: tuple[_Circuit, ...], *, lost: bool) -> None:
         for circuit in circuits:

@@ -82,8 +82,12 @@ class LocalService:
 
     async def _keep(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
-            cannot = self._why_not()
-            if cannot is None:
+            address, cannot = urlsplit(self.url), ""
+            if address.scheme != "http" or address.hostname not in _LOCAL_HOSTS:
+                cannot = "it is not on this machine, so it has to be started there"
+            elif "serve" not in discover():
+                cannot = HOW_TO_SERVE
+            else:
                 try:
                     await stack.enter_async_context(self._locked(GATEWAYS_LOCK, alone=False))
                 except OSError as error:
@@ -92,7 +96,7 @@ class LocalService:
             while True:
                 pause_s = _LOOK_EVERY_S
                 problem = await self._problem()
-                if problem and cannot is None and problem != _OTHER:
+                if problem and not cannot and problem != _OTHER:
                     problem = await self._start()
                     pause_s = _AFTER_A_FAILURE_S if problem else _LOOK_EVERY_S
                 elif not problem and not was_there:
@@ -119,12 +123,6 @@ class LocalService:
         except AftercallError:
             return _OTHER
         return "" if is_there else "nothing answers there"
-
-    def _why_not(self) -> str | None:
-        address = urlsplit(self.url)
-        if address.scheme != "http" or address.hostname not in _LOCAL_HOSTS:
-            return "it is not on this machine, so it has to be started there"
-        return None if "serve" in discover() else HOW_TO_SERVE
 
     async def _start(self) -> str:
         """Start it, alone among the gateways; why it does not run, or nothing."""
