@@ -22,6 +22,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -202,12 +203,12 @@ def _unwrap(entry: Content) -> tuple[Content, str]:
         if not made["args"]:
             del made["args"]
         return made, _difference(words, old)
-    if "--url" not in words[:-1]:
+    given = dict(pairwise(words))
+    if (url := given.get("--url")) is None:
         return entry, ": left as it is: it does not say what it was before; see the copy"
-    url = words[words.index("--url") + 1]
     before: dict[str, Content] = {"command": {"url": url}, "args": {}}
-    if "--type" in words[:-1]:
-        before["type"] = {"type": words[words.index("--type") + 1]}
+    if "--type" in given:
+        before["type"] = {"type": given["--type"]}
     if "--header" in words:
         before["env"] = {"headers": entry.get("env")}
     return _replaced(entry, before), _difference(words, [url])

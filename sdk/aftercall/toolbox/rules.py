@@ -208,16 +208,13 @@ class ResilientRules:
         """How it ended, in a sentence."""
         count = len(self.tried)
         if any(failure is None for _, failure in self.tried):
-            return (
-                "the first tool succeeded" if count == 1 else f"succeeded after {count - 1} others"
-            )
+            after = f"succeeded after {count - 1} others"
+            return "the first tool succeeded" if count == 1 else after
         if count == 0:
             reasons = "; ".join(dict.fromkeys(each.why for each in self.skipped))
             return f"no tool could be tried: {reasons or 'none fits the scenario'}"
-        failed = (
-            "the only tool failed" if count == 1 else f"all {count} tools that were tried failed"
-        )
-        return self.stop_reason or failed
+        alone = "the only tool failed" if count == 1 else ""
+        return self.stop_reason or alone or f"all {count} tools that were tried failed"
 
 
 def may_have_had_effect(
