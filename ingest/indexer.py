@@ -11,15 +11,10 @@ what a former holder still commits.
 """
 
 import asyncio
-import gc
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from aftercall.stages import stage
 from embeddings.protocol import Embedder, EmbeddingError
@@ -242,7 +237,19 @@ class Indexer:
                 noted.note(documents=len(documents))
                 texts = [each.text for each in documents]
                 vectors = await self._embedder.embed(texts, "document")
-                points = [_point(workspace, *each) for each in zip(documents, vectors, strict=True)]
+                points = [
+                    IndexPoint(
+                        document_id=each.document_id,
+                        workspace=workspace,
+                        kind=each.kind,
+                        server_name=each.server_name,
+                        tool_name=each.tool_name,
+                        vector=vector,
+                        terms=each.terms,
+                        version=each.version,
+                    )
+                    for each, vector in zip(documents, vectors, strict=True)
+                ]
                 for start in range(0, len(points), _POINTS):
                     await self._index.upsert(points[start : start + _POINTS])
         # One that was asked for again meanwhile has another rank, and stays.
@@ -281,7 +288,7 @@ async def learn_batch(
     lease: Lease | None = None,
 ) -> fold.Learned:
     """Learn from events and commit it; a cache that this fails with holds no more."""
-    with stage("indexer.learn") as noted, _without_collector():
+    with stage("indexer.learn") as noted:
         noted.note(records=len(events))
         batch = await fold.load(cache, events, log_=store.events, knowledge=knowledge)
         learned = await asyncio.to_thread(fold.learn, cache, batch)
@@ -297,34 +304,6 @@ async def learn_batch(
         cache.serial = await knowledge.commit(commit)
         learned.rows = [*put, *removed]
         return learned
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """For the seconds that a batch takes: it makes many objects and no cycles.
-
-    Looking for cycles among them took a twentieth of learning's time.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def _point(workspace: str, document: Document, vector: NDArray[np.float32]) -> IndexPoint:
-    return IndexPoint(
-        document_id=document.document_id,
-        workspace=workspace,
-        kind=document.kind,
-        server_name=document.server_name,
-        tool_name=document.tool_name,
-        vector=vector,
-        terms=document.terms,
-        version=document.version,
-    )
 
 
 class WorkspaceLeases:

@@ -221,7 +221,6 @@ class FailureRecord:
     """A failure that somebody marked. `version` is the tool's that failed, where one is known."""
 
     tool: ToolKey
-    tool_id: str
     mark_id: str
     version: str | None
     scenario: str
@@ -441,10 +440,9 @@ class RuleRemoval:
     change: RuleChange = "remove"
 
 
-def removal_event(removal: RuleRemoval, principal: str = OWNER) -> Event:
+def removal_event(removal: RuleRemoval) -> Event:
     """The event of it."""
-    data = encoded(removal)
-    return Event("rule", str(uuid4()), data, tool=removal.tool, principal=principal)
+    return Event("rule", str(uuid4()), encoded(removal), tool=removal.tool)
 
 
 def hour_of(moment: datetime) -> int:

@@ -186,10 +186,9 @@ async def _corrected(
 
 
 def _is_of_its_tool(call: StoredExecution, correction: Correction) -> bool:
-    return correction.server_name in (
-        None,
-        call.execution.server_name,
-    ) and correction.tool_name in (None, call.execution.tool_name)
+    of, meant = call.execution, correction
+    is_server = meant.server_name in (None, of.server_name)
+    return is_server and meant.tool_name in (None, of.tool_name)
 
 
 async def _known(context: Context, workspace: str, correction_id: str) -> CorrectionRecord | None:

@@ -144,12 +144,9 @@ def _in_force(registry: Registry, stored: StoredTool | None) -> ToolCandidate | 
     """What calls of a registered tool are judged as: its promoted version, if they name it so."""
     if stored is None:
         return None
-    candidate = offered(registry, stored)
-    return (
-        candidate
-        if candidate.key == stored.tool_key
-        else plain_candidate(registry, stored, "original")
-    )
+    in_force = offered(registry, stored)
+    is_own = in_force.key == stored.tool_key
+    return in_force if is_own else plain_candidate(registry, stored, "original")
 
 
 def _quality(

@@ -90,13 +90,13 @@ def _reader_of(kind: Format, given: Given) -> tuple[Reader, Callable[[], Iterabl
         "otlp": read_json,
         "transcripts": lambda value: read_transcript(value, given),
     }
-    return partial(_each, readers.get(kind, observations.read)), partial(_others, observations)
 
+    def others() -> Iterator[Placed]:
+        if observations.others:
+            counted = ", ".join(f"{n:,} {kind}" for kind, n in observations.others.most_common(10))
+            yield Placed("", Noted(f"passed over, as they are no calls of tools: {counted}"))
 
-def _others(observations: ObservationReader) -> Iterator[Placed]:
-    if observations.others:
-        counted = ", ".join(f"{n:,} {kind}" for kind, n in observations.others.most_common(10))
-        yield Placed("", Noted(f"passed over, as they are no calls of tools: {counted}"))
+    return partial(_each, readers.get(kind, observations.read)), others
 
 
 def _lines(stream: BinaryIO, longest: int) -> Iterator[Piece]:

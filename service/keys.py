@@ -312,11 +312,8 @@ async def rotate_key(
         UnknownKeyError: there is no such key, or it was revoked.
         KeyRefusedError: it is the bootstrap key, or the caller has none.
     """
-    before, now, secret = (
-        await _one(keyring, access, key_id),
-        keyring.clock(),
-        secrets.token_urlsafe(32),
-    )
+    before = await _one(keyring, access, key_id)
+    now, secret = keyring.clock(), secrets.token_urlsafe(32)
     key = replace(
         before,
         secret_hash=hash_of(secret),

@@ -229,20 +229,13 @@ async def when_it_answers(
         pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
-_YOUNG_OBJECTS = 50_000
-"""New objects that make the garbage collector look at the young ones; Python's own is 700."""
-
-
 def settle_memory() -> None:
     """Once all is loaded: keep the garbage collector from what stays, and give back what is free.
 
-    A look of the collector at all that is loaded takes 200 ms. What is read from the store are many
-    small objects without cycles: at Python's own threshold the collector took two thirds of the
-    time of reading them (`bench/known_tools.py`).
+    A look of the collector at all that is loaded takes 200 ms.
     """
     gc.freeze()
     gc.enable()
-    gc.set_threshold(_YOUNG_OBJECTS)
     give_back_memory()
 
 

@@ -11,7 +11,6 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Any, Literal, TextIO
 
 from service.settings import LogSettings
@@ -90,13 +89,9 @@ def describe_exception(error: BaseException) -> Iterator[str]:
     while current is not None and id(current) not in seen:
         seen.add(id(current))
         yield f"{type(current).__module__}.{type(current).__qualname__}"
-        yield from _places(current.__traceback__)
+        for frame in traceback.extract_tb(current.__traceback__)[-12:]:
+            yield f"at {frame.filename}:{frame.lineno} in {frame.name}"
         current = current.__cause__ or current.__context__
-
-
-def _places(trace: TracebackType | None) -> Iterator[str]:
-    for frame in traceback.extract_tb(trace)[-12:]:
-        yield f"at {frame.filename}:{frame.lineno} in {frame.name}"
 
 
 def _time(record: logging.LogRecord) -> datetime:

@@ -42,13 +42,6 @@ def hosts_to_answer(host: str, configured: Sequence[str]) -> frozenset[str]:
     return frozenset((ANY_HOST,))
 
 
-def own_hosts(server: ServerSettings) -> frozenset[str]:
-    """The host names under which pages of the service are met."""
-    public = urlsplit(server.public_url or "").hostname
-    hosts = hosts_to_answer(server.host, server.allowed_hosts)
-    return hosts if public is None else hosts | {public}
-
-
 class HostGuard:
     """Pure ASGI: 403 for a request whose Host header names another host.
 
@@ -59,7 +52,8 @@ class HostGuard:
     def __init__(self, app: ASGIApp, server: ServerSettings) -> None:
         self._app = app
         self._hosts = hosts_to_answer(server.host, server.allowed_hosts)
-        self._own = own_hosts(server)
+        public = urlsplit(server.public_url or "").hostname
+        self._own = self._hosts if public is None else self._hosts | {public}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -71,7 +65,9 @@ class HostGuard:
         await self._app(scope, receive, send)
 
     def _check(self, headers: Headers, method: str) -> None:
-        name = _without_port(headers.get("host", ""))
+        parts = _HOST.fullmatch(headers.get("host", ""))
+        # None for what is no name, such as `127.0.0.1:80@example.org`.
+        name = (parts[1] or parts[2]).lower() if parts else ""
         if ANY_HOST not in self._hosts and name not in self._hosts:
             raise ProblemError(
                 403,
@@ -84,12 +80,6 @@ class HostGuard:
 
 
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:@/\s]+))(?::[0-9]{1,5})?")
-
-
-def _without_port(host: str) -> str:
-    """The name in a Host header; empty for what is none, such as `127.0.0.1:80@example.org`."""
-    parts = _HOST.fullmatch(host)
-    return (parts[1] or parts[2]).lower() if parts else ""
 
 
 def refuse_foreign_origin(origin: str | None, hosts: Collection[str]) -> None:

@@ -201,22 +201,21 @@ async def _latest_version(
 
 
 class PatternRepair(NamedTuple):
-    """A repair of a tool's failure."""
+    """A repair of a tool's failure; its mark in hex, as counters have it."""
 
-    tool: ToolKey
+    mark: str
     mended: MendedFailure
-
-    @property
-    def mark(self) -> str:
-        """Of the failure, in hex, as counters have it."""
-        of = document_id(self.tool.workspace, "reflection", *self.tool[1:], self.mended.signature)
-        return mark_of(of).hex()
 
 
 async def latest_repairs(context: Context, workspace: str) -> list[PatternRepair]:
     """The latest repairs, newest first."""
     rows = await context.store.knowledge.scan(workspace, REPAIR.name, MAX_REPAIRS, by="rank")
-    return [PatternRepair(row.tool, REPAIR.decode(row)) for row in rows if row.tool is not None]
+    found = []
+    for tool, mended in ((row.tool, REPAIR.decode(row)) for row in rows):
+        if tool is not None:
+            of = document_id(workspace, "reflection", *tool[1:], mended.signature)
+            found.append(PatternRepair(mark_of(of).hex(), mended))
+    return found
 
 
 async def _most(context: Context, workspace: str, limit: int) -> list[Row]:
@@ -231,13 +230,10 @@ async def _of_marks(context: Context, workspace: str) -> Mapping[str, str]:
     known = context.pattern_marks.get((workspace, at))
     if known is None:
         rows = await _most(context, workspace, MAX_PATTERNS)
-        known = await asyncio.to_thread(_marks_of, rows)
+        found = await asyncio.to_thread(_decoded, rows)
+        known = {mark.hex(): each.pattern_id for each in found for mark in each.marks()}
         context.pattern_marks[workspace, at] = known
     return known
-
-
-def _marks_of(rows: Sequence[Row]) -> dict[str, str]:
-    return {mark.hex(): each.pattern_id for each in _decoded(rows) for mark in each.marks()}
 
 
 def _decoded(rows: Sequence[Row]) -> list[ConsolidatedPattern]:

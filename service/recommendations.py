@@ -61,7 +61,12 @@ async def recommendations(
     found = await _all(context, workspace)
     if asked.tool_id is not None:
         found = await _about(context, workspace, asked.tool_id, found)
-    wanted = [each for each in found if _is_asked_for(each, asked)]
+    states = _STILL_TO_DO if asked.state is None else {asked.state}
+    wanted = [
+        each
+        for each in found
+        if asked.kind in (None, each.kind) and (asked.state == "all" or each.state in states)
+    ]
     words = Quotes(context.redactor)
     return RecommendationList(recommendations=[words.shown(each) for each in wanted[: asked.limit]])
 
@@ -176,7 +181,13 @@ async def _about(
         tools = await tools_called(context, workspace, name)
     except UnknownToolError as error:  # perhaps a namespace, or one that is not called any more
         unknown, tools = error, list(possible_tools(workspace, name))
-    about = [each for each in found if _is_about(each, name, tools)]
+    names = {(each.server_name, each.tool_name) for each in tools}
+    about = [
+        each
+        for each in found
+        if (each.namespace == name if each.tool is None
+            else (each.tool.server_name, each.tool.tool_name) in names)
+    ]  # fmt: skip
     registry = await context.memory.registry(workspace)
     if unknown and not about and not registry.in_namespace(name):
         raise unknown
@@ -187,20 +198,3 @@ async def _stored(context: Context, workspace: str) -> dict[str, StoredRecommend
     rows = await context.store.events.state(workspace, "review")
     found = (decoded(StoredRecommendation, row.data or b"") for row in rows)
     return {each.recommendation_id: each for each in found}
-
-
-def _is_asked_for(recommendation: Recommendation, asked: RecommendationQuery) -> bool:
-    if asked.kind is not None and recommendation.kind != asked.kind:
-        return False
-    if asked.state is None:
-        return recommendation.state in _STILL_TO_DO
-    return asked.state in ("all", recommendation.state)
-
-
-def _is_about(recommendation: Recommendation, name: str, tools: Sequence[ToolKey]) -> bool:
-    if recommendation.tool is None:
-        return recommendation.namespace == name
-    tool = recommendation.tool
-    return any(
-        (tool.server_name, tool.tool_name) == (each.server_name, each.tool_name) for each in tools
-    )

@@ -352,10 +352,10 @@ def parse_records(body: bytes) -> Records:
         raise InvalidProblemError(
             "the body must be an execution (an object) or a list of executions"
         )
-    try:
-        return Execution.model_validate(value)
-    except ValidationError as error:
-        raise InvalidProblemError(explain(error, Execution)) from None
+    read = _record(0, value)
+    if isinstance(read, Rejection):
+        raise InvalidProblemError(read.message)
+    return read
 
 
 def _record(index: int, value: object) -> Execution | Rejection:

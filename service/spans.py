@@ -11,7 +11,6 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-from opentelemetry.util.types import AttributeValue
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -40,11 +39,17 @@ class RequestSpans:
                 await self._app(scope, receive, send)
             return
         method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
+        # Where it listens, not the name that the caller gave it.
+        address, port = scope.get("server") or (None, None)
+        attributes = {
+            "http.request.method": method, "url.scheme": scope.get("scheme", "http"),
+            "server.address": address, "server.port": port,
+        }  # fmt: skip
         span = self._tracer.start_span(
             _named(method, None),
             context=_parent(scope),
             kind=SpanKind.SERVER,
-            attributes=_attributes(scope, method),
+            attributes={name: each for name, each in attributes.items() if each is not None},
         )
         if span.get_span_context().is_valid:  # it is not under OTEL_SDK_DISABLED
             set_trace_id(scope, trace.format_trace_id(span.get_span_context().trace_id))
@@ -81,18 +86,6 @@ def _parent(scope: Scope) -> Context:
         "tracestate": ",".join(headers.getlist("tracestate")),
     }
     return _PROPAGATOR.extract(carrier, Context())
-
-
-def _attributes(scope: Scope, method: str) -> dict[str, AttributeValue]:
-    attributes: dict[str, AttributeValue] = {
-        "http.request.method": method,
-        "url.scheme": scope.get("scheme", "http"),
-    }
-    if server := scope.get("server"):  # where it listens, not the name that the caller gave it
-        attributes["server.address"] = server[0]
-        if server[1] is not None:
-            attributes["server.port"] = server[1]
-    return attributes
 
 
 def _named(method: str, route: str | None) -> str:

@@ -96,7 +96,7 @@ async def usage(context: Context, workspace: str, window: m.UsageWindow, limit: 
             for name, number in _most(categories)
         ],
         other_tools=other_tools,
-        other_agents=_pairs(agents[name] for name in agents.keys() - shown),
+        other_agents=pairs(agents[name] for name in agents.keys() - shown),
     )
 
 
@@ -193,7 +193,7 @@ async def agent(
         **about,
         agent=agent,
         usage=m.AgentUsage(
-            agent=agent, repaired=(await _repaired(span))[agent], **dict(_pairs(tools.values()))
+            agent=agent, repaired=(await _repaired(span))[agent], **dict(pairs(tools.values()))
         ),
         tools=[
             m.AgentTool(
@@ -453,7 +453,8 @@ async def _named(context: Context, tool: ToolKey | None) -> m.ToolName | None:
     return None if tool is None else _name(tool, await context.memory.registry(tool.workspace))
 
 
-def _pairs(pairs: Iterable[tuple[int, int]]) -> m.CallCounts:
+def pairs(pairs: Iterable[tuple[int, int]]) -> m.CallCounts:
+    """The sums of successes and failures."""
     worked, failed = map(sum, zip((0, 0), *pairs, strict=True))
     return m.CallCounts(successes=worked, failures=failed)
 

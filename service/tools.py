@@ -88,8 +88,10 @@ async def put_tool(context: Context, workspace: str, tool_id: str, spec: ToolSpe
             updated_at=datetime.now(UTC),
             contract_changes=await _drift(context, before, schema) if before and binds else [],
         )
-        if before is not None and binds and await _is_as_before(context, before, tool):
-            return before.tool
+        if before is not None and binds and is_same_tool(tool, before.tool):
+            named = await context.memory.tool(before.tool_key)
+            if named is not None and named.tool.tool_id == tool_id:
+                return before.tool  # executions of that name mean the same tool, too
         await _change(context, workspace, tool_id, before, tool)
     return tool
 
@@ -179,14 +181,6 @@ async def _change(
     await context.note(workspace, "tool.put" if after else "tool.delete", tool_id)
 
 
-async def _is_as_before(context: Context, before: StoredTool, tool: Tool) -> bool:
-    """Whether nothing would change, not even which tool executions of that name mean."""
-    if not is_same_tool(tool, before.tool):
-        return False
-    named = await context.memory.tool(before.tool_key)
-    return named is not None and named.tool.tool_id == tool.tool_id
-
-
 def _registered(registry: Registry, tool_id: str) -> StoredTool:
     if tool_id not in registry.by_id:
         raise UnknownToolError(tool_id, nearest(tool_id, registry.by_id))
@@ -208,7 +202,6 @@ async def mark_failure(
     failed, version = _failed(registry, tool_id, mark.version, call)
     record = FailureRecord(
         tool=failed.key,
-        tool_id=tool_id,
         mark_id=mark.mark_id or str(uuid4()),
         version=version,
         scenario=redactor.text(mark.scenario),

@@ -343,7 +343,7 @@ async def _best(brain: Brain, names: Names, *, tag: bool = False, calls: bool = 
             await writer.record(who, goal, (goal.asked, _LOCKED))
             continue
         mark = FailureRecord(
-            ToolKey(WORKSPACE, "srv", "read_a"), "read_a", f"m{number}", None, "find a", "no",
+            ToolKey(WORKSPACE, "srv", "read_a"), f"m{number}", None, "find a", "no",
             "high", START, ("not-for-find",) if tag else (),
         )  # fmt: skip
         await log.append(WORKSPACE, [mark_event(mark, who[0])])

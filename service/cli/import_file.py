@@ -66,10 +66,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from service.archive import (
-        is_archive,  # `aftercall --help` loads this module
-        unpacked,
-    )
+    from service.archive import is_archive, unpacked  # `--help` loads this module
 
     with unpacked(args.file) as stream:
         if args.format == "auto" and is_archive(stream.peek(_FIRST_LOOK)):
@@ -87,6 +84,7 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
     from aftercall.client import Client
     from ingest.formats.calls import Given
     from ingest.formats.detection import LOOK_BYTES, contents, look_at
+    from service.archive import STDIO
     from service.imports import ImportReport, read, send
 
     beginning = stream.peek(LOOK_BYTES)[:LOOK_BYTES]
@@ -95,8 +93,9 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
         say(f"reading {args.file} as {_TITLES[chosen.format]}")
     if chosen.format == "transcripts" and not args.error_prefix:
         say("results without a flag are successes; say how failures begin with --error-prefix")
+    changed = None if args.file == STDIO else Path(args.file).stat().st_mtime
     given = Given(
-        at=_last_changed(args.file),
+        at=datetime.now(UTC) if changed is None else datetime.fromtimestamp(changed, UTC),
         agent=args.agent or None,
         error_prefixes=tuple(args.error_prefix),
     )
@@ -124,14 +123,6 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
         )
         return 1
     return 1 if report.rejected else 0
-
-
-def _last_changed(name: str) -> datetime:
-    from service.archive import STDIO
-
-    if name == STDIO:
-        return datetime.now(UTC)
-    return datetime.fromtimestamp(Path(name).stat().st_mtime, UTC)
 
 
 def _print(report: "ImportReport", *, dry_run: bool) -> None:

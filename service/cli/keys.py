@@ -15,7 +15,7 @@ from aftercall.errors import AftercallError
 from service.cli.options import add_common, run, say, settings_from
 
 if TYPE_CHECKING:
-    from aftercall.models import AuditRecord, IssuedKey, KeySpec, KnownKey
+    from aftercall.models import IssuedKey, KnownKey
     from service.keys import Keyring
 
 _SCOPES = ("record", "suggest", "read", "admin")
@@ -53,12 +53,20 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from aftercall.models import KeyRotation  # heavy imports wait: `--help` loads this module
+    from aftercall.models import KeyRotation, KeySpec  # heavy imports wait for `--help`
     from service import keys
 
     async def done(keyring: "Keyring") -> None:
         if args.action == "create":
-            _issued(await keys.create_key(keyring, keys.CONSOLE, _spec(args)))
+            until = None if args.days is None else datetime.now(UTC) + timedelta(days=args.days)
+            spec = KeySpec(
+                name=args.name,
+                workspace=args.workspace,
+                scopes=args.scope or ["record", "suggest", "read"],
+                expires_at=until,
+                rate=args.rate,
+            )
+            _issued(await keys.create_key(keyring, keys.CONSOLE, spec))
         elif args.action == "rotate":
             rotation = KeyRotation(overlap_s=args.overlap_s)
             _issued(await keys.rotate_key(keyring, keys.CONSOLE, args.id, rotation))
@@ -71,19 +79,6 @@ def _run(args: argparse.Namespace) -> int:
 
     _with_keyring(args, done)
     return 0
-
-
-def _spec(args: argparse.Namespace) -> "KeySpec":
-    from aftercall.models import KeySpec
-
-    until = None if args.days is None else datetime.now(UTC) + timedelta(days=args.days)
-    return KeySpec(
-        name=args.name,
-        workspace=args.workspace,
-        scopes=args.scope or ["record", "suggest", "read"],
-        expires_at=until,
-        rate=args.rate,
-    )
 
 
 def _issued(issued: "IssuedKey") -> None:
@@ -166,20 +161,16 @@ def _run_audit(args: argparse.Namespace) -> int:
                 problems.append(verdict.problem)
             return
         for each in (await keys.audit(keyring, keys.CONSOLE, limit=args.limit)).entries:
-            print(_entry(each))
+            print(
+                f"{each.position:>6}  {each.at:%Y-%m-%d %H:%M:%S}  {each.principal:<16}  "
+                f"{each.workspace:<16}  {each.action:<24} {one_line(each.subject)}"
+            )
 
     _with_keyring(args, done)
     if problems:
         say(f"the audit is not as it was written: {problems[0]}")
         return 1
     return 0
-
-
-def _entry(each: "AuditRecord") -> str:
-    return (
-        f"{each.position:>6}  {each.at:%Y-%m-%d %H:%M:%S}  {each.principal:<16}  "
-        f"{each.workspace:<16}  {each.action:<24} {one_line(each.subject)}"
-    )
 
 
 command = Command("keys", "make, list, rotate and revoke keys", _add_arguments, _run)

@@ -1,6 +1,6 @@
 """*Boundaries*: which jobs tools refer elsewhere, which come together, and which tools mix them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from aftercall.models import AxisShare, Boundaries, Cohesion
@@ -38,35 +38,6 @@ async def boundaries(look: Look) -> Shown:
         )
         for each in warned
     ]
-    return look.shows(
-        "Boundaries",
-        "boundaries",
-        report=report,
-        clustered=clustered_words(report),
-        mapped=mapped(report),
-        lighter=len(report.clusters) - MAX_MAPPED,
-        warnings=warnings,
-        tables=_tables(look, report),
-    )
-
-
-def mapped(report: Boundaries) -> list[tuple[str, str, float]]:
-    """The weightiest clusters with those they co-occur with, as bars: name, count and length."""
-    beside: dict[str, list[str]] = {}
-    for pair in report.co_occurrences:
-        for cluster_id, other in zip(pair.cluster_ids, pair.names[::-1], strict=True):
-            beside.setdefault(cluster_id, []).append(w.one_line(other))
-    shown = report.clusters[:MAX_MAPPED]
-    heaviest = max((each.weight for each in shown), default=0.0) or 1.0
-    found = []
-    for each in shown:
-        names = " and ".join(beside.get(each.cluster_id, [])[:_MAX_BESIDE])
-        name = f"{w.one_line(each.name)}{', with ' if names else ''}{names}"
-        found.append((name, w.count(each.count), each.weight / heaviest))
-    return found
-
-
-def _tables(look: Look, report: Boundaries) -> list[tuple[str, list[h.Column], Sequence[object]]]:
     weight = h.Column("weight", "Weight", "number", "halves every 7 days")
     last = h.Column("last_seen", "Last seen", "time")
     tools = [
@@ -96,11 +67,36 @@ def _tables(look: Look, report: Boundaries) -> list[tuple[str, list[h.Column], S
         weight,
         last,
     ]
-    return [
-        ("Tools with boundary failures", tools, report.tools),
-        ("Clusters of axes", clusters, report.clusters),
-        ("Clusters that co-occur", pairs, report.co_occurrences),
-    ]
+    return look.shows(
+        "Boundaries",
+        "boundaries",
+        report=report,
+        clustered=clustered_words(report),
+        mapped=mapped(report),
+        lighter=len(report.clusters) - MAX_MAPPED,
+        warnings=warnings,
+        tables=[
+            ("Tools with boundary failures", tools, report.tools),
+            ("Clusters of axes", clusters, report.clusters),
+            ("Clusters that co-occur", pairs, report.co_occurrences),
+        ],
+    )
+
+
+def mapped(report: Boundaries) -> list[tuple[str, str, float]]:
+    """The weightiest clusters with those they co-occur with, as bars: name, count and length."""
+    beside: dict[str, list[str]] = {}
+    for pair in report.co_occurrences:
+        for cluster_id, other in zip(pair.cluster_ids, pair.names[::-1], strict=True):
+            beside.setdefault(cluster_id, []).append(w.one_line(other))
+    shown = report.clusters[:MAX_MAPPED]
+    heaviest = max((each.weight for each in shown), default=0.0) or 1.0
+    found = []
+    for each in shown:
+        names = " and ".join(beside.get(each.cluster_id, [])[:_MAX_BESIDE])
+        name = f"{w.one_line(each.name)}{', with ' if names else ''}{names}"
+        found.append((name, w.count(each.count), each.weight / heaviest))
+    return found
 
 
 def cohesion_words(cohesion: Cohesion) -> str:

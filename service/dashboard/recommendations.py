@@ -35,7 +35,9 @@ class _Doc(NamedTuple):
 async def recommendations_page(look: Look) -> Shown:
     """The page: open and taken ones, or those of one state."""
     state = look.query.get("state", "")
-    found = await look.rarely("recommendations", lambda: _all(look))
+    asked = RecommendationQuery(state="all", limit=1_000)
+    answer = await look.rarely("recommendations", lambda: recommendations(*look.space, asked))
+    found = answer.recommendations
     shown = ("open", "taken") if state not in get_args(RecommendationState) else (state,)
     listed = [each for each in found if each.state in shown][:MAX_LISTED]
     return look.shows(
@@ -55,11 +57,6 @@ async def recommendations_page(look: Look) -> Shown:
             h.Column("times", "Times", "number"),
         ],
     )  # fmt: skip
-
-
-async def _all(look: Look) -> list[Recommendation]:
-    found = await recommendations(*look.space, RecommendationQuery(state="all", limit=1_000))
-    return found.recommendations
 
 
 async def _docs(look: Look) -> list[_Doc]:

@@ -137,6 +137,10 @@ async def sessions(look: Look) -> Shown:
     by_session: dict[str, list[FoundCall]] = {}
     for each in found.calls:
         by_session.setdefault(each.session, []).append(each)
+
+    def link(session: str) -> h.Anchor:
+        return h.Anchor(session_name(session), look.link(f"/sessions/{session}"))
+
     return look.shows(
         "Sessions",
         "sessions",
@@ -144,9 +148,26 @@ async def sessions(look: Look) -> Shown:
         fields=FIELDS,
         found=found,
         sessions=list(by_session.values()),
-        session_columns=_session_columns(look),
-        call_columns=_call_columns(look),
-    )
+        session_columns=[
+            h.Column("session", "Session", of=lambda calls: link(calls[0].session)),
+            h.Column("agent", "Agent", of=lambda calls: calls[0].call.agent),
+            h.Column("calls", "Calls found", "number", of=len),
+            h.Column("failures", "Failures", "number",
+                     of=lambda calls: sum(each.call.outcome == "failure" for each in calls)),
+            h.Column("tools", "Tools", of=lambda calls: ", ".join(
+                dict.fromkeys(w.tool_name(each.tool) for each in calls))),
+            h.Column("last", "Last call", "time", of=lambda calls: calls[0].call.timestamp),
+        ],
+        call_columns=[
+            h.Column("at", "When", "time", of=lambda each: each.call.timestamp),
+            look.whole_tool_column(),
+            h.Column("outcome", "Outcome", of=lambda each: each.call.outcome),
+            h.Column("said", "What it said", of=lambda each: error_line(each.call)),
+            h.Column("agent", "Agent", of=lambda each: h.Anchor(
+                each.call.agent, look.agent(each.call.agent))),
+            h.Column("session", "Session", of=lambda each: link(each.session)),
+        ],
+    )  # fmt: skip
 
 
 def _moment(text: str) -> datetime | None:
@@ -165,33 +186,6 @@ def session_name(session: str) -> str:
     """What a session is called: its id, or whose calls without one it holds."""
     name = plain(session)
     return f"{name[1:]}, without a session" if name.startswith("\x1f") else name
-
-
-def _session_columns(look: Look) -> list[h.Column]:
-    return [
-        h.Column("session", "Session", of=lambda calls: h.Anchor(
-            session_name(calls[0].session), look.link(f"/sessions/{calls[0].session}"))),
-        h.Column("agent", "Agent", of=lambda calls: calls[0].call.agent),
-        h.Column("calls", "Calls found", "number", of=len),
-        h.Column("failures", "Failures", "number",
-                 of=lambda calls: sum(each.call.outcome == "failure" for each in calls)),
-        h.Column("tools", "Tools", of=lambda calls: ", ".join(
-            dict.fromkeys(w.tool_name(each.tool) for each in calls))),
-        h.Column("last", "Last call", "time", of=lambda calls: calls[0].call.timestamp),
-    ]  # fmt: skip
-
-
-def _call_columns(look: Look) -> list[h.Column]:
-    return [
-        h.Column("at", "When", "time", of=lambda each: each.call.timestamp),
-        look.whole_tool_column(),
-        h.Column("outcome", "Outcome", of=lambda each: each.call.outcome),
-        h.Column("said", "What it said", of=lambda each: error_line(each.call)),
-        h.Column("agent", "Agent", of=lambda each: h.Anchor(
-            each.call.agent, look.agent(each.call.agent))),
-        h.Column("session", "Session", of=lambda each: h.Anchor(
-            session_name(each.session), look.link(f"/sessions/{each.session}"))),
-    ]  # fmt: skip
 
 
 def error_line(call: Execution) -> str:

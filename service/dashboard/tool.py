@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from aftercall.models import CallCounts, ToolHealth, Trend
+from aftercall.models import ToolHealth, Trend
 from aftercall.models.tools import same_version
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
@@ -67,8 +67,8 @@ async def tool(look: Look) -> Shown:
         health=health,
         quality=quality,
         evidence=evidence,
-        counts=_added(trend.points),
-        earlier=_added(earlier.points),
+        counts=statistics.pairs((each.successes, each.failures) for each in trend.points),
+        earlier=statistics.pairs((each.successes, each.failures) for each in earlier.points),
         took=latency.overall,
         success=rates_chart("Success rate of this tool", trend, {"Succeeded": trend.points}),
         by_version=versions_chart(trend),
@@ -80,18 +80,23 @@ async def tool(look: Look) -> Shown:
         candidates=[
             (space, each) for space, best in evidence["fitness"] for each in best.candidates
         ],
-        fitness_columns=_fitness_columns(look),
+        fitness_columns=[
+            h.Column("namespace", "Namespace", of=lambda row: row[0]),
+            h.Column("tool_id", "Tool", of=lambda row: h.Anchor(
+                row[1].tool.tool_id, look.link(f"/tools/{row[1].tool.tool_id}"))),
+            h.Column("version", "Version", of=lambda row: row[1].tool.version or UNNAMED),
+            h.Column("source", "Source", of=lambda row: row[1].source),
+            h.Column("base", "Base", "number", of=lambda row: row[1].factors.base),
+            h.Column("similarity", "Similarity", of=lambda _: "n/a"),
+            h.Column("quality", "Quality", "number", of=lambda row: row[1].factors.quality),
+            h.Column("demotion", "Failure demotion", "number",
+                     of=lambda row: row[1].factors.failure_demotion),
+            h.Column("score", "Score", "number", of=lambda row: row[1].score),
+        ],
         columns=_COLUMNS,
         cohesion=cohesion_words(health.cohesion),
         reports=reports,
-    )
-
-
-def _added(points: Iterable[CallCounts]) -> CallCounts:
-    """The points of a trend add up to the calls of its window."""
-    pairs = [(each.successes, each.failures) for each in points]
-    worked, failed = map(sum, zip((0, 0), *pairs, strict=True))
-    return CallCounts(successes=worked, failures=failed)
+    )  # fmt: skip
 
 
 def versions_chart(trend: Trend) -> h.Html | None:
@@ -192,24 +197,6 @@ def _unknown(look: Look, name: str, nearest: Sequence[str]) -> Shown:
     ]
     page = look.shows("No such tool", "no_tool", name=repr(shown), several=several, names=names)
     return replace(page, status=404)
-
-
-def _fitness_columns(look: Look) -> list[h.Column]:
-    def factor(key: str, label: str, name: str) -> h.Column:
-        return h.Column(key, label, "number", of=lambda row: getattr(row[1].factors, name))
-
-    return [
-        h.Column("namespace", "Namespace", of=lambda row: row[0]),
-        h.Column("tool_id", "Tool", of=lambda row: h.Anchor(
-            row[1].tool.tool_id, look.link(f"/tools/{row[1].tool.tool_id}"))),
-        h.Column("version", "Version", of=lambda row: row[1].tool.version or UNNAMED),
-        h.Column("source", "Source", of=lambda row: row[1].source),
-        factor("base", "Base", "base"),
-        h.Column("similarity", "Similarity", of=lambda _: "n/a"),
-        factor("quality", "Quality", "quality"),
-        factor("demotion", "Failure demotion", "failure_demotion"),
-        h.Column("score", "Score", "number", of=lambda row: row[1].score),
-    ]  # fmt: skip
 
 
 _COLUMNS: Final = {

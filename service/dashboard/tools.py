@@ -1,6 +1,6 @@
 """*Tools*: all that were called or are registered, and how they do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from aftercall.models import CallCounts, Recommendation, ToolName, ToolStatistics
@@ -25,6 +25,25 @@ async def tools(look: Look) -> Shown:
     registered = await look.context.memory.tools(look.workspace)
     open_ones = await open_recommendations(look)
     made = sum(map(w.calls, found.tools)) + w.calls(found.other_tools)
+    before = {place_of(each.tool): each for each in earlier}
+    columns = [
+        *look.tool_columns(),
+        h.Column("calls", "Calls", "number", of=w.calls),
+        h.Column("success", "Success", "percent", of=w.success_rate),
+        h.Column("before", "Before", "percent", "Success in the same span before.",
+               lambda each: w.success_rate(before.get(place_of(each.tool), CallCounts()))),
+        h.Column("p50", "p50", "duration", "Half of the calls took no longer.",
+               lambda each: each.duration_ms and each.duration_ms.p50),
+        h.Column("p95", "p95", "duration", "19 of 20 calls took no longer.",
+               lambda each: each.duration_ms and each.duration_ms.p95),
+        h.Column("quality", "Quality", "number", "As in its fitness: 1 is best."),
+        h.Column("cohesion", "Cohesion", "number", "1: all boundary failures on one axis."),
+        h.Column("warning", "Warning", "text", "Its failures point to several jobs.",
+               lambda each: "several jobs" if each.cohesion_warning else ""),
+        h.Column("recommendations", "Recommendations", "number", "Open ones.",
+               lambda each: len(open_ones.get(place_of(each.tool), ()))),
+        h.Column("registered", "Registered", of=lambda each: "yes" if each.tool.tool_id else "no"),
+    ]  # fmt: skip
     return look.shows(
         "Tools",
         "tools",
@@ -32,15 +51,12 @@ async def tools(look: Look) -> Shown:
         is_complete=found.is_complete,
         found=found,
         tools=with_never_called(found.tools, registered),
-        columns=_columns(look, open_ones, {place_of(each.tool): each for each in earlier}),
+        columns=[each for each in columns if earlier or each.key != "before"],
         open_ones=sum(map(len, open_ones.values())),
         called=sum(bool(w.calls(each)) for each in found.tools),
         made=made,
         worked=sum(each.successes for each in (*found.tools, found.other_tools)),
-        earlier=CallCounts(
-            successes=sum(each.successes for each in earlier),
-            failures=sum(each.failures for each in earlier),
-        ),
+        earlier=statistics.pairs((each.successes, each.failures) for each in earlier),
         warned=sum(each.cohesion_warning for each in found.tools),
     )
 
@@ -82,27 +98,3 @@ async def open_recommendations(look: Look) -> dict[ToolId, list[Recommendation]]
         return found
 
     return await look.rarely("open recommendations", read)
-
-
-def _columns(
-    look: Look, open_ones: Mapping[ToolId, Sequence[object]], earlier: Mapping[ToolId, CallCounts]
-) -> list[h.Column]:
-    columns = [
-        *look.tool_columns(),
-        h.Column("calls", "Calls", "number", of=w.calls),
-        h.Column("success", "Success", "percent", of=w.success_rate),
-        h.Column("before", "Before", "percent", "Success in the same span before.",
-               lambda each: w.success_rate(earlier.get(place_of(each.tool), CallCounts()))),
-        h.Column("p50", "p50", "duration", "Half of the calls took no longer.",
-               lambda each: each.duration_ms and each.duration_ms.p50),
-        h.Column("p95", "p95", "duration", "19 of 20 calls took no longer.",
-               lambda each: each.duration_ms and each.duration_ms.p95),
-        h.Column("quality", "Quality", "number", "As in its fitness: 1 is best."),
-        h.Column("cohesion", "Cohesion", "number", "1: all boundary failures on one axis."),
-        h.Column("warning", "Warning", "text", "Its failures point to several jobs.",
-               lambda each: "several jobs" if each.cohesion_warning else ""),
-        h.Column("recommendations", "Recommendations", "number", "Open ones.",
-               lambda each: len(open_ones.get(place_of(each.tool), ()))),
-        h.Column("registered", "Registered", of=lambda each: "yes" if each.tool.tool_id else "no"),
-    ]  # fmt: skip
-    return [each for each in columns if earlier or each.key != "before"]

@@ -79,23 +79,6 @@ class HistoryReport:
         return 1 - self.endings["not mended"] / max(1, self.endings.total())
 
 
-def _report(played: Sequence[PlayedSession]) -> HistoryReport:
-    calls = [call for session in played for call in session.calls]
-    remarks = [remark for session in played for remark in session.remarks]
-    counts = Counter("corrections" if each.severity is None else "marks" for each in remarks)
-    if not calls:
-        raise ValueError("a history of no calls: take more days or more calls per day")
-    return HistoryReport(
-        since=min(call.execution.timestamp for call in calls),
-        until=max(call.execution.timestamp for call in calls),
-        calls=len(calls),
-        agents=len({call.execution.agent for call in calls}),
-        failures=Counter(call.fault for call in calls if call.fault is not None),
-        endings=Counter(task.ending for session in played for task in session.tasks),
-        counts=sum((session.counts for session in played), counts),
-    )
-
-
 async def play_history(
     client: AsyncClient,
     *,
@@ -114,7 +97,7 @@ async def play_history(
     included.
 
     Raises:
-        ValueError: `days` or `calls_per_day` is below 1, `now` has no zone, or there was no call.
+        ValueError: there was no call.
         AftercallError: the service did not take what was told.
     """
     moment = now or datetime.now(UTC)
@@ -143,7 +126,21 @@ async def play_history(
             on_progress(sum(len(each.calls) for each in played.values()), "recording and learning")
             await _record(client, seed, stage)
             await learned(client, _LEARNED_S)
-    return _report([played[plan.number] for plan in plans])
+    sessions = [played[plan.number] for plan in plans]
+    calls = [call for session in sessions for call in session.calls]
+    remarks = [remark for session in sessions for remark in session.remarks]
+    counts = Counter("corrections" if each.severity is None else "marks" for each in remarks)
+    if not calls:
+        raise ValueError("a history of no calls: take more days or more calls per day")
+    return HistoryReport(
+        since=min(call.execution.timestamp for call in calls),
+        until=max(call.execution.timestamp for call in calls),
+        calls=len(calls),
+        agents=len({call.execution.agent for call in calls}),
+        failures=Counter(call.fault for call in calls if call.fault is not None),
+        endings=Counter(task.ending for session in sessions for task in session.tasks),
+        counts=sum((session.counts for session in sessions), counts),
+    )
 
 
 async def _play(

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 from mcp_types import TextContent
-from rich.console import Console, JustifyMethod
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -160,8 +160,9 @@ def _export(stage: DemoStage, *, whole: bool) -> None:
 
 def show_scene(console: Console, played: Sequence[SceneCall]) -> None:
     """Who was called and how it went, like calls in one line; the score is the script's."""
-    table = _table("caller", "called", "ended", ("the script's score", "right"), "fittest then",
+    table = _table("caller", "called", "ended", "the script's score", "fittest then",
                    title=f'The fittest tool for "{SCENARIO}"')  # fmt: skip
+    table.columns[3].justify = "right"
     for (agent, called, succeeded), run in groupby(
         played, key=lambda each: (each.agent, each.called, each.succeeded)
     ):
@@ -179,20 +180,12 @@ def show_scene(console: Console, played: Sequence[SceneCall]) -> None:
                   " calls by somebody else that worked; nobody changed a caller.")  # fmt: skip
 
 
-_LEFT: JustifyMethod = "left"
-
-
-def _table(*columns: str | tuple[str, JustifyMethod], title: str) -> Table:
+def _table(*columns: str, title: str) -> Table:
     """A table of one line a row, cut where the terminal ends."""
     made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=True)
     for each in columns:
-        name, justify = each if isinstance(each, tuple) else (each, _LEFT)
-        made.add_column(name, justify=justify, no_wrap=True, header_style="dim")
+        made.add_column(each, no_wrap=True, header_style="dim")
     return made
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}\u2026"
 
 
 Ending = Literal["fine", "repaired", "by itself", "failed"]
@@ -271,7 +264,10 @@ async def run_demo(console: Console) -> Played:
     with temporary_folder() as folder, saying(console) as say:
         async with open_stage(folder, say) as stage:
             async with AsyncClient(stage.service_url) as client:
-                for session in _sessions(str(stage.repository)):
+                tables = json.dumps(read_table("scenario")["sessions"])
+                filled = tables.replace("{repo}", json.dumps(str(stage.repository))[1:-1])
+                for table in json.loads(filled):
+                    session = ScriptedSession.model_validate(table)
                     say(f"{session.agent}: {session.purpose}")
                     async with Client(stage.gateway_url) as agent:
                         calls += [await _play_call(agent, session, e) for e in session.calls]
@@ -291,12 +287,6 @@ async def run_demo(console: Console) -> Played:
     return Played(calls, changes)
 
 
-def _sessions(repository: str) -> list[ScriptedSession]:
-    tables = json.dumps(read_table("scenario")["sessions"])
-    filled = json.loads(tables.replace("{repo}", json.dumps(repository)[1:-1]))
-    return [ScriptedSession.model_validate(each) for each in filled]
-
-
 async def _play_call(
     client: Client[Any], session: ScriptedSession, call: ScriptedCall
 ) -> PlayedCall:
@@ -309,7 +299,9 @@ async def _play_call(
     result = await client.call_tool(call.tool, call.sends, meta=meta, raise_on_error=False)
     found: dict[str, Any] = (result.meta or {}).get("aftercall", {})
     if not result.is_error:
-        sent = apply(call.sends, _operations(found))
+        changes = found.get("changes", [])
+        operations = [Operation(each["op"], each["path"], each.get("value")) for each in changes]
+        sent = apply(call.sends, operations)
         ending: Ending = "repaired" if found.get("repaired") else "fine"
         error = found.get("firstError") or found.get("note")
         best = found if ending == "repaired" else {}
@@ -322,25 +314,19 @@ async def _play_call(
     return PlayedCall(session, call, ending, error, next(iter(found.get("suggestions", [])), {}))
 
 
-def _operations(found: dict[str, Any]) -> list[Operation]:
-    return [
-        Operation(op=each["op"], path=each["path"], value=each.get("value"))
-        for each in found.get("changes", [])
-    ]
-
-
 def show_calls(console: Console, played: Sequence[PlayedCall]) -> None:
     """Each call that was not right at once: the error, the suggestion and how it ended."""
     table = _table("agent", "call", "the tool's own error", "suggestion", "sure", "ended",
                    title="Calls that were not right at once")  # fmt: skip
-    wide = max(12, (console.width - 53) // 2)
+    for column in table.columns[2:4]:
+        column.max_width = max(12, (console.width - 53) // 2)
     for each in played:
         if each.ending != "fine":
             sure = f"{each.best['confidence']:.2f}" if each.best else ""
             table.add_row(
                 each.session.agent, escape(each.call.tool.split("_", 1)[1]),
-                *(escape(_cut(text, wide)) for text in (_essence(each.error), _suggestion(each))),
-                sure, _SHOWN[each.ending] + ("" if each.as_meant else " [red]not as meant[/]"),
+                escape(_essence(each.error)), escape(_suggestion(each)), sure,
+                _SHOWN[each.ending] + ("" if each.as_meant else " [red]not as meant[/]"),
             )  # fmt: skip
     console.print(table)
 

@@ -6,7 +6,7 @@ so that sessions can be played in any order, or at once, and the answers alone m
 """
 
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -164,20 +164,21 @@ class SessionPlan:
 
 
 def plan_sessions(seed: int, days: int, calls_per_day: float, now: datetime) -> list[SessionPlan]:
-    """The sessions of `days` UTC days, the last of which is that of `now`; none begins later.
-
-    Raises:
-        ValueError: `days` or `calls_per_day` is below 1, or `now` has no zone.
-    """
-    if days < 1 or calls_per_day < 1:
-        raise ValueError("days and calls_per_day must be 1 or more")
-    if now.tzinfo is None:
-        raise ValueError("now must have a zone, such as datetime.now(UTC)")
+    """The sessions of `days` UTC days, the last of which is that of `now`; none begins later."""
     dice = Random(f"plan {seed}")  # noqa: S311  # a repeatable history, no secret
     first = moment_of(0, days, now)
+    per_session = _CALLS_PER_TASK * sum(_TASKS) / len(_TASKS)
+    per_load = calls_per_day / (sum(_HOURS) * (5 + 2 * _WEEKEND) / 7) / per_session
+    starting: list[tuple[datetime, float]] = []
+    for number in range(24 * days):
+        hour = first + timedelta(hours=number)
+        load = _HOURS[hour.hour] * (_WEEKEND if hour.weekday() >= 5 else 1.0)
+        starting += [
+            (hour + timedelta(seconds=dice.random() * 3600), load)
+            for _ in range(int(load * per_load + dice.random()))
+        ]
     plans: list[SessionPlan] = []
-    starting = list(_starts(dice, days, calls_per_day, now))
-    for starts, load in sorted(starting):
+    for starts, load in sorted(each for each in starting if each[0] <= now - _SPARE):
         day = int((starts - first) / timedelta(days=days) * PHASES)
         present = [agent for agent in all_agents() if agent.joins <= day]
         agent = dice.choices(present, [each.share for each in present])[0]
@@ -189,21 +190,6 @@ def moment_of(day: int, days: int, now: datetime) -> datetime:
     """When a day of the story begins, 0 to 29, in a history of `days` days up to `now`; UTC."""
     midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return midnight - timedelta(days=days - 1) + timedelta(days=days) * day / PHASES
-
-
-def _starts(
-    dice: Random, days: int, calls_per_day: float, now: datetime
-) -> Iterator[tuple[datetime, float]]:
-    per_session = _CALLS_PER_TASK * sum(_TASKS) / len(_TASKS)
-    per_load = calls_per_day / (sum(_HOURS) * (5 + 2 * _WEEKEND) / 7) / per_session
-    first = moment_of(0, days, now)
-    for number in range(24 * days):
-        hour = first + timedelta(hours=number)
-        load = _HOURS[hour.hour] * (_WEEKEND if hour.weekday() >= 5 else 1.0)
-        for _ in range(int(load * per_load + dice.random())):
-            starts = hour + timedelta(seconds=dice.random() * 3600)
-            if starts <= now - _SPARE:
-                yield starts, load
 
 
 def play_session(plan: SessionPlan, seed: int, now: datetime) -> Session:

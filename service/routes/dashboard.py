@@ -185,7 +185,9 @@ class Dashboard:
                 response = RedirectResponse(f"{PREFIX}/", 303, HEADERS)
                 self._set_session(request, response, context.keys.session(access, _SESSION_S))
                 return response
-        return _framed(request, Page("/sign-in", overview), None, _sign_in_page(refused))
+        content, status = h.render("sign_in", refused=refused), 200 if refused is None else 401
+        shown = Shown("Sign in", content, status=status, is_live=False)
+        return _framed(request, Page("/sign-in", overview), None, shown)
 
     async def sign_out(self, request: Request) -> Response:
         """Away with the session."""
@@ -280,11 +282,6 @@ async def _typed(request: Request) -> dict[str, str]:
     return dict(parse_qsl(body, keep_blank_values=True, errors="replace"))
 
 
-def _sign_in_page(refused: str | None) -> Shown:
-    content, status = h.render("sign_in", refused=refused), 200 if refused is None else 401
-    return Shown("Sign in", content, status=status, is_live=False)
-
-
 async def _no_page(_: Look) -> Shown:
     raise NothingHereError("There is no such page.", "See the navigation for those there are.")
 
@@ -326,12 +323,14 @@ def _missing(title: str, what: str, cure: str, status: int) -> Shown:
 
 
 def _file(table: h.DataTable, kind: str) -> Response:
-    content, media_type = (
-        (table.json(), "application/json") if kind == "json" else (table.csv(), "text/csv")
-    )
-    name = table.file_name("json" if kind == "json" else "csv")
+    is_json = kind == "json"
+    name = table.file_name("json" if is_json else "csv")
     headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
-    return Response(content, media_type=media_type, headers=HEADERS | headers)
+    return Response(
+        table.json() if is_json else table.csv(),
+        media_type="application/json" if is_json else "text/csv",
+        headers=HEADERS | headers,
+    )
 
 
 @cache

@@ -91,7 +91,7 @@ def _some(
         case "mark":
             yield mark_event(
                 FailureRecord(
-                    tool=tool, tool_id=tool.tool_name, mark_id=f"m{number}",
+                    tool=tool, mark_id=f"m{number}",
                     version=dice.choice([None, "1.0", "2.0"]), scenario="find pages",
                     error_message="wrong", severity=dice.choice(["low", "high"]), marked_at=at,
                     negative_tags=("not-for-pdf",), execution_id=_near(dice, number),

@@ -39,7 +39,7 @@ async def mend(
         receipt = await service.context.intake.accept(WORKSPACE, calls, principal=principal)
         assert receipt.accepted == len(calls)
     for number in range(6):
-        mark = FailureRecord(TOOL, "find", f"{first}-{number}", None, "a", "b", "high", BEGIN)
+        mark = FailureRecord(TOOL, f"{first}-{number}", None, "a", "b", "high", BEGIN)
         await service.context.store.events.append(WORKSPACE, [mark_event(mark, principal)])
     await service.context.indexer.catch_up()
 
