@@ -60,7 +60,8 @@ class AxisClusterer:
         async with self._lock:
             book = await self._memory.axis_book(workspace)
             previous = await self._memory.axis_clusters(workspace)
-            axes = await asyncio.to_thread(_axes_of, book)
+            await asyncio.to_thread(prune, book)
+            axes = sorted(book.axes)  # the order decides between equals
             if not axes and not previous.clusters:
                 return previous
             vectors = await self._embedded(axes)
@@ -109,12 +110,6 @@ class AxisClusterer:
             vectors = await self._embedder.embed(neutral_sentences(), "document")
             self._neutral = neutral_vector(vectors)
         return self._neutral
-
-
-def _axes_of(book: AxisBook) -> list[str]:
-    """The heaviest axes of a book, by name: the order decides between equals."""
-    prune(book)
-    return sorted(book.axes)
 
 
 def _clustered(

@@ -150,7 +150,14 @@ async def load(
     await cache.load_sessions(log_, sessions, before=events[0].position)
     wanted = await asyncio.to_thread(_wanted, workspace, batch)
     await cache.load(knowledge, wanted)
-    await cache.load(knowledge, list(_judged_late(cache, batch)))
+    # Outcomes of calls that came before the suggestions which they followed.
+    late = [
+        (JUDGED, f"{event.id}\x1f{followed.execution_id}")
+        for event in events
+        if event.kind == "suggestion" and (waiting := cache.get(FOLLOWED, event.id))
+        for followed in waiting.calls
+    ]
+    await cache.load(knowledge, late)
     spoken_of = any(kind is CALL and cache.get(kind, key) for kind, key in wanted)
     if spoken_of or any(each.category in trials.REFERRALS for each in readings.values()):
         await cache.load(knowledge, [(AXES, "")])
@@ -532,14 +539,6 @@ def _wanted_by_report(
                 yield DOCUMENT, tool_document_row_id(stored)
         case PromotionEvent(promoted=StoredPromotion() as promoted):
             yield DOCUMENT, evolution_id(promoted)
-
-
-def _judged_late(cache: WorkspaceCache, batch: Batch) -> Iterator[tuple[RowKind[Any], str]]:
-    """Outcomes of calls that came before the suggestions which they followed."""
-    for event in batch.events:
-        waiting = cache.get(FOLLOWED, event.id) if event.kind == "suggestion" else None
-        for followed in waiting.calls if waiting else ():
-            yield JUDGED, f"{event.id}\x1f{followed.execution_id}"
 
 
 def _wanted_by_execution(

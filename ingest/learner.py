@@ -90,7 +90,24 @@ def learn_failure(
 ) -> None:
     """Add a failure to the tool's profile and to its signature's count, in place."""
     if execution.parameters_known:
-        _learn_failed_parameters(knowledge, execution, reading, schema_hash)
+        profile = knowledge.profile_to_update(schema_hash)
+        blame = reading.category in _BLAMES_PARAMETERS
+        kinds = {reading.category, *(each.kind for each in reading.faults)}
+        profile.observe_failure(
+            execution.parameters,
+            reading.faults,
+            execution.timestamp,
+            blame_parameters=blame,
+            lasting="not_found" not in kinds,
+        )
+        learn_repeat(
+            knowledge.runs,
+            execution.parameters,
+            signature_id(reading.signature),
+            reading.category,
+            session=session_mark(execution.session_id, execution.agent),
+            at=execution.timestamp,
+        )
     known = knowledge.signature_to_update(reading.signature, reading.category)
     known.count += 1
     at = execution.timestamp
@@ -98,29 +115,6 @@ def learn_failure(
     known.last_seen = max(known.last_seen or at, at)
     known.faults = skeleton_of(reading)
     remember(known.agents, plain(execution.agent))
-
-
-def _learn_failed_parameters(
-    knowledge: ToolKnowledge, execution: Execution, reading: ErrorReading, schema_hash: str | None
-) -> None:
-    profile = knowledge.profile_to_update(schema_hash)
-    blame = reading.category in _BLAMES_PARAMETERS
-    lasting = reading.category != "not_found" and all(f.kind != "not_found" for f in reading.faults)
-    profile.observe_failure(
-        execution.parameters,
-        reading.faults,
-        execution.timestamp,
-        blame_parameters=blame,
-        lasting=lasting,
-    )
-    learn_repeat(
-        knowledge.runs,
-        execution.parameters,
-        signature_id(reading.signature),
-        reading.category,
-        session=session_mark(execution.session_id, execution.agent),
-        at=execution.timestamp,
-    )
 
 
 def learn_recoveries(repair: Repair, *knowledge: ToolKnowledge) -> None:
@@ -151,7 +145,17 @@ def learn_repair(
     known = knowledge.signature_to_update(repair.reading.signature, repair.reading.category)
     known.faults = skeleton_of(repair.reading)
     if repair.all_edits:
-        add_example(known.examples, _example(repair))
+        example = RepairExample(
+            failed=repair.failed.parameters,
+            mended=repair.mended.parameters,
+            edits=list(repair.all_edits),
+            agent=agent_mark(repair.mended.agent),
+            session=session_of(repair.mended),
+            execution_id=repair.mended.execution_id,
+            at=repair.mended.timestamp,
+            followed=repair.certainty == "followed",
+        )
+        add_example(known.examples, example)
     of_the_moment = repair.edits is None and repair.reading.category in TRANSIENT
     if repair.certainty == "followed" or of_the_moment:
         return  # it says what such calls may have meant, and not that a rule is right or wrong
@@ -214,19 +218,6 @@ def learn_passed(knowledge: ToolKnowledge, found: Passed, reading: ErrorReading)
         first = known.first_calls.setdefault(each.tool_name, FirstCall(tool_name=each.tool_name))
         if each.parameters_known:
             first.learn(session, each.parameters, found.failed.parameters, each.execution_id)
-
-
-def _example(repair: Repair) -> RepairExample:
-    return RepairExample(
-        failed=repair.failed.parameters,
-        mended=repair.mended.parameters,
-        edits=list(repair.all_edits),
-        agent=agent_mark(repair.mended.agent),
-        session=session_of(repair.mended),
-        execution_id=repair.mended.execution_id,
-        at=repair.mended.timestamp,
-        followed=repair.certainty == "followed",
-    )
 
 
 def _is_otherwise(repair: Repair, edits: Sequence[Edit], value_sources: ValueSources) -> bool:

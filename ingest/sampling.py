@@ -61,12 +61,14 @@ class SuccessSampler:
             if execution.session_id:
                 self._failed[tool, execution.session_id] = None
             return 1
-        if self._teaches(tool, execution):
+        is_attempt = execution.attempt > 1 or execution.repair_of or execution.suggestion_id
+        if is_attempt or (tool, execution.session_id or "") in self._failed:
             return 1
         rate = self._rate(tool)
+        digest = hashlib.sha256(execution.execution_id.encode()).digest()
         if rate.tokens >= 1:
             rate.tokens -= 1
-        elif _draw(execution.execution_id) >= self._kept_share:
+        elif int.from_bytes(digest[:8]) / 2**64 >= self._kept_share:
             rate.left_out += 1
             return 0
         left_out, rate.left_out = rate.left_out, 0
@@ -78,14 +80,6 @@ class SuccessSampler:
         if rate is not None:
             rate.left_out += stood_for - 1
 
-    def _teaches(self, tool: ToolKey, execution: Execution) -> bool:
-        return bool(
-            execution.attempt > 1
-            or execution.repair_of
-            or execution.suggestion_id
-            or (execution.session_id and (tool, execution.session_id) in self._failed)
-        )
-
     def _rate(self, tool: ToolKey) -> _Rate:
         now = self._clock()
         rate = self._rates.get(tool)
@@ -95,9 +89,3 @@ class SuccessSampler:
         rate.tokens = min(max(1.0, self._per_minute), rate.tokens + earned)
         rate.seen_at = now
         return rate
-
-
-def _draw(execution_id: str) -> float:
-    """A number in [0, 1) that is the same for the same id."""
-    digest = hashlib.sha256(execution_id.encode()).digest()
-    return int.from_bytes(digest[:8]) / 2**64

@@ -153,12 +153,9 @@ def learn_mark(
         execution_id=mark.execution_id,
     )
     cache.put(STATISTICS, tool_row(mark.tool), tool=mark.tool)
-    if mark.execution_id is None or (called is not None and called.outcome == "success"):
-        _learn_marked(cache, mark)
-
-
-def _learn_marked(cache: WorkspaceCache, mark: FailureRecord) -> None:
-    health, at = cache.made(HEALTH, tool_row(mark.tool)), mark.marked_at
+    if mark.execution_id is not None and (called is None or called.outcome != "success"):
+        return  # the call itself is known as a failure
+    health = cache.made(HEALTH, tool_row(mark.tool))
     remember_user(health, mark.principal)
     marked = Marked(
         at=at,
@@ -362,8 +359,10 @@ def _learn_failure(
     cache: WorkspaceCache, known: KnownHealth, stored: StoredExecution, category: ErrorCategory
 ) -> None:
     execution, at = stored.execution, stored.execution.timestamp
-    kind = REFERRALS.get(category)
-    referral = _referral(execution) if kind else None
+    kind, referral = REFERRALS.get(category), None
+    if kind and execution.error:
+        # One whose type is said another way than the wire's says no more.
+        referral = referral_of(execution.error) or Referral()
     axes = normalised_axes(referral.boundary_axes) if referral else {}
     message = short(execution.error.message, _MAX_HEALTH_MESSAGE) if execution.error else ""
     _count_call(known, execution, category)
@@ -374,7 +373,20 @@ def _learn_failure(
         remember_event(known.own_failures, own)
         _in_trouble(known, at)
     if kind and referral:
-        remember_referral(known, _referred(execution, kind, referral, axes, message))
+        shape, evidence = referral.observed_task_shape, referral.evidence
+        referred = Referred(
+            at=at,
+            execution_id=execution.execution_id,
+            kind=kind,
+            session=session_of(execution),
+            axes=list(axes)[:_MAX_AXES],
+            spelled=list(axes.values())[:_MAX_AXES],
+            shape=None if shape is None else short(shape, _MAX_PART),
+            split=[short(part, _MAX_PART) for part in referral.suggested_split[:_MAX_SPLIT]],
+            evidence=None if evidence is None else short(evidence),
+            message=message,
+        )
+        remember_referral(known, referred)
         _in_trouble(known, at)
     _count_axes(cache, axes, at)
 
@@ -420,34 +432,6 @@ def _rank(moment: datetime) -> int:
     return max(1, int(moment.timestamp() * 1000))
 
 
-def _referral(execution: Execution) -> Referral:
-    """What a referral says; one whose type is said another way than the wire's says no more."""
-    error = execution.error
-    return (referral_of(error) if error else None) or Referral()
-
-
-def _referred(
-    execution: Execution,
-    kind: ReferralKind,
-    referral: Referral,
-    axes: Mapping[str, str],
-    message: str,
-) -> Referred:
-    shape, evidence = referral.observed_task_shape, referral.evidence
-    return Referred(
-        at=execution.timestamp,
-        execution_id=execution.execution_id,
-        kind=kind,
-        session=session_of(execution),
-        axes=list(axes)[:_MAX_AXES],
-        spelled=list(axes.values())[:_MAX_AXES],
-        shape=None if shape is None else short(shape, _MAX_PART),
-        split=[short(part, _MAX_PART) for part in referral.suggested_split[:_MAX_SPLIT]],
-        evidence=None if evidence is None else short(evidence),
-        message=message,
-    )
-
-
 def _count_call(known: KnownHealth, execution: Execution, category: ErrorCategory | None) -> None:
     """What is counted of every call; `category` is None for a success."""
     at = execution.timestamp
@@ -463,18 +447,9 @@ def _count_call(known: KnownHealth, execution: Execution, category: ErrorCategor
     if known.first_seen is None or at < known.first_seen:
         known.first_seen = at
     called = method_of(execution.parameters)
-    if called is not None:
-        _count_method(known, execution, *called, category)
-
-
-def _count_method(
-    known: KnownHealth,
-    execution: Execution,
-    parameter: str,
-    method: str,
-    category: ErrorCategory | None,
-) -> None:
-    at = execution.timestamp
+    if called is None:
+        return
+    parameter, method = called
     if is_earlier(parameter, known.method_parameter):
         known.method_parameter = parameter
     tallies = method_to_update(known, method)

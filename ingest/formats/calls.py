@@ -269,7 +269,11 @@ def mcp_answer(result: Mapping[str, Any]) -> ToolAnswer:
     status = status_in_result(structured, meta if isinstance(meta, Mapping) else None)
     if structured is not None:
         return ToolAnswer(result=bounded_json(structured), status=status)
-    shown: list[Any] = [*texts, *_others(blocks if isinstance(blocks, list) else [])]
+    kinds = [each.get("type") for each in (blocks if isinstance(blocks, list) else ())[:_MAX_BLOCKS]
+             if isinstance(each, Mapping)]  # fmt: skip
+    # Of what is no text, the kind only.
+    others = (f"<{bounded_text(str(kind), 50)}>" for kind in kinds if kind not in _TEXTS)
+    shown: list[Any] = [*texts, *others]
     return ToolAnswer(result=bounded_json(shown[0] if len(shown) == 1 else shown), status=status)
 
 
@@ -282,9 +286,3 @@ def texts_of(blocks: Sequence[object]) -> list[str]:
         and block.get("type") in _TEXTS
         and isinstance(block.get("text"), str)
     ]
-
-
-def _others(blocks: Sequence[object]) -> list[str]:
-    """Blocks that are no text, by their kind only."""
-    kinds = (block.get("type") for block in blocks[:_MAX_BLOCKS] if isinstance(block, Mapping))
-    return [f"<{bounded_text(str(kind), 50)}>" for kind in kinds if kind not in _TEXTS]

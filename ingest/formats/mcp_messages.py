@@ -38,7 +38,6 @@ from ingest.formats.calls import (
     MAX_CONTEXT_CHARS,
     Given,
     Placed,
-    ToolAnswer,
     digest,
     failure_in_rpc,
     first_name,
@@ -161,9 +160,13 @@ class McpLog:
     def _response(self, channel: _Channel, message: Message) -> Iterator[Placed]:
         key = _id(message.body.get("id"))
         opened = channel.open.get(key)
-        if message.origin == "client" or (
-            key in channel.of_server and (opened is None or not _is_fit(opened, message.body))
-        ):
+        # It may be the one to a request, where the server's ids are the same.
+        is_fit = opened is not None and (
+            opened.method != "tools/call"
+            or "error" in message.body
+            or _is_call_result(message.body.get("result"))
+        )
+        if message.origin == "client" or (key in channel.of_server and not is_fit):
             channel.of_server.discard(key)
             return
         if opened is None:
@@ -199,13 +202,14 @@ class McpLog:
             return
         try:
             arguments = checked({} if told is None else told)
-        except InvalidJsonValueError as error:
-            yield unreadable(message.where, f"the call's arguments cannot be stored: {error}")
+        except InvalidJsonValueError as fault:
+            yield unreadable(message.where, f"the call's arguments cannot be stored: {fault}")
             return
-        read = _read(answer)
-        if read is None:
+        error, result = answer.get("error"), _object(answer.get("result"))
+        if error is None and not _is_call_result(result):
             yield unreadable(message.where, _NO_OUTCOME)
             return
+        read = mcp_answer(result) if error is None else failure_in_rpc(error)
         meta = _object(params.get("_meta"))
         sequence, channel.calls = channel.calls, channel.calls + 1
         time, rpc_id = _text_of(message.at), _text_of(message.body.get("id"))
@@ -369,13 +373,6 @@ def _answer_in(response: object) -> dict[str, Any] | None:
     return {"result": response}
 
 
-def _read(answer: dict[str, Any]) -> ToolAnswer | None:
-    error, result = answer.get("error"), _object(answer.get("result"))
-    if error is not None:
-        return failure_in_rpc(error)
-    return mcp_answer(result) if _is_call_result(result) else None
-
-
 def _is_call_result(result: object) -> bool:
     """Whether it is the result of a call: it has content; a question or a task has none."""
     held = _object(result)
@@ -384,11 +381,6 @@ def _is_call_result(result: object) -> bool:
         or held.get("structuredContent") is not None
         or held.get("isError") is True
     )
-
-
-def _is_fit(opened: _Open, body: dict[str, Any]) -> bool:
-    """Whether a response may be the one to a request, where the server's ids are the same."""
-    return opened.method != "tools/call" or "error" in body or _is_call_result(body.get("result"))
 
 
 def _id(value: object) -> tuple[str, object]:

@@ -84,7 +84,10 @@ class ObservationReader:
             yield unreadable(where or "the value", "is no run and no observation")
             return
         trace = value.get("trace")
-        metadata = _metadata(value)
+        extra = value.get("extra")
+        held = extra.get("metadata") if isinstance(extra, dict) else value.get("metadata")
+        read = _unpacked(held)
+        metadata = read if isinstance(read, dict) else {}
         outer = trace if isinstance(trace, dict) else value
         session = first_name(metadata, *_SESSIONS) or first_name(outer, "sessionId") or session
         kind = value.get("run_type") or value.get("type")
@@ -130,13 +133,6 @@ class ObservationReader:
 
 class _NotACallError(Exception):
     """What cannot be recorded as a call; the message says why."""
-
-
-def _metadata(value: dict[str, Any]) -> dict[str, Any]:
-    extra = value.get("extra")
-    held = extra.get("metadata") if isinstance(extra, dict) else value.get("metadata")
-    read = _unpacked(held)
-    return read if isinstance(read, dict) else {}
 
 
 def _parameters(told: object) -> JsonObject:

@@ -231,27 +231,24 @@ class _Conversation:
             answer = transcript_answer(
                 make_json_value(content), failed=True in flags, prefixes=prefixes
             )
-            yield self._execution(call, key, answer)
+            said = answer.error.model_dump(mode="json") if answer.error else answer.result
+            at = call.at or (self.at or self.given.at) + timedelta(milliseconds=call.sequence)
+            yield placed_execution(
+                call.where,
+                execution_id=stable_id(*call.scope, key, call.tool, call.parameters, said),
+                timestamp=at,
+                agent=self.given.agent or self.agent,
+                server_name=call.server,
+                tool_name=call.tool,
+                parameters=call.parameters,
+                context=call.context,
+                session_id=self.session,
+                sequence=call.sequence,
+                input_schema=self.schemas.get(call.tool),
+                **answer.fields(),
+            )
         elif key not in self.refused:
             yield unreadable(where, _NO_CALL)
-
-    def _execution(self, call: _Call, key: str, answer: ToolAnswer) -> Placed:
-        said = answer.error.model_dump(mode="json") if answer.error else answer.result
-        at = call.at or (self.at or self.given.at) + timedelta(milliseconds=call.sequence)
-        return placed_execution(
-            call.where,
-            execution_id=stable_id(*call.scope, key, call.tool, call.parameters, said),
-            timestamp=at,
-            agent=self.given.agent or self.agent,
-            server_name=call.server,
-            tool_name=call.tool,
-            parameters=call.parameters,
-            context=call.context,
-            session_id=self.session,
-            sequence=call.sequence,
-            input_schema=self.schemas.get(call.tool),
-            **answer.fields(),
-        )
 
 
 @dataclass(slots=True)
@@ -347,7 +344,10 @@ def _read(value: dict[str, Any], turns: Sequence[_Turn | Placed], given: Given) 
     inner = value.get("conversation")
     inner = inner.get("id") if isinstance(inner, dict) else inner
     name = name_of(inner) or first_name(value, *_NAMES)
-    begun = name or _beginning([each.value for each in turns if isinstance(each, _Turn)])
+    values = [each.value for each in turns if isinstance(each, _Turn)]
+    # What stands before the first result is in each longer version too.
+    first = next((at for at, each in enumerate(values) if _has_result(each)), 0)
+    begun = name or digest(make_json_value(values[: first or 1]))
     conversation = _Conversation(
         given,
         session=name or first_name(value, *_SESSIONS) or f"chat-{begun[:32]}",
@@ -362,12 +362,6 @@ def _read(value: dict[str, Any], turns: Sequence[_Turn | Placed], given: Given) 
         else:
             yield turn
     yield from conversation.finish()
-
-
-def _beginning(turns: list[dict[str, Any]]) -> str:
-    """What stands before the first result, which is in each longer version too."""
-    first = next((at for at, each in enumerate(turns) if _has_result(each)), 0)
-    return digest(make_json_value(turns[: first or 1]))
 
 
 def _has_result(turn: dict[str, Any]) -> bool:

@@ -356,6 +356,12 @@ def _execution_of(span: Span, call: ToolCall, family: "_Family") -> Execution:
         raise BadSpanError(f"it names no tool; set {keys.TOOL_NAME}")
     if len(call.name) > MAX_NAME:
         raise BadSpanError(f"the tool's name is longer than {MAX_NAME} characters")
+    if span.start_ns is None:
+        raise BadSpanError("startTimeUnixNano is no number of nanoseconds since 1970")
+    if span.start_ns == 0:
+        raise BadSpanError("startTimeUnixNano is missing or 0; a call has a time")
+    if span.start_ns > _LAST_NS:
+        raise BadSpanError("startTimeUnixNano lies after the year 2199; check the sender's clock")
     parameters: Any = {}
     if call.arguments is not None:
         parameters = arguments_of(call.arguments, named=call.named_arguments)
@@ -364,7 +370,7 @@ def _execution_of(span: Span, call: ToolCall, family: "_Family") -> Execution:
     started, ended = span.start_ns, span.end_ns
     values = {
         "execution_id": execution_id_of(span.trace_id, span.span_id),
-        "timestamp": _start_of(span),
+        "timestamp": _EPOCH + timedelta(microseconds=span.start_ns // 1000),
         "agent": family.agent_of(span),
         "server_name": bounded_name(call.server_name) if call.server_name else None,
         "tool_name": clean_text(call.name),
@@ -391,16 +397,6 @@ def _execution_of(span: Span, call: ToolCall, family: "_Family") -> Execution:
     except ValidationError as fault:
         names = sorted({str(each["loc"][0]) for each in fault.errors() if each["loc"]})
         raise BadSpanError(f"it cannot be recorded: {', '.join(names)}") from None
-
-
-def _start_of(span: Span) -> datetime:
-    if span.start_ns is None:
-        raise BadSpanError("startTimeUnixNano is no number of nanoseconds since 1970")
-    if span.start_ns == 0:
-        raise BadSpanError("startTimeUnixNano is missing or 0; a call has a time")
-    if span.start_ns > _LAST_NS:
-        raise BadSpanError("startTimeUnixNano lies after the year 2199; check the sender's clock")
-    return _EPOCH + timedelta(microseconds=span.start_ns // 1000)
 
 
 def _error_of(span: Span, call: ToolCall, result: JsonValue) -> ExecutionError | None:

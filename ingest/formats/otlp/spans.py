@@ -12,6 +12,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -112,7 +113,9 @@ def json_spans(value: object) -> Iterator[Span | NoSpan]:
         if not isinstance(group, dict):
             yield NoSpan((resource_at,), "must be an object with `resource` and `scopeSpans`")
             continue
-        resource = _resource(group)
+        told = group.get("resource")
+        listed = told.get("attributes") if isinstance(told, dict) else None
+        resource = _attributes(listed, keys.OF_RESOURCES)
         for place, span in _of_group(group, resource_at):
             number += 1
             count_span(number)
@@ -138,13 +141,6 @@ def _of_group(group: Members, resource_at: int) -> Iterator[tuple[Place, object]
             continue
         for span_at, span in enumerate(listed or ()):
             yield (*place, span_at), span
-
-
-def _resource(group: Members) -> Attributes:
-    resource = group.get("resource")
-    if not isinstance(resource, dict):
-        return NONE
-    return _attributes(resource.get("attributes"), keys.OF_RESOURCES)
 
 
 def _span(value: Members, place: Place, resource: Attributes) -> Span:
@@ -201,7 +197,10 @@ def _value(value: object, depth: int) -> object:
     if kind in ("arrayValue", "kvlistValue"):
         return _listed(held, depth, pairs=kind == "kvlistValue")
     if kind == "bytesValue":
-        return _bytes(held)
+        with suppress(binascii.Error, ValueError):
+            if isinstance(held, str):
+                return base64.b64decode(held)
+        return Unusable("holds no base64")
     if isinstance(held, str):
         if kind == "intValue" and _INTEGER.fullmatch(held):
             return int(held)
@@ -213,13 +212,6 @@ _ALTERNATIVES: Final = frozenset({
     "stringValue", "boolValue", "intValue", "doubleValue", "bytesValue", "arrayValue",
     "kvlistValue",
 })  # fmt: skip
-
-
-def _bytes(value: object) -> object:
-    try:
-        return base64.b64decode(value) if isinstance(value, str) else Unusable("holds no base64")
-    except (binascii.Error, ValueError):
-        return Unusable("holds no base64")
 
 
 def _listed(value: object, depth: int, *, pairs: bool) -> object:
