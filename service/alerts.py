@@ -212,11 +212,20 @@ def changes(
         return [DayChange("Nothing was called in the last 48 hours.")]
     if not w.calls(day.before):  # all would be new
         return [_changed_calls(w.calls(day.totals), 0)]
+    new = [
+        DayChange(
+            f"New since yesterday, {w.counted(each.failures, 'time')}: {each.pattern.title[:160]}",
+            "warn",
+            pattern=each.pattern,
+        )
+        for each in patterns.patterns
+        if each.before == 0 and each.failures >= _ENOUGH
+    ]
     return [
         _changed_calls(w.calls(day.totals), w.calls(day.before)),
         *_changed_rate(day.totals, day.before),
         *_changed_tools(tools_day, tools_week),
-        *_new_patterns(patterns),
+        *_first(new, "failures are new since yesterday"),
     ]
 
 
@@ -284,19 +293,6 @@ def _changed_tools(day: Sequence[ToolUsage], week: Sequence[ToolUsage]) -> Itera
             )
             recovered.append(DayChange(words, "good", tool=each.tool))
     return [*_first(failing, "tools began to fail"), *_first(recovered, "tools recovered")]
-
-
-def _new_patterns(patterns: PatternStatistics) -> Iterable[DayChange]:
-    new = [
-        DayChange(
-            f"New since yesterday, {w.counted(each.failures, 'time')}: {each.pattern.title[:160]}",
-            "warn",
-            pattern=each.pattern,
-        )
-        for each in patterns.patterns
-        if each.before == 0 and each.failures >= _ENOUGH
-    ]
-    return _first(new, "failures are new since yesterday")
 
 
 def _first(found: Sequence[DayChange], words: str) -> list[DayChange]:

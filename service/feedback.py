@@ -77,7 +77,15 @@ async def correct(context: Context, workspace: str, correction: Correction) -> R
         InvalidExecutionError: its time cannot be true.
         CorrectionConflictError: its id is taken by a correction with other content.
     """
-    clean = _masked(context, correction)
+    mask, session_id = context.redactor.text, correction.session_id
+    clean = correction.model_copy(
+        update={  # a mask may be longer than what it hides, hence the bounds
+            "text": mask(correction.text)[:MAX_CORRECTION],
+            "boundary_axes": [mask(axis)[:MAX_AXIS_CHARS] for axis in correction.boundary_axes],
+            # As the intake does, or the session would not be found.
+            "session_id": session_id and context.redactor.session_id(session_id),
+        }
+    )
     correction_id = clean.correction_id or str(uuid4())
     known = await _known(context, workspace, correction_id)
     if known is None:
@@ -138,21 +146,6 @@ async def corrections(
                 )
             )
     return CorrectionList(corrections=shown[:limit])
-
-
-def _masked(context: Context, correction: Correction) -> Correction:
-    """Without secrets. A mask may be longer than what it hides, hence the bounds."""
-    redactor, session_id = context.redactor, correction.session_id
-    return correction.model_copy(
-        update={
-            "text": redactor.text(correction.text)[:MAX_CORRECTION],
-            "boundary_axes": [
-                redactor.text(axis)[:MAX_AXIS_CHARS] for axis in correction.boundary_axes
-            ],
-            # As the intake does, or the session would not be found.
-            "session_id": None if session_id is None else redactor.session_id(session_id),
-        }
-    )
 
 
 async def _corrected(

@@ -291,19 +291,15 @@ class RequestLog:
         finally:
             seconds = time.perf_counter() - started
             self._on_request(scope["method"], route_of(scope), status, seconds)
-            _write(scope, status, request_id, seconds * 1000)
-
-
-def _write(scope: Scope, status: int, request_id: str, duration_ms: float) -> None:
-    route = route_of(scope) or "unknown"
-    fields: dict[str, Any] = {
-        "method": scope["method"] if len(scope["method"]) <= 10 else "other",
-        "route": route,
-        "status": status,
-        "duration_ms": round(duration_ms, 2),
-        "request_id": request_id,
-    }
-    if _TRACE_ID in scope:
-        fields["trace_id"] = scope[_TRACE_ID]
-    is_quiet = route in _QUIET or route.startswith("/dashboard")
-    log_event(logger, "request", level="debug" if is_quiet else "info", **fields)
+            route = route_of(scope) or "unknown"
+            fields: dict[str, Any] = {
+                "method": scope["method"] if len(scope["method"]) <= 10 else "other",
+                "route": route,
+                "status": status,
+                "duration_ms": round(seconds * 1000, 2),
+                "request_id": request_id,
+            }
+            if _TRACE_ID in scope:
+                fields["trace_id"] = scope[_TRACE_ID]
+            is_quiet = route in _QUIET or route.startswith("/dashboard")
+            log_event(logger, "request", level="debug" if is_quiet else "info", **fields)

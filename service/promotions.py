@@ -70,7 +70,7 @@ async def remove_promotion(context: Context, workspace: str, namespace: str) -> 
     """Let the original serve again."""
     async with context.changing:
         held = _held_in(await context.memory.registry(workspace), namespace)
-        await _change(context, workspace, [_none(context, held, "removed")])
+        await _change(context, workspace, [_removed(context, held)])
 
 
 async def promotion_history(
@@ -149,7 +149,7 @@ async def import_promotions(
         new = {name: each for name, each in clean.items() if name not in same}
         prepared = await _prepared(context, workspace, registry, new, is_file=True)
         events = [_event(context, each, "imported") for each in prepared]
-        events += [_none(context, held[name], "removed") for name in removed]
+        events += [_removed(context, held[name]) for name in removed]
         await _change(context, workspace, events)
     return PromotionsReceipt(
         added=sorted(new.keys() - held.keys()),
@@ -229,8 +229,8 @@ def _event(context: Context, stored: StoredPromotion, action: PromotionAction) -
     return PromotionEvent(stored.workspace, stored.namespace, now, action, stored)
 
 
-def _none(context: Context, held: StoredPromotion, action: PromotionAction) -> PromotionEvent:
-    return replace(_event(context, held, action), promoted=None)
+def _removed(context: Context, held: StoredPromotion) -> PromotionEvent:
+    return replace(_event(context, held, "removed"), promoted=None)
 
 
 def _check(promotion: Promotion, place: str = "") -> None:

@@ -67,8 +67,7 @@ async def totals(
 
 async def usage(context: Context, workspace: str, window: m.UsageWindow, limit: int) -> m.Usage:
     """Calls by tool, agent and kind of failure; at most `limit` tools and agents."""
-    span = span_of(context, workspace, window)
-    about = await span.about()
+    span, about = await _span(context, workspace, window)
     by_tool, other_tools = await _by_tool(span, limit)
     agents = await _agents(span)
     ranked = sorted(agents, key=lambda name: (-sum(agents[name]), name))
@@ -112,8 +111,8 @@ async def trend(
     context: Context, workspace: str, window: m.UsageWindow, tool: ToolKey | None = None
 ) -> m.Trend:
     """Calls hour by hour or day by day, of one tool or all."""
-    span = span_of(context, workspace, window)
-    about, points = await span.about(), await span.points(_CALLS, tool)
+    span, about = await _span(context, workspace, window)
+    points = await span.points(_CALLS, tool)
     names = (what.VERSION_SUCCESS, what.VERSION_FAILURE)
     counted = await span.points([f"{each}*" for each in names], tool) if tool else []
     made = Counter[str]()
@@ -141,8 +140,8 @@ async def latency(
     context: Context, workspace: str, window: m.UsageWindow, tool: ToolKey | None = None
 ) -> m.Latency:
     """How long calls took, hour by hour or day by day, of one tool or all."""
-    span = span_of(context, workspace, window)
-    about, points = await span.about(), await span.points((_DURATIONS,), tool)
+    span, about = await _span(context, workspace, window)
+    points = await span.points((_DURATIONS,), tool)
     return m.Latency(
         **about,
         step=span.unit,
@@ -159,8 +158,7 @@ async def tools(
     context: Context, workspace: str, window: m.UsageWindow, limit: int
 ) -> m.ToolStatisticsList:
     """Tools that were called in a window, at most `limit`, and how good they are now."""
-    span = span_of(context, workspace, window)
-    about = await span.about()
+    span, about = await _span(context, workspace, window)
     by_tool, others = await _by_tool(span, limit)
     keys = [ToolKey(workspace, e.tool.server_name, e.tool.tool_name) for e in by_tool]
     known = await tool_qualities(context, workspace, keys)
@@ -178,8 +176,7 @@ async def agent(
     context: Context, workspace: str, agent: str, window: m.UsageWindow
 ) -> m.AgentStatistics:
     """The calls of one agent; those of a known one that has none in the window are none."""
-    span = span_of(context, workspace, window)
-    about = await span.about()
+    span, about = await _span(context, workspace, window)
     longest = await _agents(span_of(context, workspace, "30d"))
     if agent not in longest or agent == what.OTHER:
         nearest = nearest_names(agent, list(longest), ())
@@ -212,8 +209,8 @@ async def reflection(
     Which retry belongs to which first attempt is not counted: `tasks` takes each success for
     that of another task, as many as there are.
     """
-    span = span_of(context, workspace, window)
-    about, calls = await span.about(), await _calls(span)
+    span, about = await _span(context, workspace, window)
+    calls = await _calls(span)
     counted, answers = _fields(calls), await span.by_name(prefix=what.ANSWER)
     watched = await span.by_name(prefix=what.SHADOW)
     first = m.CallCounts(
@@ -258,8 +255,7 @@ async def patterns(
 
     They are those of the latest run: a failure that says something new is among the others.
     """
-    span = span_of(context, workspace, window)
-    about = await span.about()
+    span, about = await _span(context, workspace, window)
     most, failures, earlier = await _met(span, limit)
     found = [
         m.PatternFailures(
@@ -282,8 +278,7 @@ async def fix_first(
     Agents have mended as many as is seen of the latest 2,000 repairs, at least the pattern's share
     of all times: of repairs that no edit describes only the number is kept.
     """
-    span = span_of(context, workspace, window)
-    about = await span.about()
+    span, about = await _span(context, workspace, window)
     met, failures, earlier = await _met(span, MAX_COSTS)
     reviews = await reviews_of(context, workspace, met)
     marks: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
@@ -338,8 +333,7 @@ async def pattern(
     """How often a pattern was met, day by day."""
     stored = await stored_pattern(context, workspace, pattern_id)
     [answered] = await shown(context, workspace, [stored])
-    span = span_of(context, workspace, window)
-    about = await span.about()
+    span, about = await _span(context, workspace, window)
     points = await span.points([f"{what.SIGNATURE}{mark.hex()}" for mark in stored.marks()])
     return m.PatternHistory(
         **about,
@@ -353,6 +347,13 @@ async def confidence(context: Context, workspace: str) -> m.ConfidenceStatistics
     rows = await context.store.knowledge.scan(workspace, JUDGED.name, MAX_OUTCOMES, by="rank")
     judged = [each for row in rows if (each := JUDGED.decode(row)).estimate is not None]
     return reliability([Promise(e.confidence, e.outcome == "success") for e in judged])
+
+
+async def _span(
+    context: Context, workspace: str, window: m.UsageWindow
+) -> tuple[WindowHours, dict[str, Any]]:
+    span = span_of(context, workspace, window)
+    return span, await span.about()
 
 
 async def _calls(span: WindowHours) -> Counter[str]:

@@ -89,8 +89,16 @@ async def open_stores(
                 "AFTERCALL_QDRANT_URL in all of them",
                 level="warning",
             )
+
+        async def open_current() -> CurrentIndex:
+            name = await current_index_name(store.metadata)
+            # An embedded one is slow only where the machine is busy, and then no answer is soon
+            # enough.
+            patience = None if settings.qdrant.url is None else Patience()
+            return CurrentIndex(await open_named(settings, name, opened), name, patience=patience)
+
         index = await when_it_answers(
-            lambda: _open_current(settings, store, opened),
+            open_current,
             f"the vector index at {where_index_is(settings)}",
             on_phase=on_phase,
             patience_s=0 if settings.qdrant.url is None else None,
@@ -273,13 +281,6 @@ async def remove_former(place: IndexPlace, current: str) -> list[str]:
             continue
         removed.append(name)
     return removed
-
-
-async def _open_current(settings: Settings, store: Store, embedder: Embedder) -> CurrentIndex:
-    name = await current_index_name(store.metadata)
-    # An embedded one is slow only where the machine is busy, and then no answer is soon enough.
-    patience = None if settings.qdrant.url is None else Patience()
-    return CurrentIndex(await open_named(settings, name, embedder), name, patience=patience)
 
 
 async def _prepare(store: Store, embedder: Embedder, index: CurrentIndex) -> None:

@@ -5,7 +5,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aftercall.cli import Command
@@ -52,11 +52,7 @@ def _run(args: argparse.Namespace) -> int:
         os.nice(_NICENESS)
     import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
-    if args.every is None:
-        night = _night(settings, args, is_quiet=args.background)
-        return asyncio.run(_once(night))
-    asyncio.run(_nights(settings, args))
-    return DONE
+    return asyncio.run(_nights(settings, args) if args.every else _once(settings, args))
 
 
 def interval_s(text: str) -> float:
@@ -68,23 +64,23 @@ def interval_s(text: str) -> float:
     return seconds
 
 
-async def _once(night: Coroutine[object, object, int]) -> int:
+async def _once(settings: "Settings", args: argparse.Namespace) -> int:
     from service.lifecycle import done_or_stopped, stopped_by_signals
 
     with stopped_by_signals() as stopping:
-        status = await done_or_stopped(stopping, night)
+        status = await done_or_stopped(stopping, _night(settings, args))
     if status is None:
         say("stopped; what was done holds, and the next run does the rest")
         return stopping.status
     return status
 
 
-async def _night(settings: "Settings", args: argparse.Namespace, *, is_quiet: bool = False) -> int:
+async def _night(settings: "Settings", args: argparse.Namespace) -> int:
     from ingest.nightly import NightlyBusyError
     from service.lifecycle import one_line
     from service.nightly import run_nightly
 
-    progress = (lambda *_: None) if is_quiet else _progress()
+    progress = (lambda *_: None) if args.background else _progress()
     try:
         with one_line(settings.data.dir):
             report = await run_nightly(settings, say, progress, expire_all=args.expire_all)
@@ -95,7 +91,7 @@ async def _night(settings: "Settings", args: argparse.Namespace, *, is_quiet: bo
     return FAILED if report.failed else DONE
 
 
-async def _nights(settings: "Settings", args: argparse.Namespace) -> None:
+async def _nights(settings: "Settings", args: argparse.Namespace) -> int:
     from aftercall.errors import AftercallError
     from service.lifecycle import again_and_again, done_or_stopped, stopped_by_signals
 
@@ -108,6 +104,7 @@ async def _nights(settings: "Settings", args: argparse.Namespace) -> None:
 
     with stopped_by_signals() as stopping:
         await done_or_stopped(stopping, again_and_again(step, "the nightly run", 0, args.every))
+    return DONE
 
 
 def _progress() -> Callable[[str, int], None]:

@@ -54,7 +54,11 @@ def _completed(document: dict[str, Any]) -> dict[str, Any]:
             operation["responses"].pop("422", None)
             if "security" in operation:
                 operation["security"].insert(0, {})  # on loopback, until there is a key
-            _add_body(operation, extra)
+            if "bodyContent" in extra:
+                operation["requestBody"] = {"required": True, "content": extra["bodyContent"]}
+            if "body" in extra:
+                content = operation["requestBody"]["content"]["application/json"]
+                content["examples"] = {name: {"value": v} for name, v in extra["body"].items()}
             _add_answer(operation, extra)
             for status in sorted(_errors_of(path, operation, extra)):
                 error = extra.get("errors", {}).get(status) or data["errors"][status]
@@ -112,14 +116,6 @@ def _bound(part: Any, schemas: Mapping[str, Any], seen: set[str]) -> None:
     is_free = part.get("additionalProperties", True) is True and "properties" not in part
     if is_free and (kind == "object" or (isinstance(kind, list) and "object" in kind)):
         part |= {"additionalProperties": _ANY, "propertyNames": {"pattern": _NO_NUL}}
-
-
-def _add_body(operation: dict[str, Any], extra: Mapping[str, Any]) -> None:
-    if "bodyContent" in extra:
-        operation["requestBody"] = {"required": True, "content": extra["bodyContent"]}
-    if "body" in extra:
-        content = operation["requestBody"]["content"]["application/json"]
-        content["examples"] = {name: {"value": value} for name, value in extra["body"].items()}
 
 
 def _add_answer(operation: dict[str, Any], extra: Mapping[str, Any]) -> None:

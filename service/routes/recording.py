@@ -126,19 +126,12 @@ async def export_traces(request: Request, space: Recording) -> Response:
     # What waits for its turn is packed yet.
     async with request.app.state.trace_turns if is_large else nullcontext():
         located = await aside(begin, packed, when=is_large)
-        outcome = await _record(located, *space, is_large=is_large)
+        outcome = _Outcome()
+        batch: list[Placed]
+        while batch := await aside(list, islice(located, _BATCH), when=is_large):
+            await _store(batch, outcome, *space)
     encode = success_protobuf if encoding == PROTOBUF else success_json
     return Response(encode(outcome.rejected, outcome.message()), media_type=encoding)
-
-
-async def _record(
-    located: Iterator[Placed], context: Context, workspace: str, *, is_large: bool
-) -> _Outcome:
-    outcome = _Outcome()
-    batch: list[Placed]
-    while batch := await aside(list, islice(located, _BATCH), when=is_large):
-        await _store(batch, outcome, context, workspace)
-    return outcome
 
 
 async def _store(
