@@ -65,9 +65,11 @@ class AxisClusterer:
             if not axes and not previous.clusters:
                 return previous
             vectors = await self._embedded(axes)
-            neutral = await self._neutral_vector()
+            if self._neutral is None:
+                said = await self._embedder.embed(neutral_sentences(), "document")
+                self._neutral = neutral_vector(said)
             found = await asyncio.to_thread(
-                _clustered, axes, vectors, neutral, book, previous, self._clock()
+                _clustered, axes, vectors, self._neutral, book, previous, self._clock()
             )
             row = Row(AXIS_CLUSTERS, "", encoded(found))
             serial = await self._knowledge().commit(Commit(workspace, put=[row]))
@@ -104,12 +106,6 @@ class AxisClusterer:
         self._vectors.update(known)
         vectors = np.array([known[axis] for axis in axes], dtype=np.float32)
         return vectors.reshape(-1, self._embedder.dimension)
-
-    async def _neutral_vector(self) -> Vectors:
-        if self._neutral is None:
-            vectors = await self._embedder.embed(neutral_sentences(), "document")
-            self._neutral = neutral_vector(vectors)
-        return self._neutral
 
 
 def _clustered(

@@ -56,6 +56,7 @@ from mongo.protocol import EventLog, Knowledge
 from mongo.records import Counter, Event, EventKind, Removal, Row, ToolKey, decoded
 from retrieval.edits import edit_key, edits_of_key
 from retrieval.health.signals import weakness_of
+from retrieval.index.protocol import Kind
 from retrieval.knowledge.documents import document_id, shape_of
 from retrieval.knowledge.links import MAX_CALLS
 from retrieval.knowledge.rules import UNNAMED_AGENT, ToolKnowledge, workspace_wide
@@ -186,7 +187,11 @@ def _learn(cache: WorkspaceCache, batch: Batch, event: Event, learned: Learned) 
         case StoredExecution():
             _learn_execution(cache, batch, content, learned)
         case IssuedSuggestion():
-            _learn_issued(cache, content, event, learned)
+            learned.counters.update(counts_of_answer(content))
+            if (waiting := cache.get(FOLLOWED, event.id)) is not None:
+                for followed in waiting.calls:
+                    _count_followed(cache, event.id, content, followed, event.position)
+                cache.remove(FOLLOWED, event.id)
         case SuggestionOutcome():
             agent = named(event.principal, content.agent or UNNAMED_AGENT)
             _count_outcome(cache, replace(content, agent=agent), event.position)
@@ -331,17 +336,6 @@ def _learn_followed(cache: WorkspaceCache, batch: Batch, stored: StoredExecution
     else:
         cache.made(FOLLOWED, execution.suggestion_id).calls.append(followed)
         cache.put(FOLLOWED, execution.suggestion_id)
-
-
-def _learn_issued(
-    cache: WorkspaceCache, issued: IssuedSuggestion, event: Event, learned: Learned
-) -> None:
-    learned.counters.update(counts_of_answer(issued))
-    waiting = cache.get(FOLLOWED, event.id)
-    if waiting is not None:
-        for followed in waiting.calls:
-            _count_followed(cache, event.id, issued, followed, event.position)
-        cache.remove(FOLLOWED, event.id)
 
 
 def _count_followed(
@@ -547,7 +541,10 @@ def _wanted_by_execution(
     """Beside the rows of its tool."""
     execution = stored.execution
     yield CALL, execution.execution_id
-    document = _document_of(stored, batch.readings.get(execution.execution_id))
+    reading = batch.readings.get(execution.execution_id)
+    kind: Kind = "success" if reading is None else "reflection"
+    what = shape_of(execution.parameters) if reading is None else reading.signature
+    document = document_id(stored.workspace, kind, execution.server_name, execution.tool_name, what)
     batch.documents[stored.position] = document
     yield DOCUMENT, document
     if scenario := execution.context:
@@ -566,11 +563,3 @@ def _wanted_by_use(
     yield STATISTICS, tool_row(tool)
     if scenario:
         yield DOCUMENT, trials.scenario_id(tool, version, scenario)
-
-
-def _document_of(stored: StoredExecution, reading: ErrorReading | None) -> str:
-    execution = stored.execution
-    of_tool = (stored.workspace, execution.server_name, execution.tool_name)
-    if reading is not None:
-        return document_id(of_tool[0], "reflection", *of_tool[1:], reading.signature)
-    return document_id(of_tool[0], "success", *of_tool[1:], shape_of(execution.parameters))

@@ -53,7 +53,9 @@ def mine(calls: Sequence[Execution], new: Execution, read: Read) -> list[Repair]
     Each failure is paired with the first later success that mends it. Order is by `sequence` where
     all calls have one, else by time; a call that names the failure in `repairOf` is paired first.
     """
-    ordered = _ordered(calls)
+    ordered = sorted(calls, key=lambda call: (call.timestamp, call.attempt))
+    if all(call.sequence is not None for call in calls):
+        ordered.sort(key=lambda call: (call.sequence, call.attempt))
     place = next(at for at, call in enumerate(ordered) if call.execution_id == new.execution_id)
     naming: dict[str, list[tuple[int, Execution]]] = defaultdict(list)
     for at, call in enumerate(ordered):
@@ -143,9 +145,3 @@ def _mended(
             return repair
         otherwise = repair
     return otherwise
-
-
-def _ordered(calls: Sequence[Execution]) -> list[Execution]:
-    if all(call.sequence is not None for call in calls):
-        return sorted(calls, key=lambda call: (call.sequence, call.attempt, call.timestamp))
-    return sorted(calls, key=lambda call: (call.timestamp, call.attempt))

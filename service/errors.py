@@ -156,7 +156,11 @@ def problem_of(request: Request, error: Exception) -> ProblemError:
     if isinstance(error, HTTPException):
         return _of_starlette(request, error)
     if isinstance(error, RequestValidationError):
-        return _invalid(request, error)
+        faults = error.errors()
+        if [(fault["type"], fault["loc"]) for fault in faults] == [("missing", ("body",))]:
+            return MalformedJsonError("the body is empty; send a JSON value")
+        field = getattr(request.scope.get("route"), "body_field", None)
+        return InvalidProblemError(explain_request(faults, field and field.field_info.annotation))
     for kind in type(error).__mro__:
         if kind in ANSWERS:
             status, code = ANSWERS[kind]
@@ -196,14 +200,6 @@ def _methods_at(request: Request) -> list[str]:
             path = context.path
             methods |= set(context.methods or ())
     return sorted(methods)
-
-
-def _invalid(request: Request, error: RequestValidationError) -> ProblemError:
-    faults = error.errors()
-    if [(fault["type"], fault["loc"]) for fault in faults] == [("missing", ("body",))]:
-        return MalformedJsonError("the body is empty; send a JSON value")
-    field = getattr(request.scope.get("route"), "body_field", None)
-    return InvalidProblemError(explain_request(faults, field and field.field_info.annotation))
 
 
 def safe_message(message: str) -> str:

@@ -157,15 +157,6 @@ def from_code(code: int | None, text: str, where: str) -> StoreError:
     )
 
 
-def only_duplicates(error: BulkWriteError) -> bool:
-    """Whether all that a bulk write complains of is that a key is there already."""
-    details: Mapping[str, Any] = error.details or {}
-    if details.get("writeConcernErrors"):
-        return False
-    faults = details.get("writeErrors", [])
-    return bool(faults) and all(fault.get("code") == DUPLICATE_KEY for fault in faults)
-
-
 def _from_bulk(error: BulkWriteError, where: str) -> StoreError:
     details: Mapping[str, Any] = error.details or {}
     for fault in details.get("writeErrors", []):
@@ -314,9 +305,13 @@ async def write(collection: Collection, operations: Sequence[UpdateOne]) -> None
 
 
 def _taken(error: BulkWriteError) -> set[int]:
-    if not only_duplicates(error):
+    """The places whose key is there already; raises the error where it complains of more."""
+    details: Mapping[str, Any] = error.details or {}
+    faults = details.get("writeErrors", [])
+    is_more = any(fault.get("code") != DUPLICATE_KEY for fault in faults)
+    if is_more or not faults or details.get("writeConcernErrors"):
         raise error
-    return {int(each["index"]) for each in error.details["writeErrors"]}
+    return {int(each["index"]) for each in faults}
 
 
 async def look(collection: Collection, which: Record, change: str) -> Record | None:

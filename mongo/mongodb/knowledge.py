@@ -127,7 +127,7 @@ class MongoKnowledge(Part):
         if tool is not None:
             which |= {"server_name": tool.server_name or "", "tool_name": tool.tool_name}
         if by == "key":
-            which["_id"] = self._within(workspace, str(kind))
+            which["_id"] = within(workspace, str(self.generation), str(kind))
             if after is not None:
                 which["_id"]["$gt"] = self._key(workspace, str(kind), str(after))
         elif by == "rank":
@@ -231,9 +231,6 @@ class MongoKnowledge(Part):
 
     def _key(self, workspace: str, *parts: str) -> str:
         return key(workspace, str(self.generation), *parts)
-
-    def _within(self, workspace: str, *parts: str) -> Record:
-        return within(workspace, str(self.generation), *parts)
 
     def _check(self, commit: Commit, mark: Record, row: Record | None) -> None:
         """Raise what is raised for a commit that rests on what no longer holds."""

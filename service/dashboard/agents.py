@@ -36,8 +36,7 @@ async def agents(look: Look) -> Shown:
     return look.shows(
         "Agents",
         "agents",
-        at=usage.until,
-        is_complete=usage.is_complete,
+        of=usage,
         usage=usage,
         busiest=[(name, w.percent(rate), rate or 0.0) for name, rate in rates],
         columns=[name, *_COUNTS, _REPAIRED],
@@ -70,8 +69,7 @@ async def agent(look: Look) -> Shown:
     return look.shows(
         w.one_line(name),
         "agent",
-        at=found.until,
-        is_complete=found.is_complete,
+        of=found,
         found=found,
         tool_columns=[*look.tool_columns(), *_COUNTS],
         columns=columns,

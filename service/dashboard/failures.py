@@ -41,8 +41,7 @@ async def failures(look: Look) -> Shown:
     return look.shows(
         "Failures",
         "failures",
-        at=found.until,
-        is_complete=found.is_complete,
+        of=found,
         is_counted=found.is_complete and usage.is_complete,
         failed=failed,
         found=found,

@@ -10,7 +10,8 @@ from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlencode
 
 from aftercall.errors import AftercallError
-from aftercall.models import ToolName, UsageWindow
+from aftercall.models import ToolName, Usage, UsageWindow
+from aftercall.models.statistics import Statistics
 from service.context import Context
 from service.dashboard import html as h
 from service.dashboard import words as w
@@ -80,17 +81,13 @@ class Look:
         return Space(self.context, self.workspace)
 
     def shows(
-        self,
-        title: str,
-        template: str,
-        *,
-        at: datetime | None = None,
-        is_complete: bool = True,
-        **data: object,
+        self, title: str, template: str, *, of: Statistics | Usage | None = None, **data: object
     ) -> Shown:
-        """The page that a template makes of this look and its data; `at` is now when left out."""
+        """The page that a template makes of this look and its data; `of` says as of when it is."""
+        is_complete = of is None or of.is_complete
         content = h.render(template, look=self, is_complete=is_complete, **data)
-        return Shown(title, content, at or datetime.now(UTC), is_complete=is_complete)
+        at = (of and of.until) or datetime.now(UTC)
+        return Shown(title, content, at, is_complete=is_complete)
 
     def link(self, path: str, **query: str) -> str:
         """An address that keeps window and workspace, percent-encoded.

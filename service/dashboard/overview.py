@@ -28,9 +28,7 @@ async def overview(look: Look) -> Shown:
     if not w.calls(totals.windows[-1].totals):
         server = look.context.settings.server
         address = server.public_url or f"http://{server.host}:{server.port}"
-        return look.shows(
-            "Overview", "begin", at=day.until, is_complete=day.is_complete, address=address
-        )
+        return look.shows("Overview", "begin", of=day, address=address)
     trend = await statistics.trend(*space, window)
     patterns = await statistics.patterns(*space, window, _PATTERNS)
     tools = await statistics.called(*space, window, _TOOLS)
@@ -49,8 +47,7 @@ async def overview(look: Look) -> Shown:
     return look.shows(
         "Overview",
         "overview",
-        at=day.until,
-        is_complete=day.is_complete,
+        of=day,
         totals=[(each.window, _numbers(each)) for each in totals.windows],
         changes=[_change(look, each) for each in changes(day, patterns_day, tools_day, tools_week)],
         reflection=await statistics.reflection(*space, window),

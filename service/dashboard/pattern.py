@@ -236,8 +236,7 @@ async def pattern(look: Look) -> Shown:
     return look.shows(
         w.one_line(found.title, w.MAX_SIGNATURE),
         "pattern",
-        at=history.until,
-        is_complete=history.is_complete,
+        of=history,
         pattern=found,
         met=sum(each.failures for each in history.points),
         share=mended_share(found),

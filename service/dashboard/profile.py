@@ -125,8 +125,12 @@ def _row(
     stated = view.parameters.get(name) if view is not None else None
     seen = profile.parameters.get(name) or ParameterProfile()
     values = seen.common_values()[:MAX_VALUES] if seen.successes else []
+    of_schema, of_calls = stated is not None and stated.required, usual.get(name)
+    required = "yes" if of_schema else ""
+    if stated is None and of_calls is not None and of_calls.required:
+        required = "probably"
     return {
-        "required": _required(stated, usual.get(name)),
+        "required": required,
         "stated": "" if stated is None else ", ".join(_stated(stated, written)) or "any",
         "presence": min(1.0, seen.successes / profile.successes) if profile.successes else None,
         "worked": _types(seen),
@@ -137,12 +141,6 @@ def _row(
         ),
         "refused": len(seen.refused),
     }
-
-
-def _required(stated: ParameterView | None, usual: ParameterView | None) -> str:
-    if stated is not None:
-        return "yes" if stated.required else ""
-    return "probably" if usual is not None and usual.required else ""
 
 
 def _stated(stated: ParameterView, written: Written) -> Iterator[str]:

@@ -31,8 +31,7 @@ async def suggestions(look: Look) -> Shown:
     return look.shows(
         "Suggestions",
         "suggestions",
-        at=reflection.until,
-        is_complete=reflection.is_complete,
+        of=reflection,
         reflection=reflection,
         earlier=earlier,
         confidence=confidence,

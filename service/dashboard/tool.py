@@ -62,8 +62,7 @@ async def tool(look: Look) -> Shown:
     return look.shows(
         w.tool_name(health.tool),
         "tool",
-        at=trend.until,
-        is_complete=trend.is_complete,
+        of=trend,
         health=health,
         quality=quality,
         evidence=evidence,

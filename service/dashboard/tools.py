@@ -47,8 +47,7 @@ async def tools(look: Look) -> Shown:
     return look.shows(
         "Tools",
         "tools",
-        at=found.until,
-        is_complete=found.is_complete,
+        of=found,
         found=found,
         tools=with_never_called(found.tools, registered),
         columns=[each for each in columns if earlier or each.key != "before"],

@@ -281,7 +281,13 @@ class SimTool(DemoTable):
 
     def call(self, parameters: JsonObject, moment: CallMoment) -> JsonValue:
         """Call it as it is on that day."""
-        self._serve(moment)
+        now, drawn = self._weather(moment.day), moment.dice.random() / (0.5 + moment.load)
+        wait = 1 + moment.dice.randrange(5)
+        for table in read_table("dialects")["breakdowns"]:  # more in busy hours
+            drawn -= now[table["share"]]
+            if drawn < 0:
+                fields = {key: value for key, value in table.items() if key != "share"}
+                raise HiddenRule(**fields).fault({**now, "tool": self.spec.name, "wait": wait})
         self.check(parameters)
         call = self._complete(parameters)
         for rule in self.rules:
@@ -289,16 +295,6 @@ class SimTool(DemoTable):
                 raise rule.fault(call)
         counts = {k: moment.dice.randrange(v) for k, v in self.result.items() if type(v) is int}
         return _filled(self.result, call) | counts
-
-    def _serve(self, moment: CallMoment) -> None:
-        """Break down, if this is such a call; more in busy hours."""
-        now, drawn = self._weather(moment.day), moment.dice.random() / (0.5 + moment.load)
-        wait = 1 + moment.dice.randrange(5)
-        for table in read_table("dialects")["breakdowns"]:
-            drawn -= now[table["share"]]
-            if drawn < 0:
-                rule = {key: value for key, value in table.items() if key != "share"}
-                raise HiddenRule(**rule).fault({**now, "tool": self.spec.name, "wait": wait})
 
     def _weather(self, day: int) -> dict[str, Any]:
         spells = (each for each in self.drift if each["days"][0] <= day <= each["days"][1])

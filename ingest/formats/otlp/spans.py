@@ -164,16 +164,12 @@ def _span(value: Members, place: Place, resource: Attributes) -> Span:
         span.status_message = _text(status.get("message"))
     if not keys.MARKS.isdisjoint(attributes):
         span.attributes = {**attributes, **_attributes(listed, keys.CONTENT)}
-        span.exception = _exception(value.get("events"))
+        events = value.get("events")
+        for event in reversed(events if isinstance(events, list) else []):
+            if isinstance(event, dict) and event.get("name") == keys.EXCEPTION_EVENT:
+                span.exception = _attributes(event.get("attributes"), keys.OF_EVENTS)
+                break
     return span
-
-
-def _exception(listed: object) -> Attributes:
-    events: list[Any] = listed if isinstance(listed, list) else []
-    for event in reversed(events):
-        if isinstance(event, dict) and event.get("name") == keys.EXCEPTION_EVENT:
-            return _attributes(event.get("attributes"), keys.OF_EVENTS)
-    return NONE
 
 
 def _attributes(listed: object, wanted: Set[str]) -> Attributes:
