@@ -9,7 +9,7 @@ day after the base has learned them.
 import asyncio
 import logging
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -137,16 +137,14 @@ async def load(
     Raises:
         StoreError: it cannot be read; it may be tried again.
     """
-    contents = await asyncio.to_thread(_contents, events)
-    readings = await asyncio.to_thread(_readings, contents.values())
-    batch = Batch(events, contents, readings)
+    batch = await asyncio.to_thread(_read, events)
     workspace = cache.workspace
     named, followed = _named(batch)
     for event in await log_.find(workspace, "execution", named) if named else ():
         batch.earlier[event.id] = named_execution_of(event)
     for event in await log_.find(workspace, "suggestion", followed) if followed else ():
         batch.issued[event.id] = event, decoded(IssuedSuggestion, event.data)
-    executions = (each for each in contents.values() if isinstance(each, StoredExecution))
+    executions = (each for each in batch.contents.values() if isinstance(each, StoredExecution))
     sessions = {thread_of(each.execution) for each in executions}
     await cache.load_sessions(log_, sessions, before=events[0].position)
     wanted = await asyncio.to_thread(_wanted, workspace, batch)
@@ -160,7 +158,7 @@ async def load(
     ]
     await cache.load(knowledge, late)
     spoken_of = any(kind is CALL and cache.get(kind, key) for kind, key in wanted)
-    if spoken_of or any(each.category in trials.REFERRALS for each in readings.values()):
+    if spoken_of or any(each.category in trials.REFERRALS for each in batch.readings.values()):
         await cache.load(knowledge, [(AXES, "")])
     return batch
 
@@ -428,27 +426,22 @@ def _learn_tool(cache: WorkspaceCache, change: ToolChange, event: Event) -> None
 # What a batch needs
 
 
-def _contents(events: Iterable[Event]) -> dict[int, Any]:
-    found: dict[int, Any] = {}
+def _read(events: Sequence[Event]) -> Batch:
+    batch = Batch(events, {}, {})
     for event in events:
+        found: Any = None
         try:
             if event.kind == "execution":
-                found[event.position] = named_execution_of(event)
+                found = named_execution_of(event)
             elif event.kind in _CONTENTS:
-                found[event.position] = decoded(_CONTENTS[event.kind], event.data)
-            else:
-                found[event.position] = None
+                found = decoded(_CONTENTS[event.kind], event.data)
         except ValueError:
             log.exception("the %s %s cannot be read", event.kind, event.id)
-    return found
-
-
-def _readings(contents: Iterable[Any]) -> dict[str, ErrorReading]:
-    return {
-        each.execution.execution_id: read_error(each.execution.error, each.execution.parameters)
-        for each in contents
-        if isinstance(each, StoredExecution) and each.execution.error is not None
-    }
+            continue
+        batch.contents[event.position] = found
+        if isinstance(found, StoredExecution) and found.execution.error is not None:
+            _reading(batch, found.execution)
+    return batch
 
 
 def _reading(batch: Batch, failed: Execution) -> ErrorReading:

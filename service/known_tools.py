@@ -114,10 +114,14 @@ async def _facts(
 ) -> list[ToolFacts]:
     clusters = await context.memory.axis_clusters(workspace)
     names = frozenset(each.tool.name for each in registry.by_id.values())
-    now = context.clock()
+    now, memory = context.clock(), context.memory
     found = []
     for some in _some_at_a_time(list(wanted)):
-        for record in await _records(context, {key: wanted[key] for key in some}):
+        health = await memory.health(some)
+        knowledge = await asyncio.gather(*(memory.knowledge(key) for key in some))
+        for key, known in zip(some, knowledge, strict=True):
+            stored = wanted[key]
+            record = ToolRecord(key, stored.tool if stored else None, known, health.get(key))
             sources: tuple[object | None, ...] = (
                 record.tool, record.knowledge, record.health, clusters, registry,
             )  # fmt: skip
@@ -153,18 +157,6 @@ def _unchanged(
         for old, new in zip(kept, sources, strict=True)
     )
     return facts if all(same) else None
-
-
-async def _records(
-    context: Context, wanted: Mapping[ToolKey, StoredTool | None]
-) -> list[ToolRecord]:
-    keys, memory = list(wanted), context.memory
-    health = await memory.health(keys)
-    knowledge = await asyncio.gather(*(memory.knowledge(key) for key in keys))
-    return [
-        ToolRecord(key, stored.tool if stored else None, known, health.get(key))
-        for (key, stored), known in zip(wanted.items(), knowledge, strict=True)
-    ]
 
 
 def _some_at_a_time(tools: Sequence[ToolKey]) -> Iterable[Sequence[ToolKey]]:

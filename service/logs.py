@@ -16,12 +16,7 @@ from typing import Any, Literal, TextIO
 from service.settings import LogSettings
 
 _FIELDS = "aftercall_fields"
-_LEVELS = {
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-}
+_LEVELS = logging.getLevelNamesMapping()
 
 
 def configure_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
@@ -32,10 +27,10 @@ def configure_logging(settings: LogSettings, stream: TextIO | None = None) -> No
     handler.setFormatter(TextFormatter() if text else JsonFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(max(_LEVELS[settings.level], logging.INFO))
+    root.setLevel(max(_LEVELS[settings.level.upper()], logging.INFO))
     # Below INFO only our own rooms speak: libraries log bodies and SQL when asked for debug.
     for room in ("service", "ingest", "retrieval", "embeddings", "mongo", "aftercall"):
-        logging.getLogger(room).setLevel(_LEVELS[settings.level])
+        logging.getLogger(room).setLevel(_LEVELS[settings.level.upper()])
     # Its start and stop lines repeat what `serve` says in its own.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
 
@@ -49,7 +44,7 @@ def log_event(
     **fields: object,
 ) -> None:
     """Write one event. `fields` are names, counts and durations, never the content of a call."""
-    logger.log(_LEVELS[level], event, extra={_FIELDS: fields}, exc_info=error)
+    logger.log(_LEVELS[level.upper()], event, extra={_FIELDS: fields}, exc_info=error)
 
 
 class JsonFormatter(logging.Formatter):

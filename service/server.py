@@ -182,8 +182,14 @@ class _BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as above
         super().connection_made(transport)
         above = len(self.connections) - self.most_connections
-        if above > 0:
-            self._count_refused()
+        kind, now = type(self), time.monotonic()
+        kind.refused += above > 0
+        if kind.refused and now - kind.logged_at > _LOG_EVERY_S:
+            cure = "raise AFTERCALL_LIMITS_CONNECTIONS, or find who keeps them open"
+            log_event(
+                logger, "connections refused", level="warning", refused=kind.refused, cure=cure
+            )
+            kind.refused, kind.logged_at = 0, now
         if above > _ANSWERED:
             transport.abort()
         else:
@@ -260,16 +266,6 @@ class _BoundedProtocol(HttpToolsProtocol):
         if self._late is not None:
             self._late.cancel()
             self._late = None
-
-    def _count_refused(self) -> None:
-        kind, now = type(self), time.monotonic()
-        kind.refused += 1
-        if now - kind.logged_at > _LOG_EVERY_S:
-            cure = "raise AFTERCALL_LIMITS_CONNECTIONS, or find who keeps them open"
-            log_event(
-                logger, "connections refused", level="warning", refused=kind.refused, cure=cure
-            )
-            kind.refused, kind.logged_at = 0, now
 
 
 @contextmanager

@@ -12,7 +12,6 @@ from aftercall.cli.status import add_service
 from service.cli.options import add_common, note, run, say, seldom, start
 
 if TYPE_CHECKING:
-    from service.imports import ImportReport
     from service.settings import Settings
 
 _FIRST_LOOK = 4096
@@ -103,7 +102,13 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
     with ExitStack() as stack:
         report = ImportReport(say)
         # Whatever happens, the last line says what was taken: importing again is harmless.
-        stack.callback(_print, report, dry_run=args.dry_run)
+        stack.callback(
+            lambda: print(
+                f"{report.accepted:,} {'valid' if args.dry_run else 'accepted'}, "
+                f"{report.duplicates:,} duplicates, {report.rejected:,} rejected",
+                flush=True,
+            )
+        )
         client = None
         if not args.dry_run:
             client = stack.enter_context(Client(args.service, retries=5))
@@ -123,15 +128,6 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
         )
         return 1
     return 1 if report.rejected else 0
-
-
-def _print(report: "ImportReport", *, dry_run: bool) -> None:
-    taken = "valid" if dry_run else "accepted"
-    print(
-        f"{report.accepted:,} {taken}, {report.duplicates:,} duplicates, "
-        f"{report.rejected:,} rejected",
-        flush=True,
-    )
 
 
 def _import_archive(args: argparse.Namespace, stream: io.BufferedReader) -> int:

@@ -41,9 +41,6 @@ class _Chart:
     diagonal: bool = False
     below: str = ""
 
-    def html(self) -> h.Html:
-        return h.render("chart", chart=self)
-
 
 def line_chart(
     title: str, labels: Sequence[str], series: Series, unit: str = "", height: int = 260
@@ -64,7 +61,7 @@ def line_chart(
             (place, *one, *other) for one, other in pairwise(points) if one and other
         ]
         chart.marks += [(place, *each, "") for each in points if each]
-    return chart.html()
+    return h.render("chart", chart=chart)
 
 
 def rates_chart(
@@ -93,7 +90,7 @@ def bar_chart(title: str, labels: Sequence[str], series: Series, height: int = 2
             if size:
                 left = _middle(at, len(labels)) - width / 2
                 chart.columns.append((place, left, top, width, size))
-    return chart.html()
+    return h.render("chart", chart=chart)
 
 
 def scatter_chart(title: str, x: str, y: str, points: Mapping[str, Sequence[Point]]) -> h.Html:
@@ -101,7 +98,7 @@ def scatter_chart(title: str, x: str, y: str, points: Mapping[str, Sequence[Poin
     found = [(place, name, *each) for place, name in enumerate(points) for each in points[name]]
     columns = [h.Column("k", "Series"), h.Column("x", x, "number"), h.Column("y", y, "number")]
     rows = [{"k": name, "x": at, "y": value} for _, name, at, value in found]
-    return _Chart(
+    chart = _Chart(
         title,
         list(points),
         380,
@@ -114,7 +111,8 @@ def scatter_chart(title: str, x: str, y: str, points: Mapping[str, Sequence[Poin
         ],
         diagonal=True,
         below=f"Across: {x}. Upward: {y}.",
-    ).html()
+    )
+    return h.render("chart", chart=chart)
 
 
 def shares_axis(series: Series) -> tuple[float, float, float]:

@@ -204,11 +204,6 @@ def _slug(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60]
 
 
-def _typed(text: str) -> Html:
-    """As it was typed, with what cannot be seen."""
-    return escape(text.encode("utf-8", "replace").decode())
-
-
 def _spans(text: str) -> Html:
     """With the `code` spans of Markdown."""
     parts = enumerate(escape(text).split("`"))
@@ -225,13 +220,15 @@ _TEMPLATES: Final = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.filters |= {"slug": _slug, "spans": _spans, "typed": _typed} | {
+_TEMPLATES.filters |= {"slug": _slug, "spans": _spans} | {
     each.__name__: each
     for each in (
         w.as_json, w.before, w.calls, w.count, w.counted, w.duration, w.error_words, w.moment,
         w.one_line, w.percent, w.score, w.span_of, w.success_rate, w.tool_name, w.visible, w.within,
     )
 }  # fmt: skip
+# As it was typed, with what cannot be seen.
+_TEMPLATES.filters["typed"] = lambda text: escape(text.encode("utf-8", "replace").decode())
 _TEMPLATES.globals |= {
     "SIGNS": SIGNS,
     "WINDOWS": w.WINDOWS,

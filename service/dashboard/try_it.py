@@ -44,11 +44,30 @@ async def try_it(look: Look, typed: str | None = None) -> Shown:
     """
     answer, fault = h.Html(), ""
     if typed is not None:
+        context, principal = look.context, look.context.caller.principal
         try:
-            answer = await _answer(look, request_of(typed))
+            response = await context.suggester.preview(
+                look.workspace, request_of(typed), principal=principal
+            )
         except ProblemError as error:
             fault = safe_message(error.message)
             answer = h.render("answer", said="Nothing was asked: the form says what is wrong.")
+        except (StoreError, EmbeddingError, VectorIndexError) as error:
+            logger.warning("nothing could be tried out: %s", error)
+            said = "The service cannot answer at this moment; its log says why."
+            answer = h.render("answer", said=said)
+        else:
+            answer = h.render(
+                "answer",
+                said=answer_words(response),
+                response=response,
+                suggestions=[
+                    (each, headline(each), confidence_words(each), evidence_pairs(each.evidence))
+                    for each in response.suggestions
+                ],
+                sure=SURE,
+                changes=_CHANGES,
+            )
     page = look.shows(
         "Try it",
         "try_it",
@@ -57,27 +76,6 @@ async def try_it(look: Look, typed: str | None = None) -> Shown:
         answer=answer,
     )
     return replace(page, is_live=False)
-
-
-async def _answer(look: Look, request: SuggestRequest) -> h.Html:
-    try:
-        context, principal = look.context, look.context.caller.principal
-        response = await context.suggester.preview(look.workspace, request, principal=principal)
-    except (StoreError, EmbeddingError, VectorIndexError) as error:
-        logger.warning("nothing could be tried out: %s", error)
-        said = "The service cannot answer at this moment; its log says why."
-        return h.render("answer", said=said)
-    return h.render(
-        "answer",
-        said=answer_words(response),
-        response=response,
-        suggestions=[
-            (each, headline(each), confidence_words(each), evidence_pairs(each.evidence))
-            for each in response.suggestions
-        ],
-        sure=SURE,
-        changes=_CHANGES,
-    )
 
 
 # The form

@@ -196,12 +196,14 @@ async def test_an_event_that_cannot_be_learned_is_passed_over_and_named(
     """It stays in the log and in a row; those behind it are learned."""
     await fill(store, 2, count=60)
     broken = (await store.events.after(WORKSPACE, 0, 1))[0]
-    read = fold._contents
+    read = fold._read
 
-    def without(events: Sequence[Event]) -> Any:
-        return {at: each for at, each in read(events).items() if at != broken.position}
+    def without(events: Sequence[Event]) -> fold.Batch:
+        batch = read(events)
+        batch.contents.pop(broken.position, None)
+        return batch
 
-    monkeypatch.setattr(fold, "_contents", without)
+    monkeypatch.setattr(fold, "_read", without)
     await learn(store, store.knowledge, 2)
     rows = await store.knowledge.scan(WORKSPACE, SKIPPED.name, 10)
     assert [int(row.key) for row in rows] == [broken.position]

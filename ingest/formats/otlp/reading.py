@@ -292,18 +292,31 @@ def read_protobuf(body: bytes) -> Iterator[Placed]:
 
 
 def _read_spans(spans: Sequence[Span | NoSpan]) -> Iterator[Placed]:
-    calls, family = [_clear_call(span) for span in spans], _Family()
-    for span, call in zip(spans, calls, strict=True):
+    calls, family = list[ToolCall | BadSpanError | None](), _Family()
+    for span in spans:
+        try:
+            calls.append(call_of(span) if isinstance(span, Span) else BadSpanError(span.message))
+        except BadSpanError as problem:
+            calls.append(problem)
         if isinstance(span, Span):
-            family.add(span, call)
+            family.add(span, calls[-1] if isinstance(calls[-1], ToolCall) else None)
     without_arguments = found = 0
     for span, call in zip(spans, calls, strict=True):
-        read = _read(span, call, family)
-        if read is not None:
-            yield Placed(where(span.place), read)
-            if isinstance(read, Execution):
-                found += 1
-                without_arguments += not read.parameters_known
+        try:
+            if isinstance(call, BadSpanError):
+                raise call
+            if call is None or not isinstance(span, Span) or keys.RECORDED_AS in span.attributes:
+                continue
+            if family.has_outer(span, call):
+                continue
+            read = _execution_of(span, call, family)
+        except BadSpanError as problem:
+            told = Unreadable(bounded_text(str(problem), _MAX_REASON))
+            yield Placed(where(span.place), told)
+            continue
+        yield Placed(where(span.place), read)
+        found += 1
+        without_arguments += not read.parameters_known
     if without_arguments:
         note = (
             f"{without_arguments:,} of {found:,} calls came without arguments: they count, and "
@@ -313,27 +326,6 @@ def _read_spans(spans: Sequence[Span | NoSpan]) -> Iterator[Placed]:
             "switch"
         )
         yield Placed("", Noted(note))
-
-
-def _clear_call(span: Span | NoSpan) -> ToolCall | None:
-    try:
-        return call_of(span) if isinstance(span, Span) else None
-    except BadSpanError:
-        return None
-
-
-def _read(
-    span: Span | NoSpan, known: ToolCall | None, family: "_Family"
-) -> Execution | Unreadable | None:
-    try:
-        if isinstance(span, NoSpan):
-            raise BadSpanError(span.message)  # noqa: TRY301 - both are told alike
-        call = known or call_of(span)
-        if call is None or keys.RECORDED_AS in span.attributes or family.has_outer(span, call):
-            return None
-        return _execution_of(span, call, family)
-    except BadSpanError as problem:
-        return Unreadable(bounded_text(str(problem), _MAX_REASON))
 
 
 def execution_id_of(trace_id: str, span_id: str) -> str:
