@@ -376,9 +376,8 @@ async def verify_audit(store: ControlStore, known: AuditHead | None = None) -> V
             if entry.position != expected.position:
                 return Verdict(head, f"entry {expected.position} is missing")
             before = AuditHead(entry.position - 1, entry.previous)
-            if entry.hash != expected.hash or entry.chained(before).hash != entry.hash:
-                return Verdict(head, f"entry {entry.position} was changed")
-            if entry.position == noted.position and entry.hash != noted.hash:
+            is_chained = entry.chained(before).hash == entry.hash == expected.hash
+            if not is_chained or (entry.position == noted.position and entry.hash != noted.hash):
                 return Verdict(head, f"entry {entry.position} was changed")
             seen = seen or known == (entry.position, entry.hash)
             expected = before

@@ -1,6 +1,7 @@
 """One failure pattern: its calls, its repairs side by side, and its page. All of it is text."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, get_args
@@ -136,15 +137,18 @@ def read_repairs(
     rows: Iterable[MendedFailure], calls: dict[str, Execution], redactor: Redactor
 ) -> list[ShownRepair]:
     """The repairs of which both calls are still stored, in their order."""
-    return [
-        ShownRepair(calls[row.failed_id], calls[row.mended_id], _lesson_of_row(row, redactor))
-        for row in rows
-        if row.failed_id in calls and row.mended_id in calls
-    ]
+    found = []
+    for row in rows:
+        if row.failed_id in calls and row.mended_id in calls:
+            lesson = ""
+            with suppress(ValueError):  # the calls themselves are shown all the same
+                lesson = lesson_in_words(edits_of_key(row.edit_key), redactor)
+            found.append(ShownRepair(calls[row.failed_id], calls[row.mended_id], lesson))
+    return found
 
 
 def lesson_in_words(edits: Sequence[Edit], redactor: Redactor) -> str:
-    """What edits teach; values under a name that became secret since are masked."""
+    """What edits teach, "" of none; values under a name that became secret since are masked."""
     lesson = lesson_of([_without_secrets(each, redactor) for each in edits])
     return w.visible(redactor.text(lesson), _MAX_LESSON)
 
@@ -161,14 +165,6 @@ def _operation_line(operation: Operation) -> str:
             return f"remove {path} (was {before})"
         case "replace":
             return f"replace {path}: {before} -> {value}"
-
-
-def _lesson_of_row(row: MendedFailure, redactor: Redactor) -> str:
-    try:
-        edits = edits_of_key(row.edit_key)
-    except ValueError:  # the calls themselves are shown all the same
-        return ""
-    return lesson_in_words(edits, redactor) if edits else ""
 
 
 def _without_secrets(edit: Edit, redactor: Redactor) -> Edit:
