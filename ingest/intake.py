@@ -58,10 +58,7 @@ class Intake:
     ) -> RecordReceipt:
         """Store what can be stored; durable when this returns. One bad record harms no other.
 
-        Args:
-            workspace: the tenant.
-            records: in the order they were sent; those that could not be read come as rejections.
-            principal: who records them.
+        `records` are in the order they were sent; those that could not be read are rejections.
         """
         rejected = [record for record in records if isinstance(record, Rejection)]
         accepted: list[Execution] = []

@@ -97,9 +97,7 @@ class Passed:
 def passed(calls: Sequence[Execution], new: Execution) -> Passed | None:
     """The latest failure of the very call that works now, with what made it work; None for none.
 
-    Args:
-        calls: of all tools in the session, in order, the new one last.
-        new: arrived last.
+    `calls` are of all tools in the session, in order, the new one last.
     """
     if new.outcome != "success" or new.suggestion_id is not None:
         return None

@@ -64,14 +64,8 @@ def execution_event(
 ) -> Event:
     """The event of an execution, which is redacted and has no input schema in it.
 
-    Args:
-        workspace: the tenant.
-        execution: what was recorded.
-        content_hash: SHA-256 over the canonical JSON of what the caller sent, after redaction.
-        schema_hash: of its input schema.
-        input_schema: to be kept under the hash, unless it is known.
-        stands_for: as `StoredExecution.stands_for`.
-        principal: who recorded it.
+    `content_hash` is SHA-256 over the canonical JSON of what the caller sent, after redaction;
+    `input_schema` is kept under `schema_hash` unless it is known.
     """
     return Event(
         kind="execution",

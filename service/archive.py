@@ -191,9 +191,7 @@ class ArchiveWriter:
 
     The store is only read and may be in use; what comes meanwhile belongs to the next export.
 
-    Args:
-        store: what is exported.
-        workspace: only this one; None for all.
+    Of one `workspace`, or of all.
     """
 
     def __init__(self, store: Store, *, workspace: str | None = None) -> None:

@@ -7,12 +7,10 @@ says of itself is kept: the server's name (`initialize`), the client's, the tool
 - Calls without an answer are told of and not recorded: at the end, when their id is used again,
   when the session begins anew, and when they are cancelled.
 - Notifications, progress and other requests are passed over.
-- The id of an execution is made of the call, its answer, and its session, which is made of how it
-  begins. So a log that has grown gives the same ids. Two sessions without times that say exactly
-  the same count once.
+- The id of an execution is made of the call, its answer, and how its session begins, so a log that
+  has grown gives the same ids. Two sessions without times that say exactly the same count once.
 
-Messages come out of what inspectors and clients wrap around them; lines of a log that hold no
-message are passed over.
+Lines of a log that hold no message are passed over.
 
 | who writes it | form |
 |---|---|

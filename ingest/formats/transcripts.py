@@ -11,13 +11,10 @@
 Messages of OpenAI have `tool_calls` and results of their own, items of its Responses API are calls
 and results, messages of Anthropic hold both as blocks of content.
 
-- A call without a result, a result without its call, and a call whose arguments are no JSON object
-  are told of and not recorded: the last never reached a tool.
-- Calls made together under one id, or without ids, are told of and not recorded: nobody can tell
-  whose a result is.
-- The id of an execution is made of the call and its answer; where the API does not make ids that
-  are unique, also of how the conversation begins, or of its name. So a longer version of it, one
-  that is logged anew with every request, and a session that was resumed give the same ids.
+- Told of and not recorded: a call without a result, a result without its call, arguments that are no
+  JSON object (they never reached a tool), and calls made together under one id or none.
+- The id of an execution is made of the call, its answer, and where ids of the API may repeat, of how
+  the conversation begins: a longer version of it gives the same ids.
 - `context` is the last message of a user before the call, bounded.
 - `mcp__server__tool` is a tool of that server. A subagent's calls are a session of their own.
 

@@ -58,11 +58,8 @@ _ORDERS: dict[str, list[tuple[str, int]]] = {
 class MongoKnowledge(Part):
     """As `mongo.protocol.Knowledge` and `mongo.protocol.Counters`.
 
-    Args:
-        db: shared with the rest of the store.
-        generation: its number.
-        building: names the attempt to make it, where it is not current yet: a commit is refused
-            from when another attempt has begun.
+    `building` names the attempt to make a generation that is not current yet: a commit is refused
+    from when another attempt has begun.
     """
 
     def __init__(self, db: Database, generation: int, building: str | None = None) -> None:
