@@ -11,9 +11,9 @@
 Messages of OpenAI have `tool_calls` and results of their own, items of its Responses API are calls
 and results, messages of Anthropic hold both as blocks of content.
 
-- Told of and not recorded: a call without a result, a result without its call, arguments that are no
-  JSON object (they never reached a tool), and calls made together under one id or none.
-- The id of an execution is made of the call, its answer, and where ids of the API may repeat, of how
+- Told of and not recorded: a call without a result, a result without its call, arguments that are
+  no JSON object (they never reached a tool), and calls made together under one id or none.
+- The id of an execution is made of the call, its answer and, where the API's ids may repeat, how
   the conversation begins: a longer version of it gives the same ids.
 - `context` is the last message of a user before the call, bounded.
 - `mcp__server__tool` is a tool of that server. A subagent's calls are a session of their own.
