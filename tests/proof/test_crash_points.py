@@ -6,7 +6,7 @@ import pytest
 
 from tests.proof.crash_points import WAYS, order, run
 
-SHARE = 4
+SHARE = 3
 
 
 @pytest.mark.real
