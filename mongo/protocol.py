@@ -73,6 +73,8 @@ class EventLog(Protocol):
         """The latest events of a kind, newest first.
 
         Args:
+            workspace: the tenant.
+            kind: of this kind only.
             limit: at most so many; with `sessions`, of each session.
             tool: only those about this tool.
             sessions: only those of these sessions.
@@ -143,6 +145,7 @@ class Knowledge(Protocol):
         By serial numbers, rows of one commit come together, so there may be more than `limit`.
 
         Args:
+            workspace: the tenant.
             kind: of this kind; None for all kinds, `by="serial"` only.
             limit: at most so many; none are returned only when none is left.
             by: ascending keys; descending ranks, of equal ones by key, without those of rank 0; or
@@ -171,6 +174,7 @@ class Counters(Protocol):
         """Sums of counters over hours, in any order; groups that counted nothing are left out.
 
         Args:
+            workspace: the tenant.
             what: names of counters; one that ends with `*` stands for all that begin so.
             since: the first hour, in hours since 1970 (UTC).
             until: the last hour, itself included.

@@ -5,20 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from aftercall import json_patch
+from aftercall import models as m
 from aftercall.change_classes import alters_qualifier, may_be_followed, qualifiers_of, reads_only
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
-from aftercall.models import (
-    Change,
-    Evidence,
-    EvidenceSource,
-    Example,
-    ExecutionError,
-    Pattern,
-    RetryAdvice,
-    Suggestion,
-    SuggestResponse,
-    ToolAnnotations,
-)
 from retrieval import edits as ed
 from retrieval.advice.advise import (
     CUT,
@@ -154,8 +143,8 @@ class Question:
     """
 
     case: Case
-    error: ExecutionError
-    annotations: ToolAnnotations = field(default_factory=ToolAnnotations)
+    error: m.ExecutionError
+    annotations: m.ToolAnnotations = field(default_factory=m.ToolAnnotations)
     call_context: CallContext = PLAIN
     calibration: Calibration = field(default_factory=shipped)
 
@@ -168,7 +157,7 @@ class RankedSuggestion:
     calibration made it.
     """
 
-    suggestion: Suggestion
+    suggestion: m.Suggestion
     edit_key: str
     estimate: float | None = None
     alike: bool = False
@@ -192,7 +181,7 @@ class RankedSuggestion:
 class Answer:
     """A response, and its ranked suggestions by their ids."""
 
-    response: SuggestResponse
+    response: m.SuggestResponse
     ranked: dict[str, RankedSuggestion]
     faults: Mapping[str, FaultKind]
     """What the error says is wrong, by place."""
@@ -218,8 +207,8 @@ def answer(question: Question, *, limit: int) -> Answer:
         notes = (given, loop_note(question.call_context), _drift(question))
         reason = ". ".join(filter(None, notes))
     return Answer(
-        SuggestResponse(
-            pattern=Pattern(
+        m.SuggestResponse(
+            pattern=m.Pattern(
                 category=case.reading.category,
                 signature=case.reading.signature,
                 confidence=case.reading.confidence,
@@ -235,7 +224,7 @@ def answer(question: Question, *, limit: int) -> Answer:
     )
 
 
-def _drift(question: Question, changes: Sequence[Change] = ()) -> str | None:
+def _drift(question: Question, changes: Sequence[m.Change] = ()) -> str | None:
     known, now = question.call_context.contract_changes, question.call_context.now
     if not known or now is None:
         return None
@@ -244,11 +233,11 @@ def _drift(question: Question, changes: Sequence[Change] = ()) -> str | None:
     return drift_text(known, now, frozenset(about))
 
 
-def _gated(question: Question, ranked: RankedSuggestion) -> RetryAdvice:
+def _gated(question: Question, ranked: RankedSuggestion) -> m.RetryAdvice:
     case, about, suggestion = question.case, question.annotations, ranked.suggestion
     if suggestion.action not in ("change_parameters", "retry_unchanged"):
         reason = "somebody has to decide before it is tried again"
-        return RetryAdvice(safe=False, reason=reason)
+        return m.RetryAdvice(safe=False, reason=reason)
     if suggestion.change_class is None or case.reading.category in NEVER_RETRIED:
         return retry_advice(case.reading, about)
     tool, corrected = question.call_context.tool_name, suggestion.corrected_parameters or {}
@@ -266,7 +255,7 @@ def _gated(question: Question, ranked: RankedSuggestion) -> RetryAdvice:
     writes = not reads_only(tool, about, case.parameters)
     if safe and writes and _ignores_a_limit(case, corrected):
         safe, reason = False, "a parameter that limits what the call does may be lost"
-    return RetryAdvice(safe=safe, reason=reason)
+    return m.RetryAdvice(safe=safe, reason=reason)
 
 
 def _ignores_a_limit(case: Case, corrected: JsonObject) -> bool:
@@ -342,14 +331,14 @@ def _ranked(question: Question) -> list[RankedSuggestion]:
     return sorted(ranked, key=_order)
 
 
-def _suggestion(case: Case, proposal: Proposal, estimate: Estimate) -> Suggestion:
+def _suggestion(case: Case, proposal: Proposal, estimate: Estimate) -> m.Suggestion:
     options = proposal.options
     learned = [lesson_of(each.edits, each.share) for each in options if each.share]
     edits = [edit for option in options if not option.share for edit in option.edits]
     said = [each.lesson for each in options if each.lesson]
     ids = [each for option in options for each in option.execution_ids]
-    sources: list[EvidenceSource] = [each for option in options for each in option.sources]
-    return Suggestion(
+    sources: list[m.EvidenceSource] = [each for option in options for each in option.sources]
+    return m.Suggestion(
         suggestion_id=str(uuid.uuid4()),
         action="change_parameters",
         changes=changes_of(case, proposal),
@@ -357,7 +346,7 @@ def _suggestion(case: Case, proposal: Proposal, estimate: Estimate) -> Suggestio
         confidence=round(estimate.probability, 4),
         confidence_interval=(round(estimate.low, 4), round(estimate.high, 4)),
         change_class=class_of(case, proposal),
-        evidence=Evidence(
+        evidence=m.Evidence(
             repairs=max(option.repairs for option in options),
             successes=max(option.successes for option in options),
             failures=max(option.failures for option in options),
@@ -365,14 +354,14 @@ def _suggestion(case: Case, proposal: Proposal, estimate: Estimate) -> Suggestio
             sources=list(dict.fromkeys(sources)),
         ),
         lesson=" ".join(dict.fromkeys([*said, *learned, *map(_sentence, edits)])),
-        example=Example(
+        example=m.Example(
             failed={k: v for k, v in case.parameters.items() if k in proposal.touched},
             successful={k: v for k, v in proposal.parameters.items() if k in proposal.touched},
         ),
     )
 
 
-def changes_of(case: Case, proposal: Proposal) -> list[Change]:
+def changes_of(case: Case, proposal: Proposal) -> list[m.Change]:
     """What a proposal changes, each with its reason."""
     reasons: dict[str, str] = {}
     for option in proposal.options:
@@ -385,7 +374,7 @@ def changes_of(case: Case, proposal: Proposal) -> list[Change]:
         for call in (case.parameters, proposal.parameters)
     )
     return [
-        Change(
+        m.Change(
             op=operation.op,
             path=operation.path,
             from_=operation.before,
@@ -406,7 +395,7 @@ def _advised(case: Case, advice: Advice) -> RankedSuggestion:
     if rule is not None:
         trials = trials.plus(rule_trials(rule))
     ids = rule.execution_ids[-3:] if rule else list(advice.execution_ids)
-    sources: list[EvidenceSource] = ["error"]
+    sources: list[m.EvidenceSource] = ["error"]
     if rule is not None:
         sources.append("repairs")
     elif advice.execution_ids:
@@ -417,7 +406,7 @@ def _advised(case: Case, advice: Advice) -> RankedSuggestion:
     confidence = min(confidence, SURE) if advice.is_strange else confidence
     is_retry, is_first = advice.action == "retry_unchanged", advice.action == "call_first"
     unchanged = case.parameters if case.parameters_known else None
-    suggestion = Suggestion(
+    suggestion = m.Suggestion(
         suggestion_id=str(uuid.uuid4()),
         action=advice.action,
         corrected_parameters=unchanged if is_retry else None if is_first else advice.parameters,
@@ -426,7 +415,7 @@ def _advised(case: Case, advice: Advice) -> RankedSuggestion:
         split=list(advice.split),
         retry_after_ms=advice.retry_after_ms,
         confidence=round(confidence, 4),
-        evidence=Evidence(
+        evidence=m.Evidence(
             repairs=rule.repairs if rule else 0,
             successes=rule.successes if rule else advice.successes,
             failures=rule.failures if rule else advice.failures,

@@ -17,18 +17,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, get_args
 
+from aftercall import models as m
 from aftercall.errors import ConfigurationError
-from aftercall.models import (
-    ALL_WORKSPACES,
-    AuditList,
-    AuditRecord,
-    IssuedKey,
-    KeyList,
-    KeyRotation,
-    KeySpec,
-    KnownKey,
-    Scope,
-)
 from mongo.protocol import ControlStore
 from mongo.records import OWNER, AuditEntry, AuditHead, StoredKey
 from service.lifecycle import beside
@@ -36,7 +26,7 @@ from service.settings import Settings
 
 logger = logging.getLogger(__name__)
 DEFAULT_WORKSPACE = "default"
-SCOPES: frozenset[Scope] = frozenset(get_args(Scope))
+SCOPES: frozenset[m.Scope] = frozenset(get_args(m.Scope))
 REFRESH_S = 1.0
 """Seconds until a service knows of a key that another process made, changed or revoked."""
 _NOTE_USE_S = 60.0
@@ -63,8 +53,8 @@ class Access(NamedTuple):
 
     principal: str = OWNER
     """As in all events that come of it."""
-    workspace: str = ALL_WORKSPACES
-    scopes: frozenset[Scope] = SCOPES
+    workspace: str = m.ALL_WORKSPACES
+    scopes: frozenset[m.Scope] = SCOPES
     rate: float | None = None
 
     @property
@@ -74,7 +64,7 @@ class Access(NamedTuple):
 
     def sees(self, workspace: str) -> bool:
         """Whether what lies in a workspace is there for this caller."""
-        return self.workspace in (ALL_WORKSPACES, workspace)
+        return self.workspace in (m.ALL_WORKSPACES, workspace)
 
 
 ANYBODY = Access()
@@ -264,22 +254,22 @@ def bootstrap_key(settings: Settings) -> StoredKey | None:
         )
     long_ago = datetime.fromtimestamp(0, UTC)
     return StoredKey(
-        parts[1], BOOTSTRAP, ALL_WORKSPACES, ("admin",), hash_of(parts[2]), long_ago
+        parts[1], BOOTSTRAP, m.ALL_WORKSPACES, ("admin",), hash_of(parts[2]), long_ago
     )  # fmt: skip
 
 
 # Operations: for the routes and for the command line, which has no service.
 
 
-async def list_keys(keyring: Keyring, access: Access) -> KeyList:
+async def list_keys(keyring: Keyring, access: Access) -> m.KeyList:
     """The keys of the caller's workspace, revoked ones too."""
     keys = await keyring.store.keys()
     if keyring.bootstrap is not None:
         keys.insert(0, keyring.bootstrap)
-    return KeyList(keys=[_shown(key) for key in keys if access.sees(key.workspace)])
+    return m.KeyList(keys=[_shown(key) for key in keys if access.sees(key.workspace)])
 
 
-async def create_key(keyring: Keyring, access: Access, spec: KeySpec) -> IssuedKey:
+async def create_key(keyring: Keyring, access: Access, spec: m.KeySpec) -> m.IssuedKey:
     """A new key; for the caller's workspace, or by an operator for any.
 
     Raises:
@@ -304,8 +294,8 @@ async def create_key(keyring: Keyring, access: Access, spec: KeySpec) -> IssuedK
 
 
 async def rotate_key(
-    keyring: Keyring, access: Access, key_id: str, rotation: KeyRotation
-) -> IssuedKey:
+    keyring: Keyring, access: Access, key_id: str, rotation: m.KeyRotation
+) -> m.IssuedKey:
     """A new secret; the former one holds on for a while.
 
     Raises:
@@ -337,12 +327,12 @@ async def revoke_key(keyring: Keyring, access: Access, key_id: str) -> None:
 
 async def audit(
     keyring: Keyring, access: Access, *, limit: int, before: int | None = None
-) -> AuditList:
+) -> m.AuditList:
     """Entries of the caller's workspace, or of all for an operator, the latest first."""
-    only = None if access.workspace == ALL_WORKSPACES else access.workspace
+    only = None if access.workspace == m.ALL_WORKSPACES else access.workspace
     entries = await keyring.store.entries(limit, before=before, workspace=only)
-    shown = [AuditRecord.model_validate(each, from_attributes=True) for each in entries]
-    return AuditList(entries=shown)
+    shown = [m.AuditRecord.model_validate(each, from_attributes=True) for each in entries]
+    return m.AuditList(entries=shown)
 
 
 class Verdict(NamedTuple):
@@ -412,13 +402,13 @@ async def _put(
     key: StoredKey,
     before: StoredKey | None,
     secret: str,
-) -> IssuedKey:
+) -> m.IssuedKey:
     entry = AuditEntry(action, key.id, access.principal, key.workspace, keyring.clock())
     await keyring.store.append(entry, key, before)
     await keyring.refresh()
-    return IssuedKey(key=_shown(key), secret=f"ac_{key.id}_{secret}" if secret else "")
+    return m.IssuedKey(key=_shown(key), secret=f"ac_{key.id}_{secret}" if secret else "")
 
 
-def _shown(key: StoredKey) -> KnownKey:
-    fields = {name: getattr(key, name) for name in KnownKey.model_fields}
-    return KnownKey.model_validate(fields | {"scopes": list(key.scopes)})
+def _shown(key: StoredKey) -> m.KnownKey:
+    fields = {name: getattr(key, name) for name in m.KnownKey.model_fields}
+    return m.KnownKey.model_validate(fields | {"scopes": list(key.scopes)})

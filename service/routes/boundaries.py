@@ -5,17 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from pydantic import Field
 
-from aftercall.models import (
-    Boundaries,
-    Correction,
-    CorrectionList,
-    Recommendation,
-    RecommendationChange,
-    RecommendationList,
-    RecordedCorrection,
-    ToolHealth,
-    WireModel,
-)
+from aftercall import models as m
 from aftercall.models.base import Id
 from service import feedback
 from service import recommendations as queue
@@ -33,7 +23,7 @@ from service.requests import (
 router = APIRouter(tags=["boundaries"], route_class=JsonRoute)
 
 
-class _BoundariesQuery(WireModel):
+class _BoundariesQuery(m.WireModel):
     limit: int = Field(
         default=100,
         ge=1,
@@ -56,7 +46,7 @@ RecommendationId = Annotated[
 )
 async def read_boundaries(
     query: Annotated[_BoundariesQuery, Query()], space: Reading
-) -> Boundaries:
+) -> m.Boundaries:
     """Axes are the tools' own words; those that mean one capability are one cluster.
 
     A cluster keeps its id and name as long as there is no need for others. Axes are clustered some
@@ -67,7 +57,7 @@ async def read_boundaries(
 
 
 @router.get("/tools/{toolId:name}/health", summary="The health of a tool")
-async def read_health(tool_id: ToolId, _query: NoQuery, space: Reading) -> ToolHealth:
+async def read_health(tool_id: ToolId, _query: NoQuery, space: Reading) -> m.ToolHealth:
     """Counts are of all calls that are known, whatever their version; weights halve every 7 days.
 
     Registering is optional: besides an id, `toolName` or `serverName/toolName` will do. A success
@@ -78,7 +68,9 @@ async def read_health(tool_id: ToolId, _query: NoQuery, space: Reading) -> ToolH
 
 
 @router.post("/corrections", summary="Tell what a user said of an answer", status_code=202)
-async def correct(correction: Correction, _query: NoQuery, space: Recording) -> RecordedCorrection:
+async def correct(
+    correction: m.Correction, _query: NoQuery, space: Recording
+) -> m.RecordedCorrection:
     """It is durable now, and weighs more than the tool's own word.
 
     It is about one execution, which may be recorded later (`tied` is false until then), or about
@@ -90,7 +82,7 @@ async def correct(correction: Correction, _query: NoQuery, space: Recording) -> 
 @router.get("/corrections", summary="What users said of answers")
 async def list_corrections(
     query: Annotated[_CorrectionsQuery, Query()], space: Reading
-) -> CorrectionList:
+) -> m.CorrectionList:
     """Newest first. One counts for its tool soon after both are recorded, and is listed so then."""
     tool = query.tool(space.workspace)
     return await feedback.corrections(*space, limit=query.limit, tool=tool)
@@ -99,7 +91,7 @@ async def list_corrections(
 @router.get("/recommendations", summary="What the evidence suggests to tool builders")
 async def list_recommendations(
     query: Annotated[queue.RecommendationQuery, Query()], space: Reading
-) -> RecommendationList:
+) -> m.RecommendationList:
     """Greatest priority first. The service reports and changes nothing by itself.
 
     They are made from the evidence when they are asked for: open ones come and go with it. What
@@ -113,10 +105,10 @@ async def list_recommendations(
 )
 async def change_recommendation(
     recommendation_id: RecommendationId,
-    change: RecommendationChange,
+    change: m.RecommendationChange,
     _query: NoQuery,
     space: Administering,
-) -> Recommendation:
+) -> m.Recommendation:
     """Any state may follow any other; of two changes the later one counts.
 
     It needs a `reason` to be dismissed, and stays dismissed. One that is done opens again

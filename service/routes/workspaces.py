@@ -12,16 +12,8 @@ from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
+from aftercall import models as m
 from aftercall.background import aside
-from aftercall.models import (
-    ForgetReceipt,
-    ForgetRequest,
-    KnownWorkspace,
-    LearnedRule,
-    RuleList,
-    RuleSwitch,
-    WorkspaceList,
-)
 from mongo.contents import RuleChange
 from service import rules
 from service.archive import GZIP_LEVEL, ArchiveWriter
@@ -42,7 +34,7 @@ class _RulesQuery(ToolFilter):
 
 
 @router.get("/workspaces", summary="Workspaces with how much they hold")
-async def list_workspaces(_query: NoQuery, space: Administering) -> WorkspaceList:
+async def list_workspaces(_query: NoQuery, space: Administering) -> m.WorkspaceList:
     """The caller's own; all for an operator."""
     context, access = space.context, space.context.caller
     now = context.clock()
@@ -53,9 +45,9 @@ async def list_workspaces(_query: NoQuery, space: Administering) -> WorkspaceLis
     )
     heads = await context.store.events.heads()
     names = sorted(name for name in heads.keys() | held.keys() if access.sees(name))
-    return WorkspaceList(
+    return m.WorkspaceList(
         workspaces=[
-            KnownWorkspace(
+            m.KnownWorkspace(
                 name=name,
                 events=sum(heads[name].counts.values()) if name in heads else 0,
                 keys=held[name],
@@ -66,7 +58,7 @@ async def list_workspaces(_query: NoQuery, space: Administering) -> WorkspaceLis
 
 
 @router.post("/forget", summary="Erase what an agent, a session, a key or a time has said")
-async def forget_words(whose: ForgetRequest, space: Administering) -> ForgetReceipt:
+async def forget_words(whose: m.ForgetRequest, space: Administering) -> m.ForgetReceipt:
     """It goes from the log at once, with what quotes it; then all is learned anew without it.
 
     Until that is done, answers may still rest on it. `everything` empties the workspace. What a
@@ -78,7 +70,7 @@ async def forget_words(whose: ForgetRequest, space: Administering) -> ForgetRece
     erased = await forget(context.store, forgotten)
     context.relearning.begin()
     generation = context.store.knowledge.generation + 1 if erased else None
-    return ForgetReceipt(erased=erased, generation=generation)
+    return m.ForgetReceipt(erased=erased, generation=generation)
 
 
 @router.get("/export", summary="All that a workspace holds", response_class=Response)
@@ -107,27 +99,27 @@ async def _packed(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 @router.get("/rules", summary="Learned repairs, and what is suspicious of them")
-async def list_rules(query: Annotated[_RulesQuery, Query()], space: Reading) -> RuleList:
+async def list_rules(query: Annotated[_RulesQuery, Query()], space: Reading) -> m.RuleList:
     """Each with the keys that it rests on, and bursts of marks by one key."""
     store, tool = space.context.store, query.tool(space.workspace)
-    found: list[LearnedRule] = []
+    found: list[m.LearnedRule] = []
     async for each in rules.rules(store, space.workspace, tool):
         if len(found) >= query.limit:
             break
         if each.told.suspicious or not query.suspicious:
             found.append(_shown(space, each))
     bursts = [each async for each in rules.bursts(store, space.workspace, tool)]
-    return RuleList(rules=found, bursts=bursts)
+    return m.RuleList(rules=found, bursts=bursts)
 
 
 @router.get("/rules/{ruleId}", summary="What one learned repair rests on")
-async def explain_rule(rule_id: RuleId, space: Reading) -> LearnedRule:
+async def explain_rule(rule_id: RuleId, space: Reading) -> m.LearnedRule:
     """The error that it mends, the keys that taught it, and executions that show it."""
     return _shown(space, await _one(space, rule_id))
 
 
 @router.put("/rules/{ruleId}", summary="Switch a learned repair off, or on again")
-async def switch_rule(rule_id: RuleId, change: RuleSwitch, space: Administering) -> LearnedRule:
+async def switch_rule(rule_id: RuleId, change: m.RuleSwitch, space: Administering) -> m.LearnedRule:
     """One that is off is not proposed, and no call is changed by it."""
     rule = await _one(space, rule_id)
     await _change(space, rule, "off" if change.off else "on")
@@ -156,7 +148,7 @@ async def _one(space: Space, rule_id: str) -> rules.KnownRule:
     raise NotFoundProblemError("there is no such rule; GET /rules shows those there are")
 
 
-def _shown(space: Space, rule: rules.KnownRule) -> LearnedRule:
+def _shown(space: Space, rule: rules.KnownRule) -> m.LearnedRule:
     """As others see it: secrets are masked again."""
     said, told = space.context.redactor.text, rule.told
     words = {"signature": said(told.signature), "lesson": said(told.lesson)}
