@@ -10,27 +10,15 @@ from datetime import datetime
 from typing import Literal, TypeVar
 from uuid import uuid4
 
+from aftercall import models as m
 from aftercall.json_values import JsonObject
-from aftercall.models import (
-    ErrorCategory,
-    Execution,
-    Outcome,
-    PatternState,
-    Promotion,
-    PromotionAction,
-    RecommendationState,
-    ReferralKind,
-    Severity,
-    Suggestion,
-    Tool,
-)
 from aftercall.models.calls import Call
 from mongo.records import OWNER, Event, StateRow, ToolKey, decoded, encoded, reader
 
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    execution: Execution
+    execution: m.Execution
     stands_for: int = 1
 
 
@@ -40,7 +28,7 @@ class StoredExecution:
 
     position: int
     workspace: str
-    execution: Execution
+    execution: m.Execution
     tool_key: ToolKey
     schema_hash: str | None
     received_at: datetime
@@ -54,7 +42,7 @@ _recorded = reader(_Recorded)
 
 def execution_event(
     workspace: str,
-    execution: Execution,
+    execution: m.Execution,
     *,
     content_hash: str,
     schema_hash: str | None,
@@ -108,7 +96,7 @@ def as_named(call: C, principal: str) -> C:
     return call.model_copy(update=names)
 
 
-def thread_of(execution: Execution) -> str:
+def thread_of(execution: m.Execution) -> str:
     """What ties an agent's calls together: its session, or its name where it has none."""
     return execution.session_id or f"\x1f{execution.agent}"
 
@@ -143,7 +131,7 @@ class Called:
     tool: ToolKey
     version: str | None
     context: str | None
-    outcome: Outcome
+    outcome: m.Outcome
 
     @classmethod
     def of(cls, stored: StoredExecution) -> "Called":
@@ -161,10 +149,10 @@ class IssuedSuggestion:
     """
 
     tool: ToolKey
-    category: ErrorCategory
+    category: m.ErrorCategory
     signature: str
     issued_at: datetime
-    suggestion: Suggestion | None = None
+    suggestion: m.Suggestion | None = None
     edit_key: str = ""
     estimate: float | None = None
     """Its confidence by the shipped calibration alone, in [0, 1]: what a new one is fitted on."""
@@ -193,7 +181,7 @@ class SuggestionOutcome:
 
     suggestion_id: str
     execution_id: str
-    outcome: Outcome
+    outcome: m.Outcome
     issued: IssuedSuggestion
     agent: str | None = None
     """Of the execution that followed it, where that is known."""
@@ -219,7 +207,7 @@ class FailureRecord:
     version: str | None
     scenario: str
     error_message: str
-    severity: Severity
+    severity: m.Severity
     marked_at: datetime
     negative_tags: tuple[str, ...] = ()
     execution_id: str | None = None
@@ -240,7 +228,7 @@ class CorrectionRecord:
 
     correction_id: str
     execution_id: str
-    kind: ReferralKind
+    kind: m.ReferralKind
     text: str
     corrected_at: datetime
     boundary_axes: tuple[str, ...] = ()
@@ -271,7 +259,7 @@ class StoredTool:
     """
 
     workspace: str
-    tool: Tool
+    tool: m.Tool
     position: int = field(default=0, compare=False)
     principals: tuple[str, ...] = (OWNER,)
 
@@ -290,7 +278,7 @@ _MAX_PRINCIPALS = 8
 
 @dataclass(frozen=True, slots=True)
 class _Registration:
-    tool: Tool
+    tool: m.Tool
     principals: tuple[str, ...]
 
 
@@ -299,15 +287,15 @@ class ToolChange:
     """A tool was put, or deleted when `after` is None."""
 
     tool_id: str
-    before: Tool | None
-    after: Tool | None
+    before: m.Tool | None
+    after: m.Tool | None
 
 
 def tool_command(
     workspace: str,
     tool_id: str,
     before: StoredTool | None,
-    after: Tool | None,
+    after: m.Tool | None,
     principal: str = OWNER,
 ) -> tuple[Event, StateRow]:
     """The event of a put or a deletion, and the state that it leaves."""
@@ -329,7 +317,7 @@ def tool_command(
     return event, StateRow("tool", tool_id, data, expected=before.position if before else 0)
 
 
-def is_same_tool(one: Tool, other: Tool) -> bool:
+def is_same_tool(one: m.Tool, other: m.Tool) -> bool:
     """Whether two say the same, whenever they were put. By their JSON: to Python, `1 == True`."""
     at = {"updated_at": other.updated_at}
     return one.model_copy(update=at).model_dump_json() == other.model_dump_json()
@@ -347,7 +335,7 @@ class StoredPromotion:
 
     workspace: str
     namespace: str
-    promotion: Promotion
+    promotion: m.Promotion
     inherited_quality: float = 1.0
     position: int = field(default=0, compare=False)
 
@@ -359,7 +347,7 @@ class PromotionEvent:
     workspace: str
     namespace: str
     at: datetime
-    action: PromotionAction
+    action: m.PromotionAction
     promoted: StoredPromotion | None
 
 
@@ -388,7 +376,7 @@ class StoredRecommendation:
 
     workspace: str
     recommendation_id: str
-    state: RecommendationState
+    state: m.RecommendationState
     changed_at: datetime
     data: bytes
     reason: str | None = None
@@ -400,7 +388,7 @@ class StoredPatternReview:
     """What somebody said of a failure pattern."""
 
     pattern_id: str
-    state: PatternState
+    state: m.PatternState
     changed_at: datetime
     counted: int = 0
     """Its failures that were counted by then in the hour of `changed_at`."""

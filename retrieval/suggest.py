@@ -14,18 +14,11 @@ from functools import cache
 from itertools import islice
 from uuid import uuid4
 
+from aftercall import models as m
 from aftercall.background import aside
 from aftercall.change_classes import QUORUM, reads_only
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue, content_hash
-from aftercall.models import (
-    Call,
-    FailedCall,
-    Suggestion,
-    SuggestRequest,
-    SuggestResponse,
-    ToolAnnotations,
-)
 from aftercall.outcomes import REFERRALS
 from aftercall.redaction import Redactor
 from aftercall.stages import stage
@@ -113,7 +106,7 @@ def _candidate(
     )
 
 
-async def _stated_first(tool: ToolKey, call: FailedCall, memory: Memory) -> StatedFirst | None:
+async def _stated_first(tool: ToolKey, call: m.FailedCall, memory: Memory) -> StatedFirst | None:
     """The tool of the server that the error asks to call before, registered or called."""
     refusal = refusal_of(call.error.message)
     if refusal is None or refusal.kind != "precondition":
@@ -158,8 +151,8 @@ class Suggester:
         CategoryHead.load(self.embedder.name)  # read now and kept, not at the first question
 
     async def suggest(
-        self, workspace: str, request: SuggestRequest, *, principal: str = OWNER
-    ) -> SuggestResponse:
+        self, workspace: str, request: m.SuggestRequest, *, principal: str = OWNER
+    ) -> m.SuggestResponse:
         """Suggestions for a failed call, best first, or an abstention with its reason."""
         tool = ToolKey(workspace, request.execution.server_name, request.execution.tool_name)
         found = await self._answered(workspace, request, principal)
@@ -167,13 +160,13 @@ class Suggester:
         return found.response
 
     async def preview(
-        self, workspace: str, request: SuggestRequest, *, principal: str = OWNER
-    ) -> SuggestResponse:
+        self, workspace: str, request: m.SuggestRequest, *, principal: str = OWNER
+    ) -> m.SuggestResponse:
         """The same answer for somebody who looks: nothing is remembered, so it has no outcome."""
         return (await self._answered(workspace, request, principal)).response
 
     async def gather(
-        self, workspace: str, request: SuggestRequest, principal: str = OWNER
+        self, workspace: str, request: m.SuggestRequest, principal: str = OWNER
     ) -> Question:
         """Gather all that a failed call is answered from; nothing is remembered of it."""
         asked = considered(request.execution)
@@ -214,7 +207,7 @@ class Suggester:
     async def _call_context(
         self,
         tool: ToolKey,
-        call: FailedCall,
+        call: m.FailedCall,
         reading: ErrorReading,
         knowledge: ToolKnowledge | None,
         registered: StoredTool | None,
@@ -272,7 +265,7 @@ class Suggester:
         if self._saving:
             await self._saving
 
-    async def _answered(self, workspace: str, request: SuggestRequest, principal: str) -> Answer:
+    async def _answered(self, workspace: str, request: m.SuggestRequest, principal: str) -> Answer:
         started = time.perf_counter()
         question = await self.gather(workspace, request, principal)
         with stage("suggest.answer") as noted:
@@ -292,7 +285,7 @@ class Suggester:
         took = {"took_ms": round((time.perf_counter() - started) * 1000, 3)}
         return replace(found, response=found.response.model_copy(update=took))
 
-    async def _classified(self, reading: ErrorReading, call: FailedCall) -> ErrorReading:
+    async def _classified(self, reading: ErrorReading, call: m.FailedCall) -> ErrorReading:
         """The classifier's category, if it is sure, of what neither grammar nor corpus knows."""
         if not reading.is_unsure:
             return reading
@@ -316,7 +309,7 @@ class Suggester:
             rejected_before_run=reading.rejected_before_run and found.category == reading.category,
         )
 
-    async def _near(self, tool: ToolKey, call: FailedCall, reading: ErrorReading) -> list[Hit]:
+    async def _near(self, tool: ToolKey, call: m.FailedCall, reading: ErrorReading) -> list[Hit]:
         """Like successes of any tool, where they matter; none when the index fails."""
         if reading.category not in REFERRALS:
             return []
@@ -367,7 +360,7 @@ class Suggester:
             changes |= {"abstained": True, "reason": "what is known of this failure is masked"}
         return replace(found, response=response.model_copy(update=changes))
 
-    def _remember(self, tool: ToolKey, found: Answer, call: FailedCall, principal: str) -> None:
+    def _remember(self, tool: ToolKey, found: Answer, call: m.FailedCall, principal: str) -> None:
         response, now = found.response, self.clock()
         answer = IssuedSuggestion(
             tool=tool,
@@ -413,7 +406,7 @@ class Suggester:
                 self._unsaved.pop(key, None)
 
 
-def _counted(response: SuggestResponse, *, is_watched: bool) -> tuple[str, ...]:
+def _counted(response: m.SuggestResponse, *, is_watched: bool) -> tuple[str, ...]:
     if not response.suggestions:
         return (ASKED, ABSTAINED, f"{ABSTAINED}:{response.pattern.category}")
     best = response.suggestions[0]
@@ -422,7 +415,7 @@ def _counted(response: SuggestResponse, *, is_watched: bool) -> tuple[str, ...]:
     return (ASKED, f"action:{best.action}", *sure, *unmade)
 
 
-def _redacted_words(suggestion: Suggestion, redactor: Redactor) -> Suggestion:
+def _redacted_words(suggestion: m.Suggestion, redactor: Redactor) -> m.Suggestion:
     words = {
         "changes": [
             change.model_copy(update={"reason": redactor.text(change.reason)})
@@ -434,7 +427,7 @@ def _redacted_words(suggestion: Suggestion, redactor: Redactor) -> Suggestion:
     return suggestion.model_copy(update=words)
 
 
-def _beside(suggestion: Suggestion, known: Document) -> Suggestion:
+def _beside(suggestion: m.Suggestion, known: Document) -> m.Suggestion:
     before = suggestion.evidence
     ids = list(dict.fromkeys([*before.execution_ids, *known.execution_ids[-1:]]))
     evidence = {
@@ -446,11 +439,11 @@ def _beside(suggestion: Suggestion, known: Document) -> Suggestion:
 
 
 def case_of(
-    call: Call,
+    call: m.Call,
     reading: ErrorReading,
     knowledge: ToolKnowledge | None,
     registered: StoredTool | None,
-    annotations: ToolAnnotations,
+    annotations: m.ToolAnnotations,
     seeds: tuple[SeedEntry, ...],
     *,
     binds: bool,

@@ -2,15 +2,7 @@
 
 from uuid import uuid4
 
-from aftercall.models import (
-    MAX_AXIS_CHARS,
-    MAX_CORRECTION,
-    Correction,
-    CorrectionList,
-    KnownCorrection,
-    OutcomeReport,
-    RecordedCorrection,
-)
+from aftercall import models as m
 from ingest.intake import check_time
 from mongo.contents import (
     Called,
@@ -39,7 +31,7 @@ class CorrectionConflictError(ValueError):
 
 
 async def record_outcome(
-    context: Context, workspace: str, suggestion_id: str, report: OutcomeReport
+    context: Context, workspace: str, suggestion_id: str, report: m.OutcomeReport
 ) -> bool:
     """Keep an outcome; False when this suggestion already has one for this execution.
 
@@ -66,7 +58,9 @@ async def record_outcome(
     return verdicts == ["accepted"]
 
 
-async def correct(context: Context, workspace: str, correction: Correction) -> RecordedCorrection:
+async def correct(
+    context: Context, workspace: str, correction: m.Correction
+) -> m.RecordedCorrection:
     """Keep a correction; durable when this returns. The same id twice counts once.
 
     A session stands for the latest of its calls that are recorded now; the same correction sent
@@ -80,8 +74,8 @@ async def correct(context: Context, workspace: str, correction: Correction) -> R
     mask, session_id = context.redactor.text, correction.session_id
     clean = correction.model_copy(
         update={  # a mask may be longer than what it hides, hence the bounds
-            "text": mask(correction.text)[:MAX_CORRECTION],
-            "boundary_axes": [mask(axis)[:MAX_AXIS_CHARS] for axis in correction.boundary_axes],
+            "text": mask(correction.text)[: m.MAX_CORRECTION],
+            "boundary_axes": [mask(axis)[: m.MAX_AXIS_CHARS] for axis in correction.boundary_axes],
             # As the intake does, or the session would not be found.
             "session_id": session_id and context.redactor.session_id(session_id),
         }
@@ -120,7 +114,7 @@ async def correct(context: Context, workspace: str, correction: Correction) -> R
 
 async def corrections(
     context: Context, workspace: str, *, limit: int, tool: ToolKey | None = None
-) -> CorrectionList:
+) -> m.CorrectionList:
     """The latest corrections, newest first; with a tool's name those that count for it."""
     log, most = context.store.events, limit if tool is None else _LOOKED_AT
     found = await log.latest(workspace, "correction", most)
@@ -133,7 +127,7 @@ async def corrections(
         of = record.called.tool if record.called else tools.get(record.execution_id)
         if tool in (None, of):
             shown.append(
-                KnownCorrection(
+                m.KnownCorrection(
                     correction_id=record.correction_id,
                     execution_id=record.execution_id,
                     server_name=of.server_name if of else None,
@@ -145,11 +139,11 @@ async def corrections(
                     agent=record.agent,
                 )
             )
-    return CorrectionList(corrections=shown[:limit])
+    return m.CorrectionList(corrections=shown[:limit])
 
 
 async def _corrected(
-    context: Context, workspace: str, correction: Correction
+    context: Context, workspace: str, correction: m.Correction
 ) -> tuple[str, StoredExecution | None]:
     """The id of the execution that is meant, and the execution if it is recorded.
 
@@ -178,7 +172,7 @@ async def _corrected(
     return latest.execution.execution_id, latest
 
 
-def _is_of_its_tool(call: StoredExecution, correction: Correction) -> bool:
+def _is_of_its_tool(call: StoredExecution, correction: m.Correction) -> bool:
     of, meant = call.execution, correction
     is_server = meant.server_name in (None, of.server_name)
     return is_server and meant.tool_name in (None, of.tool_name)
@@ -194,7 +188,9 @@ async def _call(context: Context, workspace: str, execution_id: str) -> StoredEx
     return found[0] if found else None
 
 
-def _is_same(known: CorrectionRecord, correction: Correction, call: StoredExecution | None) -> bool:
+def _is_same(
+    known: CorrectionRecord, correction: m.Correction, call: StoredExecution | None
+) -> bool:
     if correction.session_id is None:
         is_of_call = known.execution_id == correction.execution_id
     else:
@@ -215,8 +211,8 @@ def _is_same(known: CorrectionRecord, correction: Correction, call: StoredExecut
 
 def _recorded(
     record: CorrectionRecord, call: StoredExecution | None, *, duplicate: bool
-) -> RecordedCorrection:
-    return RecordedCorrection(
+) -> m.RecordedCorrection:
+    return m.RecordedCorrection(
         correction_id=record.correction_id,
         execution_id=record.execution_id,
         server_name=call.execution.server_name if call else None,

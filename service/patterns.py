@@ -8,15 +8,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from aftercall.models import (
-    ErrorCategory,
-    FailurePattern,
-    FailurePatternList,
-    PatternChange,
-    PatternReview,
-    PatternState,
-    WireModel,
-)
+from aftercall import models as m
 from aftercall.models.base import Name
 from aftercall.redaction import Redactor
 from mongo.contents import StoredPatternReview, hour_of, review_command
@@ -37,14 +29,14 @@ MAX_REPAIRS = 2_000
 """The latest repairs that are looked at."""
 
 
-class PatternsQuery(WireModel):
+class PatternsQuery(m.WireModel):
     """Which patterns are asked for."""
 
     tool_name: Name | None = Field(
         default=None, description="Only those of the tool that calls name so."
     )
     server_name: Name | None = Field(default=None, description="Its server, if it is meant.")
-    category: ErrorCategory | None = Field(default=None, description="Only those of that kind.")
+    category: m.ErrorCategory | None = Field(default=None, description="Only those of that kind.")
     limit: int = Field(default=100, ge=1, le=1000)
 
     def includes(self, pattern: ConsolidatedPattern) -> bool:
@@ -56,13 +48,13 @@ class PatternsQuery(WireModel):
         )
 
 
-async def listed(context: Context, workspace: str, query: PatternsQuery) -> FailurePatternList:
+async def listed(context: Context, workspace: str, query: PatternsQuery) -> m.FailurePatternList:
     """Those that are asked for, most failures first."""
     is_filtered = (query.tool_name, query.server_name, query.category) != (None, None, None)
     rows = await _most(context, workspace, MAX_PATTERNS if is_filtered else query.limit)
     found = await asyncio.to_thread(_decoded, rows)
     asked = [each for each in found if query.includes(each)][: query.limit]
-    return FailurePatternList(
+    return m.FailurePatternList(
         patterns=await shown(context, workspace, asked),
         consolidated_at=await consolidated_at(context, workspace),
     )
@@ -105,12 +97,12 @@ async def stored_pattern(context: Context, workspace: str, pattern_id: str) -> C
 
 async def shown(
     context: Context, workspace: str, patterns: Sequence[ConsolidatedPattern]
-) -> list[FailurePattern]:
+) -> list[m.FailurePattern]:
     """Patterns as they are answered."""
     registry = await context.memory.registry(workspace)
     reviews = await reviews_of(context, workspace, patterns)
 
-    def made() -> list[FailurePattern]:
+    def made() -> list[m.FailurePattern]:
         found = []
         for each in patterns:
             tool = ToolKey(workspace, each.server_name, each.tool_name)
@@ -124,8 +116,8 @@ async def shown(
 
 
 async def change_pattern(
-    context: Context, workspace: str, pattern_id: str, change: PatternChange
-) -> FailurePattern:
+    context: Context, workspace: str, pattern_id: str, change: m.PatternChange
+) -> m.FailurePattern:
     """Say what is done about a pattern; durable when this returns, the last word counts.
 
     Raises:
@@ -153,7 +145,7 @@ async def change_pattern(
 
 async def reviews_of(
     context: Context, workspace: str, patterns: Sequence[ConsolidatedPattern]
-) -> dict[str, PatternReview]:
+) -> dict[str, m.PatternReview]:
     """What was last said of those of the patterns of which anything was."""
     by_id = {each.pattern_id: each for each in patterns}
     found = {}
@@ -163,7 +155,7 @@ async def reviews_of(
         if stored.state == "resolved":
             since = await _since(context, workspace, pattern, hour)
             is_back = since.total() > stored.counted
-        found[row.key] = PatternReview(
+        found[row.key] = m.PatternReview(
             state=stored.state,
             reason=stored.reason,
             changed_by=stored.changed_by,
@@ -175,7 +167,7 @@ async def reviews_of(
     return found
 
 
-def state_of(review: PatternReview | None) -> PatternState:
+def state_of(review: m.PatternReview | None) -> m.PatternState:
     """What a pattern is now: open, unless something else was said and still holds."""
     return review.state if review and not review.reopened else "open"
 
@@ -244,11 +236,11 @@ def _answered(
     pattern: ConsolidatedPattern,
     tool: ToolKey,
     tool_id: str | None,
-    review: PatternReview | None,
+    review: m.PatternReview | None,
     redactor: Redactor,
-) -> FailurePattern:
+) -> m.FailurePattern:
     wordings = [redactor.text(each) for each in pattern.signatures or [pattern.leader]]
-    return FailurePattern(
+    return m.FailurePattern(
         pattern_id=pattern.pattern_id,
         tool=named(tool, tool_id),
         title=redactor.text(title_of(pattern)),

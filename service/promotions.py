@@ -3,14 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from aftercall.models import (
-    Promotion,
-    PromotionAction,
-    PromotionChange,
-    PromotionHistory,
-    PromotionsReceipt,
-    PromotionStatus,
-)
+from aftercall import models as m
 from aftercall.models.tools import parse_version
 from aftercall.promotions_file import FilePathError, check_relative_path, render_promotions
 from mongo.contents import PromotionEvent, StoredPromotion, promotion_command
@@ -37,8 +30,8 @@ class NotPromotedError(LookupError):
 
 
 async def promote(
-    context: Context, workspace: str, namespace: str, promotion: Promotion
-) -> PromotionStatus:
+    context: Context, workspace: str, namespace: str, promotion: m.Promotion
+) -> m.PromotionStatus:
     """Let an evolved version stand in for the original; the same again changes nothing.
 
     Raises:
@@ -60,7 +53,7 @@ async def promote(
     return await _status(context, registry, stored)
 
 
-async def read_promotion(context: Context, workspace: str, namespace: str) -> PromotionStatus:
+async def read_promotion(context: Context, workspace: str, namespace: str) -> m.PromotionStatus:
     """What is promoted in a namespace, and how it fares."""
     registry = await context.memory.registry(workspace)
     return await _status(context, registry, _held_in(registry, namespace))
@@ -75,23 +68,23 @@ async def remove_promotion(context: Context, workspace: str, namespace: str) -> 
 
 async def promotion_history(
     context: Context, workspace: str, namespace: str, limit: int
-) -> PromotionHistory:
+) -> m.PromotionHistory:
     """The latest changes in a namespace, newest first; none where nothing was ever promoted."""
     events = await events_of(context.store.events, workspace, namespace, limit)
     if not events:
         _check_served(await context.memory.registry(workspace), namespace)
     changes = [
-        PromotionChange(
+        m.PromotionChange(
             at=each.at,
             action=each.action,
             promotion=each.promoted and shown_promotion(each.promoted.promotion, context.redactor),
         )
         for each in events
     ]
-    return PromotionHistory(namespace=namespace, changes=changes)
+    return m.PromotionHistory(namespace=namespace, changes=changes)
 
 
-async def roll_back(context: Context, workspace: str, namespace: str) -> PromotionHistory:
+async def roll_back(context: Context, workspace: str, namespace: str) -> m.PromotionHistory:
     """Undo the latest change that is not undone yet; the history, newest first.
 
     Raises:
@@ -125,8 +118,8 @@ async def export_promotions(context: Context, workspace: str) -> str:
 
 
 async def import_promotions(
-    context: Context, workspace: str, promotions: Mapping[str, Promotion]
-) -> PromotionsReceipt:
+    context: Context, workspace: str, promotions: Mapping[str, m.Promotion]
+) -> m.PromotionsReceipt:
     """Let exactly these promotions hold, all or none of them.
 
     A namespace that no tool serves yet is promoted all the same.
@@ -151,7 +144,7 @@ async def import_promotions(
         events = [_event(context, each, "imported") for each in prepared]
         events += [_removed(context, held[name]) for name in removed]
         await _change(context, workspace, events)
-    return PromotionsReceipt(
+    return m.PromotionsReceipt(
         added=sorted(new.keys() - held.keys()),
         changed=sorted(new.keys() & held.keys()),
         removed=removed,
@@ -164,7 +157,7 @@ async def _prepared(
     context: Context,
     workspace: str,
     registry: Registry,
-    promotions: Mapping[str, Promotion],
+    promotions: Mapping[str, m.Promotion],
     *,
     is_file: bool = False,
 ) -> list[StoredPromotion]:
@@ -196,7 +189,9 @@ async def _prepared(
     return found
 
 
-async def _status(context: Context, registry: Registry, stored: StoredPromotion) -> PromotionStatus:
+async def _status(
+    context: Context, registry: Registry, stored: StoredPromotion
+) -> m.PromotionStatus:
     pair = pair_of(registry, stored.namespace)
     statistics = await context.memory.statistics(pair.keys) if pair else {}
     status = status_of(stored, pair, statistics, now=context.clock())
@@ -224,7 +219,7 @@ async def _change(context: Context, workspace: str, events: list[PromotionEvent]
             await context.note(workspace, f"promotion.{each.action}", each.namespace)
 
 
-def _event(context: Context, stored: StoredPromotion, action: PromotionAction) -> PromotionEvent:
+def _event(context: Context, stored: StoredPromotion, action: m.PromotionAction) -> PromotionEvent:
     now = context.clock()
     return PromotionEvent(stored.workspace, stored.namespace, now, action, stored)
 
@@ -233,7 +228,7 @@ def _removed(context: Context, held: StoredPromotion) -> PromotionEvent:
     return replace(_event(context, held, "removed"), promoted=None)
 
 
-def _check(promotion: Promotion, place: str = "") -> None:
+def _check(promotion: m.Promotion, place: str = "") -> None:
     evolved, original = promotion.evolved_version, promotion.original_version
     if parse_version(evolved) <= parse_version(original):
         raise RefusedError(
@@ -266,7 +261,7 @@ def _held_in(registry: Registry, namespace: str) -> StoredPromotion:
     return stored
 
 
-def _says_the_same(new: Promotion, held: Promotion) -> bool:
+def _says_the_same(new: m.Promotion, held: m.Promotion) -> bool:
     """Whether it says what holds already. A file has whole seconds; no time at all fits any."""
     if new.promoted_at is None:
         return new.model_copy(update={"promoted_at": held.promoted_at}) == held
@@ -277,6 +272,6 @@ def _place(entry: str) -> str:
     return f"entry {entry[:80]!r}: "
 
 
-def _in_seconds(promotion: Promotion) -> Promotion:
+def _in_seconds(promotion: m.Promotion) -> m.Promotion:
     at = promotion.promoted_at
     return promotion.model_copy(update={"promoted_at": at and at.replace(microsecond=0)})

@@ -7,14 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from aftercall.models import (
-    Recommendation,
-    RecommendationChange,
-    RecommendationKind,
-    RecommendationList,
-    RecommendationState,
-    WireModel,
-)
+from aftercall import models as m
 from aftercall.models.base import Name
 from mongo.contents import StoredRecommendation, review_command
 from mongo.records import ToolKey, decoded
@@ -37,10 +30,10 @@ MAX_TOOLS = 500
 """Tools that are looked at, the latest troubled first: 20 MB, for a row is 40 kB at most. One of
 which as much is remembered as there is room for takes some 2 ms."""
 RecommendationStates = Literal["open", "taken", "done", "dismissed", "all"]
-_STILL_TO_DO: frozenset[RecommendationState] = frozenset({"open", "taken"})
+_STILL_TO_DO: frozenset[m.RecommendationState] = frozenset({"open", "taken"})
 
 
-class RecommendationQuery(WireModel):
+class RecommendationQuery(m.WireModel):
     """Which recommendations are asked for."""
 
     state: RecommendationStates | None = Field(
@@ -50,13 +43,13 @@ class RecommendationQuery(WireModel):
         default=None,
         description="Only those about a tool (its id, or the name of its calls) or a namespace.",
     )
-    kind: RecommendationKind | None = Field(default=None, description="Only those of that kind.")
+    kind: m.RecommendationKind | None = Field(default=None, description="Only those of that kind.")
     limit: int = Field(default=100, ge=1, le=1000)
 
 
 async def recommendations(
     context: Context, workspace: str, asked: RecommendationQuery
-) -> RecommendationList:
+) -> m.RecommendationList:
     """Those that are asked for, greatest priority first."""
     found = await _all(context, workspace)
     if asked.tool_id is not None:
@@ -68,12 +61,14 @@ async def recommendations(
         if asked.kind in (None, each.kind) and (asked.state == "all" or each.state in states)
     ]
     words = Quotes(context.redactor)
-    return RecommendationList(recommendations=[words.shown(each) for each in wanted[: asked.limit]])
+    return m.RecommendationList(
+        recommendations=[words.shown(each) for each in wanted[: asked.limit]]
+    )
 
 
 async def change_recommendation(
-    context: Context, workspace: str, recommendation_id: str, change: RecommendationChange
-) -> Recommendation:
+    context: Context, workspace: str, recommendation_id: str, change: m.RecommendationChange
+) -> m.Recommendation:
     """Say what is done about a recommendation; durable when this returns, the last word counts.
 
     It is kept as it is now, for it stays listed when its evidence has faded.
@@ -120,7 +115,7 @@ async def change_recommendation(
 
 async def recommendations_about(
     context: Context, workspace: str, tools: Sequence[ToolKey]
-) -> list[Recommendation]:
+) -> list[m.Recommendation]:
     """Open and taken ones about these tools, greatest priority first."""
     known = await context.memory.health(tools)
     if not known:
@@ -130,7 +125,7 @@ async def recommendations_about(
     return by_priority(around.words.shown(each) for each in found if each.state in _STILL_TO_DO)
 
 
-async def _all(context: Context, workspace: str) -> list[Recommendation]:
+async def _all(context: Context, workspace: str) -> list[m.Recommendation]:
     around = await _workspace(context, workspace)
     reviews = await _reviews(context, workspace, around.registry, around.now)
     tools = await troubled_tools(context.store, workspace, MAX_TOOLS)
@@ -138,7 +133,7 @@ async def _all(context: Context, workspace: str) -> list[Recommendation]:
     return await asyncio.to_thread(queue_of, around, known.items(), reviews)
 
 
-async def _one(context: Context, workspace: str, recommendation_id: str) -> Recommendation:
+async def _one(context: Context, workspace: str, recommendation_id: str) -> m.Recommendation:
     for each in await _all(context, workspace):
         if each.recommendation_id == recommendation_id:
             return each
@@ -162,7 +157,7 @@ async def _workspace(context: Context, workspace: str) -> Workspace:
 
 async def _reviews(
     context: Context, workspace: str, registry: Registry, now: datetime
-) -> list[Recommendation]:
+) -> list[m.Recommendation]:
     pairs = {name: pair_of(registry, name) for name in registry.promotions}
     keys = [key for pair in pairs.values() if pair for key in pair.keys]
     statistics = await context.memory.statistics(keys)
@@ -174,8 +169,8 @@ async def _reviews(
 
 
 async def _about(
-    context: Context, workspace: str, name: str, found: Iterable[Recommendation]
-) -> list[Recommendation]:
+    context: Context, workspace: str, name: str, found: Iterable[m.Recommendation]
+) -> list[m.Recommendation]:
     unknown: UnknownToolError | None = None
     try:
         tools = await tools_called(context, workspace, name)

@@ -28,19 +28,10 @@ from pydantic_core import from_json
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import ClientDisconnect
 
+from aftercall import models as m
 from aftercall.background import aside
 from aftercall.explain import explain, explain_request
 from aftercall.json_values import MAX_DEPTH
-from aftercall.models import (
-    ALL_WORKSPACES,
-    MAX_BATCH,
-    WORKSPACE_HEADER,
-    Execution,
-    Rejection,
-    Scope,
-    UsageWindow,
-    WireModel,
-)
 from aftercall.models.base import Id, Name
 from mongo.records import ToolKey
 from service.context import Context, Lifecycle
@@ -73,7 +64,7 @@ async def current_lifecycle(request: Request) -> Lifecycle:
 class SpaceFor(SecurityBase):
     """The space of a request whose key has a scope; the routes' annotations name it."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: m.Scope) -> None:
         self.model = HTTPBearer(bearerFormat="ac_<id>_<secret>")
         self.scheme_name = "key"
         self._scope = scope
@@ -84,16 +75,16 @@ class SpaceFor(SecurityBase):
         if access is None:  # it came in while the keys were not known yet
             raise UnavailableError("not_ready", "the service has just started; try again")
         check_scope(access, self._scope)
-        named = request.headers.get(WORKSPACE_HEADER)
+        named = request.headers.get(m.WORKSPACE_HEADER)
         workspace = named or DEFAULT_WORKSPACE
-        if access.workspace != ALL_WORKSPACES:
+        if access.workspace != m.ALL_WORKSPACES:
             workspace = access.workspace
         if named not in (None, workspace) or not _WORKSPACE.fullmatch(workspace):
             raise NotFoundProblemError("there is no such workspace for this key")
         return Space(replace(context, caller=access), workspace)
 
 
-def check_scope(access: Access, scope: Scope) -> None:
+def check_scope(access: Access, scope: m.Scope) -> None:
     """Refuse a key without a scope."""
     if scope not in access.scopes:
         has = ", ".join(sorted(access.scopes))
@@ -155,10 +146,10 @@ ToolId = Annotated[
 Namespace = Annotated[Name, Path(description="A capability that tools serve; may hold slashes.")]
 
 
-class Window(WireModel):
+class Window(m.WireModel):
     """Of which time."""
 
-    window: UsageWindow = Field(default="24h", description="Up to now.")
+    window: m.UsageWindow = Field(default="24h", description="Up to now.")
 
 
 class _List(Window):
@@ -167,7 +158,7 @@ class _List(Window):
     )
 
 
-class _Nothing(WireModel):
+class _Nothing(m.WireModel):
     pass
 
 
@@ -177,7 +168,7 @@ WindowQuery = Annotated[Window, Query()]
 ListQuery = Annotated[_List, Query()]
 
 
-class ToolFilter(WireModel):
+class ToolFilter(m.WireModel):
     """A tool as calls name it, in a query."""
 
     tool_name: Name | None = Field(
@@ -196,7 +187,7 @@ class ToolFilter(WireModel):
         return None
 
 
-def parse_json(body: bytes, *, max_elements: int = MAX_BATCH) -> object:
+def parse_json(body: bytes, *, max_elements: int = m.MAX_BATCH) -> object:
     """The value of a JSON text in UTF-8.
 
     NaN, infinities and lone surrogates come through, for validation to name them with their place.
@@ -339,7 +330,7 @@ def unsupported(cure: str) -> ProblemError:
     return ProblemError(415, "unsupported_media_type", cure)
 
 
-Records: TypeAlias = Execution | list[Execution | Rejection]
+Records: TypeAlias = m.Execution | list[m.Execution | m.Rejection]
 """The one execution of a body, or what became of each record of its list, in order."""
 
 
@@ -353,18 +344,18 @@ def parse_records(body: bytes) -> Records:
             "the body must be an execution (an object) or a list of executions"
         )
     read = _record(0, value)
-    if isinstance(read, Rejection):
+    if isinstance(read, m.Rejection):
         raise InvalidProblemError(read.message)
     return read
 
 
-def _record(index: int, value: object) -> Execution | Rejection:
+def _record(index: int, value: object) -> m.Execution | m.Rejection:
     if not isinstance(value, dict):
-        return Rejection(index=index, message="the record must be a JSON object")
+        return m.Rejection(index=index, message="the record must be a JSON object")
     try:
-        return Execution.model_validate(value)
+        return m.Execution.model_validate(value)
     except ValidationError as error:
-        return Rejection(index=index, message=safe_message(explain(error, Execution)))
+        return m.Rejection(index=index, message=safe_message(explain(error, m.Execution)))
 
 
 async def _read_records(request: Request) -> Records:

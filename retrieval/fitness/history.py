@@ -4,14 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from aftercall.models import (
-    Evolution,
-    EvolutionList,
-    EvolutionRequest,
-    Promotion,
-    SimilarFailure,
-    ToolFailures,
-)
+from aftercall import models as m
 from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
 from mongo.contents import FailureRecord
@@ -55,7 +48,7 @@ class ToolHistory:
 
     async def failures(
         self, workspace: str, tool_id: str, *, scenario: str | None, limit: int
-    ) -> ToolFailures:
+    ) -> m.ToolFailures:
         """The failures of a tool in all its versions: nearest to the scenario first, else latest.
 
         Without a scenario the similarity is 0. A failure weighs 1 when it is fresh, less with time
@@ -92,7 +85,7 @@ class ToolHistory:
         for each in said:
             once.setdefault(each[0].key, each)  # a mark says more
         found = [
-            SimilarFailure(
+            m.SimilarFailure(
                 scenario=text,
                 similarity=near,
                 weight=failure_weight(trial, successes, self.clock().timestamp()),
@@ -109,12 +102,12 @@ class ToolHistory:
             each.model_copy(update={"tags": ["tool_failure", tool_id, *severity]})
             for each, severity in marked
         ]
-        return ToolFailures(
+        return m.ToolFailures(
             failures=[shown_failure(each, self.redactor) for each in tagged],
             negative_tags=list(dict.fromkeys([*stored.tool.negative_tags, *learned])),
         )
 
-    async def evolutions(self, workspace: str, request: EvolutionRequest) -> EvolutionList:
+    async def evolutions(self, workspace: str, request: m.EvolutionRequest) -> m.EvolutionList:
         """Promotions of the past and present, nearest to the scenario first."""
         hits = await self._nearest(workspace, "evolution", request.scenario, request.limit)
         namespaces = dict.fromkeys(hit.tool_name or "" for hit in hits)
@@ -124,9 +117,9 @@ class ToolHistory:
             for event in reversed(await promotion_history(self.log, workspace, name, _MAX_HISTORY))
             if event.promoted is not None
         }
-        return EvolutionList(
+        return m.EvolutionList(
             evolutions=[
-                Evolution(
+                m.Evolution(
                     namespace=hit.tool_name or "",
                     promotion=shown_promotion(promotion, self.redactor),
                     similarity=hit.similarity,
@@ -158,7 +151,7 @@ def _trial(mark: FailureRecord) -> Trial:
     return trial_of(mark.marked_at, named, mark.severity, mark.principal)
 
 
-def shown_failure(failure: SimilarFailure, redactor: Redactor) -> SimilarFailure:
+def shown_failure(failure: m.SimilarFailure, redactor: Redactor) -> m.SimilarFailure:
     """A past failure for an answer: its words are some caller's, so masked and bounded."""
     message = failure.error_message
     return failure.model_copy(
@@ -169,7 +162,7 @@ def shown_failure(failure: SimilarFailure, redactor: Redactor) -> SimilarFailure
     )
 
 
-def shown_promotion(promotion: Promotion, redactor: Redactor) -> Promotion:
+def shown_promotion(promotion: m.Promotion, redactor: Redactor) -> m.Promotion:
     """A promotion for an answer, whole: its file is exchanged as it is."""
     said = {"reason": promotion.reason, "mutation": promotion.mutation}
     return promotion.model_copy(update={name: redactor.text(text) for name, text in said.items()})

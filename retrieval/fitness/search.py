@@ -12,16 +12,7 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from aftercall.models import (
-    BestTool,
-    ExcludedTool,
-    FindRequest,
-    FoundTools,
-    NamespaceList,
-    RankedTool,
-    RankingMode,
-    ToolSource,
-)
+from aftercall import models as m
 from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
 from embeddings.text import terms_text
@@ -69,7 +60,7 @@ class _Question:
     workspace: str
     scenario: str
     tags: tuple[str, ...]
-    mode: RankingMode
+    mode: m.RankingMode
     now: datetime
     own: str | None = None
     """The mark of the asker's principal; None hears all alike."""
@@ -79,7 +70,7 @@ class _Question:
     """Ids of the tools that serve the namespace asked about."""
 
 
-_Judged = tuple[list[RankedTool], list[ExcludedTool]]
+_Judged = tuple[list[m.RankedTool], list[m.ExcludedTool]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +84,9 @@ class ToolChooser:
     """Masks secrets before anything is answered."""
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
-    async def namespaces(self, workspace: str) -> NamespaceList:
+    async def namespaces(self, workspace: str) -> m.NamespaceList:
         """All namespaces of a workspace, by name."""
-        return NamespaceList(namespaces=(await self.memory.registry(workspace)).namespaces())
+        return m.NamespaceList(namespaces=(await self.memory.registry(workspace)).namespaces())
 
     async def best(
         self,
@@ -104,11 +95,11 @@ class ToolChooser:
         scenario: str,
         *,
         use_rag: bool = True,
-        mode: RankingMode = "fitness",
+        mode: m.RankingMode = "fitness",
         limit: int = 10,
         principal: str | None = None,
         explore: bool = False,
-    ) -> BestTool:
+    ) -> m.BestTool:
         """The fittest tool of a namespace, with at most `limit` candidates, best first.
 
         What other principals than the one that asks say counts as `heard_trials` tells. With
@@ -134,13 +125,13 @@ class ToolChooser:
             reasons = "; ".join(f"{each.tool_id!r}: {each.reason}" for each in excluded[:3])
             raise NoToolFitsError(f"no tool of the namespace is offered for this: {reasons}")
         shown = [self._shown(registry, each) for each in ranked(judged)[:limit]]
-        return BestTool(
+        return m.BestTool(
             **dict(shown[0]), candidates=shown, excluded=excluded, threshold=THRESHOLD, mode=mode
         )
 
     async def find(
-        self, workspace: str, request: FindRequest, *, principal: str | None = None
-    ) -> FoundTools:
+        self, workspace: str, request: m.FindRequest, *, principal: str | None = None
+    ) -> m.FoundTools:
         """Tools of any namespace for a scenario, best first; empty when none fits."""
         scenario, tags = self.redactor.text(request.scenario), tuple(request.tags)
         registry = await self.memory.registry(workspace)
@@ -155,7 +146,7 @@ class ToolChooser:
         )
         ids = tuple(tagged) if tags else None
         if not registry.by_id or ids == ():
-            return FoundTools(candidates=[], threshold=THRESHOLD, mode=request.mode)
+            return m.FoundTools(candidates=[], threshold=THRESHOLD, mode=request.mode)
         texts = scenario_parts(scenario)
         vectors = await self.embedder.embed(texts, "query")
         count = min(MAX_JUDGED, 2 * request.limit + 10)
@@ -179,7 +170,7 @@ class ToolChooser:
             {each.tool.tool_id: by_document[document_id] for each, document_id in found},
         )
         fit = [each for each in ranked(judged) if each.score > 0]
-        return FoundTools(
+        return m.FoundTools(
             candidates=[self._shown(registry, each) for each in fit[: request.limit]],
             excluded=[self._shown_excluded(each) for each in left_out],
             threshold=THRESHOLD,
@@ -244,13 +235,13 @@ class ToolChooser:
     def _judged(
         self,
         question: _Question,
-        candidates: Iterable[tuple[ToolCandidate, ToolSource]],
+        candidates: Iterable[tuple[ToolCandidate, m.ToolSource]],
         statistics: Mapping[ToolKey, ToolTrials],
         past: "PastScenarios | None" = None,
         similarity: Mapping[str, float] | None = None,
     ) -> _Judged:
-        judged: list[RankedTool] = []
-        excluded: list[ExcludedTool] = []
+        judged: list[m.RankedTool] = []
+        excluded: list[m.ExcludedTool] = []
         known_of = []
         for each, source in candidates:
             trials = heard_trials(trials_of(each, statistics.get(each.key)), question.own)
@@ -271,7 +262,7 @@ class ToolChooser:
             negative = [*tool.negative_tags, *(known.tags(question.own) if known else ())]
             why_not = exclusion(negative, question.tags, question.scenario) if negative else None
             if why_not is not None:
-                excluded.append(ExcludedTool(tool_id=tool.tool_id, reason=why_not))
+                excluded.append(m.ExcludedTool(tool_id=tool.tool_id, reason=why_not))
                 continue
             judged.append(
                 judge(
@@ -288,13 +279,13 @@ class ToolChooser:
             )
         return judged, excluded
 
-    def _shown(self, registry: Registry, ranked: RankedTool) -> RankedTool:
+    def _shown(self, registry: Registry, ranked: m.RankedTool) -> m.RankedTool:
         failures = [shown_failure(each, self.redactor) for each in ranked.factors.similar_failures]
         factors = ranked.factors.model_copy(update={"similar_failures": failures})
         tool = registry.shown(ranked.tool, self.redactor)
         return ranked.model_copy(update={"tool": tool, "factors": factors})
 
-    def _shown_excluded(self, excluded: ExcludedTool) -> ExcludedTool:
+    def _shown_excluded(self, excluded: m.ExcludedTool) -> m.ExcludedTool:
         reason = shown_text(excluded.reason, self.redactor)
         return excluded.model_copy(update={"reason": reason})
 

@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from aftercall.models import (
-    Cohesion,
-    EvidenceCount,
-    Recommendation,
-    RecommendationEvidence,
-    RecommendationKind,
-)
+from aftercall import models as m
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
 from retrieval.fitness.registry import named
@@ -30,7 +24,7 @@ Matter = Literal["repair", "tighten_contract", "boundaries", "review_promotion"]
 """What a recommendation is about. `split` and `recompose` are one matter, `boundaries`: the tool
 does several jobs. Which of the two is suggested changes as other tools come and go; what a builder
 did about it stays."""
-MATTERS: dict[RecommendationKind, Matter] = {
+MATTERS: dict[m.RecommendationKind, Matter] = {
     "repair": "repair",
     "tighten_contract": "tighten_contract",
     "split": "boundaries",
@@ -66,10 +60,10 @@ class Quotes:
                 break
         return list(found)
 
-    def shown(self, recommendation: Recommendation) -> Recommendation:
+    def shown(self, recommendation: m.Recommendation) -> m.Recommendation:
         """A copy fit to be stored and answered, whatever it was made from."""
         masked = self.redactor.value(recommendation.model_dump(mode="json"))
-        return Recommendation.model_validate(masked)
+        return m.Recommendation.model_validate(masked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +73,7 @@ class Subject:
     tool: ToolKey
     tool_id: str | None
     known: KnownHealth
-    cohesion: Cohesion
+    cohesion: m.Cohesion
     now: datetime
     words: Quotes
 
@@ -114,14 +108,14 @@ def id_of_matter(matter: Matter, workspace: str, *names: str | None) -> str:
 
 def recommendation(
     subject: Subject,
-    kind: RecommendationKind,
+    kind: m.RecommendationKind,
     message: str,
     *,
     parts: Sequence[Part],
     confidence: float,
     events: Iterable[tuple[datetime, str]],
     quotes: Iterable[str],
-) -> Recommendation:
+) -> m.Recommendation:
     """A recommendation about the subject.
 
     Its priority is the weight of the evidence in points (`Part.points`), halving every 7 days,
@@ -135,16 +129,16 @@ def recommendation(
         key=lambda part: (-part.weight(subject.now), part.what),
     )
     points = sum(part.weight(subject.now) for part in parts)
-    return Recommendation(
+    return m.Recommendation(
         recommendation_id=id_of_matter(MATTERS[kind], *subject.tool),
         kind=kind,
         tool=named(subject.tool, subject.tool_id),
         message=subject.words.bounded(message, MAX_MESSAGE),
         confidence=round(confidence, 4),
         priority=round(points * confidence, 4),
-        evidence=RecommendationEvidence(
+        evidence=m.RecommendationEvidence(
             counts=[
-                EvidenceCount(
+                m.EvidenceCount(
                     what=part.what,
                     count=part.tally.count,
                     weight=round(part.tally.weight_at(subject.now), 4),

@@ -11,15 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TypeVar, get_args
 
-from aftercall.models import (
-    EvidenceCount,
-    PromotionStatus,
-    Recommendation,
-    RecommendationEvidence,
-    RecommendationKind,
-    Severity,
-    VersionTrials,
-)
+from aftercall import models as m
 from mongo.records import ToolKey
 from retrieval.advice.other_tools import names_said
 from retrieval.boundaries.cohesion import CohesionRules
@@ -89,7 +81,7 @@ def _named_in(parts: Sequence[str], registry: Registry, besides: ToolKey) -> lis
     return list(found)[:MAX_OTHER_TOOLS]
 
 
-def repair_of(subject: Subject) -> Recommendation | None:
+def repair_of(subject: Subject) -> m.Recommendation | None:
     """What to mend, when it is sure that the implementation fails more than is tolerated.
 
     A call counts as a trial of the implementation when it succeeded or failed by the tool's own
@@ -102,7 +94,7 @@ def repair_of(subject: Subject) -> Recommendation | None:
         for category, tally in sorted(subject.known.categories.items())
         if category in OWN_FAILURES
     ]
-    for severity in get_args(Severity):
+    for severity in get_args(m.Severity):
         marks = [each.at for each in subject.known.marks if each.severity == severity]
         if marks:
             points = PENALTIES[severity] / PENALTIES["high"]
@@ -153,7 +145,7 @@ def _one_of_each(subject: Subject) -> list[OwnFailure | Marked]:
     return [latest[each] for each in ranked]
 
 
-def tighten_of(subject: Subject, rules: CohesionRules) -> Recommendation | None:
+def tighten_of(subject: Subject, rules: CohesionRules) -> m.Recommendation | None:
     """What to demand of the results, when it is sure that too many are of little use.
 
     A user's correction, the tool's own `low_utility` and weak successes weigh as in `health`.
@@ -210,7 +202,7 @@ def tighten_of(subject: Subject, rules: CohesionRules) -> Recommendation | None:
     )
 
 
-def split_of(subject: Subject, registry: Registry, rules: CohesionRules) -> Recommendation | None:
+def split_of(subject: Subject, registry: Registry, rules: CohesionRules) -> m.Recommendation | None:
     """To split the tool, or to recompose where a proposed split names others for its jobs."""
     if not subject.cohesion.warning:
         return None
@@ -231,7 +223,7 @@ def split_of(subject: Subject, registry: Registry, rules: CohesionRules) -> Reco
     if others:
         listed = " and ".join(quoted(each) for each in others[:2])
         words.append(f"{listed} can do one of them already")
-    kind: RecommendationKind = "recompose" if others else "split"
+    kind: m.RecommendationKind = "recompose" if others else "split"
     found = recommendation(
         subject,
         kind,
@@ -271,7 +263,7 @@ def _splits(subject: Subject, referrals: Sequence[Referred]) -> list[list[str]]:
     return [spelled[key] for key in ranked[:MAX_SPLITS]]
 
 
-def review_of(workspace: str, status: PromotionStatus) -> Recommendation | None:
+def review_of(workspace: str, status: m.PromotionStatus) -> m.Recommendation | None:
     """What to tell the builder of the tool; None while the promotion does well enough.
 
     The priority is how many calls failed beyond what the original's rate would have made of them,
@@ -282,7 +274,7 @@ def review_of(workspace: str, status: PromotionStatus) -> Recommendation | None:
     evolved, original = status.evolved, status.original
     calls = evolved.successes + evolved.failures
     rate = original.failures / max(1, original.successes + original.failures)
-    return Recommendation(
+    return m.Recommendation(
         recommendation_id=id_of_matter("review_promotion", workspace, status.namespace),
         kind="review_promotion",
         namespace=status.namespace,
@@ -293,9 +285,9 @@ def review_of(workspace: str, status: PromotionStatus) -> Recommendation | None:
         ),
         confidence=status.probability,
         priority=round(max(0.0, evolved.failures - calls * rate) * status.probability, 4),
-        evidence=RecommendationEvidence(
+        evidence=m.RecommendationEvidence(
             counts=[
-                EvidenceCount(
+                m.EvidenceCount(
                     what="failures of the promoted version",
                     count=evolved.failures,
                     weight=float(evolved.failures),
@@ -308,7 +300,7 @@ def review_of(workspace: str, status: PromotionStatus) -> Recommendation | None:
     )
 
 
-def _rate(trials: VersionTrials) -> str:
+def _rate(trials: m.VersionTrials) -> str:
     return f"{trials.failures} of {trials.successes + trials.failures} calls"
 
 

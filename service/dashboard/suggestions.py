@@ -3,13 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from aftercall.models import (
-    ConfidenceBin,
-    ConfidenceStatistics,
-    ReflectionStatistics,
-    RepairTimes,
-    ShadowCounts,
-)
+from aftercall import models as m
 from retrieval.confidence import ENOUGH_OUTCOMES
 from service import statistics
 from service.dashboard import html as h
@@ -49,7 +43,7 @@ async def suggestions(look: Look) -> Shown:
     )
 
 
-def shadow_rows(shadow: ShadowCounts) -> list[dict[str, object]]:
+def shadow_rows(shadow: m.ShadowCounts) -> list[dict[str, object]]:
     """What would have been done about watched calls, beside what became of them."""
     counted = (
         ("changed before the call", shadow.repaired_before),
@@ -71,19 +65,19 @@ def shadow_rows(shadow: ShadowCounts) -> list[dict[str, object]]:
     return [*rows, {"what": left, "calls": max(0, alone), "worked": None, "failed": None}]
 
 
-def bin_name(each: ConfidenceBin) -> str:
+def bin_name(each: m.ConfidenceBin) -> str:
     """A tenth of the scale, such as `70 to 80 %`."""
     return f"{each.at_least * 100:.0f} to {each.below * 100:.0f} %"
 
 
-def gap(each: ConfidenceBin) -> float | None:
+def gap(each: m.ConfidenceBin) -> float | None:
     """The share of successes minus the mean confidence; None without outcomes."""
     if each.mean_confidence is None or each.succeeded is None:
         return None
     return each.succeeded - each.mean_confidence
 
 
-def points(bins: Sequence[ConfidenceBin]) -> dict[str, list[Point]]:
+def points(bins: Sequence[m.ConfidenceBin]) -> dict[str, list[Point]]:
     """Mean confidence and share of successes of bins with outcomes; those with few apart."""
     found: dict[str, list[Point]] = {f"{FEW} outcomes or more": [], "fewer": []}
     for each in bins:
@@ -93,7 +87,7 @@ def points(bins: Sequence[ConfidenceBin]) -> dict[str, list[Point]]:
     return {name: each for name, each in found.items() if each}
 
 
-def trust_words(confidence: ConfidenceStatistics) -> str:
+def trust_words(confidence: m.ConfidenceStatistics) -> str:
     """What the calibration says, in a sentence or two."""
     of = f"Of {w.counted(confidence.judged, 'outcome')}, "
     error = confidence.expected_calibration_error
@@ -115,7 +109,7 @@ def trust_words(confidence: ConfidenceStatistics) -> str:
     )
 
 
-def effect_words(reflection: ReflectionStatistics) -> str:
+def effect_words(reflection: m.ReflectionStatistics) -> str:
     """Before and after reflection, in a sentence."""
     before, after = w.success_rate(reflection.first_attempts), w.success_rate(reflection.tasks)
     if before is None or after is None:
@@ -126,7 +120,7 @@ def effect_words(reflection: ReflectionStatistics) -> str:
     )
 
 
-def repair_words(times: RepairTimes) -> tuple[str, str]:
+def repair_words(times: m.RepairTimes) -> tuple[str, str]:
     """The median time to repair, and what it is made from."""
     if not times.repairs or times.p50_ms is None:
         return "-", "no repair in the window"

@@ -6,13 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
-from aftercall.models import (
-    Promotion,
-    PromotionHistory,
-    PromotionsReceipt,
-    PromotionStatus,
-    WireModel,
-)
+from aftercall import models as m
 from aftercall.promotions_file import PromotionsFileError, parse_promotions
 from service import promotions
 from service.errors import MalformedJsonError, ProblemError
@@ -22,20 +16,20 @@ router = APIRouter(tags=["promotions"], route_class=JsonRoute)
 _PATH = "/namespaces/{namespace:name}/promotion"
 
 
-class _HistoryQuery(WireModel):
+class _HistoryQuery(m.WireModel):
     limit: int = Field(default=50, ge=1, le=500)
 
 
 @router.get(f"{_PATH}/history", summary="What was promoted in a namespace, and when")
 async def promotion_history(
     namespace: Namespace, query: Annotated[_HistoryQuery, Query()], space: Reading
-) -> PromotionHistory:
+) -> m.PromotionHistory:
     """Latest first; a change's `promotion` is null where the original served again."""
     return await promotions.promotion_history(*space, namespace, query.limit)
 
 
 @router.post(f"{_PATH}/rollback", summary="Back to what held before")
-async def roll_back(namespace: Namespace, space: Administering) -> PromotionHistory:
+async def roll_back(namespace: Namespace, space: Administering) -> m.PromotionHistory:
     """Undoes the latest change that is not undone yet; the answer is the history, latest first.
 
     Before the first promotion the original served. Each call goes back one step further.
@@ -45,8 +39,8 @@ async def roll_back(namespace: Namespace, space: Administering) -> PromotionHist
 
 @router.put(_PATH, summary="Promote an evolved version")
 async def promote(
-    namespace: Namespace, promotion: Promotion, space: Administering
-) -> PromotionStatus:
+    namespace: Namespace, promotion: m.Promotion, space: Administering
+) -> m.PromotionStatus:
     """From now on it stands in for the original, and starts with the original's quality.
 
     It needs a file, or a registered tool of that version with `evolvedFrom`. Files are the
@@ -57,7 +51,7 @@ async def promote(
 
 
 @router.get(_PATH, summary="What is promoted in a namespace, and how it fares")
-async def read_promotion(namespace: Namespace, space: Reading) -> PromotionStatus:
+async def read_promotion(namespace: Namespace, space: Reading) -> m.PromotionStatus:
     """`failsMore` says that the evolved version does worse than the original; nothing is undone."""
     return await promotions.read_promotion(*space, namespace)
 
@@ -78,7 +72,7 @@ async def export_promotions(space: Reading) -> Response:
 
 
 @router.put("/promotions", summary="Replace all promotions by a file .tool_promotions.json")
-async def import_promotions(request: Request, space: Administering) -> PromotionsReceipt:
+async def import_promotions(request: Request, space: Administering) -> m.PromotionsReceipt:
     """All of it or nothing; what is wrong is named with its line and entry.
 
     What the file does not name is promoted no more; all of it is in the histories.
@@ -87,7 +81,7 @@ async def import_promotions(request: Request, space: Administering) -> Promotion
     return await promotions.import_promotions(*space, file)
 
 
-def _parse_file(body: bytes) -> dict[str, Promotion]:
+def _parse_file(body: bytes) -> dict[str, m.Promotion]:
     try:
         return parse_promotions(body.decode("utf-8-sig"))
     except UnicodeDecodeError:

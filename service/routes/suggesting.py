@@ -2,15 +2,7 @@
 
 from fastapi import APIRouter, Response
 
-from aftercall.models import (
-    CheckRequest,
-    CheckResponse,
-    OutcomeReport,
-    SimilarRequest,
-    SimilarResponse,
-    SuggestRequest,
-    SuggestResponse,
-)
+from aftercall import models as m
 from retrieval.check import check
 from retrieval.similar import find_similar
 from service.feedback import record_outcome
@@ -20,7 +12,7 @@ router = APIRouter(tags=["suggesting"], route_class=JsonRoute)
 
 
 @router.post("/suggest", summary="What to do about a failed call")
-async def suggest(question: SuggestRequest, space: Suggesting) -> SuggestResponse:
+async def suggest(question: m.SuggestRequest, space: Suggesting) -> m.SuggestResponse:
     """Suggestions come best first; `confidence` is the probability of doing what the caller meant.
 
     An empty list is an honest "I don't know", with its reason.
@@ -33,7 +25,7 @@ async def suggest(question: SuggestRequest, space: Suggesting) -> SuggestRespons
 
 
 @router.post("/check", summary="What there is to say of a call before it is made")
-async def check_call(question: CheckRequest, space: Suggesting) -> CheckResponse:
+async def check_call(question: m.CheckRequest, space: Suggesting) -> m.CheckResponse:
     """Nothing is embedded, stored or learned.
 
     `repair` is said of proven lossless changes alone; `block` of a call that failed like this again
@@ -58,7 +50,7 @@ async def check_call(question: CheckRequest, space: Suggesting) -> CheckResponse
     response_class=Response,
 )
 async def report_outcome(
-    suggestion_id: SuggestionId, report: OutcomeReport, space: Suggesting
+    suggestion_id: SuggestionId, report: m.OutcomeReport, space: Suggesting
 ) -> None:
     """An execution recorded with `suggestionId` says the same; saying it twice changes nothing."""
     if await record_outcome(*space, suggestion_id, report):
@@ -66,7 +58,7 @@ async def report_outcome(
 
 
 @router.post("/similar", summary="Executions of a tool that are like this call")
-async def similar(question: SimilarRequest, space: Suggesting) -> SimilarResponse:
+async def similar(question: m.SimilarRequest, space: Suggesting) -> m.SimilarResponse:
     """Nearest first; `similarity` is a cosine. Secrets are masked.
 
     A key without `read` sees only calls of the `agent` that it names, as it recorded them itself.
