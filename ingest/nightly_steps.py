@@ -21,7 +21,7 @@ from ingest.nightly import DAYS_LEFT, NightlyJob, Step, is_rebuilding
 from ingest.workspace import WorkspaceCache
 from mongo.contents import BETWEEN
 from mongo.paging import all_rows
-from mongo.records import Cursor, Removal, Row, ToolKey, decoded, encoded
+from mongo.records import Commit, Cursor, Removal, Row, ToolKey, decoded, encoded
 from retrieval.confidence import ENOUGH_OUTCOMES, Scaling
 from retrieval.index.protocol import Kind
 from retrieval.knowledge.documents import Document
@@ -250,6 +250,8 @@ async def expire(job: NightlyJob) -> dict[str, int]:
         done[DAYS_LEFT] = max(1, done[DAYS_LEFT])
         return done
     for workspace, position in through.items():
+        # A loss of power must not take what events taught that are in the log no more.
+        await job.knowledge.commit(Commit(workspace, lasts=True))
         while erased := await job.store.events.erase(
             workspace, position, edge - fold.MARGIN, _ERASED_AT_ONCE
         ):

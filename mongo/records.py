@@ -150,6 +150,8 @@ class Commit:
     """From where to where the cursor goes; None leaves it (vectors, nightly results)."""
     lease: "Lease | None" = None
     """Held by who learned it; None: no check."""
+    lasts: bool = False
+    """On the disk when it returns, with all before it; else a loss of power may take the latest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,6 +232,12 @@ _LOG_LIMIT_BYTES = 64 << 20
 """What the write-ahead log shrinks back to after a burst."""
 
 
+def sync_log(path: Path) -> None:
+    """Put what was committed to a file on the disk; a checkpoint has put there what it moved."""
+    with path.with_name(f"{path.name}-wal").open("rb") as log:
+        os.fsync(log.fileno())
+
+
 def connect_writer(path: Path, synchronous: Literal["FULL", "NORMAL"]) -> sqlite3.Connection:
     """The one connection that writes; it may be handed to another thread.
 

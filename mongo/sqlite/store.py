@@ -41,10 +41,11 @@ class SqliteKnowledge(FileUser):
     """As `mongo.protocol.Knowledge` and `mongo.protocol.Counters`."""
 
     def __init__(
-        self, generation: int, writer: GroupCommitWriter, readers: ReadPool, resources: ExitStack
+        self, path: Path, writer: GroupCommitWriter, readers: ReadPool, resources: ExitStack
     ) -> None:
         super().__init__(writer, readers)
-        self.generation = generation
+        self.generation = int(path.stem.rpartition("-")[2])
+        self._path = path
         self._resources = resources
 
     async def cursors(self) -> dict[str, Cursor]:
@@ -56,7 +57,10 @@ class SqliteKnowledge(FileUser):
         )
 
     async def commit(self, commit: Commit) -> int:
-        return await self._writer.run(lambda connection: _commit(connection, commit))
+        serial = await self._writer.run(lambda connection: _commit(connection, commit))
+        if commit.lasts:
+            await asyncio.to_thread(files.sync_log, self._path)
+        return serial
 
     async def get(self, workspace: str, kind: str, keys: Collection[str]) -> list[Row]:
         query = f"""
@@ -426,7 +430,7 @@ def _open_generation(data_dir: Path, number: int, *, is_new: bool) -> SqliteKnow
         # What the base holds is gone from the log; another one falls back with its cursor.
         synchronous = "FULL" if number == 0 else "NORMAL"
         writer, readers = open_file(path, "knowledge", resources, synchronous=synchronous)
-        return SqliteKnowledge(number, writer, readers, resources.pop_all())
+        return SqliteKnowledge(path, writer, readers, resources.pop_all())
 
 
 def _copy(base: Path, path: Path) -> None:
