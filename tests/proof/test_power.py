@@ -67,8 +67,10 @@ def keep(what: str, folder: Path) -> None:
         if what == "log":
             await store.events.append(WORKSPACE, [next(history(1, 1, 1.0))])
         else:
-            base = await store.open_generation(0)
-            await base.commit(Commit(WORKSPACE, put=[Row("document", "new")], moved=(0, 1)))
+            of = store.knowledge if what == "knowledge" else await store.open_generation(0)
+            await of.commit(Commit(WORKSPACE, [Row("document", "new")], moved=(0, 1)))
+            if what == "knowledge":  # as before an expiry
+                await of.commit(Commit(WORKSPACE, lasts=True))
 
     asyncio.run(done())
 
@@ -82,7 +84,9 @@ def kept(what: str, folder: Path) -> list[bytes]:
         else:
             store = await open_sqlite_store(folder)
             number = len(await store.events.after(WORKSPACE, 0, 9))
-            if what == "base":
+            if what == "knowledge":
+                number = len(await store.knowledge.cursors())
+            elif what == "base":
                 number = len(await (await store.open_generation(0)).cursors())
             await store.close()
         return [b"new"] * number
@@ -102,7 +106,7 @@ CASES: dict[str, Case] = {
     "an export is written": (export, exported, True),
     **{
         f"the {what} is appended to": (partial(keep, what), partial(kept, what), False)
-        for what in ("log", "base", "audit")
+        for what in ("log", "base", "knowledge", "audit")
     },
 }  # fmt: skip
 """What is done, what is found of it, and whether to die at each of its points too."""
