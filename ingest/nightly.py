@@ -75,12 +75,17 @@ class NightlyJob:
             raise NightlyLostError(_LOST)
 
     async def commit(
-        self, workspace: str, put: Sequence[Row], removed: Sequence[Removal] = ()
+        self,
+        workspace: str,
+        put: Sequence[Row] = (),
+        removed: Sequence[Removal] = (),
+        *,
+        lasts: bool = False,
     ) -> None:
-        """Write results, if this is still ours to do."""
+        """Write results, if this is still ours to do; with `lasts` as `Commit.lasts`."""
         self.check()
         lease = self.keeper.lease if self.keeper else None
-        commit = Commit(workspace, put=list(put), removed=list(removed), lease=lease)
+        commit = Commit(workspace, list(put), list(removed), lease=lease, lasts=lasts)
         try:
             serial = await self.knowledge.commit(commit)
         except StoreFencedError as error:

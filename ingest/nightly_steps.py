@@ -21,7 +21,7 @@ from ingest.nightly import DAYS_LEFT, NightlyJob, Step, is_rebuilding
 from ingest.workspace import WorkspaceCache
 from mongo.contents import BETWEEN
 from mongo.paging import all_rows
-from mongo.records import Commit, Cursor, Removal, Row, ToolKey, decoded, encoded
+from mongo.records import Cursor, Removal, Row, ToolKey, decoded, encoded
 from retrieval.confidence import ENOUGH_OUTCOMES, Scaling
 from retrieval.index.protocol import Kind
 from retrieval.knowledge.documents import Document
@@ -249,9 +249,11 @@ async def expire(job: NightlyJob) -> dict[str, int]:
     if job.keeper is not None and await is_rebuilding(job.store, job.keeper.ttl):
         done[DAYS_LEFT] = max(1, done[DAYS_LEFT])
         return done
+    if taught := [workspace for workspace, position in through.items() if position]:
+        # A loss of power must not take what events taught that are in the log no more. All
+        # workspaces are in one file, so one of them will do.
+        await job.commit(taught[0], lasts=True)
     for workspace, position in through.items():
-        # A loss of power must not take what events taught that are in the log no more.
-        await job.knowledge.commit(Commit(workspace, lasts=True))
         while erased := await job.store.events.erase(
             workspace, position, edge - fold.MARGIN, _ERASED_AT_ONCE
         ):
