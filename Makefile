@@ -4,9 +4,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEMO   := $(VENV)/.demo
+# Hundreds of processes start in the tests: what Python has compiled is kept, whatever the shell says.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test prove check generate serve bench bench-quality clean
+.PHONY: help install demo test prove check generate serve bench bench-quality clean static rewritten
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' | awk -F'|' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -31,11 +33,18 @@ demo: $(DEMO) ## watch failed calls of real tools get their corrections
 	@$(BIN)/aftercall demo
 
 test: $(STAMP) ## format check, lint, types, import layers and tests
+	@$(MAKE) --no-print-directory -j 2 static rewritten
+	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
+
+static: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
+
+# Each worker of pytest rewrites each test for its `assert`, unless that is done before.
+rewritten: $(STAMP)
+	@$(BIN)/pytest --collect-only -q >/dev/null 2>&1 || true
 
 prove: $(STAMP) ## the long proofs: deaths, histories, mutants, fuzzing, npm servers, soak
 	$(BIN)/python -m tests.proof.crash_points --minutes 20 --state .prove/crash_points.json
@@ -44,11 +53,7 @@ prove: $(STAMP) ## the long proofs: deaths, histories, mutants, fuzzing, npm ser
 	$(BIN)/python -m tests.proof.mutants --minutes 60 --state .prove/mutants.json
 	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder --timeout 7200 --durations 20 -m prove
 
-check: $(STAMP) ## the same without the tests that start real servers
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+check: static ## the same without the tests that start real servers
 	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder -m "not real and not prove"
 
 generate: $(STAMP) ## write the SDK's synchronous modules from the asynchronous ones

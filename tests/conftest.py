@@ -38,6 +38,11 @@ def pytest_xdist_auto_num_workers() -> int:
     return cores + cores // 2
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with long tests begin, so that at the end no worker goes on alone."""
+    items.sort(key=lambda item: item.get_closest_marker("real") is None)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say once what was not tested."""
     skipped = [str(each.longrepr) for each in terminalreporter.getreports("skipped")]
