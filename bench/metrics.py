@@ -25,6 +25,7 @@ from typing import Any
 import httpx2
 import psutil
 import uvicorn
+import uvloop
 
 from aftercall.process import bind, url_of
 from bench.service import say
@@ -34,7 +35,7 @@ from service.context import (
     open_context,
 )
 from service.lifecycle import settle_memory
-from service.server import create_app, loop_factory
+from service.server import create_app
 from service.settings import DataSettings, EmbeddingSettings, MetricsSettings, Settings
 
 MOST_MS = 20.0
@@ -69,7 +70,7 @@ def serving(folder: Path, labels: int) -> Iterator[tuple[Context, str]]:
             await server.serve(sockets=[listener])
 
     def run() -> None:
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(serve())
 
     thread = threading.Thread(target=run)

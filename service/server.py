@@ -7,6 +7,7 @@ out the workspaces by leases; one that ends or is killed is followed by the othe
 import asyncio
 import contextlib
 import logging
+import resource
 import socket
 import time
 import warnings
@@ -155,10 +156,6 @@ def bounded_protocol(limits: LimitSettings) -> type[HttpToolsProtocol]:
 
 
 def _connections_that_fit(wanted: int) -> int:
-    try:
-        import resource  # noqa: PLC0415  # not on Windows
-    except ImportError:
-        return wanted
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + _RESERVED_FILES
     if soft != resource.RLIM_INFINITY and soft < needed:
@@ -348,16 +345,6 @@ async def serve(
                 server.should_exit = True
                 await serving
     log_event(logger, "stopped")
-
-
-def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """The event loop of uvloop, where there is one for the platform."""
-    try:
-        import uvloop  # noqa: PLC0415  # not on Windows
-    except ImportError:
-        return asyncio.new_event_loop
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
 
 
 async def work(settings: Settings, on_ready: Callable[[Stores], None]) -> None:

@@ -48,7 +48,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     settings = start(args)
-    if args.background and hasattr(os, "nice"):  # not on Windows
+    if args.background:
         os.nice(_NICENESS)
     import asyncio  # heavy imports wait: `aftercall --help` loads this module
 

@@ -46,11 +46,13 @@ def _run(args: argparse.Namespace) -> int:
     opening = open_embedder(model.model, cache_size=model.cache_size, threads=model.threads)
     embedder = ThreadPoolExecutor(1).submit(asyncio.run, opening)
 
+    import uvloop
+
     from aftercall.process import bind, url_of
     from service.context import Context
     from service.environment import check_serving
     from service.lifecycle import one_line
-    from service.server import loop_factory, serve
+    from service.server import serve
     from service.stores import where_index_is, where_store_is
     from service.version import VERSION
 
@@ -81,7 +83,7 @@ def _run(args: argparse.Namespace) -> int:
     with (
         listener,
         one_line(settings.data.dir),
-        asyncio.Runner(loop_factory=loop_factory()) as runner,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
         runner.run(serve(settings, listener, ready, linger_s=args.linger, embedder=embedder))
     return 0

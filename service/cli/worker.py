@@ -39,8 +39,10 @@ def _run(args: argparse.Namespace) -> int:
     started = time.perf_counter()
     import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
+    import uvloop
+
     from service.lifecycle import one_line
-    from service.server import loop_factory, work
+    from service.server import work
     from service.version import VERSION
 
     settings = start(args)
@@ -58,7 +60,7 @@ def _run(args: argparse.Namespace) -> int:
             flush=True,
         )
 
-    with one_line(settings.data.dir), asyncio.Runner(loop_factory=loop_factory()) as runner:
+    with one_line(settings.data.dir), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(work(settings, ready))
     return 0
 

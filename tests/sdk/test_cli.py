@@ -120,6 +120,14 @@ def test_exit_codes(words: Sequence[str], code: int, capsys: pytest.CaptureFixtu
         assert capsys.readouterr() == ("", said)
 
 
+@pytest.mark.parametrize("words", [("promotions", "remove"), ("recommendations", "evolve")])
+def test_what_is_to_be_named_is_not_empty(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*words, "") == 2
+    assert "the name is empty" in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize(
     ("words", "meant"),

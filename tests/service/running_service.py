@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import httpx2
+import uvloop
 
 from aftercall.models import Execution
 from aftercall.process import bind, http_server, url_of
@@ -24,7 +25,7 @@ from mongo.records import Commit, Row, ToolKey, encoded
 from retrieval.health.record import KnownHealth
 from retrieval.memory import HEALTH, TROUBLE, USED, tool_row
 from service.context import Context, Lifecycle, open_context
-from service.server import bounded_protocol, create_app, loop_factory
+from service.server import bounded_protocol, create_app
 from service.settings import DataSettings, EmbeddingSettings, RetentionSettings, Settings
 from tests.service.warm_starts import WarmStart
 
@@ -165,7 +166,7 @@ def running(settings: Settings, port: int = 0) -> Iterator[RunningService]:
 
     def run() -> None:
         try:
-            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(serve())
         except BaseException as error:  # noqa: BLE001  # raised again in the test's thread
             faults.append(error)

@@ -97,7 +97,7 @@ def test_faults_are_told_in_one_line_each(run: Run, name: str, tmp_path: Path) -
     for action in ("history", "rollback", "remove"):
         code, said, told = run(action, "no_such_namespace_at_all")
         assert (code, said, "aftercall promotions list" in told) == (1, "", True), action
-        assert run(action, "")[0] == 1
+        assert run(action, "")[0] == 2
     assert "there is nothing to go back to" in run("rollback", name)[2]
     code, _, told = run("list", url="http://127.0.0.1:1")
     assert (code, "no service at" in told) == (1, True)

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from aftercall.errors import AftercallError
 
-__all__ = ["Command", "main"]
+__all__ = ["Command", "main", "named"]
 GROUP = "aftercall.commands"
 _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
 
@@ -37,6 +37,13 @@ class Command:
     help: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
+
+
+def named(text: str) -> str:
+    """An argument that names something; the type of such arguments."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name is empty")
+    return text
 
 
 def main(argv: Sequence[str] | None = None) -> int:

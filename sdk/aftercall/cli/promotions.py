@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from aftercall.cli import Command, one_line
+from aftercall.cli import Command, named, one_line
 from aftercall.cli.status import add_service
 from aftercall.client import Client
 from aftercall.errors import AftercallError, ConfigurationError, NotFoundError
@@ -46,7 +46,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         ("rollback", "go back to what held before the latest change", _rollback),
         ("remove", "let the original serve a namespace again", _remove),
     ):
-        action(name, text, do).add_argument("namespace", metavar="NAMESPACE")
+        action(name, text, do).add_argument("namespace", type=named, metavar="NAMESPACE")
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from aftercall.cli import Command, one_line
+from aftercall.cli import Command, named, one_line
 from aftercall.cli.status import add_service
 from aftercall.client import AsyncClient, Client
 from aftercall.errors import AftercallError, ConfigurationError, NotFoundError
@@ -39,7 +39,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         added: argparse.ArgumentParser = actions.add_parser(name, help=text, description=text)
         # A default would hide what was given before the action.
         add_service(added, default=argparse.SUPPRESS)
-        added.add_argument("id", metavar="ID", help="as the list shows it")
+        added.add_argument("id", type=named, metavar="ID", help="as the list shows it")
         return added
 
     for name, (_, text) in _ACTIONS.items():
