@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 from unicodedata import combining, normalize
 
 import jsonschema_rs
 
 from retrieval import read_table
+from retrieval.measures import codes_of, spans
 from retrieval.texts import MAX_TEXT, Style, respelt
 from retrieval.values import is_placeholder, plainer, unmarked
 
@@ -37,6 +39,8 @@ def _strftime(wanted: str) -> str | None:
     wanted = wanted.strip().strip("'\"`")
     if named := _NAMED.get(wanted.lower()):
         return named
+    if "'T'" in wanted:  # Java's: a zone without a colon
+        return "%Y-%m-%dT%H:%M:%S" + (".000" if ".SSS" in wanted else "") + "%z"
     if _DIRECTIVES.fullmatch(wanted):
         return wanted if "%" in wanted else None
     form, at = "", 0
@@ -184,12 +188,23 @@ def _written(moment: Moment, form: str) -> str | None:
     whole = datetime.combine(moment.day or date.min, clock or time(), tzinfo=zone)
     if form == _ISO:
         return whole.isoformat().replace("+00:00", "Z")
+    if form.endswith("%z") and zone is None:
+        return None
     if form.endswith("Z"):
         if moment.day is None:
             return None
         # Where a tool takes only one zone, a time without any is most likely of that.
         whole = whole.astimezone(UTC) if zone else whole
     return whole.strftime(form)
+
+
+def seconds_at(text: str, *, in_millis: bool) -> int | None:
+    """Seconds, or milliseconds, since 1970 at the moment that a text says with its zone."""
+    moment = moment_of(text)
+    if moment is None or moment.day is None or moment.clock is None or moment.zone is None:
+        return None
+    at = datetime.combine(moment.day, moment.clock, moment.zone).timestamp()
+    return round(at * 1000) if in_millis else round(at)
 
 
 def same_moment(before: str, after: str, *, by_day: bool = True) -> bool:
@@ -270,13 +285,27 @@ _GROUPED = re.compile(r"\+?[\d\s().-]{3,40}")
 _EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}")
 
 
+def id_within(text: str) -> str | None:
+    """The id in an address or behind the name of its kind (`spotify:track:4iV5`), if it is one."""
+    if not re.match(r"https?://|[a-z]+:[a-z]+:", text) or len(text) > MAX_TEXT or " " in text:
+        return None
+    path = re.split(r"[?#]", text, maxsplit=1)[0]
+    if tail := re.search(r"-([0-9a-f]{32})\Z", path):
+        return tail[1]
+    found = [part for part in re.split(r"[/:]", path)[1:] if _ID.fullmatch(part)]
+    return found[0] if len(found) == 1 else None
+
+
+_ID = re.compile(r"(?=[^\d]*\d)(?:[\w-]{12,64}|[A-Z][A-Z0-9]{1,9}-\d{1,9}|\d{4,15})")
+
+
 def in_form(text: str, wanted: str) -> str | None:
     """The same text in a form that it does not have; None where none, or several, have it."""
     if len(text) > MAX_TEXT or meets(text, wanted):
         return None
     bare = plainer(unmarked(text))
     form, moment = _strftime(wanted), moment_of(bare)
-    at = moment or _since_1970(text)
+    at = moment or _since_1970(text, with_clock=form is not None and "%d" not in form)
     if form and at and (written := _written(at, form)) is not None:
         return written if written != text else None
     if re.fullmatch(r"\^\[.\]", wanted):
@@ -286,8 +315,19 @@ def in_form(text: str, wanted: str) -> str | None:
     for ways in (
         [bare, *(emails if len(emails) == 1 else ())],
         (_written(moment, each) for each in _MADE if moment),
+        islice((each for each in spans(bare) if meets(each, wanted)), 1),
+        codes_of(bare),
         _regrouped(bare),
         (respelt(bare, style) for style in _WRITTEN),
+        (bare.replace(" ", mark) for mark in "_-"),
+        _PARTS.split(text) if form is None else (),
+        (
+            each
+            for part in (*_PARTS.split(text), id_within(text) or "")
+            for each in _regrouped(part)
+            if "-" in each
+        ),
+        _ADDRESS.findall(text),
     ):
         found = {each for each in ways if each and each != text and meets(each, wanted)}
         if found:
@@ -296,15 +336,18 @@ def in_form(text: str, wanted: str) -> str | None:
 
 
 _ONE_WORD = re.compile(r"[\w.+-]+")
+_ADDRESS = re.compile(r"https?://[^\s)\]>\"']{3,}")
+_PARTS = re.compile(r"[\s()\[\]<>/?&#=,;:|]+")
+"""What stands between an id and what is around it, in an address or a remark."""
 _SECONDS = re.compile(r"1\d{9}(?:\d{3})?")
 
 
-def _since_1970(text: str) -> Moment | None:
+def _since_1970(text: str, *, with_clock: bool) -> Moment | None:
     """What so many seconds or milliseconds since 1970 say, of the years from 2001 to 2033."""
     if not _SECONDS.fullmatch(text):
         return None
     moment = datetime.fromtimestamp(int(text[:10]), UTC)
-    whole_day = moment.time() == time()
+    whole_day = moment.time() == time() and not with_clock
     return Moment(moment.date(), None if whole_day else moment.time(), None if whole_day else UTC)
 
 
@@ -321,7 +364,8 @@ def _regrouped(bare: str) -> Iterator[str]:
 
 
 _TOLD = re.compile(
-    r"\b(?P<letters>yyyy[-/.]?mm[-/.]?dd(?:[T ]hh:mm(?::ss)?Z?)?|(?:dd|mm)[-/.](?:mm|dd)[-/.]yyyy"
+    r"(?P<java>yyyy-MM-dd'T'HH:mm:ss(?:\.SSS)?Z\b)"
+    r"|\b(?P<letters>yyyy[-/.]?mm[-/.]?dd(?:[T ]hh:mm(?::ss)?Z?)?|(?:dd|mm)[-/.](?:mm|dd)[-/.]yyyy"
     r"|hh:mm(?::ss)?)\b|(?P<directives>%[YmdHMS](?:[-/.: T]?%[YmdHMS]){1,5})"
     r"|\b(?P<iso>iso[ -]?8601|rfc ?3339)\b(?! duration)"
     r"(?P<date>,? (?:format )?dates?\b(?! ?-?time))?"
@@ -349,7 +393,7 @@ def told_forms(words: str) -> tuple[str, ...]:
         elif each["iso"]:
             found.append("YYYY-MM-DD" if each["date"] else "date-time")
         else:
-            found.append(each["letters"] or each["directives"])
+            found.append(each["java"] or each["letters"] or each["directives"])
     found += [f"^[{mark}]" for mark in _LEADING.findall(words)]
     exact = [form for form in found if form != "date-time"]
     return tuple(dict.fromkeys(exact or found))  # `ISO 8601 (YYYY-MM-DD)` says one

@@ -28,7 +28,9 @@ _NO_GROUPS: frozenset[int] = frozenset()
 
 
 def _share(groups: dict[str, frozenset[int]], one: str, other: str) -> bool:
-    return not groups.get(one, _NO_GROUPS).isdisjoint(groups.get(other, _NO_GROUPS))
+    mine, its = (groups.get(word, groups.get(word.removesuffix("s"), _NO_GROUPS))
+                 for word in (one, other))  # fmt: skip
+    return not mine.isdisjoint(its)
 
 
 _SYNONYMS = read_table("synonyms.toml")

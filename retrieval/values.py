@@ -221,11 +221,15 @@ _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}|&#?\w{2,8};")
 _LINKED = re.compile(r"\[([^\[\]\n]+)\]\([^()\s]*\)|<a\s[^<>]*>([^<>\n]+)</a>")
 _LITERAL = re.compile(r"(?:=|[@$]|[a-zA-Z]{1,2})([\"'])(.*)\1")
 """A text as a program or a sheet writes it: `u"Rome"`, `b'Rome'`, `@"Rome"`, `="Rome"`."""
+_FENCED = re.compile(r"\s*(`{3}|~{3})[\w+-]{0,20}\n(.*?)\n?\1\s*", re.DOTALL)
+"""What a model writes around code."""
 _MAIL = re.compile(r"(?:mailto:|[^<>@]*<)([^<>@\s]+@[^<>@\s]+)>?")
 
 
 def plainer(text: str) -> str:
     """A value without what an address, a mention or a page adds to it, nor a remark behind it."""
+    if fenced := _FENCED.fullmatch(text):
+        return fenced[2]
     has_marks = is_marked(text) or (has_odd_signs(text) and not is_placeholder(text))
     is_odd = len(text) <= _LONGEST_MARKED and has_marks
     bare = without_remark(unmarked(text) if is_odd else text)
@@ -280,7 +284,7 @@ _UNSEEN = str.maketrans(
 """What typesetting puts into a text and nobody sees."""
 
 
-_END_OF_STREAM = re.compile(r"(?:\s*(?:</(?P<tag>\w{1,20})>|<\|\w{1,20}\|>)){1,4}\Z")
+_END_OF_STREAM = re.compile(r"(?:\s*(?:</(?P<tag>\w{1,20})>|<\|\w{1,20}\|>)){1,4}\s*\Z")
 """What ends a model's text or a part of it, and is none of it."""
 
 
@@ -376,7 +380,8 @@ def _to_string(value: JsonValue) -> str:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return str(value)
-    if isinstance(value, dict) and value:
+    is_of_objects = isinstance(value, list) and all(isinstance(each, dict) for each in value)
+    if value and (isinstance(value, dict) or is_of_objects):
         return json.dumps(value, ensure_ascii=False)
     raise CastError("a text of it would be a guess")
 
@@ -416,8 +421,8 @@ def _to_array(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
             and len(parts) > 1
             and all(parts)
             and _BRACKETS.isdisjoint(text)  # what stands in them belongs together
-            and all(" " not in part for part in parts)
-            and _are_of_one_kind(parts)
+            and (mark != "," or all(" " not in part for part in parts))
+            and _are_of_one_kind(parts if mark == "," else [part.split()[0] for part in parts])
         ):
             return [_item(part, item_types) for part in parts]
     if value is None or (isinstance(value, dict) and "object" not in item_types):
@@ -425,14 +430,15 @@ def _to_array(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
     return [_item(value, item_types)]
 
 
-def _in_python(text: str) -> list[JsonValue] | None:
-    """A list or tuple as Python writes it; nothing is run."""
+def _in_python(text: str, kind: type = list) -> JsonValue:
+    """A list or tuple, or another `kind`, as Python writes it; nothing is run."""
     try:
-        held = ast.literal_eval(text[:_MAX_JSON_TEXT])
-        plain: list[JsonValue] = json.loads(json.dumps(held, allow_nan=False))
+        held = ast.literal_eval(text[:_MAX_JSON_TEXT].strip())
+        plain: JsonValue = json.loads(json.dumps(held, allow_nan=False))
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return None
-    return plain if isinstance(held, list | tuple) else None
+    is_meant = isinstance(held, (list, tuple) if kind is list else kind)
+    return plain if is_meant else None
 
 
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
@@ -466,6 +472,8 @@ def _from_json_text(
     try:
         parsed = check_json_value(json.loads(text))
     except (ValueError, RecursionError):  # InvalidJsonValueError is a ValueError
+        if kind is dict and (held := _in_python(text, dict)) is not None:
+            return held
         raise CastError("not JSON") from None
     if not isinstance(parsed, kind):
         raise CastError("JSON of another type")

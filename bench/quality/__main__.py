@@ -34,6 +34,7 @@ from bench.quality import (
     regret_report,
     secret_masks,
     traps,
+    written,
 )
 from bench.quality.brain import Recording
 from bench.quality.learning import learning_curve
@@ -163,6 +164,10 @@ async def _check(embedder: Embedder, _: Figures) -> None:
     await check.measure(embedder, FOLDER)
 
 
+async def _written(embedder: Embedder, _: Figures) -> None:
+    await written.measure(embedder, FOLDER)
+
+
 async def _secrets(_: Embedder, __: Figures) -> None:
     secret_masks.measure(FOLDER)
 
@@ -173,7 +178,7 @@ STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     "choosing": _choosing, "regret": _regret, "boundaries": _boundaries, "memory": _memory,
     **{name: _of_page(name) for name in kinds.PAGES}, "kinds-parts": _kinds_parts,
     "traps": _traps, "attacks": _attacks, "check": _check, "mistakes": _mistakes,
-    "secrets": _secrets,
+    "secrets": _secrets, "written": _written,
 }  # fmt: skip
 
 OF_THEIR_OWN = {
@@ -188,6 +193,7 @@ OF_THEIR_OWN = {
     "check",
     "mistakes",
     "secrets",
+    "written",
 }
 ONLY_NAMED = {"final", *kinds.PAGES, "kinds-parts", "mistakes"} - {"kinds"}
 """Steps that print and write pages of their own; the others are of `repair.md`."""

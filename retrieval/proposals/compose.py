@@ -14,15 +14,18 @@ from aftercall.redaction import is_redacted
 from retrieval import WORDS
 from retrieval.edit_effects import applied, apply_edits, changed_names, effect_key
 from retrieval.edits import Remove, Replace, touches
+from retrieval.forms import id_within
 from retrieval.likeness import words_of
 from retrieval.parameters import Path, element_view, leaves_like, object_view, value_at
 from retrieval.proposals.case import Case, Option, Trials, prior, value_sources_of
 from retrieval.proposals.context import context_options
 from retrieval.proposals.experience import WORKED, Reports, reports, rule_options, seed_options
+from retrieval.proposals.faults import inner_faults, shown_by
 from retrieval.proposals.names import renamed_options, unexpected_options
 from retrieval.proposals.session import session_options
 from retrieval.proposals.shape import Reshaped, reshaped
 from retrieval.proposals.values import (
+    IDS,
     out_of_range_options,
     refused_value_options,
     stated_value_options,
@@ -148,13 +151,39 @@ def _proposals(sent: Case, case: Case, shape: Reshaped | None = None) -> Iterato
         tidying = tuple(_tidying(case, parameters))
         for option in tidying:
             parameters = apply_edits(parameters, option.edits)
-        names = changed_names(sent.parameters, parameters)
-        if names:
-            key = effect_key(parameters, names)
-            yield Proposal(
-                parameters, (*first, *options, *tidying), frozenset(names), key,
-                reshaped=None if shape is None else case,
-            )  # fmt: skip
+        for rest, mended in _with_the_rest(case, parameters):
+            names = changed_names(sent.parameters, mended)
+            if names:
+                key = effect_key(mended, names)
+                yield Proposal(
+                    mended, (*first, *options, *tidying, *rest), frozenset(names), key,
+                    reshaped=None if shape is None else case,
+                )  # fmt: skip
+
+
+_MAX_OF_THE_REST = 3
+
+
+def _with_the_rest(
+    case: Case, parameters: JsonObject
+) -> Iterator[tuple[tuple[Option, ...], JsonObject]]:
+    """What mends what the live schema shows to be wrong with a mended call: errors name the first.
+
+    `["Open"]` may be no listed value only once `'["Open"]'` is read as a list.
+    """
+    yield (), parameters
+    view, schema = case.view, case.schema
+    if view is None or schema is None:
+        return
+    left = [*shown_by(view, parameters), *inner_faults(schema, parameters)]
+    if not left or any(fault in case.faults for fault in left):
+        return
+    rest = replace(case, parameters=parameters, reading=replace(case.reading, faults=()))
+    value_sources = value_sources_of(rest)
+    for options in islice(_combinations(rest), _MAX_OF_THE_REST):
+        edits = [edit for option in options for edit in option.edits]
+        if (mended := applied(parameters, edits, value_sources)) is not None:
+            yield options, mended
 
 
 _TIDIED = prior("format.tidied", 20, 1)
@@ -204,6 +233,8 @@ def _tidier(case: Case, path: Path, value: str) -> str | None:
     if len(spelt) == 1 and len(known) > 1:
         return spelt[0]
     usual = seen is not None and seen.formats.get(format_of(value), 0) > 0
+    if not usual and not IDS.isdisjoint(names) and view.form is None and (id_ := id_within(value)):
+        return id_
     bare = plainer(value)
     is_odd = is_marked(value) or has_odd_signs(value)
     return bare if is_odd and bare != value and not (usual or is_placeholder(bare)) else None

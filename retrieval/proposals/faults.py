@@ -11,7 +11,7 @@ from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import FailedCall
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
-from retrieval.forms import meets, told_forms
+from retrieval.forms import in_form, meets, told_forms
 from retrieval.knowledge.profile import ParameterProfile, ToolProfile
 from retrieval.likeness import words_of
 from retrieval.parameters import (
@@ -25,7 +25,7 @@ from retrieval.parameters import (
 )
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading, only_refuses
-from retrieval.values import fits, is_marked, plainer
+from retrieval.values import fits, is_marked, plainer, says_nothing
 
 
 def inner_faults(schema: JsonObject, parameters: JsonObject) -> list[Fault]:
@@ -125,6 +125,14 @@ def faults_of(
             said = _with_forms(said, _out_of_form(view, parameters))
     if said and all(fault.path for fault in said):
         return said
+    told = told_forms(reading.signature)
+    if not said and len(told) == 1 and reading.category in _BLAMES_A_VALUE:
+        # Which value is meant the error does not say: those that are written in another form.
+        return tuple(
+            Fault("bad_format", (name,), expected_format=told[0])
+            for name, value in islice(parameters.items(), _MAX_NAMES)
+            if isinstance(value, str) and in_form(value, told[0])
+        )
     suspects = _suspects(parameters, reading, view, profile)
     return _with_suspect(said, suspects[0]) if len(suspects) == 1 else said
 
@@ -340,12 +348,17 @@ def _suspects(
     profile: ToolProfile | None,
 ) -> list[Fault]:
     """The values that stand out; of a call with one parameter, that one."""
+    blamed = reading.category in _BLAMES_A_VALUE or reading.category == "unknown"
+    for name, value in islice(parameters.items(), _MAX_NAMES) if blamed and view else ():
+        known = view.parameters.get(name) if view else None
+        if known and not known.required and isinstance(value, str) and says_nothing(value):
+            return [Fault("invalid", (name,))]
     marked = [
         name
         for name, value in islice(parameters.items(), _MAX_NAMES)
-        if isinstance(value, str) and len(value) <= _SHORT
+        if isinstance(value, str) and (len(value) <= _SHORT or value.lstrip()[:3] == "```")
         and (is_marked(value) or plainer(value) != value)
-        and WORDS["free_text"].isdisjoint(words_of(name))
+        and (value.lstrip()[:3] == "```" or WORDS["free_text"].isdisjoint(words_of(name)))
     ]  # fmt: skip
     if len(marked) == 1 and reading.category in _BLAMES_A_VALUE:
         return [Fault("invalid", (marked[0],))]

@@ -3,6 +3,7 @@
 What `shape` tries beside the places of names; each step is an option for the whole call.
 """
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -13,7 +14,7 @@ from retrieval import WORDS
 from retrieval.edits import Edit, Flatten, Rename, Replace
 from retrieval.likeness import name_similarity, words_of
 from retrieval.notations import MAX_KEYS, object_in, pair_of
-from retrieval.parameters import object_view
+from retrieval.parameters import ToolView, object_view, resolve
 from retrieval.proposals.case import Case, Option, Trials, prior, put
 from retrieval.values import CastError, cast, cast_to_one, fits
 
@@ -25,7 +26,7 @@ _LIKE = 0.7
 _KEYS = frozenset(("key", "name", "path", "id", "field"))
 """Words of the names of fields that say which of several things it is."""
 _NUMBERED = re.compile(r"(?:arg|argument|param|parameter|p)?_?(\d{1,2})", re.IGNORECASE)
-_BETWEEN = ("...", "..", " to ", " until ", " - ", "\u2013", "/", ",", ";", " ")
+_BETWEEN = ("...", "..", " to ", " until ", " - ", "\u2013", "/", ",", ";", " ", "x", "\u00d7")
 """What stands between two ends or parts, as far as it is written."""
 _IN_MARKS = frozenset("{}[]()<>\"'`")
 _ENDS = (("start", "end"), ("begin", "end"), ("from", "to"), ("since", "until"), ("min", "max"),
@@ -125,7 +126,7 @@ def parted(case: Case) -> Iterator[Option]:
     absent = [name for name in case.view.parameters if name not in case.parameters]
     for name, value in strange:
         pairs = _ends_of(name, absent)
-        if not pairs and len(strange) == 1 and _are_parts(name, missing):
+        if not pairs and len(strange) == 1 and _are_parts(case.view, name, missing):
             has = object_in((case.schema or {}).get("properties"))
             pairs = [tuple(sorted(missing, key=list(has).index))]
         for pair in pairs if len(pairs) == 1 else ():
@@ -148,10 +149,12 @@ def parted(case: Case) -> Iterator[Option]:
                 yield as_option(case, edits, reason, _PARTED)
 
 
-def _are_parts(name: str, missing: Sequence[str]) -> bool:
+def _are_parts(view: ToolView, name: str, missing: Sequence[str]) -> bool:
     """Whether the only two missing may stand in one: `owner` and `repo` in `repository`."""
     if len(missing) != 2:
         return False
+    if all(view.parameters[each].types in (("integer",), ("number",)) for each in missing):
+        return True
     one, other = (set(words_of(each)) for each in missing)
     shown = is_like_one(name, frozenset(missing)) or not one.isdisjoint(other)
     return shown and WORDS["free_text"].isdisjoint(one | other)
@@ -185,6 +188,23 @@ def _as_two(value: JsonValue, mark: str) -> tuple[JsonValue, ...]:
     )
 
 
+def split_off(case: Case) -> Iterator[Option]:
+    """A missing text that stands before another one: `owner` in `"repo": "acme/api"`."""
+    missing = case.view.missing(case.parameters) if case.view and is_stated(case) else []
+    of = [(name, value) for name, value in case.parameters.items()
+          if not WORDS["held"].isdisjoint(words_of(name)) and isinstance(value, str)]  # fmt: skip
+    holds = missing and not WORDS["holders"].isdisjoint(words_of(missing[0]))
+    for name, value in of if len(missing) == len(of) == 1 and holds else ():
+        if found := _ONE_IN_ANOTHER.fullmatch(str(value)):
+            edits: list[Edit] = [
+                put(case, missing[0], found[1]), Replace(name=name, before=value, value=found[2])
+            ]  # fmt: skip
+            yield as_option(case, edits, f"`{name}` holds `{missing[0]}` before it", _PARTED)
+
+
+_ONE_IN_ANOTHER = re.compile(r"(?:https?://[\w.-]+/)?([\w.-]{1,80})/([\w.-]{1,80}?)(?:\.git)?/?")
+
+
 def paired(case: Case) -> Iterator[Option]:
     """A map in the place of a list of pairs, or the reverse."""
     for name, value in case.parameters.items():
@@ -194,16 +214,52 @@ def paired(case: Case) -> Iterator[Option]:
             continue
         if isinstance(value, list) and len(value) <= MAX_KEYS:
             if "array" in known.types and known.item_types[:1] == ("object",):
-                items: list[JsonValue] = [object_in(each) or _map_of(each) for each in value]
+                items: list[JsonValue] = [
+                    inner
+                    if is_its_own(case, name, inner := object_in(each))
+                    else _as_item(case, name, each) or inner or _map_of(each)
+                    for each in value
+                ]
                 made = items if all(items) else None
             elif "object" in known.types and "array" not in known.types:
                 made = _map_of(value)
         elif "array" in known.types and isinstance(value, dict):
             made = _pairs_of(case, name, value)
+        elif known.types == ("object",) and isinstance(value, str):
+            made = _of_numbers(case, name, value)
         if made is not None and made != value:
             edit = Replace(name=name, before=value, value=made)
             what = "an object" if isinstance(made, dict) else "a list of objects"
             yield as_option(case, [edit], f"`{name}` is {what}", _PAIRED)
+
+
+def _as_item(case: Case, name: str, item: JsonValue) -> JsonObject | None:
+    """An object for a text: of its only needed field, or of the two that `team=payments` says."""
+    view = object_view(case.schema, (name, 0), {}) if case.schema is not None else None
+    needed = [each for each in view.parameters.values() if each.required] if view else []
+    if not isinstance(item, str) or not all(fits("", each.types) for each in needed):
+        return None
+    if len(needed) == 1 or (len(needed) == 0 and view and len(view.parameters) == 1):
+        only = needed[0].name if needed else next(iter(view.parameters)) if view else ""
+        return {only: item}
+    key, mark, held = item.partition("=" if "=" in item else ":")
+    if len(needed) != 2 or not (mark and key.strip() and held.strip()):
+        return None
+    first = [each.name for each in needed if not _KEYS.isdisjoint(words_of(each.name))]
+    rest = [each.name for each in needed if each.name not in first]
+    return {first[0]: key.strip(), rest[0]: held.strip()} if len(first) == 1 else None
+
+
+def _of_numbers(case: Case, name: str, text: str) -> JsonObject | None:
+    """An object of two numbers for a text of two, in the schema's order: `47.37,8.54`."""
+    part = resolve(object_in((case.schema or {}).get("properties")).get(name), case.schema or {})
+    needed = list(object_in(part.get("properties")))
+    types = [object_in(object_in(part["properties"]).get(each)).get("type") for each in needed]
+    numbers = re.findall(r"-?\d+(?:\.\d+)?", text)
+    plain = re.fullmatch(r"[-\d.\s,;x]+", text) is not None and set(types) <= {"number", "integer"}
+    if not plain or len(needed) != 2 or len(numbers) != 2:
+        return None
+    return {each: json.loads(one) for each, one in zip(needed, numbers, strict=True)}
 
 
 def several(case: Case) -> Iterator[Option]:
@@ -234,13 +290,26 @@ def _pairs_of(case: Case, name: str, value: JsonObject) -> list[JsonValue] | Non
     """Objects of two fields for the entries of a map, where it is clear which is which."""
     inner = object_view(case.schema, (name, 0), {}) if case.schema is not None else None
     fields = [view for view in inner.parameters.values() if view.required] if inner else []
-    if len(fields) != 2 or not 0 < len(value) <= MAX_KEYS or is_its_own(case, name, value):
+    if not inner or not 0 < len(value) <= MAX_KEYS or is_its_own(case, name, value):
         return None
     entries = list(value.values())
+    if all(isinstance(each, dict) for each in entries):
+        lacks = {each.name for each in fields if each.name not in object_in(entries[0])}
+        keys = [each for each in lacks if not _KEYS.isdisjoint(words_of(each))]
+        if len(lacks) == len(keys) == 1 and not any(inner.unknown(object_in(e)) for e in entries):
+            return [{keys[0]: one, **object_in(other)} for one, other in value.items()]
+    if len(fields) == 1 and len(inner.parameters) == 2:
+        fields = list(inner.parameters.values())  # {"Due": "desc"}, where `desc` is listed
+        if not any(set(map(str, entries)) <= set(each.stated_values) for each in fields):
+            return None
+    if len(fields) != 2:
+        return None
     ways = [
         (key, held)
         for key, held in (fields, fields[::-1])
-        if fits("", key.types) and all(fits(each, held.types) for each in entries)
+        if fits("", key.types)
+        and not key.allowed
+        and all(fits(each, held.types) for each in entries)
     ]
     if len(ways) > 1:
         ways = [way for way in ways if not _KEYS.isdisjoint(words_of(way[0].name))]

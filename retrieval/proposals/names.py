@@ -10,6 +10,7 @@ from aftercall.models import EvidenceSource
 from retrieval import WORDS
 from retrieval.edits import Cast, Edit, Remove, Rename, Replace
 from retrieval.likeness import best_matches, name_similarity, relates_otherwise, words_of
+from retrieval.measures import counted_in, measured
 from retrieval.proposals.case import Case, Option, Trials, one, prior
 from retrieval.proposals.layouts import is_stated, names_of_tool
 from retrieval.proposals.shape import holds_parameters
@@ -34,6 +35,7 @@ _LIKEST = prior("rename.likest", 10, 1.5)
 """More like the missing name than any other, and that more like it than any other."""
 _LISTED = prior("rename.listed", 9, 2)
 """Of the parameters that the call does not have, only this one lists its value."""
+_DESCRIBED = prior("rename.described", 7, 2)
 _OTHER_MEANING = Trials(0.5, 12)
 """What limits or negates is likely something else, and a flag is no text: a judgement."""
 _UNLIKE = Trials(1, 4)
@@ -125,6 +127,15 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
             reason = f"the tool has no `{name}`; `{target}` is the like one"
             trials = _BETWEEN if _is_between(case, name, target) else likeness
             yield Option(renamed, reason, trials, (source, "parameters"), covers=covers)
+    described = [
+        target
+        for target in _absent(case)
+        if (known := case.parameter(target)) and {w.rstrip("s") for w in words_of(name)} <=
+        known.described_by and fits(case.parameters[name], known.types)
+    ]  # fmt: skip
+    if len(described) == 1:
+        reason = f"the tool has no `{name}`; `{described[0]}` is described so"
+        yield one(index, Rename(name=name, to=described[0]), reason, _DESCRIBED, source)
     if case.parameters[name] is True and (listed := _listing(case, name)):
         yield _as_flag(case, name, listed, source)
     if listed := _listing(case, case.parameters[name]):
@@ -235,20 +246,42 @@ def _rename(case: Case, source: str, target: str) -> tuple[Edit, ...] | None:
     if view is None or fits(value, view.types):
         return (rename,)
     as_one = cast_to_one(value, view.types, view.item_types)
+    if as_one is None and (amount := _amount(case, source, target)) is not None:
+        return (rename, Replace(name=target, before=value, value=amount))
     return None if as_one is None else (rename, Cast(name=target, to=as_one[0]))
 
 
+def _amount(case: Case, source: str, target: str) -> float | None:
+    """What a text such as `2h` is for a number such as `durationMinutes`."""
+    value, view = case.parameters[source], case.parameter(target)
+    if not isinstance(value, str) or not view or {*view.types}.isdisjoint(("integer", "number")):
+        return None
+    amount = measured(value, target, view.described_by)
+    return None if amount is None else int(amount) if amount == int(amount) else amount
+
+
+def _likeness(case: Case, source: str, target: str) -> float:
+    """How alike two names are, but for a unit that the value says instead."""
+    bare = "_".join(word for word in words_of(target) if not list(counted_in({word})))
+    with_unit = bare and _amount(case, source, target) is not None
+    return max(name_similarity(source, target), name_similarity(source, bare) if with_unit else 0)
+
+
 def _rename_trials(case: Case, source: str, target: str, free: list[str]) -> Trials | None:
-    likeness = name_similarity(source, target)
+    likeness = _likeness(case, source, target)
     like = _like_trials(likeness)
     if not _is_known_to_be_unknown(case, source) and likeness < _SAME:
         # The source may be a good parameter that happens to look like the missing one.
         return _UNSURE_SOURCE if like else None
     if like or len(free) > _MAX_FREE:
         return _BETWEEN if like and _is_between(case, source, target) else like
-    missing = [f.parameter for f in case.faults if f.kind == "missing" and f.parameter]
+    missing = [
+        f.parameter
+        for f in case.faults
+        if f.kind == "missing" and f.parameter and f.parameter not in case.parameters
+    ]
     # What has its like on the other side is spoken for; of the rest there must be one each.
-    alone = [name for name in free if not _has_like(name, missing)]
+    alone = [name for name in free if not _has_like(name, [*missing, *_absent(case)])]
     left = [name for name in missing if not _has_like(name, free)]
     if alone != [source] or left != [target] or not case.view:
         return _LIKEST if best_matches(free, missing).get(source) == target else None

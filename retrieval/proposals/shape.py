@@ -19,6 +19,7 @@ from retrieval.edits import Add, Cast, Edit, Flatten, Nest, Remove, Rename, Repl
 from retrieval.likeness import best_matches, words_of
 from retrieval.notations import MAX_KEYS, MAX_TEXT, cells_in, object_in, plain_value
 from retrieval.parameters import object_view
+from retrieval.proposals.boxes import boxed, into_free, unboxed
 from retrieval.proposals.case import Case, Option, prior
 from retrieval.proposals.faults import NOT_ABOUT_PARAMETERS, inner_faults, objects_in, shown_by
 from retrieval.proposals.layouts import (
@@ -31,6 +32,7 @@ from retrieval.proposals.layouts import (
     paired,
     parted,
     several,
+    split_off,
     strangers,
 )
 from retrieval.reading.faults import Fault
@@ -114,6 +116,10 @@ def _better(case: Case) -> Iterator[Reshaped]:
         _swapped,
         by_position,
         parted,
+        split_off,
+        boxed,
+        unboxed,
+        into_free,
         paired,
         several,
     )

@@ -11,7 +11,7 @@ from aftercall.redaction import is_redacted
 from retrieval import WORDS
 from retrieval.edit_effects import applied
 from retrieval.edits import Balance, Cast, Clamp, FromError, Remove, Replace, Unwrap, number_of
-from retrieval.forms import in_form, same_moment, told_forms
+from retrieval.forms import id_within, in_form, meets, same_moment, seconds_at, told_forms
 from retrieval.likeness import (
     Nearness,
     is_portion,
@@ -22,6 +22,7 @@ from retrieval.likeness import (
     synonym_of,
     words_of,
 )
+from retrieval.measures import codes_of, measured
 from retrieval.parameters import JsonType, Path, general, leaves_like, object_view
 from retrieval.proposals.case import Case, Option, Trials, one, prior, put, quoted, value_sources_of
 from retrieval.proposals.faults import misses, stated_forms
@@ -131,6 +132,8 @@ _SAID = prior("snap.said", 30, 1)
 _REWRITTEN = prior("format.asked", 20, 1)
 _OF_NO_ZONE = Trials(7, 3)
 """A judgement: of a time without a zone, which many tools take, and strict ones do not."""
+_WITH_ZONE = re.compile(r"with (?:an? )?(?:offset|time ?zone)|Z07:00|[+-]hh:?mm|XXX", re.IGNORECASE)
+_SPAN = re.compile(r"\d+[smhd]")
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+")
 _UNMARKED = prior("format.unmarked", 10, 2)
 _PLAINER = prior("format.plainer", 7, 2)
@@ -170,11 +173,14 @@ def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option
         said.insert(0, fault.expected_format)
     # Exact words of the error are surer than the schema's, such as `ISO 8601`.
     by_schema = stated_forms(view) if view and told in ((), ("date-time",)) else []
+    if view and view.stated_values and all(map(_SPAN.fullmatch, view.stated_values)):
+        by_schema.append(f"^{_SPAN.pattern}$")  # as the examples are: `5s`, `2m`
     forms = dict.fromkeys([*said, *by_schema])
     found = {
         form: written
         for form in forms
-        if fault.kind != "not_found" and (written := in_form(value, form)) is not None
+        if (fault.kind != "not_found" or meets(value, form) is False)
+        and (written := in_form(value, form)) is not None
         and not (view and misses(view, written))
     }  # fmt: skip
     # Of several forms one that says all that there is.
@@ -184,13 +190,19 @@ def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option
             written.endswith("Z") and not same_moment(unmarked(value), written)
         )
         reason = f"the same in the form {form} that the {source} asks for"
+        if is_local and _WITH_ZONE.search(f"{view.description if view else ''} {said}"):
+            return
         trials = _OF_NO_ZONE if is_local else _REWRITTEN
         yield one(index, put(case, name, written), reason, trials, source)
         return
     bare = plainer(value)
+    if not IDS.isdisjoint(words_of(name)) and (found_id := id_within(value)):
+        reason = "the id that the address holds"
+        yield one(index, put(case, name, found_id), reason, _ID_WITHIN, "parameters")
     if fault.kind in _NOT_KNOWN:
         bare = bare.removeprefix("./").rstrip("/") or bare
     is_free = not WORDS["free_text"].isdisjoint(words_of(name))
+    is_free = is_free and value.lstrip()[:3] != "```"
     if not forms and bare != value and not (is_placeholder(bare) or is_free):
         trials = _UNMARKED if bare == unmarked(value) else _PLAINER
         reason = "the same without the marks around it"
@@ -254,6 +266,9 @@ def _near(
     texts = {str(item): item for item in allowed if isinstance(item, str | int | float)}
     if value is None or isinstance(value, dict | list) or not texts:
         return
+    said = set(words_of(str(value)[:_MAX_KNOWN]))
+    if value not in known and sum({*words_of(each)} <= said for each in texts if each) > 1:
+        return  # `medium-high` is neither
     if isinstance(value, str) and source in ("error", "schema"):
         if same := synonym_of(unmarked(value), list(texts)):
             reason = f"the listed value that means {'' if same[1] else 'nearly '}the same"
@@ -265,7 +280,13 @@ def _near(
             reason = "the only listed value that the text names"
             yield one(index, put(case, name, texts[named]), reason, trials, source)
     bare = unmarked(value) if isinstance(value, str) else str(value)
-    if found := nearest(bare, list(texts)):
+    coded = {each for each in codes_of(bare) if each in texts}
+    if not coded and source in ("error", "schema"):
+        coded = {each for each, rest in _without_start(list(texts)) if rest == words_of(bare)}
+    if len(coded) == 1:
+        reason = f"what the list has for it; {_NEAR_REASONS[source]}"
+        yield one(index, put(case, name, texts[coded.pop()]), reason, _SYNONYM, source)
+    elif found := nearest(bare, list(texts)):
         near = texts[found[0]]
         seen = case.seen(name)
         counted = seen.values.get(canonical_json(near)) if seen else None
@@ -276,6 +297,13 @@ def _near(
     elif source in ("error", "schema") and (like := likest(bare, list(texts))):
         reason = f"the likest of all; {_NEAR_REASONS[source]}"
         yield one(index, put(case, name, texts[like]), reason, _LIKE, source)
+
+
+def _without_start(listed: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """Listed values with their words but those that all begin with: `HIGH` of `SEVERITY_HIGH`."""
+    words = [words_of(each) for each in listed]
+    start = len(set(words[0][:1]).intersection(*(of[:1] for of in words))) if words[1:] else 0
+    return [(each, of[start:]) for each, of in zip(listed, words, strict=True)] if start else []
 
 
 def _near_trials(case: Case, source: EvidenceSource, nearness: Nearness, length: int) -> Trials:
@@ -309,6 +337,13 @@ _ONE_OF_SEVERAL = Trials(1, 4)
 """A text in a list of its own that may be several: `a and b`; or a title with a comma in it."""
 _A_COUNT = Trials(3, 2)
 """A judgement: a small number in the place of a list may say how many, or be the only one."""
+_CONVERTED = prior("cast.converted", 8, 1.5)  # "2.4 kg" -> 2400 grams
+_SINCE_1970 = Trials(6, 2)
+_ID_WITHIN = prior("cast.id", 8, 2)  # "https://a.example/tickets/48213" -> 48213
+_NUMBERED = re.compile(r"(?:[a-z]+://\S{1,200}/|[A-Za-z]{1,20}[-_:#/ ]{1,2}|#)(\d{1,15})/?")
+"""An id with what stands before it: the address of its page, or the name of its kind."""
+_MILLIS = frozenset(("ms", "millis", "millisecond", "milliseconds"))
+_OF_CLOCKS = frozenset(("unix", "epoch", "timestamp", "second", "seconds", "ts"))
 _DROP_NULL = prior("remove.null", 14, 1.5)  # null for an optional parameter: leave it out
 
 
@@ -334,7 +369,11 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
                 corrected: JsonValue = number_in(value, whole=kind == "integer", units=units)
             else:
                 corrected = cast(value, kind, view.item_types if view else ())
+                form = view.pattern or view.form if view else None
+                if form and kind == "string" and (at := in_form(str(corrected), form)):
+                    corrected = at  # 1717200000 for a moment
         except CastError:
+            yield from _converted(case, index, name, kind)
             continue
         reason = f"`{name}` must be of type {kind}, not {type_of(value)}"
         # A general cast can be learned from; where items had to be cast too, only this value.
@@ -350,6 +389,35 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
             if not value or inner is None or inner.unknown(value):
                 trials = _ONE_OF_SEVERAL  # a map, as far as anybody knows
         yield one(index, edit, reason, trials, source)
+
+
+def _converted(case: Case, index: int, name: str, kind: JsonType) -> Iterator[Option]:
+    """A number for an amount in another unit, a moment, or an address that ends with it."""
+    value, view = case.parameters[name], case.parameter(name)
+    texts = value if kind == "string" and isinstance(value, list) else []
+    if (
+        texts
+        and view
+        and "comma" in view.description.lower()
+        and "," not in "".join(map(str, texts))
+    ):
+        edit: Replace | Cast = Replace(name=name, before=value, value=",".join(map(str, texts)))
+        yield one(index, edit, f"`{name}` is a text with commas", _AS_JSON, "schema")
+    if not isinstance(value, str) or kind not in ("integer", "number"):
+        return
+    described = view.described_by if view else frozenset()
+    number, trials = measured(value, name, described), _CONVERTED
+    if number is None:
+        words = {*words_of(name), *described}
+        number, trials = seconds_at(value, in_millis=not words.isdisjoint(_MILLIS)), _SINCE_1970
+        number = None if words.isdisjoint(_OF_CLOCKS | _MILLIS) else number
+    if number is None and (id_ := _NUMBERED.fullmatch(value)):
+        number, trials = int(id_[1]), _ID_WITHIN
+    if number is not None and (kind == "number" or number == int(number)):
+        corrected = int(number) if number == int(number) else number
+        reason = f"`{name}` is a number, and {quoted(value)} says this one"
+        edit = Replace(name=name, before=value, value=corrected)
+        yield one(index, edit, reason, trials, "parameters")
 
 
 def unwrapped_options(case: Case, index: int, name: str) -> Iterator[Option]:
@@ -395,6 +463,10 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
     """The nearest value inside the bounds; the seen ones when the error states none."""
     name = fault.parameter
     candidates = [name] if name in case.parameters else _beyond(case, fault) if not name else []
+    if fault.of_length and isinstance(text := case.parameters.get(name or ""), str):
+        coded = [each for each in codes_of(text) if len(each) == fault.maximum]
+        if name and len(coded) == 1:
+            yield one(index, put(case, name, coded[0]), "the code of it", _SYNONYM, "error")
     if fault.of_length or len(candidates) != 1 or candidates[0] is None:
         return
     target = candidates[0]

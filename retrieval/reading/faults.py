@@ -75,7 +75,11 @@ _QUOTED = re.compile(r"""'([^'\n]{0,300})'|"([^"\n]{0,300})"|`([^`\n]{0,300})`""
 
 def _json_types(names: Iterable[str]) -> tuple[JsonType, ...]:
     """The JSON types of type names in any of the usual languages; those of no name are left out."""
-    known = (_TYPE_NAMES.get(name.strip().strip("'\"`[]").lower()) for name in names)
+    known = (
+        "array" if name.lstrip().startswith("[]") else
+        _TYPE_NAMES.get(name.strip().strip("'\"`[]*").lower())
+        for name in names
+    )  # fmt: skip
     return tuple(dict.fromkeys(kind for kind in known if kind))
 
 
@@ -85,6 +89,8 @@ def _quoted(text: str) -> list[str]:
 
 def _value_list(text: str) -> tuple[JsonValue, ...]:
     """The values of a list in a message: `['a', 'b']`, `"a" | "b"`, `'a', 'b' or 'c'`, `a, b`."""
+    if re.fullmatch(r"\[[\w.-]+(?: [\w.-]+)+\]", text):
+        return tuple(_scalar(part) for part in text[1:-1].split())  # as Go prints it
     text = text.strip().rstrip(".").strip("[](){} ")
     if in_quotes := _quoted(text):
         return tuple(in_quotes)
@@ -390,7 +396,8 @@ _MAX_ISSUES = 20
 _MAX_DEPTH = 3
 _LISTS = ("issues", "errors", "detail", "details", "error")
 _WRAPPERS = frozenset({"error", "errors", "details", "detail"})
-_TEXTS = ("message", "msg", "detail", "reason", "description", "title", "error")
+_TEXTS = ("message", "msg", "detail", "errors", "errorMessages", "reason", "description", "title",
+          "error")  # fmt: skip
 _PLACES = ("field", "param", "parameter", "name", "property", "pointer")
 _REQUIRED = re.compile(r"\b(?:is|are|field)? ?required\b|\bcan't be blank\b", re.IGNORECASE)
 
@@ -403,7 +410,7 @@ def read_structured(value: JsonValue, depth: int = 0) -> Iterator[Fault]:
 
 
 def _of_issue(issue: JsonObject, depth: int) -> Iterator[Fault]:
-    text = next((words for key in _TEXTS if isinstance(words := issue.get(key), str)), "")
+    text = next((words for key in _TEXTS if (words := _words(issue.get(key)))), "")
     code = issue.get("code")
     if "keyword" in issue and ("instancePath" in issue or "dataPath" in issue):
         yield _of_ajv(issue)
@@ -429,6 +436,12 @@ def _of_issue(issue: JsonObject, depth: int) -> Iterator[Fault]:
             for fault in read_structured(body, depth + 1)
         ]
         yield from inner or (read_text(text) if text else ())
+
+
+def _words(value: JsonValue) -> str:
+    """A text, or several, a line each: `"message": ["size must be an integer", ...]`."""
+    texts = value[:_MAX_ISSUES] if isinstance(value, list) else [value]
+    return "\n".join(map(str, texts)) if all(isinstance(each, str) for each in texts) else ""
 
 
 _CHECK = re.compile(r"Invalid arguments for tool [^\s:]{1,256}: (?P<body>.+)", re.DOTALL)

@@ -23,6 +23,7 @@ from itertools import islice
 
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.models import ErrorCategory, ExecutionError
+from retrieval.forms import told_forms
 from retrieval.likeness import words_of
 from retrieval.parameters import Path, leaves_like
 from retrieval.reading.category import CODES, UNREAD, categorise, code_within
@@ -206,6 +207,13 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
     faults = tuple(_dedupe(_joined([f for f in tied if f.path or not f.given_types])))
     if _PRINTED.match(message):  # of its own files, and not of the call; but for a value of it
         faults = tuple(f for f in faults if f.path and f.value_text is not None)
+    if exact := next((form for form in told_forms(message) if "'T'" in form), None):
+        faults = tuple(
+            replace(f, kind="bad_format", expected_format=exact)
+            if f.kind in ("bad_format", "invalid")
+            else f
+            for f in faults
+        )
     faults = () if is_cut else faults
     reading = categorise(
         error.type,
@@ -411,6 +419,8 @@ def _place_of_value(
 
 def _tied_by_name(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path, str]]) -> Fault:
     name, *inside = fault.path
+    if str(name) not in parameters and inside and str(inside[0]) in parameters:
+        return _tied_by_name(replace(fault, path=tuple(inside)), parameters, leaves)
     if str(name) in parameters:
         if inside and not isinstance(parameters[str(name)], dict | list):
             # Nothing is inside a plain value: pydantic names members of a union so (`limit.int`).
