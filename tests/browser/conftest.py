@@ -71,33 +71,47 @@ def nothing_yet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeProce
         assert service.stop() == 0
 
 
-@pytest.fixture
-def faults(story: ServeProcess) -> Faults:
-    """What the browser complains of; `faults.allow(pattern)` expects some of it."""
-    return Faults(home=story.url.removeprefix("http://"))
-
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def context(browser: Browser, story: ServeProcess) -> Iterator[BrowserContext]:
-    """A new context, with an empty cache; its base is the service with the story."""
-    context = browser.new_context(base_url=story.url, viewport={"width": 1280, "height": 900})
+    """With a cache of its own, for one module; its base is the service with the story."""
+    context = browser.new_context(base_url=story.url)
     context.set_default_timeout(15_000)
     yield context
     context.close()
 
 
+@pytest.fixture(scope="module")
+def only_page(context: BrowserContext) -> Page:
+    """The one page of a module: to open another takes longer than most tests."""
+    return context.new_page()
+
+
 @pytest.fixture
-def page(context: BrowserContext, faults: Faults) -> Iterator[Page]:
-    """A page that fails its test when the browser complains, or anything is asked of elsewhere."""
-    page = context.new_page()
-    faults.watch(page)
-    yield page
-    assert page.evaluate("window.pwned") is None, "what a tool said was run"
+def faults(only_page: Page, story: ServeProcess) -> Iterator[Faults]:
+    """What the browser complains of; `faults.allow(pattern)` expects some of it."""
+    faults = Faults(home=story.url.removeprefix("http://"))
+    with faults.watching(only_page):
+        yield faults
+
+
+@pytest.fixture
+def page(only_page: Page, context: BrowserContext, faults: Faults) -> Iterator[Page]:
+    """A page that fails its test when the browser complains, or anything is asked of elsewhere.
+
+    Nothing is in it, and nothing was chosen or allowed.
+    """
+    only_page.set_viewport_size({"width": 1280, "height": 900})
+    only_page.emulate_media(color_scheme="light")
+    context.clear_cookies()
+    context.clear_permissions()
+    yield only_page
+    assert only_page.evaluate("window.pwned") is None, "what a tool said was run"
+    only_page.goto("about:blank")
     assert faults.remaining() == []
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def empty_page(browser: Browser, nothing_yet: ServeProcess) -> Iterator[Page]:
-    """As `page`, on a service without any call."""
+    """As `page`, on a service without any call, and the same for a module."""
     with looking_at(browser, nothing_yet) as page:
         yield page

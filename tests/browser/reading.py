@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from axe_playwright_python.sync_playwright import Axe
+from axe_playwright_python.sync_playwright import DEFAULT_OPTIONS, Axe
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, expect
 
 from tests.service.running_service import ServeProcess, eventually
@@ -26,8 +26,8 @@ def same(shown: Callable[[], object], told: Callable[[], object]) -> None:
 
 def grave_findings(page: Page, *rules: str) -> list[str]:
     """Serious and critical findings of axe-core: the rule (of these), and where it is broken."""
-    options = {"runOnly": {"type": "rule", "values": list(rules)}} if rules else None
-    violations = Axe().run(page, options=options).response["violations"]
+    only = {"runOnly": {"type": "rule", "values": list(rules)}} if rules else {}
+    violations = Axe().run(page, options={**DEFAULT_OPTIONS, **only}).response["violations"]
     return [
         f"{each['id']}: {node['target']} {node['failureSummary']}"
         for each in violations
@@ -52,13 +52,21 @@ class Faults:
         """Complaints that nobody expected."""
         return [each for each in self.found if not any(it.search(each) for it in self.allowed)]
 
-    def watch(self, page: Page) -> None:
-        """Listen from now on."""
-        page.on("console", self._console)
-        page.on("pageerror", lambda error: self.found.append(f"error: {error}"))
-        page.on("requestfailed", self._failed)
-        page.on("request", self._asked)
-        page.on("response", self._answered)
+    @contextmanager
+    def watching(self, page: Page) -> Iterator[None]:
+        """Listen meanwhile."""
+        listeners: dict[str, Callable[..., None]] = {
+            "console": self._console,
+            "pageerror": lambda error: self.found.append(f"error: {error}"),
+            "requestfailed": self._failed,
+            "request": self._asked,
+            "response": self._answered,
+        }
+        for event, listener in listeners.items():
+            page.on(event, listener)
+        yield
+        for event, listener in listeners.items():
+            page.remove_listener(event, listener)
 
     def _console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
@@ -86,6 +94,6 @@ def looking_at(browser: Browser, service: ServeProcess) -> Iterator[Page]:
     with browser.new_context(base_url=service.url) as context:
         context.set_default_timeout(15_000)
         page = context.new_page()
-        faults.watch(page)
-        yield page
+        with faults.watching(page):
+            yield page
     assert faults.remaining() == []

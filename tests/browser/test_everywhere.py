@@ -110,24 +110,18 @@ UNMARKED = """() => [...document.querySelectorAll('data-table .scroll')].filter(
 """Tables that scroll and do not say so, or say so and do not."""
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_it_renders_and_fits_at_every_width(
-    page: Page, addresses: dict[str, str], path: str
-) -> None:
-    """One main heading, which is its title; nobody scrolls sideways; the browser says nothing.
+def fits(page: Page, width: int) -> None:
+    """One main heading, which is the title; nobody scrolls sideways.
 
     No word of a table's head is broken, and a table that scrolls says so.
     """
-    for width in (390, 768, 1280, 1920):
-        page.set_viewport_size({"width": width, "height": 900})
-        if width in (390, 1280):  # the others as a window is made wider
-            opened(page, asking(addresses[path], window="7d"))
-        heading = page.get_by_role("heading", level=1)
-        expect(heading).to_have_count(1)
-        expect(page).to_have_title(f"{heading.inner_text()} - Aftercall")
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert page.evaluate(BROKEN_HEADERS) == []
-        assert page.evaluate(UNMARKED) == []
+    page.set_viewport_size({"width": width, "height": 900})
+    heading = page.get_by_role("heading", level=1)
+    expect(heading).to_have_count(1)
+    expect(page).to_have_title(f"{heading.inner_text()} - Aftercall")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(BROKEN_HEADERS) == []
+    assert page.evaluate(UNMARKED) == []
 
 
 SAID = {
@@ -147,24 +141,39 @@ SAID = {
 
 
 @pytest.fixture(scope="module")
+def client(story: ServeProcess) -> Iterator[httpx2.Client]:
+    """Who asks without a browser."""
+    with httpx2.Client(base_url=story.url, timeout=30) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
 def answered() -> dict[str, int]:
     """Statuses of the links that were followed already."""
     return {}
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_it_is_accessible_quotes_as_text_and_leads_somewhere(
-    page: Page, addresses: dict[str, str], answered: dict[str, int], story: ServeProcess, path: str
+def test_it_fits_is_accessible_quotes_as_text_and_leads_somewhere(
+    page: Page,
+    addresses: dict[str, str],
+    answered: dict[str, int],
+    client: httpx2.Client,
+    path: str,
 ) -> None:
-    """With everything open that can be opened.
+    """At every width, with everything open that can be opened; the browser says nothing.
 
     axe finds nothing grave, in both themes, which differ in their colours. What tools and agents
     said stands there letter by letter, with no element or template made of it; `page` fails if any
     is run. Links lead to something of this service that is there, or to where its owner looks at
     traces.
     """
-    page.emulate_media(color_scheme="light")
-    opened(page, asking(addresses[path], window="7d"))
+    for loaded, wider in ((390, 768), (1280, 1920)):  # the others as a window is made wider
+        page.set_viewport_size({"width": loaded, "height": 900})
+        opened(page, asking(addresses[path], window="7d"))
+        fits(page, loaded)
+        fits(page, wider)
+    page.set_viewport_size({"width": 1280, "height": 900})
     assert grave_findings(page) == []
     page.emulate_media(color_scheme="dark")
     assert grave_findings(page, *OF_COLOURS) == []
@@ -178,31 +187,36 @@ def test_it_is_accessible_quotes_as_text_and_leads_somewhere(
     links = [each for each in found if not each.startswith(TRACES)]
     assert len(links) >= 10
     for each in sorted({link.partition("#")[0] for link in links} - set(answered)):
-        assert each.startswith(f"{story.url}/")
-        answered[each] = httpx2.get(each, timeout=30).status_code
+        assert each.startswith(str(client.base_url))
+        answered[each] = client.get(each).status_code
     assert {link: status for link, status in answered.items() if status != 200} == {}
 
 
-def test_an_unknown_workspace_or_window_is_told_and_not_replaced(
-    page: Page, faults: Faults, addresses: dict[str, str]
+@pytest.mark.parametrize(("name", "what"), [("workspace", "workspace"), ("window", "time range")])
+def test_what_is_unknown_is_told_and_not_replaced(
+    page: Page,
+    faults: Faults,
+    addresses: dict[str, str],
+    client: httpx2.Client,
+    name: str,
+    what: str,
 ) -> None:
     """On no page: figures of another one than was asked for would be believed."""
     faults.allow("404")
-    for address in addresses.values():
-        for name, what in (("workspace", "workspace"), ("window", "time range")):
-            answer = page.goto(asking(address, **{name: IMAGE}))
-            assert answer is not None
-            assert answer.status == 404, address
-            expect(page.get_by_text(f"There is no {what}")).to_contain_text(IMAGE)
-            expect(page.get_by_role("link", name="To the overview")).to_be_visible()
-            expect(page.locator("main .card")).to_have_count(0)
+    asked = [asking(address, **{name: IMAGE}) for address in addresses.values()]
+    answers = [client.get(each) for each in asked]
+    assert {each.status_code for each in answers} == {404}
+    assert len({each.text.partition("<main")[2] for each in answers}) == 1  # they all say this:
+    page.goto(asked[0])
+    expect(page.get_by_text(f"There is no {what}")).to_contain_text(IMAGE)
+    expect(page.get_by_role("link", name="To the overview")).to_be_visible()
+    expect(page.locator("main .card")).to_have_count(0)
 
 
 @pytest.fixture
-def teller(story: ServeProcess) -> Iterator[Teller]:
+def teller(client: httpx2.Client) -> Teller:
     """Who records more calls."""
-    with httpx2.Client(base_url=story.url, timeout=30) as client:
-        yield Teller(client)
+    return Teller(client)
 
 
 @pytest.mark.parametrize("path", LIVE)
