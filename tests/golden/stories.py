@@ -138,7 +138,7 @@ class _Teller:
             while (await self._http.get(path)).json()[field]:
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"{field} within {_LEARNED_S} s")
-                await asyncio.sleep(0.005)  # between two questions
+                await asyncio.sleep(0.05)  # between two questions
 
     def _filled(self, value: Json) -> Json:
         """With times and values of earlier answers in their places."""
