@@ -170,8 +170,6 @@ async def recalibrate(job: NightlyJob) -> dict[str, int]:
 
     A new scaling that is worse than the current one on the newest outcomes is not taken.
     """
-    from retrieval.fitting import refit_scaling  # noqa: PLC0415 - scikit-learn, for this step alone
-
     changed = 0
     for workspace in await job.knowledge.cursors():
         rows = await job.knowledge.scan(workspace, JUDGED.name, _LATEST, by="rank")
@@ -179,6 +177,8 @@ async def recalibrate(job: NightlyJob) -> dict[str, int]:
         before = (await job.memory.calibration(workspace)).scaling
         scaling = Scaling()
         if len(judged) >= ENOUGH_OUTCOMES:
+            from retrieval.fitting import refit_scaling  # noqa: PLC0415 - scikit-learn, a second
+
             scaling = await asyncio.to_thread(
                 refit_scaling,
                 before,
