@@ -1,7 +1,7 @@
 """Debian's Chromium on a real service with a story in it.
 
-Playwright's synchronous API runs an event loop of its own, so it is closed at the end of every
-module: left open, it would break asynchronous tests that come later in the same process.
+Playwright's synchronous API runs an event loop of its own, so it is closed at the end of this
+package: left open, it would break asynchronous tests that come later in the same process.
 """
 
 import os
@@ -37,9 +37,9 @@ def chromium() -> str:
     return found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Chromium, for one module."""
+    """Chromium, for all these tests."""
     path = chromium()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
@@ -71,18 +71,18 @@ def nothing_yet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeProce
         assert service.stop() == 0
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def context(browser: Browser, story: ServeProcess) -> Iterator[BrowserContext]:
-    """With a cache of its own, for one module; its base is the service with the story."""
+    """One for all; its base is the service with the story."""
     context = browser.new_context(base_url=story.url)
     context.set_default_timeout(15_000)
     yield context
     context.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def only_page(context: BrowserContext) -> Page:
-    """The one page of a module: to open another takes longer than most tests."""
+    """One for all: to open another takes longer than most tests."""
     return context.new_page()
 
 
@@ -110,8 +110,8 @@ def page(only_page: Page, context: BrowserContext, faults: Faults) -> Iterator[P
     assert faults.remaining() == []
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def empty_page(browser: Browser, nothing_yet: ServeProcess) -> Iterator[Page]:
-    """As `page`, on a service without any call, and the same for a module."""
+    """As `page`, on a service without any call; nothing of it is reset."""
     with looking_at(browser, nothing_yet) as page:
         yield page

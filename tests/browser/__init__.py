@@ -1,0 +1,1 @@
+"""A package, so that one browser lasts for all its tests."""
