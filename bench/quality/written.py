@@ -1,4 +1,4 @@
-"""Wrong calls written by hand: what models send to some two hundred tools, and what they meant.
+"""Wrong calls, written one by one: what models send to some two hundred tools, and what is meant.
 
     python -m bench.quality --only written
 
@@ -77,7 +77,7 @@ def _asked(brain: Brain, *, with_schema: bool) -> Method:
 async def measure(embedder: Embedder, folder: Path) -> None:
     """Measure all sets, print and write `written.md`; what was measured at first sight stays."""
     about = __doc__.split("\n\n", 2)[2].replace("\n", " ").strip()
-    parts = [f"# Wrong calls written by hand\n\n`python -m bench.quality --only written`. {about}"]
+    parts = [f"# Wrong calls, written one by one\n\n`python -m bench.quality --only written`. {about}"]
     for file in sorted(CASES.glob("*.jsonl")):
         found = []
         for with_schema in (True, False):
