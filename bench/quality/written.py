@@ -77,7 +77,10 @@ def _asked(brain: Brain, *, with_schema: bool) -> Method:
 async def measure(embedder: Embedder, folder: Path) -> None:
     """Measure all sets, print and write `written.md`; what was measured at first sight stays."""
     about = __doc__.split("\n\n", 2)[2].replace("\n", " ").strip()
-    parts = [f"# Wrong calls, written one by one\n\n`python -m bench.quality --only written`. {about}"]
+    parts = [
+        "# Wrong calls, written one by one",
+        f"`python -m bench.quality --only written`. {about}",
+    ]
     for file in sorted(CASES.glob("*.jsonl")):
         found = []
         for with_schema in (True, False):
