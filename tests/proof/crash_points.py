@@ -229,28 +229,29 @@ def load_shim(folder: Path) -> dict[str, str]:
     return {**others, **one, "LD_PRELOAD": str(library), LOADED: str(library)}
 
 
-def work(way: str, jobs: int, until: int, minutes: float) -> None:
-    """Try the points of a way, without those that stdin names; a line for each."""
+def work(ways: Sequence[str], jobs: int, until: int, minutes: float) -> None:
+    """Try the points of ways, without those that stdin names; a line for each."""
     logging.disable()
     known, deaths, ends = set(json.load(sys.stdin)), Deaths(), time.monotonic() + 60 * minutes
-    classes = deaths.classes(way)
-    if way == "torn":
-        classes = [each if each.startswith(_WRITE) else "" for each in classes]
-    points = {name: point for name, point in order(classes).items() if not name.startswith(".")}
-    _tell({"points": [*points]})
-    new = [name for name in points if name not in known][:until]
-    children = []
-    for job in range(jobs):
-        if (child := os.fork()) == 0:
-            for name in new[job::jobs]:
-                if time.monotonic() > ends:
-                    break
-                _tell({"point": name, "wrong": deaths.one(points[name], WAYS[way])[1]})
-            os._exit(0)
-        children.append(child)
-    ends_of = [os.waitpid(child, 0)[1] for child in children]
-    if any(ends_of):
-        raise SystemExit("a job did not end well")
+    classes = deaths.classes(ways[-1])
+    for way in ways:
+        of_way = [each if way != "torn" or each.startswith(_WRITE) else "" for each in classes]
+        points = {name: point for name, point in order(of_way).items() if name[0] != "."}
+        _tell({"way": way, "points": [*points]})
+        new = [name for name in points if name not in known][:until]
+        children = []
+        for job in range(jobs):
+            if (child := os.fork()) == 0:
+                for name in new[job::jobs]:
+                    if time.monotonic() > ends:
+                        break
+                    wrong = deaths.one(points[name], WAYS[way])[1]
+                    _tell({"way": way, "point": name, "wrong": wrong})
+                os._exit(0)
+            children.append(child)
+        ends_of = [os.waitpid(child, 0)[1] for child in children]
+        if any(ends_of):
+            raise SystemExit("a job did not end well")
 
 
 def _tell(what: dict[str, Any]) -> None:
@@ -258,22 +259,25 @@ def _tell(what: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+Tried = tuple[list[str], dict[str, list[str]]]
+"""All points in the order of trial, and what was wrong at each new one that was tried."""
+
+
 def run(
-    way: str,
-    *,
+    *ways: str,
     jobs: int = 2,
     known: Collection[str] = (),
     until: int = 1 << 30,
     minutes: float = 60.0,
-) -> tuple[list[str], dict[str, list[str]], int]:
-    """All points in the order of trial, what was wrong at each new one that was tried, a status.
+) -> tuple[list[Tried], int]:
+    """What was tried of each way, and a status.
 
     The status is 0 where the work came to its own end; what it tried before another one counts.
     """
     with tempfile.TemporaryDirectory() as folder:
         environ = load_shim(Path(folder))
         environ["PYTHONPATH"] = os.pathsep.join(map(str, (_ROOT, _ROOT / "sdk")))
-        words = [sys.executable, "-m", "tests.proof.crash_points", "--work", way]
+        words = [sys.executable, "-m", "tests.proof.crash_points", "--work", *ways]
         done = subprocess.run(  # ourselves
             [*words, *map(str, (jobs, until, minutes))], check=False,
             env=environ, cwd=_ROOT, text=True, input=json.dumps([*known]),
@@ -281,9 +285,12 @@ def run(
         )  # fmt: skip
         if not done.stdout.endswith("\n"):
             raise SystemExit(f"the work ended with {done.returncode}: {done.stdout[-2000:]}")
-        first, *lines = map(json.loads, done.stdout.splitlines())
-        found = {line["point"]: line["wrong"] for line in lines}
-        return first["points"], found, done.returncode
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        tried: dict[str, Tried] = {e["way"]: (e["points"], {}) for e in lines if "points" in e}
+        for each in lines:
+            if "point" in each:
+                tried[each["way"]][1][each["point"]] = each["wrong"]
+        return [*tried.values()], done.returncode
 
 
 def told(way: str, known: dict[str, Any]) -> list[str]:
@@ -337,11 +344,11 @@ def main() -> None:
     )
     parser.add_argument("--state", type=Path, help="go on where this file says, and keep it so")
     parser.add_argument("--write", type=Path, metavar="FILE", help="the table, as Markdown")
-    parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--work", nargs="+", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.work:
-        way, jobs, until, minutes = args.work
-        work(way, int(jobs), int(until), float(minutes))
+        *ways, jobs, until, minutes = args.work
+        work(ways, int(jobs), int(until), float(minutes))
         return
     state: dict[str, Any] = {}
     if args.state and args.state.exists():
@@ -353,7 +360,7 @@ def main() -> None:
         began = time.monotonic()
         # What was wrong is tried again: it may be mended.
         known["tried"] = [each for each in known["tried"] if each not in known["wrong"]]
-        points, found, status = run(
+        [(points, found)], status = run(
             way, jobs=args.jobs, known=known["tried"], until=args.until, minutes=args.minutes
         )
         left = {*points}.difference(found)
