@@ -10,16 +10,17 @@ import sys
 import threading
 from asyncio.subprocess import Process
 from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 
+import httpx2
 import psutil
 import pytest
 
 from aftercall.gateway.local_service import LocalService
 from tests.gateway.conftest import TIME_SERVER
 from tests.gateway.speaking import HELLO, answers, started
-from tests.gateway.waiting import until, until_answered
+from tests.gateway.waiting import until_answered
 from tests.mongo.mongo_server import free_port
 
 pytestmark = pytest.mark.real
@@ -64,7 +65,10 @@ class Home:
         )  # fmt: skip
 
     async def ready(self) -> bool:
-        return (await asyncio.to_thread(self.status)).returncode == 0
+        with suppress(httpx2.TransportError):
+            async with httpx2.AsyncClient() as client:
+                return (await client.get(f"{self.url}/readyz")).is_success
+        return False
 
 
 @pytest.fixture
@@ -100,7 +104,8 @@ async def test_gateways_share_the_service_that_one_of_them_starts(home: Home) ->
                 await third.stderr.readuntil(f"using the service at {home.url}".encode())
         _, left = await other.communicate(b"")
         assert (lost + left).count(b"starting a service") == 1
-    await until(lambda: not home.services(), 30)
+    await asyncio.to_thread(service.wait, 30)
+    assert home.services() == []
     ended = home.status()
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "`aftercall gateway` starts one by itself" in ended.stderr
@@ -113,8 +118,9 @@ async def test_a_service_that_was_killed_is_started_again(home: Home) -> None:
         await until_answered(home.ready, 60)
         [first] = home.services()
         os.kill(first.pid, signal.SIGKILL)
-        await until(lambda: any(each.pid != first.pid for each in home.services()), 60)
         await until_answered(home.ready, 60)
+        [second] = home.services()
+        assert second.pid != first.pid
 
 
 async def in_use(home: Home, url: str) -> str:
