@@ -1,4 +1,4 @@
-"""Learns a store beside others, until stdin ends: `shared_scenario.py WHERE TTL [SIGNAL COMMIT]`.
+"""Learns a store beside others, until stdin ends: `main` of WHERE TTL [SIGNAL COMMIT].
 
 WHERE is a folder, or DATABASE@URI. It says in lines what it does, and sends itself the SIGNAL
 (`SIGKILL`, `SIGSTOP`) just before its COMMIT-th commit.
@@ -46,7 +46,7 @@ def say(word: str) -> None:
     sys.stdout.flush()
 
 
-async def main(where: str, ttl: str, name: str = "SIGCONT", number: str = "0") -> None:
+async def _learn(where: str, ttl: str, name: str = "SIGCONT", number: str = "0") -> None:
     """Learn in small batches."""
     commits = 0
     store = await open_shared(where)
@@ -82,5 +82,7 @@ async def main(where: str, ttl: str, name: str = "SIGCONT", number: str = "0") -
     say("ended")
 
 
-if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+def main() -> int:
+    """By the words of the command line."""
+    asyncio.run(_learn(*sys.argv[1:]))
+    return 0

@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -21,9 +20,7 @@ from retrieval.memory import Memory
 from tests.ingest.histories import WORKSPACE, differences, history
 from tests.ingest.shared_scenario import open_shared
 from tests.mongo.mongo_server import SharedMongo
-
-ROOT = Path(__file__).parents[2]
-SCENARIO = Path(__file__).with_name("shared_scenario.py")
+from tests.service.warm_starts import WarmStart
 
 pytestmark = pytest.mark.real
 
@@ -78,11 +75,8 @@ class Child:
 @contextmanager
 def child(where: str, ttl: float, *falls: str) -> Iterator[Child]:
     """Start one, that falls by a signal at a commit; it is killed in the end if it still runs."""
-    with subprocess.Popen(
-        [sys.executable, SCENARIO, where, str(ttl), *falls],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'sdk'}"},
-    ) as process:  # fmt: skip
+    words = (where, str(ttl), *falls)
+    with WarmStart(words, os.environ, main="tests.ingest.shared_scenario") as process:
         started = Child(process)
         try:
             started.read_until("ready")

@@ -22,8 +22,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aftercall.cli import main
-
 ROOT = Path(__file__).parents[2]
 _MOST = 100_000
 """Bytes of a request, which is a command line and an environment."""
@@ -32,11 +30,17 @@ _MOST = 100_000
 class WarmStart(subprocess.Popen[str]):
     """`python -m aftercall.cli WORDS` as a fork of a warm process, with pipes for its three files.
 
-    It may open `files` files, where that is given.
+    It may open `files` files, where that is given, and be the `main` of another module.
     """
 
-    def __init__(self, words: Sequence[str], environ: Mapping[str, str], files: int | None) -> None:
-        self._asked = {"words": words, "environ": dict(environ), "files": files}
+    def __init__(
+        self,
+        words: Sequence[str],
+        environ: Mapping[str, str],
+        files: int | None = None,
+        main: str = "aftercall.cli",
+    ) -> None:
+        self._asked = {"words": words, "environ": dict(environ), "files": files, "main": main}
         pipe = subprocess.PIPE
         super().__init__(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
@@ -83,6 +87,7 @@ def _forker() -> socket.socket:
 
 def _import_all() -> None:
     """What most commands import; a process that forks has no thread yet."""
+    importlib.import_module("aftercall.cli")
     for name in ("server", "context", "imports", "archive", "nightly", "rebuild"):
         importlib.import_module(f"service.{name}")
     gc.collect()
@@ -137,7 +142,8 @@ def _run() -> int:
     if asked["files"] is not None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (asked["files"], asked["files"]))
     sys.argv = ["aftercall", *asked["words"]]
-    return main()
+    exit_code: int = importlib.import_module(asked["main"]).main()
+    return exit_code
 
 
 if __name__ == "__main__":
