@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -20,7 +21,7 @@ from retrieval.edits import Add, Edit, Replace
 from retrieval.knowledge.rules import ToolKnowledge, skeleton_of
 from retrieval.parameters import view_of_schema
 from retrieval.proposals.case import Case
-from retrieval.reading.reader import read_error
+from retrieval.reading.reader import ErrorReading, read_error
 from tests.retrieval.cases import READS, an_execution, answer_to, make_case, object_schema
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -139,12 +140,17 @@ def error_of(number: int, sent: dict[str, Any]) -> ExecutionError:
     )
 
 
+@cache
+def _read(message: str) -> ErrorReading:
+    return read_error(ExecutionError(type="ToolError", message=message), {})
+
+
 def mined(calls: Sequence[Execution]) -> list[Repair]:
     """All repairs that are found while the calls arrive one by one."""
     return [
         repair
         for count, new in enumerate(calls, start=1)
-        for repair in mine(calls[:count], new, lambda failed: read_error(failed.error, {}))
+        for repair in mine(calls[:count], new, lambda failed: _read(failed.error.message))
     ]
 
 
