@@ -44,6 +44,7 @@ from tests.mongo.mongo_server import MongoServer, SharedMongo, free_port, given_
 from tests.proof.history_rules import LAST, TOOLS, Asked, History, Step, wrong_with
 from tests.service.running_service import ROOT
 from tests.service.tcp_proxy import TcpProxy, proxy_to
+from tests.service.warm_starts import WarmStart
 
 _SHIM = Path(__file__).with_name("clock_shim.c")
 _CLIENTS = 5
@@ -138,7 +139,7 @@ class Service:
         self.clock = world.folder / f"clock-{number}"
         self.clock.write_bytes(bytes(8))
         self.proxy: TcpProxy | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: WarmStart | None = None
         self.kills = 0
 
     def start(self) -> None:
@@ -220,7 +221,7 @@ class World:
 
     def begun(
         self, *command: str, number: int, clock: Path | None = None, proxy: TcpProxy | None = None
-    ) -> "subprocess.Popen[bytes]":
+    ) -> WarmStart:
         """A command of `aftercall` on the store."""
         environ = {
             **{k: v for k, v in os.environ.items() if not k.startswith("AFTERCALL_")},
@@ -243,10 +244,8 @@ class World:
             }
         if clock is not None and self._shim is not None:
             environ |= {"LD_PRELOAD": str(self._shim), "HISTORY_CLOCK": str(clock)}
-        words = [sys.executable, "-m", "tests.proof.history_service", self._broken, *command]
-        return subprocess.Popen(
-            words, env=environ, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log
-        )
+        words = [self._broken, *command]
+        return WarmStart(words, environ, main="tests.proof.history_service", output=self.log)
 
     @property
     def uri(self) -> str:

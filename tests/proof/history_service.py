@@ -5,6 +5,7 @@ wrong with it on purpose (`BREAKS`, between spaces), so that the checker can be 
 """
 
 import asyncio
+import ctypes
 import json
 import os
 import sys
@@ -13,8 +14,11 @@ from dataclasses import replace
 from typing import Any
 
 
-def main(broken: str, command: Sequence[str]) -> int:
+def main() -> int:
     """A command of `aftercall` without vectors, whose commits are written down; maybe broken."""
+    broken, *command = sys.argv[1:]
+    if "HISTORY_CLOCK" in os.environ:
+        ctypes.CDLL(os.environ["LD_PRELOAD"]).follow_clock()
     from aftercall import cli
     from ingest.indexer import Indexer
     from mongo.mongodb.knowledge import MongoKnowledge
@@ -45,7 +49,7 @@ def main(broken: str, command: Sequence[str]) -> int:
         BREAKS[each]()
     for kind in (SqliteKnowledge, MongoKnowledge):
         kind.commit = _traced(kind.commit)  # type: ignore[method-assign]
-    return cli.main(list(command))
+    return cli.main(command)
 
 
 class NoVectors:
@@ -175,4 +179,4 @@ BREAKS = {
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1], sys.argv[2:]))
+    raise SystemExit(main())

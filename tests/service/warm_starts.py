@@ -20,7 +20,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 ROOT = Path(__file__).parents[2]
 _MOST = 100_000
@@ -30,7 +30,8 @@ _MOST = 100_000
 class WarmStart(subprocess.Popen[str]):
     """`python -m aftercall.cli WORDS` as a fork of a warm process, with pipes for its three files.
 
-    It may open `files` files, where that is given, and be the `main` of another module.
+    It may open `files` files, where that is given, be the `main` of another module, and write into
+    a file.
     """
 
     def __init__(
@@ -39,27 +40,33 @@ class WarmStart(subprocess.Popen[str]):
         environ: Mapping[str, str],
         files: int | None = None,
         main: str = "aftercall.cli",
+        output: IO[bytes] | int = subprocess.PIPE,
     ) -> None:
         self._asked = {"words": words, "environ": dict(environ), "files": files, "main": main}
-        pipe = subprocess.PIPE
-        super().__init__(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        self._forker = _forker(environ.get("LD_PRELOAD", ""))
+        source = subprocess.PIPE if output == subprocess.PIPE else subprocess.DEVNULL
+        super().__init__(words, stdin=source, stdout=output, stderr=output, text=True)
 
     def _execute_child(self, *given: Any) -> None:
         """Instead of a fork of this process: `given` are Popen's own arguments, with the pipes."""
         standard_input, output, errors = given[10], given[13], given[15]
         self._told, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ends = [standard_input, output, errors, theirs.detach()]
-        socket.send_fds(_forker(), [json.dumps(self._asked).encode()], ends)
-        for end in ends:
-            os.close(end)
+        with theirs:
+            ends = [standard_input, output, errors, theirs.fileno()]
+            socket.send_fds(self._forker, [json.dumps(self._asked).encode()], ends)
+        self._close_pipe_fds(*given[10:16])  # type: ignore[attr-defined]
         self.pid = int(self._told.recv(16))
         self._child_created = True
 
     def _internal_poll(self, *_: Any, **__: Any) -> int | None:
-        if self.returncode is None:
-            pid, status = self._try_wait(os.WNOHANG)
-            if pid == self.pid:
-                self._handle_exitstatus(status)  # type: ignore[attr-defined]
+        lock = self._waitpid_lock  # type: ignore[attr-defined]
+        if self.returncode is None and lock.acquire(blocking=False):
+            try:
+                pid, status = self._try_wait(os.WNOHANG)
+                if pid == self.pid:
+                    self._handle_exitstatus(status)  # type: ignore[attr-defined]
+            finally:
+                lock.release()
         return self.returncode
 
     def _try_wait(self, wait_flags: int) -> tuple[int, int]:
@@ -74,12 +81,15 @@ class WarmStart(subprocess.Popen[str]):
 
 
 @functools.cache
-def _forker() -> socket.socket:
-    """The socket that the warm process of this one listens at."""
+def _forker(preload: str) -> socket.socket:
+    """The socket that the warm process of this one listens at, which has a library before all."""
     mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         words = [sys.executable, "-m", "tests.service.warm_starts", str(theirs.fileno())]
-        process = subprocess.Popen(words, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        environ = os.environ | ({"LD_PRELOAD": preload} if preload else {})
+        process = subprocess.Popen(
+            words, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=environ
+        )
     atexit.register(process.wait)
     atexit.register(mine.close)
     return mine
