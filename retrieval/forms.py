@@ -7,6 +7,7 @@ is, and nothing is added that the text does not say.
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from functools import lru_cache
@@ -319,7 +320,10 @@ def in_form(text: str, wanted: str) -> str | None:
         codes_of(bare),
         _regrouped(bare),
         (respelt(bare, style) for style in _WRITTEN),
-        (bare.replace(" ", mark) for mark in "_-"),
+        (bare.replace(" ", "_"),),
+        (bare.replace(" ", "-"),),
+        (bare.replace(" ", ""),),
+        _months(bare),
         _PARTS.split(text) if form is None else (),
         (
             each
@@ -337,7 +341,7 @@ def in_form(text: str, wanted: str) -> str | None:
 
 _ONE_WORD = re.compile(r"[\w.+-]+")
 _ADDRESS = re.compile(r"https?://[^\s)\]>\"']{3,}")
-_PARTS = re.compile(r"[\s()\[\]<>/?&#=,;:|]+")
+_PARTS = re.compile(r"\Ahttps?:/+(?:www\.)?|[\s()\[\]<>/?&#=,;:|]+")
 """What stands between an id and what is around it, in an address or a remark."""
 _SECONDS = re.compile(r"1\d{9}(?:\d{3})?")
 
@@ -349,6 +353,14 @@ def _since_1970(text: str, *, with_clock: bool) -> Moment | None:
     moment = datetime.fromtimestamp(int(text[:10]), UTC)
     whole_day = moment.time() == time() and not with_clock
     return Moment(moment.date(), None if whole_day else moment.time(), None if whole_day else UTC)
+
+
+def _months(bare: str) -> Iterator[str]:
+    """A month of a year, as `March 2026` says it."""
+    for form in ("%B %Y", "%b %Y", "%m/%Y", "%m.%Y", "%Y/%m", "%Y-%m"):
+        with suppress(ValueError):
+            month = datetime.strptime(bare, form)  # noqa: DTZ007 - a month has no zone
+            yield from (month.strftime(made) for made in ("%Y-%m", "%m/%Y", "%Y%m", "%B %Y"))
 
 
 def _regrouped(bare: str) -> Iterator[str]:

@@ -19,8 +19,9 @@ _UNITS: dict[str, dict[str, float]] = {
 _AMOUNT = re.compile(r"\s*(-?\d[\d,]*(?:\.\d+)?)\s*([a-z%]+)\s*(?:and\b|,)?", re.IGNORECASE)
 _CLOCKED = re.compile(r"(?:(\d{1,2}):)?(\d{1,3}):(\d\d)")
 _TIMES = re.compile(r"(\d+(?:\.\d+)?)\s?[x\u00d7]")
+_THOUSANDS = re.compile(r"(\d+(?:\.\d+)?)\s?[kK]")
+_OF_MONEY = frozenset(("price", "amount", "budget", "cost", "salary", "income", "revenue"))
 _LONGEST = 60
-_BINARY = re.compile(r"[kmgt]i?b?\Z", re.IGNORECASE)
 
 
 def counted_in(words: Collection[str]) -> Iterator[tuple[str, float]]:
@@ -53,6 +54,11 @@ def measured(text: str, name: str, described_by: Collection[str]) -> float | Non
     """The number that a text says in the unit that a parameter's name or else description says."""
     if times := _TIMES.fullmatch(text.strip()):
         return float(times[1])
+    thousands = _THOUSANDS.fullmatch(text.strip())
+    if thousands and not _OF_MONEY.isdisjoint(words_of(name)):
+        return 1000 * float(thousands[1])
+    if re.fullmatch(r"-?\d+,\d{1,2}", text.strip()):  # 1,500 may be a thousand and a half
+        return float(text.strip().replace(",", "."))
     for words in (words_of(name), described_by):
         kinds = list(counted_in({*words, *(f"{word}s" for word in words)}))
         if kinds:
@@ -66,13 +72,14 @@ def measured(text: str, name: str, described_by: Collection[str]) -> float | Non
 
 
 def spans(text: str) -> Iterator[str]:
-    """A span of time as programs write it: `PT1H30M`, `90m`, `5400s`, `01:30:00`."""
+    """A span of time as programs write it: `PT1H30M`, `1h 30m`, `90m`, `5400s`, `01:30:00`."""
     seconds = amount_of(text, "time")
     if seconds is None or seconds != int(seconds) or seconds <= 0:
         return
     whole = int(seconds)
     parts = [(whole // 3600, "H"), (whole // 60 % 60, "M"), (whole % 60, "S")]
     yield "PT" + "".join(f"{count}{letter}" for count, letter in parts if count)
+    yield " ".join(f"{count}{letter.lower()}" for count, letter in parts if count)
     yield from (f"{whole // one}{unit}" for unit, one in (("h", 3600), ("m", 60), ("s", 1))
                 if whole % one == 0)  # fmt: skip
     yield ":".join(f"{count:02}" for count, _ in parts)

@@ -389,6 +389,8 @@ def _to_string(value: JsonValue) -> str:
 _BETWEEN = ("\n", ";", "|")
 _LINE = re.compile(r"(?:[-*\u2022]|\d{1,3}[.)])\s+(\S.*)")
 """An item of a list that a text writes in lines."""
+_FILE = re.compile(r"[\w./-]*[\w-]\.[a-z]{1,5}")
+"""A file's name: no sentence is made of these."""
 _LAST_OF_SEVERAL = re.compile(r",?\s(?:and|&|und|y|et)\s(\S+)\Z")
 _BARE_WORDS = re.compile(
     r"\[\s*((?!(?:true|false|null|none)\b)[A-Za-z][\w.-]*(?:\s*,\s*[A-Za-z][\w.-]*)*)\s*\]"
@@ -415,6 +417,8 @@ def _to_array(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
             return [_item(line[1], item_types) for line in found]
         text = _LAST_OF_SEVERAL.sub(r", \1", text)
         mark = next((each for each in _BETWEEN if each in text), ",")
+        if all(map(_FILE.fullmatch, text[:_MAX_JSON_TEXT].split())):
+            mark = " "
         parts = [part.strip() for part in text[:_MAX_JSON_TEXT].split(mark)]
         if (
             len(text) <= _MAX_JSON_TEXT

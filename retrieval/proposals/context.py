@@ -18,7 +18,7 @@ from retrieval.proposals.case import Case, Option, one, prior, put
 from retrieval.proposals.faults import misses
 from retrieval.proposals.values import MOST
 from retrieval.reading.faults import Fault
-from retrieval.texts import Stated, format_of, stated_in, written_in
+from retrieval.texts import MAX_ACCOUNT, Stated, format_of, stated_in, written_in
 from retrieval.values import cast_to_one, fits, is_placeholder
 
 _MAX_GRADE = 5
@@ -48,6 +48,16 @@ def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         yield from _other_halves(case, index, name)
     if not WORDS["never_of_context"].isdisjoint(words_of(name)):
         return
+    view = case.parameter(name)
+    said = " ".join(words_of(case.context[:MAX_ACCOUNT]))
+    told = [
+        each
+        for each in (view.stated_values if view else ())
+        if len(words_of(each)) > 1 and f" {' '.join(words_of(each))} " in f" {said} "
+    ]
+    if is_missing and len(told) == 1:
+        trials = prior("context.listed", 6, 2)
+        yield one(index, put(case, name, told[0]), "the context says it", trials, "context")
     role = "missing" if is_missing else "instead"
     right, wrong = _UNCERTAIN
     for value, grade in _graded(case, name, sent)[:MOST]:

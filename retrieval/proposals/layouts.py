@@ -23,6 +23,8 @@ _BY_POSITION = prior("shape.position", 10, 2)  # {"args": [1, 2]} -> {"a": 1, "b
 _PARTED = prior("shape.parted", 8, 2.5)  # {"range": "1..2"} -> {"from": 1, "to": 2}
 _LIKE = 0.7
 """Likeness of names (see `name_similarity`) from which on one shows the other."""
+_LATITUDE = frozenset(("lat", "latitude"))
+"""In a list some have it first and some last."""
 _KEYS = frozenset(("key", "name", "path", "id", "field"))
 """Words of the names of fields that say which of several things it is."""
 _NUMBERED = re.compile(r"(?:arg|argument|param|parameter|p)?_?(\d{1,2})", re.IGNORECASE)
@@ -87,9 +89,13 @@ def by_position(case: Case) -> Iterator[Option]:
     for name, value in strangers(case):
         if name in case.view.parameters or not isinstance(value, list):
             continue
-        fit = len(value) == len(missing) > 1 and all(
-            fits(each, case.view.parameters[place].types)
-            for each, place in zip(value, missing, strict=True)
+        fit = (
+            len(value) == len(missing) > 1
+            and not _LATITUDE.intersection(missing)
+            and all(
+                fits(each, case.view.parameters[place].types)
+                for each, place in zip(value, missing, strict=True)
+            )
         )
         if fit:
             edit = Flatten(name=name, fields=tuple(missing))
@@ -133,7 +139,10 @@ def parted(case: Case) -> Iterator[Option]:
             views = [case.view.parameters[each] for each in pair]
             if ("array" in views[0].types) != ("array" in views[1].types):
                 continue
-            parts = next(filter(None, (_as_two(value, mark) for mark in _BETWEEN)), ())
+            if isinstance(value, list) and _LATITUDE.intersection(pair):
+                continue
+            marks = ("-",) if re.fullmatch(r"\d+-\d+", str(value)) else _BETWEEN
+            parts = next(filter(None, (_as_two(value, mark) for mark in marks)), ())
             try:
                 held = {
                     view.name: part if fits(part, view.types) else cast(part, view.types[0])
@@ -161,7 +170,7 @@ def _are_parts(view: ToolView, name: str, missing: Sequence[str]) -> bool:
 
 
 def _ends_of(name: str, absent: Sequence[str]) -> list[tuple[str, ...]]:
-    about = set(words_of(name))
+    about = {each for word in words_of(name) for each in (word, word.rstrip("s"))}
     return [
         (one, other)
         for low, high in _ENDS
@@ -221,12 +230,17 @@ def paired(case: Case) -> Iterator[Option]:
                     for each in value
                 ]
                 made = items if all(items) else None
+            elif "array" in known.types and known.item_types[:1] == ("array",):
+                made = [value] if value and not any(isinstance(e, list) for e in value) else None
             elif "object" in known.types and "array" not in known.types:
-                made = _map_of(value)
+                made = _map_of(value) or _flags_of(case, name, value)
         elif "array" in known.types and isinstance(value, dict):
             made = _pairs_of(case, name, value)
         elif known.types == ("object",) and isinstance(value, str):
-            made = _of_numbers(case, name, value)
+            made = _of_numbers(case, name, value) or _of_money(case, name, value)
+        elif isinstance(value, str) and known.item_types[:1] == ("object",):
+            made = [_as_item(case, name, each.strip()) for each in value.split(",")]
+            made = made if all(made) and not object_in(value) else None
         if made is not None and made != value:
             edit = Replace(name=name, before=value, value=made)
             what = "an object" if isinstance(made, dict) else "a list of objects"
@@ -239,10 +253,18 @@ def _as_item(case: Case, name: str, item: JsonValue) -> JsonObject | None:
     needed = [each for each in view.parameters.values() if each.required] if view else []
     if not isinstance(item, str) or not all(fits("", each.types) for each in needed):
         return None
-    if len(needed) == 1 or (len(needed) == 0 and view and len(view.parameters) == 1):
+    if (len(needed) == 1 and not re.fullmatch(r"\w+ (?:asc|desc)\w*", item, re.IGNORECASE)) or (
+        len(needed) == 0 and view and len(view.parameters) == 1
+    ):
         only = needed[0].name if needed else next(iter(view.parameters)) if view else ""
         return {only: item}
-    key, mark, held = item.partition("=" if "=" in item else ":")
+    fields = list(view.parameters.values()) if view else []
+    listing = [each.name for each in fields if each.stated_values]
+    key, mark, held = item.partition("=" if "=" in item else ":" if ":" in item else " ")
+    if mark == " ":  # `Due desc`, where `desc` is listed
+        key_of = [each.name for each in fields if not each.stated_values]
+        fit = len(listing) == len(key_of) == 1 and any(held in e.stated_values for e in fields)
+        return {key_of[0]: key, listing[0]: held} if fit else None
     if len(needed) != 2 or not (mark and key.strip() and held.strip()):
         return None
     first = [each.name for each in needed if not _KEYS.isdisjoint(words_of(each.name))]
@@ -262,6 +284,38 @@ def _of_numbers(case: Case, name: str, text: str) -> JsonObject | None:
     return {each: json.loads(one) for each, one in zip(needed, numbers, strict=True)}
 
 
+def _of_money(case: Case, name: str, text: str) -> JsonObject | None:
+    """An object of an amount and a currency for `12.90 EUR`."""
+    view = object_view(case.schema, (name,), {}) if case.schema is not None else None
+    found = _MONEY.fullmatch(text.strip())
+    if view is None or found is None:
+        return None
+    amount, currency = found["amount"] or found["after"], found["code"] or found["before"]
+    places = {
+        word: [each for each in view.parameters.values() if word in words_of(each.name)]
+        for word in ("amount", "currency")
+    }
+    if any(len(of) != 1 for of in places.values()):
+        return None
+    [money], [code] = places.values()
+    held: JsonValue = amount if fits("", money.types) else json.loads(amount)
+    return {money.name: held, code.name: currency}
+
+
+_MONEY = re.compile(
+    r"(?P<amount>\d+(?:\.\d+)?)\s?(?P<code>[A-Z]{3})|(?P<before>[A-Z]{3})\s?(?P<after>\d+(?:\.\d+)?)"
+)
+
+
+def _flags_of(case: Case, name: str, value: list[JsonValue]) -> JsonObject | None:
+    """An object of flags for a list of the names of those that are on."""
+    view = object_view(case.schema, (name,), {}) if case.schema is not None else None
+    fields = view.parameters if view else {}
+    on = [each for each in value if isinstance(each, str) and each in fields]
+    is_flags = all(fields[each].types == ("boolean",) for each in on)
+    return dict.fromkeys(on, True) if on and len(on) == len(value) and is_flags else None
+
+
 def several(case: Case) -> Iterator[Option]:
     """A list whose only item is the text of a list, or of several of the values that may stand."""
     for name, value in case.parameters.items():
@@ -278,9 +332,13 @@ def several(case: Case) -> Iterator[Option]:
 def _map_of(pairs: JsonValue) -> JsonObject | None:
     if not isinstance(pairs, list) or not pairs:
         return None
+    split: list[JsonValue] = [
+        list(each.partition("=")[::2]) if isinstance(each, str) and "=" in each else each
+        for each in pairs[:MAX_KEYS]
+    ]
     found = dict(
         pair
-        for each in pairs[:MAX_KEYS]
+        for each in split
         if (pair := pair_of(list(each.values()) if isinstance(each, dict) else each))
     )
     return found if len(found) == len(pairs) else None
@@ -309,11 +367,17 @@ def _pairs_of(case: Case, name: str, value: JsonObject) -> list[JsonValue] | Non
         for key, held in (fields, fields[::-1])
         if fits("", key.types)
         and not key.allowed
-        and all(fits(each, held.types) for each in entries)
+        and (
+            all(fits(each, held.types) for each in entries)
+            or (held.types == ("array",) and all(fits(each, held.item_types) for each in entries))
+        )
     ]
     if len(ways) > 1:
         ways = [way for way in ways if not _KEYS.isdisjoint(words_of(way[0].name))]
     if len(ways) != 1:
         return None
     [(key, held)] = ways
-    return [{key.name: one, held.name: other} for one, other in value.items()]
+    wrapped = held.types == ("array",) and not isinstance(entries[0], list)
+    return [
+        {key.name: one, held.name: [other] if wrapped else other} for one, other in value.items()
+    ]

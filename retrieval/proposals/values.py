@@ -22,7 +22,7 @@ from retrieval.likeness import (
     synonym_of,
     words_of,
 )
-from retrieval.measures import codes_of, measured
+from retrieval.measures import codes_of, measured, spans
 from retrieval.parameters import JsonType, Path, general, leaves_like, object_view
 from retrieval.proposals.case import Case, Option, Trials, one, prior, put, quoted, value_sources_of
 from retrieval.proposals.faults import misses, stated_forms
@@ -146,7 +146,9 @@ def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
     if name is None or is_redacted(value := case.parameters[name]):
         return
     if fault.suggested and isinstance(value, str) and fault.suggested != value:
-        yield one(index, put(case, name, fault.suggested), "the error names it", _SAID, "error")
+        right = _within(value, fault.suggested)
+        if right is not None:
+            yield one(index, put(case, name, right), "the error names it", _SAID, "error")
     yield from left_out_options(case, index, name)
     yield from _in_form(case, index, name, fault)
     if isinstance(value, str) and is_placeholder(value):
@@ -159,6 +161,15 @@ def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
         for option in usual_values(case, index, name):
             if any(isinstance(edit, Replace) and edit.value in stated for edit in option.edits):
                 yield option if value in stated else replace(option, trials=_OF_NO_LIST)
+
+
+def _within(text: str, right: str) -> str | None:
+    """What an error names in its place: the whole of a value, or a word of a statement."""
+    words = re.findall(r"[\w.]+", text[:_MAX_KNOWN])
+    if len(words) <= len(re.findall(r"[\w.]+", right)) + 1:
+        return right
+    near = nearest(right, list(dict.fromkeys(words)))
+    return re.sub(rf"(?<![\w.]){re.escape(near[0])}(?![\w.])", right, text) if near else None
 
 
 def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
@@ -280,7 +291,7 @@ def _near(
             reason = "the only listed value that the text names"
             yield one(index, put(case, name, texts[named]), reason, trials, source)
     bare = unmarked(value) if isinstance(value, str) else str(value)
-    coded = {each for each in codes_of(bare) if each in texts}
+    coded = {each for each in (*codes_of(bare), *spans(bare)) if each in texts}
     if not coded and source in ("error", "schema"):
         coded = {each for each, rest in _without_start(list(texts)) if rest == words_of(bare)}
     if len(coded) == 1:
@@ -455,6 +466,8 @@ _MATCHED_BOUND = prior("clamp.matched", 14, 2)  # it names a bound, and one valu
 _SEEN_BOUND = prior("clamp.seen", 4, 3)
 _RAISED = prior("clamp.raised", 2, 3)  # 0 -> 1: too small was often meant as "none" or "all"
 _UNSIGNED = prior("clamp.unsigned", 5, 3)  # -30 -> 30, where nothing may be negative
+_OTHER_BOUND = Trials(3, 3)
+"""A judgement: 3.8 where 0.25 is the most is a share in percent, and a year beyond it another."""
 _INTENT_BOUND = Trials(1, 8)
 """Of an amount that a write is about: to transfer 100 instead of 500 is another transfer."""
 
@@ -477,6 +490,9 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
     if sent < 0 and low is not None and low <= -sent <= (-sent if high is None else high):
         unsigned = Replace(name=target, before=value, value=-sent)
         yield one(index, unsigned, "the same without its sign", _UNSIGNED, "parameters")
+    if high is not None and sent > high >= sent / 100 and high <= 1:
+        share = Replace(name=target, before=value, value=round(sent / 100, 9))
+        yield one(index, share, "the same as a share of one", _CONVERTED, "parameters")
     if low is not None or high is not None:
         is_whole = isinstance(value, int) and not (view and "number" in view.types)
         if fault.exclusive and not is_whole:
@@ -503,8 +519,8 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
 
 def _bound_trials(case: Case, name: str, low: float | None, *, is_named: bool) -> Trials:
     value = case.parameters[name]
-    if case.writes and not is_portion(name):
-        return _INTENT_BOUND
+    if not is_portion(name):
+        return _INTENT_BOUND if case.writes else _OTHER_BOUND
     if isinstance(value, int | float) and low is not None and value < low:
         return _RAISED
     return _STATED_BOUND if is_named else _MATCHED_BOUND

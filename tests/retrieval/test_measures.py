@@ -19,7 +19,9 @@ Call = dict[str, Any]
         ("21.5\u00b0C", "temperature", ["celsius"], 21.5), ("8GB", "memoryMb", [], 8192),
         ("5m", "ttl", ["second"], 300), ("2h", "durationMinutes", [], 120), ("1.2x", "speed", [],
         1.2), ("1h 30m", "timeout_ms", [], 5_400_000), ("1:30", "duration_seconds", [], 90),
-        ("5 m", "duration", [], None), ("5 kg", "seconds", [], None), ("soon", "ttl_s", [], None),
+        ("450k", "maxPrice", [], 450_000), ("48213,5", "reading", [], 48213.5),
+        ("1,500", "price", [], None), ("5 m", "duration", [], None),
+        ("5 kg", "seconds", [], None), ("soon", "ttl_s", [], None),
         ("3 m", "width_px", [], None), ("", "seconds", [], None),
     ],
 )  # fmt: skip
@@ -37,7 +39,7 @@ def test_what_is_named_has_its_codes() -> None:
     assert codes_of("Brazilian Portuguese") == codes_of("Portuguese (Brazil)")
     assert codes_of("California") == ["CA"]
     assert codes_of("Atlantis") == []
-    assert list(spans("90 minutes")) == ["PT1H30M", "90m", "5400s", "01:30:00"]
+    assert list(spans("90 minutes")) == ["PT1H30M", "1h 30m", "90m", "5400s", "01:30:00"]
     assert list(spans("later")) == []
 
 
@@ -116,6 +118,38 @@ READS: list[tuple[Call, Call, str, Call]] = [
     (object_schema(started="string"), {"started": "2026-05-04 10:00 UTC"},
      '{"errors": {"started": "Invalid date format: yyyy-MM-dd\'T\'HH:mm:ss.SSSZ"}}',
      {"started": "2026-05-04T10:00:00.000+0000"}),
+    (object_schema(step=_listed("PT15M", "PT1H")), {"step": "15min"}, "invalid step",
+     {"step": "PT15M"}),
+    (object_schema(month={"type": "string", "pattern": r"^\d{4}-\d\d$"}), {"month": "March 2026"},
+     "invalid month", {"month": "2026-03"}),
+    (object_schema(loss=object_schema(amount="number", currency="string")), {"loss": "1200 EUR"},
+     "loss must be an object", {"loss": {"amount": 1200, "currency": "EUR"}}),
+    (object_schema(gear=object_schema([], screen="boolean", board="boolean")),
+     {"gear": ["screen", "board"]}, "gear must be an object",
+     {"gear": {"screen": True, "board": True}}),
+    (object_schema(env="object"), {"env": ["TZ=Europe/Rome", "MODE=fast"]},
+     "env must be an object", {"env": {"TZ": "Europe/Rome", "MODE": "fast"}}),
+    (object_schema(cells={"type": "array", "items": {"type": "array"}}), {"cells": ["a", "b"]},
+     "cells.0: expected list", {"cells": [["a", "b"]]}),
+    (object_schema(files={"type": "array", "items": {"type": "string"}}),
+     {"files": "src/a.py tests/b.py"}, "files must be an array",
+     {"files": ["src/a.py", "tests/b.py"]}),
+    (object_schema(sort={"type": "array", "items": object_schema(
+        ["field"], field="string", direction=_listed("asc", "desc"))}),
+     {"sort": "due desc, name asc"}, "sort must be an array",
+     {"sort": [{"field": "due", "direction": "desc"}, {"field": "name", "direction": "asc"}]}),
+    (object_schema(filters={"type": "array", "items": object_schema(
+        name="string", values={"type": "array", "items": {"type": "string"}})}),
+     {"filters": {"team": "a"}}, "filters must be an array",
+     {"filters": [{"name": "team", "values": ["a"]}]}),
+    (object_schema(["q"], q="string", yearFrom="integer", yearTo="integer"),
+     {"q": "a", "years": "2019-2024"}, "unknown field years",
+     {"q": "a", "yearFrom": 2019, "yearTo": 2024}),
+    (object_schema(rate={"type": "number", "maximum": 0.25}), {"rate": 3.8},
+     "3.8 is greater than the maximum of 0.25", {"rate": 0.038}),
+    (object_schema(sql="string"), {"sql": "SELECT o.custmer_id FROM orders o"},
+     'column o.custmer_id does not exist\nHINT:  Perhaps you meant to reference the column '
+     '"o.customer_id".', {"sql": "SELECT o.customer_id FROM orders o"}),
     (object_schema(sql="string"), {"sql": "```sql\nSELECT 1\n```"}, "syntax error near ```",
      {"sql": "SELECT 1"}),
 ]  # fmt: skip
@@ -139,10 +173,14 @@ def test_what_the_schema_lets_know_is_mended(
         (object_schema(at={"type": "string", "format": "date-time", "description":
                            "RFC 3339 with offset"}), {"at": "2026-05-04 10:00"}, "invalid at"),
         (object_schema(length="integer"), {"length": "5 m"}, "length must be an integer"),
+        (object_schema(latitude="number", longitude="number"), {"at": [16.37, 48.2]},
+         "unknown field at"),
+        (object_schema(org={"type": "string", "pattern": "^[a-z0-9-]+$"}),
+         {"org": "https://acme.example.org"}, "invalid org"),
     ],
 )  # fmt: skip
 def test_what_could_be_either_is_left_alone(schema: Call, sent: Call, message: str) -> None:
-    """A value between two, a time without its zone, an amount without a unit."""
+    """A value between two, a time without its zone, an amount without a unit, two orders."""
     assert answer_to(make_case(sent, message, schema=schema), message).response.suggestions == []
 
 
@@ -175,6 +213,9 @@ def test_what_could_be_either_is_left_alone(schema: Call, sent: Call, message: s
          {"start": 1}, ("from",), {"kind": "missing"}),
         ('"to.country" length must be 2 characters long', {"to": {"country": "Germany"}},
          ("to", "country"), {"maximum": 2, "of_length": True}),
+        ("[Field error in object 'order' on field 'to.country': rejected value [France]; default "
+         "message [size must be between 2 and 2]]", {"to": {"country": "France"}},
+         ("to", "country"), {"maximum": 2}),
         ("path.page_id should be a valid uuid", {"page_id": "x"}, ("page_id",),
          {"kind": "bad_format"}),
     ],
