@@ -37,6 +37,11 @@ class StoreUnavailableError(StoreError):
     """The store is closed or does not answer; trying again later may help."""
 
 
+def closed() -> StoreUnavailableError:
+    """The store was closed before this call."""
+    return StoreUnavailableError("the log store is closed: open it again before calling it")
+
+
 class StoreFencedError(StoreError):
     """What was to be written rests on what no longer holds: read anew, and do it again.
 

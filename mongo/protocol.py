@@ -72,13 +72,8 @@ class EventLog(Protocol):
     ) -> list[Event]:
         """The latest events of a kind, newest first.
 
-        Args:
-            workspace: the tenant.
-            kind: of this kind only.
-            limit: at most so many; with `sessions`, of each session.
-            tool: only those about this tool.
-            sessions: only those of these sessions.
-            before: only those of a position below.
+        At most `limit`, with `sessions` of each session; with `before` only those of a position
+        below.
         """
 
     async def state(
@@ -144,14 +139,9 @@ class Knowledge(Protocol):
 
         By serial numbers, rows of one commit come together, so there may be more than `limit`.
 
-        Args:
-            workspace: the tenant.
-            kind: of this kind; None for all kinds, `by="serial"` only.
-            limit: at most so many; none are returned only when none is left.
-            by: ascending keys; descending ranks, of equal ones by key, without those of rank 0; or
-                ascending serial numbers of the commits that wrote them.
-            after: only those behind this key or serial number.
-            tool: only those of this tool.
+        In the order of keys, of ranks (descending, of equal ones by key, without those of rank 0)
+        or of the serial numbers of their commits, which is also that of all kinds together (None).
+        None are returned only when none is left behind `after`, a key or a serial number.
         """
 
     async def count(self, kind: str, workspace: str | None = None) -> int:
@@ -173,13 +163,9 @@ class Counters(Protocol):
     ) -> list[CounterSum]:
         """Sums of counters over hours, in any order; groups that counted nothing are left out.
 
-        Args:
-            workspace: the tenant.
-            what: names of counters; one that ends with `*` stands for all that begin so.
-            since: the first hour, in hours since 1970 (UTC).
-            until: the last hour, itself included.
-            by: what the sums are told apart by; all in one by default.
-            tool: only those of this tool.
+        Of `what`, names of counters of which one that ends with `*` stands for all that begin so;
+        from the hour `since` to `until`, itself included, in hours since 1970 (UTC); told apart by
+        `by`.
         """
 
 
@@ -285,10 +271,8 @@ class ControlStore(Protocol):
 
         A process that is killed meanwhile may leave the entry alone, never the key alone.
 
-        Args:
-            entry: what was done; its place and its hashes are set here.
-            key: to be put.
-            before: the key in its place as it was read; None for none.
+        `entry` gets its place and its hashes here. `before` is the key in the place of `key` as it
+        was read; None for none.
 
         Raises:
             KeyChangedError: another key is in its place; the key was not put.

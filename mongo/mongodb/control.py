@@ -35,7 +35,8 @@ class MongoControl(Part):
 
     @guarded
     async def head(self) -> AuditHead:
-        return await self._head()
+        row = await self._keys.find_one({"_id": _HEAD})
+        return AuditHead(row["position"], row["hash"]) if row else AuditHead()
 
     @guarded
     async def keys(self) -> list[StoredKey]:
@@ -64,8 +65,7 @@ class MongoControl(Part):
 
     async def _add(self, entry: AuditEntry) -> AuditEntry:
         while True:
-            head = await self._head()
-            chained = entry.chained(head)
+            chained = entry.chained(await self.head())
             try:
                 fields: Record = json.loads(encoded(chained))
                 await self._audit.insert_one({"_id": chained.position, **fields})
@@ -95,10 +95,6 @@ class MongoControl(Part):
         )
         if not done.matched_count:
             raise KeyChangedError(key.id)
-
-    async def _head(self) -> AuditHead:
-        row = await self._keys.find_one({"_id": _HEAD})
-        return AuditHead(row["position"], row["hash"]) if row else AuditHead()
 
     async def _move_head(self, entry: AuditEntry) -> None:
         moved = {"position": entry.position, "hash": entry.hash}

@@ -42,8 +42,14 @@ from pymongo.errors import (
     WriteConcernError,
 )
 
-from mongo.errors import StoreError, StoreFullError, StoreReadOnlyError, StoreUnavailableError
-from mongo.records import Event, Row
+from mongo.errors import (
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreUnavailableError,
+    closed,
+)
+from mongo.records import Event, Row, ToolKey
 
 DUPLICATE_KEY = 11000
 _READ_ONLY = {10107, 13435, 13436, 10058, 166}  # not the primary; IllegalOperation
@@ -89,20 +95,6 @@ _ANSWERS: tuple[tuple[set[int], tuple[str, ...], type[StoreError], str], ...] = 
 """By the code or a part of the text that the server sends."""
 _AWAY = {6, 7, 24, 50, 64, 89, 91, 112, 133, 134, 189, 202, 262, 317, 358, 9001, 11600, 11602}
 """Host not reachable, interrupted, stepping down, shutting down, too slow."""
-
-
-def closed() -> StoreUnavailableError:
-    """The store was closed before this call."""
-    return StoreUnavailableError("the log store is closed: open it again before calling it")
-
-
-@contextmanager
-def translated(where: str) -> Iterator[None]:
-    """Raise the store's own errors for the driver's; `where` names the servers and the database."""
-    try:
-        yield
-    except (PyMongoError, InvalidDocument) as error:
-        raise from_driver(error, where) from error
 
 
 def from_driver(error: PyMongoError | InvalidDocument, where: str) -> StoreError:
@@ -248,8 +240,9 @@ class Database:
         self._running += 1
         self._idle.clear()
         try:
-            with translated(self.where):
-                yield
+            yield
+        except (PyMongoError, InvalidDocument) as error:
+            raise from_driver(error, self.where) from error
         finally:
             self._running -= 1
             if not self._running:
@@ -336,6 +329,20 @@ def fenced(name: str, workspace: str, serial: int, update: Record) -> UpdateOne:
     changed = {**update, "$set": {**update.get("$set", {}), "serial": serial}}
     which = {"_id": name, "workspace": workspace, "serial": {"$lt": serial}}
     return UpdateOne(which, changed, upsert=True)
+
+
+def named_tool(tool: ToolKey | None) -> Record:
+    """The fields of a record that name its tool; None where it has none."""
+    if tool is None:
+        return {"server_name": None, "tool_name": None}
+    return {"server_name": tool.server_name or "", "tool_name": tool.tool_name}
+
+
+def tool_in(workspace: str, row: Mapping[str, Any]) -> ToolKey | None:
+    """The tool that a record names."""
+    if "tool_name" not in row:
+        return None
+    return ToolKey(workspace, row["server_name"] or None, row["tool_name"])
 
 
 Kept = TypeVar("Kept", Event, Row)

@@ -45,6 +45,8 @@ from mongo.mongodb.database import (
     bounded,
     guarded,
     key,
+    named_tool,
+    tool_in,
     within,
     write,
 )
@@ -172,7 +174,7 @@ class MongoEvents(Part):
     ) -> list[Event]:
         which: Record = {"workspace": workspace, "kind": kind}
         if tool is not None:
-            which |= {"server_name": tool.server_name or "", "tool_name": tool.tool_name}
+            which |= named_tool(tool)
         if before is not None:
             which["position"] = {"$lt": before}
         if limit < 1:
@@ -375,14 +377,11 @@ async def _page(db: Database, workspace: str, position: int, limit: int) -> _Pag
 
 
 def _event(workspace: str, row: Mapping[str, Any]) -> Event:
-    tool = None
-    if "tool_name" in row:
-        tool = ToolKey(workspace, row["server_name"] or None, row["tool_name"])
     return Event(
         row["kind"],
         row["id"],
         row["data"],
-        tool,
+        tool_in(workspace, row),
         row.get("session"),
         row["principal"],
         row["content_hash"],

@@ -32,6 +32,8 @@ from mongo.mongodb.database import (
     guarded,
     key,
     look,
+    named_tool,
+    tool_in,
     within,
     write,
 )
@@ -122,7 +124,7 @@ class MongoKnowledge(Part):
     ) -> list[Row]:
         which: Record = {"workspace": workspace, "generation": self.generation, "kind": kind}
         if tool is not None:
-            which |= {"server_name": tool.server_name or "", "tool_name": tool.tool_name}
+            which |= named_tool(tool)
         if by == "key":
             which["_id"] = within(workspace, str(self.generation), str(kind))
             if after is not None:
@@ -305,14 +307,12 @@ class MongoKnowledge(Part):
                 }
         # The last of several of one key is what counts, as if they were written one by one.
         for row in {(row.kind, row.key): row for row in commit.put}.values():
-            tool = row.tool
             fields: Record = {
                 "generation": self.generation,
                 "kind": row.kind,
                 "key": row.key,
                 "data": row.data,
-                "server_name": None if tool is None else tool.server_name or "",
-                "tool_name": None if tool is None else tool.tool_name,
+                **named_tool(row.tool),
                 "rank": row.rank or None,
             }
             yield {
@@ -456,9 +456,7 @@ async def _drop(db: Database, workspace: str, generation: int) -> None:
 
 
 def _row(row: Record) -> Row:
-    tool = None
-    if "tool_name" in row:
-        tool = ToolKey(row["workspace"], row["server_name"] or None, row["tool_name"])
+    tool = tool_in(row["workspace"], row)
     return Row(row["kind"], row["key"], row["data"], tool, row.get("rank", 0), row["serial"])
 
 

@@ -12,7 +12,7 @@ from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
 from mongo.errors import StateConflictError
-from mongo.mongodb.database import Database, Record, fenced, insert, key, look, write
+from mongo.mongodb.database import Database, Record, fenced, insert, key, look, named_tool, write
 from mongo.records import EPOCH, Appended, Event, StateRow
 
 TOMBSTONE = ""
@@ -125,14 +125,12 @@ def records_of(workspace: str, events: Iterable[Event]) -> dict[str, Record]:
 
 def _record(workspace: str, event: Event) -> Record:
     """An event as it is stored, but for its position and time; what is None is left out."""
-    tool = event.tool
     fields: Record = {
         "_id": key(workspace, event.kind, event.id),
         "workspace": workspace,
         "kind": event.kind,
         "id": event.id,
-        "server_name": None if tool is None else tool.server_name or "",
-        "tool_name": None if tool is None else tool.tool_name,
+        **named_tool(event.tool),
         "session": event.session,
         "principal": event.principal,
         "content_hash": event.content_hash,

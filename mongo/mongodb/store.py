@@ -27,6 +27,7 @@ from mongo.errors import (
     StoreFencedError,
     StoreTooNewError,
     StoreUnavailableError,
+    closed,
 )
 from mongo.mongodb import database
 from mongo.mongodb.database import MARK, Database, Part, Record, guarded, write
@@ -64,16 +65,13 @@ class MongoStore(Part):
     def knowledge(self) -> MongoKnowledge:
         """The current generation, as of the latest `refresh`."""
         if self._current is None:
-            raise database.closed()
+            raise closed()
         return self._current
 
     counters = knowledge
 
     @guarded
     async def refresh(self) -> bool:
-        return await self._refresh()
-
-    async def _refresh(self) -> bool:
         mark = await self._db.mark.find_one({"_id": MARK}, {"generation": 1})
         if mark is None:
             raise StoreDamagedError(
@@ -117,7 +115,7 @@ class MongoStore(Part):
                 f"generation {number} cannot become current: another rebuild was faster, or has "
                 "begun anew; nothing was switched"
             )
-        await self._refresh()
+        await self.refresh()
         self._switched_to = number
 
     async def close(self) -> None:

@@ -30,6 +30,7 @@ from mongo.errors import (
     StoreInUseError,
     StoreReadOnlyError,
     StoreUnavailableError,
+    closed,
 )
 from mongo.records import Event, Row
 
@@ -109,11 +110,6 @@ def damaged(path: Path, what: str) -> StoreDamagedError:
         f"{path} is not a usable Aftercall store ({what}); it was left as it is. Restore a backup "
         f"of it, move it away to start with an empty store, {_ANOTHER_FOLDER}"
     )
-
-
-def closed() -> StoreUnavailableError:
-    """The store was closed before this call."""
-    return StoreUnavailableError("the log store is closed: open it again before calling it")
 
 
 def _is_read_only(folder: Path) -> bool:
@@ -241,10 +237,8 @@ def sync_log(path: Path) -> None:
 def connect_writer(path: Path, synchronous: Literal["FULL", "NORMAL"]) -> sqlite3.Connection:
     """The one connection that writes; it may be handed to another thread.
 
-    Args:
-        path: the file.
-        synchronous: FULL, so that COMMIT returns after the write-ahead log is on the disk; NORMAL
-            where it is enough that a power loss leaves the file as of an earlier commit.
+    With FULL, COMMIT returns after the write-ahead log is on the disk; NORMAL is where it is enough
+    that a power loss leaves the file as of an earlier commit.
 
     Raises:
         sqlite3.Error: SQLite cannot open the file.

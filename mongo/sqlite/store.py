@@ -12,7 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
-from mongo.errors import StoreDamagedError, StoreError, StoreFencedError, StoreFullError
+from mongo.errors import StoreDamagedError, StoreError, StoreFencedError, StoreFullError, closed
 from mongo.protocol import CounterDimension, EventLog, Leases, Metadata
 from mongo.records import Commit, Counter, CounterSum, Cursor, Lease, Row, ToolKey
 from mongo.sqlite import files
@@ -275,7 +275,7 @@ class SqliteStore:
     def knowledge(self) -> SqliteKnowledge:
         """The current generation."""
         if self._current is None:
-            raise files.closed()
+            raise closed()
         return self._current
 
     counters = knowledge
@@ -384,10 +384,8 @@ async def open_sqlite_store(data_dir: Path, *, beside: bool = False) -> SqliteSt
 
     What is made is private: the folder 0700, the files 0600. They hold what agents sent.
 
-    Args:
-        data_dir: the folder that is the store's own.
-        beside: open it although a service may have it open, for a nightly run, a rebuild or an
-            export. The log has to be there already.
+    With `beside` it is opened although a service may have it open, for a nightly run, a rebuild or
+    an export; the log has to be there already.
 
     Raises:
         StoreInUseError: another process (or this one) has the folder open.
