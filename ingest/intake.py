@@ -35,14 +35,9 @@ class InvalidExecutionError(ValueError):
 class Intake:
     """Takes executions in.
 
-    Args:
-        log: where they become durable.
-        redactor: masks secrets before anything is written.
-        on_stored: called after something new is durable, such as to wake the learner.
-        sampler: says which successes are left out; none unless it is given.
-        retention: what is older is refused, so that a replay cannot count twice; None for never.
-        clock: the time now, with a zone.
-        on_receipt: given the accepted executions, also those left out, and the receipt.
+    `on_stored` is called after something new is durable. Without a `sampler` no success is left
+    out. What is older than `retention` is refused, so that a replay cannot count twice.
+    `on_receipt` is given the accepted executions, also those left out, and the receipt.
     """
 
     log: EventLog

@@ -63,16 +63,11 @@ async def rebuild(
 ) -> Rebuilt:
     """Learn everything anew and switch to it; what was known holds until then.
 
-    Args:
-        store: the log, and what is known of it.
-        embedder: makes the new vectors, each text once; of another model than now, if wanted.
-        open_index: makes the index of the new generation, empty; called once no other rebuild can
-            be at it.
-        facts: of the new generation, set in the step that switches; they say where its index is.
-        lease_s: life of a lease, the same for all processes.
-        on_progress: given at the beginning and after each batch.
-        carries: whether results of the nightly job are kept until they are made anew; not where
-            some of what they were made of is forgotten.
+    `embedder` makes the new vectors, each text once; of another model than now, if wanted.
+    `open_index` makes the index of the new generation, empty, once no other rebuild can be at it;
+    `facts` are set in the step that switches, and say where it is. `on_progress` is called at the
+    beginning and after each batch. Unless it `carries` results of the nightly job, as where some of
+    what they were made of is forgotten, they are missing until they are made anew.
     """
     started = time.monotonic()
     only_one = LeaseKeeper(store.leases, REBUILD, ttl=lease_s)

@@ -32,11 +32,9 @@ class _Rate:
 class SuccessSampler:
     """Says of each execution whether it is kept, and for how many calls it stands.
 
-    Args:
-        successes_per_minute: successes of one tool in a minute that are all kept; 0 keeps all.
-        kept_share: share that is kept of those beyond that, in (0, 1]. Which ones follows from the
-            execution's id, so that one sent twice fares alike as long as the tool is as busy.
-        clock: seconds that only grow.
+    All of `successes_per_minute` of one tool are kept, and of those beyond that `kept_share`, in
+    (0, 1]; 0 a minute keeps all. Which ones follows from the execution's id, so that one sent twice
+    fares alike as long as the tool is as busy. `clock` gives seconds that only grow.
     """
 
     def __init__(

@@ -346,10 +346,8 @@ class Verdict(NamedTuple):
 async def verify_audit(store: ControlStore, known: AuditHead | None = None) -> Verdict:
     """Whether every entry is as it was written, and none is missing.
 
-    Args:
-        store: whose audit.
-        known: an entry that somebody noted elsewhere; with it, an audit that was written anew as a
-            whole is found too.
+    With `known`, an entry that somebody noted elsewhere, an audit that was written anew as a whole
+    is found too.
     """
     head = noted = await store.head()
     newest = await store.entries(1)

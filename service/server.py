@@ -76,9 +76,7 @@ _DESCRIPTION = (
 def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     """The app over services that `lifecycle` holds, or will hold once they are open.
 
-    Args:
-        settings: for limits and host names; nothing is read from the environment.
-        lifecycle: its `services` are set and taken away by the process that opens and closes them.
+    Its limits and host names are those of `settings`; nothing is read from the environment.
     """
     # FastAPI ignores it too, but where models are built at first use that comes too early.
     warnings.filterwarnings("ignore", category=UnsupportedFieldAttributeWarning)

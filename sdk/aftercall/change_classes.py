@@ -184,14 +184,10 @@ def may_be_followed(
 ) -> tuple[bool, str]:
     """Whether a change may be followed without asking, and why, in words.
 
-    Args:
-        change: the class of the strictest of the changes.
-        tool_name: of the tool that is called again.
-        annotations: hints of the live tool that the caller trusts; None for none.
-        rejected: whether the failed call was rejected before it ran.
-        call: the names of its parameters.
-        principals: whose own repairs made the same change to values like these.
-        quorum: how many of these a semantic change wants.
+    `change` is the class of the strictest of the changes, `annotations` are the hints of the live
+    tool that the caller trusts, `rejected` says that the failed call never ran, and `call` names
+    its parameters. A semantic change wants a `quorum` of `principals`, whose own repairs made the
+    same change to values like these.
     """
     reads = reads_only(tool_name, annotations, call)
     if not (rejected or reads or (annotations is not None and annotations.idempotent_hint)):

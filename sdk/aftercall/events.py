@@ -139,9 +139,7 @@ class LoggingSink:
     The line is the event as JSON in ASCII, without the tool's message, so that no text of a tool
     begins another line; the record's `tool_call` is a dict of all the event's fields.
 
-    Args:
-        logger: takes the records; `aftercall.events` when None.
-        level: of all of them.
+    Without a `logger` it is `aftercall.events`.
     """
 
     def __init__(self, logger: logging.Logger | None = None, level: int = logging.INFO) -> None:
@@ -165,8 +163,7 @@ class JsonLinesSink:
     JSON, which a killed process may leave. Where the disk is full or the folder gone, events are
     lost, and the log says so once a minute.
 
-    Args:
-        path: the file; made when missing, readable by its owner only, like its folder.
+    The file is made when missing, readable by its owner only, like its folder.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -219,13 +216,10 @@ class ToolCalls:
     Nothing here raises because of a sink: that it failed is logged, once a minute. Make one object
     per request: two of the same id would both count from 0.
 
-    Args:
-        request_id: names the request; one in the form of a secret becomes its hash, an empty one
-            a fresh id. As the events carry it, it is the attribute of this name.
-        sinks: take the events, in this order.
-        agent, server_name: who calls whose tools, for recorders.
-        redactor: masks secrets in messages, and before hashing.
-        first_seq: what `seq` counts from, for a request that goes on.
+    A `request_id` in the form of a secret becomes its hash, an empty one a fresh id; as the events
+    carry it, it is the attribute of this name. `agent` and `server_name` are for recorders. The
+    redactor masks secrets in messages, and before hashing. `seq` counts from `first_seq`, for a
+    request that goes on.
     """
 
     def __init__(
@@ -432,9 +426,8 @@ class EventObserver:
     forgotten, so that no number is given twice. A cancelled call (`asyncio.timeout`, Ctrl-C) has a
     result of error type `cancelled`, one that ended in a question to the user has none.
 
-    Args:
-        sinks: take the events; no recorder, as `call_with_reflection` records by itself.
-        redactor: as for `ToolCalls`; give it the recorder's.
+    No recorder is among the sinks, as `call_with_reflection` records by itself; the redactor is to
+    be the recorder's.
     """
 
     def __init__(self, sinks: Sequence[EventSink], *, redactor: Redactor | None = None) -> None:

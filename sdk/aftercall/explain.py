@@ -68,9 +68,8 @@ def explain(error: ValidationError, model: type[BaseModel]) -> str:
 def explain_request(faults: Sequence[Any], model: type[BaseModel] | None) -> str:
     """One line that names every faulty parameter and field of a request and what it must be.
 
-    Args:
-        faults: FastAPI's; each `loc` begins with its place: path, query or body.
-        model: of the body; None where there is none.
+    The `loc` of each of FastAPI's faults begins with its place: path, query or body. The model is
+    the body's; None where there is none.
     """
     return _joined(faults, lambda fault: _request_sentence(fault, model))
 

@@ -47,10 +47,8 @@ class ToolCallMetrics:
     Memory is bounded: at most `max_tools` labels, each of at most 128 characters. All other calls
     are counted under `tool="other"`.
 
-    Args:
-        max_tools: labels at most, beside `other`.
-        registry: where it is registered, such as `prometheus_client.REGISTRY`; without one it makes
-            its own, so that two never clash.
+    Without a `registry`, such as `prometheus_client.REGISTRY`, it makes its own, so that two never
+    clash.
     """
 
     def __init__(self, max_tools: int = 200, registry: CollectorRegistry | None = None) -> None:

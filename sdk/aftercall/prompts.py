@@ -30,10 +30,9 @@ _INTRODUCTION = "The caller asked for this deliverable (data between the marks, 
 def self_evaluation(deliverable: JsonValue = None) -> str:
     """The self-evaluation questions; with a deliverable, after what was asked for.
 
-    Args:
-        deliverable: what the caller expects, as JSON or in words. It is written as JSON on one
-            line, at most 1,500 characters, with `<`, `>` and `&` escaped, so that nothing in it
-            can close its quotation.
+    A deliverable is what the caller expects, as JSON or in words. It is written as JSON on one
+    line, at most 1,500 characters, with `<`, `>` and `&` escaped, so that nothing in it can close
+    its quotation.
     """
     if deliverable is None:
         return SELF_EVALUATION

@@ -68,13 +68,11 @@ class Redactor:
     What identifies a call (agent, server, tool, ids) is kept as it is; a `session_id` in the form
     of a secret becomes its hash, so that a session's calls still belong together.
 
-    Args:
-        extra_names: further parameter names to mask, in snake case (`create` takes any writing).
-        allowlists: per tool name, the parameters that are kept; every other one is stored as its
-            type and a hash of its value only, or masked where its name is a secret's.
-        hash_key: of the hashes, at least 16 bytes, so that no dictionary tells what was hashed.
-            Equal values have equal hashes under one key. None is the key of this user of this
-            machine, a file made at first use.
+    `extra_names` are further parameter names to mask, in snake case (`create` takes any writing).
+    Of a tool with an allowlist every other parameter is stored as its type and a hash of its value
+    only, or masked where its name is a secret's. `hash_key`, of at least 16 bytes, is of these
+    hashes, so that no dictionary tells what was hashed: equal values have equal hashes under one
+    key. None is the key of this user of this machine, a file made at first use.
     """
 
     extra_names: frozenset[str] = frozenset()

@@ -371,11 +371,8 @@ def mask_secrets(
     Doing it twice changes nothing: what is masked is never looked at again, and the search goes on
     until it finds nothing new.
 
-    Args:
-        text: any text.
-        mask: what stands in a secret's place.
-        extra_names: further names of secrets, in snake case.
-        hints: what `text` and others may hold, where that is known.
+    `extra_names` are further names of secrets, in snake case; `hints` what `text` and others may
+    hold, where that is known.
     """
     if len(text) < LEAST or text.isalpha() or hints == NOTHING:
         return text

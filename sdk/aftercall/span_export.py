@@ -28,13 +28,11 @@ def exporting(
 
     What other libraries in the process trace goes elsewhere: their spans may hold messages.
 
-    Args:
-        service: `service.name`, `service.version`; OpenTelemetry's own variables
-            (`OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`) say more, and win.
-        url: where spans go, with its path; None leaves all of it to OpenTelemetry's variables.
-            Headers, certificates, the sizes of batches and the share of traces that is sent are
-            read from those in either case.
-        close_within_s: seconds in which the last spans have to be delivered.
+    `service` has `service.name` and `service.version`; OpenTelemetry's own variables
+    (`OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`) say more, and win. Spans go to `url`, with its
+    path; None leaves all of it to OpenTelemetry's variables, from which headers, certificates, the
+    sizes of batches and the share of traces that is sent are read in either case. The last spans
+    have to be delivered within `close_within_s` seconds.
     """
     compression = None if url is None else Compression.Gzip
     try:

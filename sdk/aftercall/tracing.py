@@ -34,8 +34,7 @@ class TracingObserver:
     A call is in one trace: that of the span that is current where it is made. Where none is, the
     first attempt begins a trace, and the question about it and later attempts stand below it.
 
-    Args:
-        tracer_provider: where spans go; the process's own (the global one) when None.
+    Without a `tracer_provider` spans go to the process's own (the global one).
     """
 
     def __init__(self, tracer_provider: TracerProvider | None = None) -> None:

@@ -92,10 +92,8 @@ class Look:
     def link(self, path: str, **query: str) -> str:
         """An address that keeps window and workspace, percent-encoded.
 
-        Args:
-            path: unencoded, such as `/tools/` and a tool's id; whatever it holds, the address leads
-                to that page.
-            query: further parameters; `window` and `workspace` replace those of this page.
+        Whatever the path holds (unencoded, such as `/tools/` and a tool's id), the address leads to
+        that page. `window` and `workspace` in the query replace those of this page.
         """
         path, moved = _in_path(path)
         asked = {**moved, "window": self.window, "workspace": self.workspace, **query}

@@ -67,14 +67,10 @@ Answer: TypeAlias = SuggestResponse | None
 class SimAgent(DemoTable):
     """One agent, as `data/agents.toml` says it.
 
-    Args:
-        servers: how much of its work is on each server.
-        slips: share of its calls that it gets wrong.
-        prone: kinds of slips that it makes more often than others, as factors.
-        skill: factor on how often it mends a failure by itself.
-        asks_from: the day of the story from which on it asks the service; None for never.
-        min_confidence: it follows suggestions above this, 0 to 1.
-        joins: the first day of the story on which it works.
+    Shares are of its calls: `slips` of those it gets wrong, `servers` of those on each. `prone` and
+    `skill` are factors: on kinds of slips, and on how often it mends a failure by itself. From the
+    day `asks_from` of the story on it asks the service (None: never), and follows suggestions above
+    `min_confidence`, 0 to 1; on the day `joins` it begins to work.
     """
 
     name: str

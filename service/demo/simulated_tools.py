@@ -237,16 +237,12 @@ def _filled(table: JsonObject, words: JsonObject) -> JsonObject:
 class SimTool(DemoTable):
     """One version of one tool, as its table says it.
 
-    Args:
-        drift: how its server is from a first to a last day, as `calm` in `data/dialects.toml`.
-        result: what it answers: numbers are bounds of a count, texts hold its parameters.
-        old_habit: how agents still call it who knew the version before; wears off.
-        since: the first day of the story on which this version answers.
-        until: the day from which on it does no more.
-        reason: why it was promoted, in the place of the version that it was evolved from.
-        latency_ms: the median of a call's duration on a calm day.
-        popularity: how often agents take it beside the others of its server.
-        corrected: share of its answers that users correct, in the words of `corrections`.
+    `drift` is how its server is from a first to a last day, as `calm` in `data/dialects.toml`;
+    numbers of `result` are bounds of a count, its texts hold parameters. This version answers from
+    the day `since` of the story on, up to that of `until`; who knew the version before still calls
+    it by its `old_habit`, which wears off. `latency_ms` is the median on a calm day, `popularity`
+    how often agents take it beside the others of its server, and `corrected` the share of its
+    answers that users correct, in the words of `corrections`.
     """
 
     server: str

@@ -130,10 +130,8 @@ def bounded_name(value: str) -> str:
 def arguments_of(value: object, *, named: bool) -> dict[str, Any]:
     """The arguments of a call: an object, its text in JSON, or (from Python) its `repr`.
 
-    Args:
-        value: as the span has it.
-        named: whether arguments always have names. Where not, any other text is the one argument of
-            a tool that takes its input as it is; it is called `input`.
+    Where they are not always `named`, any other text is the one argument of a tool that takes its
+    input as it is; it is called `input`.
     """
     if isinstance(value, bytes):
         value = _decoded(value)

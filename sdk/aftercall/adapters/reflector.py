@@ -48,11 +48,9 @@ _MAX_CAUSES = 5
 class KnownTool:
     """What an adapter knows of a tool; looked up only when a call of it has failed.
 
-    Args:
-        schema: the input schema as the framework has it. What it raises is taken for None.
-        annotations: claims about the tool; None leaves it to those registered at the service.
-        has_run: whether the failed attempt came so far that the tool's own code ran. Then nothing
-            in the words of its error makes a retry safe.
+    What `schema` raises is taken for None. Claims that are None are left to those registered at the
+    service. Where the tool's own code ran in the failed attempt (`has_run`), nothing in the words
+    of its error makes a retry safe.
     """
 
     schema: Callable[[], object] = lambda: None

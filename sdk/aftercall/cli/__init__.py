@@ -25,12 +25,8 @@ _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
 class Command:
     """One subcommand.
 
-    Attributes:
-        name: the word on the command line.
-        help: what it does, in one line.
-        add_arguments: declares its options.
-        run: does it and gives the exit code; an `AftercallError`, whose message names what is wrong
-            and the cure, is shown in one line.
+    `add_arguments` declares its options, and `run` gives the exit code; an `AftercallError`, whose
+    message names what is wrong and the cure, is shown in one line.
     """
 
     name: str

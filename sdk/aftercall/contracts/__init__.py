@@ -299,11 +299,9 @@ class DeliverableReader(ResultReader[ResultT]):
     With it, `call_with_reflection` records a violation as the call's failure and asks about it.
     The result itself is neither changed nor recorded in another shape.
 
-    Args:
-        inner: says which results are failures by their own word; those are not checked.
-        deliverable: what the successes must be, in their canonical shape.
-        delivered: what a result delivers: the value that is checked. When left out, the value of
-            an `Outcome`, and of anything else the result itself.
+    Failures by the word of the `inner` reader are not checked. What is checked is what `delivered`
+    makes of a result: when left out, the value of an `Outcome`, and of anything else the result
+    itself.
     """
 
     reads_in_thread = True  # the work is linear in the result, which may be of any size

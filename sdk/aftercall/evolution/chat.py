@@ -44,13 +44,10 @@ SYSTEM: str = read_table("prompts.toml")["evolution"]
 class ChatEvolver:
     """Asks a chat model for the next version of a tool.
 
-    Args:
-        base_url: of the API, up to and without `/chat/completions`; for instance
-            `http://127.0.0.1:11434/v1` (Ollama) or `https://api.openai.com/v1`.
-        api_key: sent as a bearer token and nowhere else; in no error and no log.
-        timeout_s: seconds for one whole answer.
-        max_tokens: most tokens of an answer; None leaves it to the server. It goes as `max_tokens`,
-            which all these servers read.
+    `base_url` goes up to and without `/chat/completions`: `http://127.0.0.1:11434/v1` (Ollama),
+    `https://api.openai.com/v1`. `api_key` is sent as a bearer token and nowhere else; it is in no
+    error and no log. `timeout_s` are seconds for one whole answer, `max_tokens` its most tokens;
+    None leaves that to the server.
     """
 
     def __init__(

@@ -44,11 +44,10 @@ _MIN_ECHO = 6
 class Checks:
     """How a candidate is checked. Comes from the local configuration, never from a registry.
 
-    Args:
-        commands: each a program with its arguments. `{file}` in an argument becomes the path of the
-            candidate, `{folder}` that of the temporary folder; `{python}` is this interpreter.
-        files: files and folders that the checks need; copied next to the candidate.
-        timeout_s: seconds for all commands together.
+    Each command is a program with its arguments, in which `{file}` becomes the path of the
+    candidate, `{folder}` that of the temporary folder, and `{python}` this interpreter. The `files`
+    and folders that they need are copied next to the candidate. `timeout_s` is for all commands
+    together.
     """
 
     commands: tuple[tuple[str, ...], ...]

@@ -34,8 +34,7 @@ class PythonExecutor:
     run in a thread of their own, `async` ones on the loop. A thread cannot be stopped: a function
     that takes too long fails with `Timeout` and runs on unseen.
 
-    Args:
-        functions: by tool id or name; more can be added by `register`.
+    `functions` are by tool id or name; more can be added by `register`.
     """
 
     def __init__(self, functions: Mapping[str, ToolFunction] | None = None) -> None:

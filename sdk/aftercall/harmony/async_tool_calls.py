@@ -34,9 +34,7 @@ class AsyncHarmonyToolCalls:
 
     Not safe for several threads at once: a stream has an order.
 
-    Args:
-        calls: gives the calls of the request their numbers, and tells the sinks.
-        executor: runs them; by default nothing is run and `{"ok":true}` is the result (seed 001).
+    Without an `executor` nothing is run, and `{"ok":true}` is the result (seed 001).
     """
 
     def __init__(

@@ -145,9 +145,7 @@ class HarmonyParser:
       the limit or the end of the stream, the payload is cut there, and what follows is read again:
       as text, also where it has the form of a call, for it may be text of that string.
 
-    Args:
-        max_payload_bytes: largest payload of a call, in bytes of UTF-8; of a tool's result, that
-            much is kept.
+    `max_payload_bytes` is of a call, in UTF-8; of a tool's result, that much is kept.
     """
 
     def __init__(self, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> None:

@@ -366,11 +366,9 @@ def serve(service: str, *, agent: str | None = None, verbose: bool = False) -> i
 def build_server(client: AsyncClient, *, who_calls: WhoCalls | None = None) -> "Server[JsonObject]":
     """An MCP server whose tools ask a service.
 
-    Args:
-        client: asks the service; the one who made it closes it. The trace that a request's `_meta`
-            names goes on with it: the MCP SDK makes it the current one.
-        who_calls: the caller as the connection has it; a request's `_meta` and a tool's
-            arguments come before it. The name that the MCP client gives itself when None.
+    The one who made the `client` closes it. The trace that a request's `_meta` names goes on with
+    what it asks: the MCP SDK makes it the current one. A request's `_meta` and a tool's arguments
+    come before `who_calls`, which is the name that the MCP client gives itself when None.
     """
     who = who_calls or (lambda context: Caller(agent=client_name(context) or "unknown"))
     listed = types.ListToolsResult(tools=[tool.listed for tool in TOOLS.values()])

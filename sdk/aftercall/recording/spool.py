@@ -36,10 +36,8 @@ class Segment:
 class Spool:
     """Executions waiting on disk. May be used from several threads and several processes.
 
-    Args:
-        directory: where the segments are; made when missing, readable by its owner only.
-        max_bytes: most bytes of all segments together; beyond it the oldest are dropped.
-        segment_bytes: a segment that has grown to this size gets nothing more.
+    The folder is made when missing, readable by its owner only. Beyond `max_bytes` of all segments
+    the oldest are dropped; a segment that has grown to `segment_bytes` gets nothing more.
     """
 
     def __init__(

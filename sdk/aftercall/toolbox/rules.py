@@ -50,11 +50,9 @@ class CallResult:
 class Attempted:
     """One tool that was tried.
 
-    Attributes:
-        score: its rank's, 0 to 1; None when there was none, as for an evolved version.
-        execution_id: of the recorded execution; None when nothing was recorded.
-        severity: what it was marked with; None when it was not marked.
-        mark_problem: why it could not be marked.
+    `score` is its rank's, 0 to 1; None when there was none, as for an evolved version. Without an
+    `execution_id` nothing was recorded, without a `severity` it was not marked; `mark_problem` says
+    why it could not be.
     """
 
     tool_id: str
@@ -81,12 +79,8 @@ class Skipped:
 class ResilientResult:
     """How a resilient call ended.
 
-    Attributes:
-        result: what the tool returned; None also when none succeeded.
-        tool: the version that succeeded.
-        attempts: in their order, an evolved version last.
-        skipped: in rank order.
-        evolution: what came of it; None also when it could not be begun, which `why` tells.
+    `result` is None also when none succeeded, and `evolution` when it could not be begun, which
+    `why` tells. An evolved version is the last of the `attempts`; `skipped` are in rank order.
     """
 
     success: bool
