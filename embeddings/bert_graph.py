@@ -59,8 +59,7 @@ Weights = Mapping[str, "NDArray[Any] | Packed"]
 def folder_graph(folder: Path) -> bytes:
     """The graph of a BERT in a folder of sentence-transformers, about as large as its weights.
 
-    Raises:
-        EmbeddingError: when the folder holds no BERT, or the extra `model` is not installed.
+    An `EmbeddingError` where the folder holds no BERT, or the extra `model` is not installed.
     """
     try:
         from safetensors.numpy import load_file  # noqa: PLC0415 - of an extra

@@ -229,8 +229,7 @@ class CachedEmbedder:
     """`Embedder` that remembers the vectors of the texts last asked for, at most `size` of them.
 
     10,000 of MiniLM's take 17 MB; with 0 nothing is kept, and concurrent requests for one text
-    still share its embedding. Serves one event loop at a time; closing it closes the embedder
-    behind it.
+    still share its embedding. For one event loop; closes the embedder behind it.
     """
 
     def __init__(self, embedder: Embedder, size: int) -> None:

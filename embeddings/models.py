@@ -87,8 +87,7 @@ def bundled_graph() -> Path:
 def local_model(folder: Path) -> OnnxFiles:
     """The model in a sentence-transformers folder: a BERT with mean pooling and no further layers.
 
-    Raises:
-        EmbeddingError: when it is another model, which names the way that works.
+    Any other one is an `EmbeddingError`, which names the way that works.
     """
     cure = f"use it as 'st:{folder}'"
     kinds = [

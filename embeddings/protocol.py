@@ -64,10 +64,7 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str], role: Role) -> Vectors:
         """Vectors of the texts, in order; an empty sequence gives shape (0, dimension).
 
-        Texts beyond the model's window are cut. Never blocks the event loop.
-
-        Raises:
-            EmbeddingError: when the model cannot run.
+        Texts beyond the window are cut. Never blocks the event loop; may raise an `EmbeddingError`.
         """
 
     async def close(self) -> None:

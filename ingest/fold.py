@@ -132,11 +132,7 @@ class Learned:
 async def load(
     cache: WorkspaceCache, events: Sequence[Event], *, log_: EventLog, knowledge: Knowledge
 ) -> Batch:
-    """Read what is known about what the events are about.
-
-    Raises:
-        StoreError: it cannot be read; it may be tried again.
-    """
+    """Read what is known about what the events are about; a `StoreError` may pass."""
     batch = await asyncio.to_thread(_read, events)
     workspace = cache.workspace
     named, followed = _named(batch)

@@ -3,8 +3,7 @@
 It reads the log of each workspace from its cursor on, a batch at a time, and commits what the batch
 taught together with the cursor's new place. A crash repeats at most a batch that was not committed.
 Vectors follow: documents that are new get theirs, those that are gone lose them (idempotent, ids
-come from content). Profiles, rules, statistics and health need no vector, so they never wait for
-the model.
+come from content). What needs no vector never waits for the model.
 
 Several processes may do so on one store: one learner a workspace, by a lease. The store refuses
 what a former holder still commits.
@@ -309,8 +308,7 @@ async def learn_batch(
 class WorkspaceLeases:
     """The leases of the workspaces that this process learns; idle ones go back where others may.
 
-    After `ttl` seconds without a sign of life others may go on; another generation may be learned
-    meanwhile.
+    After `ttl` seconds without a sign of life others go on, perhaps with another generation.
     """
 
     def __init__(

@@ -99,11 +99,9 @@ class Intake:
     async def accept_one(
         self, workspace: str, execution: Execution, *, principal: str = OWNER
     ) -> RecordReceipt:
-        """Store one execution.
+        """Store one execution; an `InvalidExecutionError` where it cannot be true.
 
-        Raises:
-            InvalidExecutionError: it cannot be true.
-            ExecutionConflictError: its id is taken by an execution with other content.
+        An `ExecutionConflictError` where its id is taken by one with other content.
         """
         self._check_time(execution.timestamp)
         receipt = await self.accept(workspace, [execution], principal=principal)
@@ -166,11 +164,7 @@ class _Kept:
 
 
 def check_time(moment: datetime, now: datetime) -> None:
-    """Refuse a call of before 1970 or of the future.
-
-    Raises:
-        InvalidExecutionError: it cannot be true; the message says what to check.
-    """
+    """Refuse a call of before 1970 or of the future by an `InvalidExecutionError`."""
     if not EARLIEST <= moment <= now + MAX_CLOCK_SKEW:
         raise InvalidExecutionError(
             f"timestamp: {moment.isoformat()} is not between {EARLIEST.date()} and tomorrow; "

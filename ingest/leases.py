@@ -67,8 +67,7 @@ class BeatWatch:
 class LeaseKeeper:
     """Takes one lease and keeps it while it lives; for one task at a time.
 
-    After `ttl` seconds without a beat others may take it. A `holder` that is given (`holder_id`) is
-    retired by its maker.
+    After `ttl` seconds without a beat others may take it. The maker of a `holder` retires it.
     """
 
     def __init__(
@@ -154,8 +153,7 @@ class LeaseKeeper:
     async def beat(self) -> bool:
         """Say once that we live; whether the lease is still held. The background does it by itself.
 
-        Raises:
-            StoreError: when the store cannot say; the lease is held until the ttl has passed.
+        After a `StoreError` it is held until the ttl has passed.
         """
         held = self._lease
         if held is None:

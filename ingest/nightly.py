@@ -170,9 +170,8 @@ async def is_rebuilding(store: Store, ttl: float) -> bool:
 async def run_steps(job: NightlyJob, steps: Mapping[str, Step]) -> NightlyReport:
     """Run the steps in their order; the report is kept where it is of a run that others look for.
 
-    Raises:
-        NightlyLostError: another process goes on; nothing is kept.
-        StoreError: the report cannot be kept; everything was done.
+    After a `NightlyLostError` another process goes on, and no report is kept; after a `StoreError`
+    all was done without one.
     """
     started_at, started = job.clock(), time.monotonic()
     reports = [await _run(name, step, job) for name, step in steps.items()]

@@ -18,8 +18,7 @@ class SeedCorpusError(ValueError):
 def load_seed(text: str | None = None) -> CommonMistakes:
     """The shipped corpus, or another one of that form, checked: examples are what their edits make.
 
-    Raises:
-        SeedCorpusError: when a line is not an entry, or contradicts itself.
+    A `SeedCorpusError` where a line is no entry, or contradicts itself.
     """
     shipped = files("ingest") / "seed_corpus.jsonl"
     lines = (shipped.read_text("utf-8") if text is None else text).splitlines()

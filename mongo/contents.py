@@ -144,8 +144,7 @@ class Called:
 class IssuedSuggestion:
     """A suggestion that was answered, kept so that its outcome can teach.
 
-    The first one of an answer says what the answer was; an answer without suggestions is kept as
-    one of no suggestion.
+    The first one of an answer says what the answer was; one without any is kept as one of none.
     """
 
     tool: ToolKey

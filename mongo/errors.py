@@ -45,8 +45,7 @@ def closed() -> StoreUnavailableError:
 class StoreFencedError(StoreError):
     """What was to be written rests on what no longer holds: read anew, and do it again.
 
-    The lease has passed to another holder, or a rebuild has switched the store meanwhile. Nothing
-    was written.
+    Another holds the lease, or a rebuild has switched the store meanwhile. Nothing was written.
     """
 
 

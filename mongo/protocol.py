@@ -37,18 +37,13 @@ class EventLog(Protocol):
     async def append(
         self, workspace: str, events: Sequence[Event], state: Sequence[StateRow] = ()
     ) -> list[Appended]:
-        """Store events, and the state that they leave, in one step; durable when this returns.
+        """Store events, and the state that they leave, in one step; a verdict for each, in order.
 
-        Durable means that it survives `kill -9` and power loss. An event gets the time of the log,
-        unless it brings one (of an import); neither goes back. An event is unique by workspace,
-        kind and id; the same id twice within one call counts like two calls. With `state`, all of
-        it happens or nothing.
-
-        Returns:
-            One verdict per event, in order.
-
-        Raises:
-            StateConflictError: a state row is not as `expected` says; nothing was written.
+        Durable when this returns: it survives `kill -9` and power loss. An event gets the time of
+        the log, unless it brings one (of an import); neither goes back. An event is unique by
+        workspace, kind and id; the same id twice within one call counts like two calls. With
+        `state`, all happens or nothing; nothing by a `StateConflictError`, where a row is not as
+        `expected` says.
         """
 
     async def after(self, workspace: str, position: int, limit: int) -> list[Event]:
@@ -72,8 +67,7 @@ class EventLog(Protocol):
     ) -> list[Event]:
         """The latest events of a kind, newest first.
 
-        At most `limit`, with `sessions` of each session; with `before` only those of a position
-        below.
+        At most `limit`, of each of the `sessions`; with `before` of positions below.
         """
 
     async def state(
@@ -112,14 +106,10 @@ class Knowledge(Protocol):
         """How far each workspace has learned; those that have learned nothing are left out."""
 
     async def commit(self, commit: Commit) -> int:
-        """Apply what was learned and move the cursor; whole or not at all.
+        """Apply what was learned and move the cursor, whole or not at all; the commit's number.
 
-        Returns:
-            The serial number of the commit in its workspace: 1 and up.
-
-        Raises:
-            StoreFencedError: the cursor is elsewhere, or a later holder of the lease has committed;
-                nothing was written.
+        Commits are numbered from 1 on in each workspace. A `StoreFencedError` where the cursor is
+        elsewhere, or a later holder of the lease has committed; nothing was written.
         """
 
     async def get(self, workspace: str, kind: str, keys: Collection[str]) -> list[Row]:
@@ -163,9 +153,8 @@ class Counters(Protocol):
     ) -> list[CounterSum]:
         """Sums of counters over hours, in any order; groups that counted nothing are left out.
 
-        Of `what`, names of counters of which one that ends with `*` stands for all that begin so;
-        from the hour `since` to `until`, itself included, in hours since 1970 (UTC); told apart by
-        `by`.
+        `what` are names of counters; one that ends with `*` stands for all that begin so. `since`
+        and `until` are hours since 1970 (UTC), both included.
         """
 
 
@@ -234,18 +223,15 @@ class Store(Protocol):
     async def open_generation(self, number: int) -> Generation:
         """Another generation, to learn into; empty when there was none of this number.
 
-        One above the current that is opened anew begins as a copy of the base. It is closed with
-        the store.
+        One above the current begins as a copy of the base. It is closed with the store.
         """
 
     async def switch(self, number: int, facts: Mapping[str, str]) -> None:
         """Name a generation current and set facts in the same step.
 
         The former one is removed, at the latest when this store is closed: other processes answer
-        from it until they `refresh`.
-
-        Raises:
-            StoreFencedError: the current one is not the one before it.
+        from it until they `refresh`. A `StoreFencedError` where the current one is not the one
+        before it.
         """
 
     async def close(self) -> None:
@@ -269,13 +255,10 @@ class ControlStore(Protocol):
     ) -> AuditEntry:
         """Add an entry to the audit, and put the key that it is about; durable when this returns.
 
-        A process that is killed meanwhile may leave the entry alone, never the key alone.
-
-        `entry` gets its place and its hashes here. `before` is the key in the place of `key` as it
-        was read; None for none.
-
-        Raises:
-            KeyChangedError: another key is in its place; the key was not put.
+        A process that is killed meanwhile may leave the entry alone, never the key alone. `entry`
+        gets its place and its hashes here. `before` is the key in the place of `key` as it was
+        read, None for none; where it is another by now, a `KeyChangedError`, and the key was not
+        put.
         """
 
     async def used(self, moments: Mapping[str, datetime]) -> None:

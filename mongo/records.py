@@ -235,11 +235,7 @@ def encoded(value: Any, *, sparse: bool = False) -> bytes:  # any dataclass
 
 
 def decoded(kind: type[T], data: bytes) -> T:
-    """The reverse of `encoded`.
-
-    Raises:
-        ValueError: it is not what it should be.
-    """
+    """The reverse of `encoded`; a `ValueError` where it is not what it should be."""
     value: T = _adapter(kind).validate_json(data)
     return value
 

@@ -102,8 +102,7 @@ async def alerting(context: Context) -> AsyncIterator[None]:
 async def send_alerts(context: Context, url: str) -> int:
     """One look; how many were sent. What could not be sent is due again at the next one.
 
-    Raises:
-        httpx2.HTTPError: the address does not answer with a success.
+    An `httpx2.HTTPError` where the address does not answer with a success.
     """
     now = context.clock()
     fact = await context.store.metadata.get(_FACT)
@@ -170,8 +169,7 @@ async def news(context: Context, workspace: str) -> list[tuple[str, Alert]]:
     return told
 
 
-# What changed since yesterday: small numbers say little, so a change is only named where it is more
-# than chance would give.
+# What changed since yesterday: a change is only named where it is more than chance would give.
 
 
 _FEW: Final = 20

@@ -271,8 +271,7 @@ def _json(value: Any) -> dict[str, Any]:
 class ArchiveReader:
     """The lines of an archive, each checked; `counts` says what came so far.
 
-    Raises:
-        ArchiveError: it begins with none, or with one that this version cannot read.
+    An `ArchiveError` where it begins with none, or with one that this version cannot read.
     """
 
     def __init__(self, stream: BinaryIO) -> None:

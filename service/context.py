@@ -2,8 +2,7 @@
 
 Operations are functions of a context and of typed models: routes, MCP tools, the dashboard and
 notebooks call the same ones. Each raises `StoreError` when the store cannot say or keep what it is
-about. Stores, index, embedder and what stands on them are opened here in order, and closed in
-reverse.
+about. Stores, index, embedder and what stands on them are opened and closed here.
 """
 
 import asyncio

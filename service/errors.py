@@ -135,8 +135,7 @@ UNAVAILABLE: Mapping[type[Exception], tuple[str, str, int]] = {
     VectorIndexError: ("index_unavailable", _AWAY.format("vector index"), 2),
     EmbeddingError: ("embedder_unavailable", _AWAY.format("embedder"), 2),
 }
-"""Code, message and seconds to wait of a 503. The exception's own words, which name files, are for
-the log."""
+"""Code, message and seconds to wait of a 503. The exception's own words are for the log."""
 
 
 def install_error_handlers(app: FastAPI) -> None:

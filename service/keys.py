@@ -113,11 +113,7 @@ class Keyring:
         self._known = known
 
     def access(self, token: str) -> Access:
-        """Whose key it is.
-
-        Raises:
-            InvalidTokenError: nobody's, or it does not hold now.
-        """
+        """Whose key it is; an `InvalidTokenError` where it is nobody's, or does not hold now."""
         if not token:
             raise InvalidTokenError(
                 "a key is needed: set AFTERCALL_API_KEY, or send it in the header Authorization, "
@@ -207,8 +203,7 @@ def hash_of(secret: str) -> str:
 async def open_keyring(settings: Settings, store: ControlStore) -> AsyncIterator[Keyring]:
     """The keys of a service, kept up to date until the block ends.
 
-    Raises:
-        ConfigurationError: strangers could reach the service, and there is no key.
+    A `ConfigurationError` where strangers could reach the service, and there is no key.
     """
     keyring = Keyring(store, bootstrap_key(settings))
     await keyring.refresh()
@@ -234,8 +229,7 @@ async def open_keyring(settings: Settings, store: ControlStore) -> AsyncIterator
 def bootstrap_key(settings: Settings) -> StoredKey | None:
     """The operator's key that the settings give, if they do; it is stored nowhere.
 
-    Raises:
-        ConfigurationError: it is not of the form of a key, or its file cannot be read.
+    A `ConfigurationError` where it has not the form of a key, or its file cannot be read.
     """
     given = settings.keys.bootstrap
     text = given.get_secret_value() if given is not None else ""
@@ -272,9 +266,8 @@ async def list_keys(keyring: Keyring, access: Access) -> m.KeyList:
 async def create_key(keyring: Keyring, access: Access, spec: m.KeySpec) -> m.IssuedKey:
     """A new key; for the caller's workspace, or by an operator for any.
 
-    Raises:
-        UnknownKeyError: it is for another workspace.
-        KeyRefusedError: the caller has no key himself, so that anybody could be he.
+    An `UnknownKeyError` where it is for another workspace; a `KeyRefusedError` where the caller has
+    no key himself, so that anybody could be he.
     """
     _may_change(access)
     if not access.sees(spec.workspace):
@@ -296,12 +289,7 @@ async def create_key(keyring: Keyring, access: Access, spec: m.KeySpec) -> m.Iss
 async def rotate_key(
     keyring: Keyring, access: Access, key_id: str, rotation: m.KeyRotation
 ) -> m.IssuedKey:
-    """A new secret; the former one holds on for a while.
-
-    Raises:
-        UnknownKeyError: there is no such key, or it was revoked.
-        KeyRefusedError: it is the bootstrap key, or the caller has none.
-    """
+    """A new secret; the former one holds on for a while. Raises as `revoke_key`."""
     before = await _one(keyring, access, key_id)
     now, secret = keyring.clock(), secrets.token_urlsafe(32)
     key = replace(
@@ -316,9 +304,8 @@ async def rotate_key(
 async def revoke_key(keyring: Keyring, access: Access, key_id: str) -> None:
     """End a key at once; it stays listed.
 
-    Raises:
-        UnknownKeyError: there is no such key, or it was revoked before.
-        KeyRefusedError: it is the bootstrap key, or the caller has none.
+    An `UnknownKeyError` where there is no such key, or it was revoked before; a `KeyRefusedError`
+    where it is the bootstrap key, or the caller has none.
     """
     before = await _one(keyring, access, key_id)
     revoked = replace(before, revoked_at=keyring.clock())
@@ -346,8 +333,7 @@ class Verdict(NamedTuple):
 async def verify_audit(store: ControlStore, known: AuditHead | None = None) -> Verdict:
     """Whether every entry is as it was written, and none is missing.
 
-    With `known`, an entry that somebody noted elsewhere, an audit that was written anew as a whole
-    is found too.
+    By `known`, an entry that was noted elsewhere, an audit written anew as a whole is found too.
     """
     head = noted = await store.head()
     newest = await store.entries(1)

@@ -32,8 +32,7 @@ _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 def hosts_to_answer(host: str, configured: Sequence[str]) -> frozenset[str]:
     """The host names to answer when listening on `host`, lower case and without port.
 
-    On an address that others can reach, the names they use are not known here, so without a setting
-    any name is answered.
+    The names of an address that others can reach are not known: without a setting all are answered.
     """
     if configured:
         return frozenset(name.lower() for name in configured)

@@ -45,8 +45,7 @@ async def nightly(
     """Have it run in the background until the block ends; a run at work is stopped then.
 
     The settings say how often; there is no run at all where that is 0. The store remembers the last
-    one, so that a restart neither repeats nor postpones one. `settle` is the least time from now to
-    the first.
+    one, so that a restart neither repeats nor postpones one. The first is not before `settle`.
     """
     every = timedelta(hours=settings.nightly.every_h)
     if not every:
@@ -104,8 +103,7 @@ async def run_nightly(
 ) -> NightlyReport:
     """Run every step once, beside a running service or without one.
 
-    The vector index is not opened: an embedded one belongs to its service. `say` gets what it waits
-    for, in one line.
+    The vector index is not opened: it may be a service's. `say` gets what it waits for, in a line.
     """
 
     def only_waiting(phase: str) -> None:

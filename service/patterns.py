@@ -85,11 +85,7 @@ async def stored_patterns(
 
 
 async def stored_pattern(context: Context, workspace: str, pattern_id: str) -> ConsolidatedPattern:
-    """The one of that id.
-
-    Raises:
-        UnknownNameError: there is none.
-    """
+    """The one of that id; an `UnknownNameError` where there is none."""
     for found in await stored_patterns(context, workspace, [pattern_id]):
         return found
     raise UnknownNameError(pattern_id, (), "pattern", "GET /patterns")
@@ -120,8 +116,7 @@ async def change_pattern(
 ) -> m.FailurePattern:
     """Say what is done about a pattern; durable when this returns, the last word counts.
 
-    Raises:
-        UnknownNameError: there is none of that id.
+    An `UnknownNameError` where there is none of that id.
     """
     found = [await stored_pattern(context, workspace, pattern_id)]
     now, reason = context.clock(), (change.reason or "").strip()

@@ -87,9 +87,8 @@ async def promotion_history(
 async def roll_back(context: Context, workspace: str, namespace: str) -> m.PromotionHistory:
     """Undo the latest change that is not undone yet; the history, newest first.
 
-    Raises:
-        NothingBeforeError: all is undone, or nothing was ever promoted.
-        UnknownNamespaceError: no tool serves it and nothing was promoted in it.
+    A `NothingBeforeError` where all is undone, or nothing was ever promoted; an
+    `UnknownNamespaceError` where no tool serves it either.
     """
     async with context.changing:
         events = await events_of(context.store.events, workspace, namespace, _MAX_HISTORY)
@@ -120,12 +119,9 @@ async def export_promotions(context: Context, workspace: str) -> str:
 async def import_promotions(
     context: Context, workspace: str, promotions: Mapping[str, m.Promotion]
 ) -> m.PromotionsReceipt:
-    """Let exactly these promotions hold, all or none of them.
+    """Let exactly these promotions hold, all or none of them; raises as `promote`, for an entry.
 
     A namespace that no tool serves yet is promoted all the same.
-
-    Raises:
-        InvalidChangeError, RefusedError: as `promote`, naming the entry; nothing was imported.
     """
     for name, promotion in promotions.items():
         _check(promotion, _place(name))

@@ -71,11 +71,9 @@ async def change_recommendation(
 ) -> m.Recommendation:
     """Say what is done about a recommendation; durable when this returns, the last word counts.
 
-    It is kept as it is now, for it stays listed when its evidence has faded.
-
-    Raises:
-        InvalidChangeError: it is dismissed without a reason.
-        UnknownNameError: nothing is suggested under the id, and nobody ever acted on it.
+    It is kept as it is now, for it stays listed when its evidence has faded. An
+    `InvalidChangeError` where it is dismissed without a reason, an `UnknownNameError` where nothing
+    is suggested under the id, and nobody ever acted on it.
     """
     reason = (change.reason or "").strip() or None
     if change.state == "dismissed" and reason is None:

@@ -1,7 +1,6 @@
 """What routes are given: the context, the caller's workspace, names in paths, queries and bodies.
 
-Dependencies are coroutines although they await nothing: FastAPI sends plain functions to a thread
-pool.
+Dependencies are coroutines, since FastAPI sends plain functions to a thread pool.
 
 Each fault of a body (media type, bytes, JSON, model) names its cure. The fast parser refuses a
 whole body for one NaN, one lone surrogate, one value nested 200 deep. A batch may not lose its good
@@ -238,8 +237,7 @@ def _integer(digits: str) -> int | float:
 
 ResultT = TypeVar("ResultT")
 _INLINE_BYTES = 64 * 1024
-"""Bodies up to this size are parsed where they are: it takes less than a trip to a thread and back
-under load."""
+"""Bodies up to this size are parsed where they are: a trip to a thread takes longer."""
 
 
 class JsonRequest(Request):
@@ -252,11 +250,8 @@ class JsonRequest(Request):
 
         The media type must be `application/json`. A web page can send that to another origin only
         after a CORS preflight, which this service never grants, so that no page can post here
-        behind its reader's back.
-
-        Raises:
-            ProblemError: 415 for another or no media type and for encoded bodies; 400 for an empty
-                one.
+        behind its reader's back. Another or no media type and an encoded body are 415, an empty one
+        400.
         """
         kind, *parameters = self.headers.get("content-type", "").lower().split(";")
         if kind.strip() != "application/json":

@@ -303,8 +303,7 @@ async def serve(
     being opened already is waited for, and closed.
 
     It listens at once, so that `/healthz` answers while models load; all else is 503 until
-    `on_ready` is called. A second signal ends the process where it stands, which is safe: what was
-    acknowledged is durable.
+    `on_ready` is called. A second signal ends it at once: what was acknowledged is durable.
     """
     lifecycle = Lifecycle(linger_s=linger_s)
     with traced(settings) as with_spans:

@@ -92,8 +92,7 @@ async def open_stores(
 
         async def open_current() -> CurrentIndex:
             name = await current_index_name(store.metadata)
-            # An embedded one is slow only where the machine is busy, and then no answer is soon
-            # enough.
+            # An embedded one is slow only where the machine is, and then no answer is soon enough.
             patience = None if settings.qdrant.url is None else Patience()
             return CurrentIndex(await open_named(settings, name, opened), name, patience=patience)
 
@@ -129,8 +128,7 @@ def opened_store(
     """The log store, until the block ends; a server that is away is waited for.
 
     It is MongoDB where an address of one is set, else the embedded store, which a running service
-    may have open with `beside`. A server is waited for `patience_s` seconds; None: as long as it
-    takes.
+    may have open with `beside`. A server is waited for `patience_s` seconds; None: for ever.
     """
     on_phase("opening its log store")
     return _reached(partial(_open_store, settings, beside=beside), settings, on_phase, patience_s)

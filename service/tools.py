@@ -46,8 +46,7 @@ from retrieval.principals import key_mark
 from service.context import Context
 
 _MAX_MESSAGE = 10_000
-"""Characters kept of an error message, as many as of a scenario: marks are read by the dozen, and
-answers show less."""
+"""Characters kept of an error message, as many as of a scenario: marks are read by the dozen."""
 
 
 class InvalidChangeError(ValueError):
@@ -61,9 +60,8 @@ class RefusedError(ValueError):
 async def put_tool(context: Context, workspace: str, tool_id: str, spec: ToolSpec) -> Tool:
     """Register a tool or replace it; one that is there as it is stays, with its time.
 
-    Raises:
-        InvalidChangeError: it is larger than what is looked at.
-        RefusedError: `evolvedFrom` leads back to the tool.
+    An `InvalidChangeError` where it is larger than what is looked at, a `RefusedError` where
+    `evolvedFrom` leads back to the tool.
     """
     if exceeds([spec.input_schema, spec.implementation, spec.description], MAX_VALUES, MAX_CHARS):
         raise InvalidChangeError(
@@ -140,10 +138,8 @@ async def get_tool(
 async def tools_called(context: Context, workspace: str, name: str) -> list[ToolKey]:
     """The tools of a registered id; else those whose calls are recorded under the name.
 
-    Several where servers have tools of one name.
-
-    Raises:
-        UnknownToolError: there is none; it has the nearest names.
+    Several where servers have tools of one name; an `UnknownToolError`, with the nearest names,
+    where there is none.
     """
     registry = await context.memory.registry(workspace)
     if name in registry.by_id:
@@ -192,8 +188,7 @@ async def mark_failure(
 ) -> MarkedFailure:
     """Keep a marked failure; durable when this returns. The same id twice counts once.
 
-    The version is the one that the mark names; else that of the recorded call that it names; else
-    the one in force.
+    The version is the mark's; else that of the recorded call that it names; else the one in force.
     """
     log, redactor, now = context.store.events, context.redactor, context.clock()
     registry = await context.memory.registry(workspace)

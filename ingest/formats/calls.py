@@ -174,8 +174,7 @@ def moment(value: object) -> datetime | None:
 def python_literal(text: str) -> object:
     """The JSON value of which a text is the `repr`, as LangChain writes it; None for none.
 
-    Tuples are lists. Nothing is executed. What Python compiles takes some hundred times the memory
-    of its text.
+    Tuples are lists. Nothing is executed. What Python compiles takes a hundred times its text.
     """
     if len(text) > _MAX_LITERAL:
         return None

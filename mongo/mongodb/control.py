@@ -1,8 +1,7 @@
 """Keys and the audit in MongoDB: collections KEYS and AUDIT.
 
 Without transactions: an entry is written first, under the next position, which only one writer can
-take; then the key that it is about, then the head. A head that lags behind an entry is moved on by
-the next writer.
+take; then the key that it is about, then the head. The next writer moves a head on that lags.
 """
 
 import asyncio
@@ -127,11 +126,7 @@ class MongoControl(Part):
 
 
 async def open_mongo_control(options: MongoOptions) -> ControlStore:
-    """Open the control store of a database, making what is missing; the caller closes it.
-
-    Raises:
-        StoreError: as `open_mongo_store`.
-    """
+    """Open the control store of a database as `open_mongo_store` does; the caller closes it."""
     return MongoControl(await open_database(options))
 
 

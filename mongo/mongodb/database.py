@@ -2,12 +2,11 @@
 
 What records have in common: `_id` is `key(workspace, ...)`, `workspace` is a field of its own (the
 shard key: every filter carries it), times are microseconds since 1970, and `data` is bytes. Of
-STORE, LOG_HEADS, CURSORS and LEASES there are few, and they are not sharded.
-Several processes write at once, and there are no transactions: whatever changes several records is
-written down in one record first, by a compare-and-set (a command in LOG_HEADS, a commit in
-CURSORS); from then on it is done, and anybody who finds it there applies it. Each such change has a
-serial number, and each record that it writes keeps it: a change that comes late finds a newer
-number and does nothing.
+STORE, LOG_HEADS, CURSORS and LEASES there are few, and they are not sharded. Several processes
+write at once, and there are no transactions: whatever changes several records is written down in
+one record first, by a compare-and-set (a command in LOG_HEADS, a commit in CURSORS); from then on
+it is done, and anybody who finds it there applies it. Each record keeps the serial number of the
+change that wrote it: one that comes late finds a newer number and does nothing.
 """
 
 import asyncio
@@ -229,11 +228,9 @@ class Database:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """Around each call: the driver's errors become the store's own, and closing waits.
+        """Around each call: the driver's errors become a `StoreError`, and closing waits.
 
-        Raises:
-            StoreUnavailableError: it was closed before.
-            StoreError: whatever the server or the driver says.
+        A `StoreUnavailableError` where it was closed before.
         """
         if self._is_closed and not self._running:  # else it is a part of what still runs
             raise closed()

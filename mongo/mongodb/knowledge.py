@@ -6,8 +6,7 @@ commit changes until all of it is changed. A commit is one compare-and-set on th
 rows and counters are written, and the journal is taken away. Anybody who reads the cursor and finds
 a journal there, the same process or another, writes first what it says.
 
-A row that was removed stays for a day with the kind '', so that what a process slept over cannot
-bring it back.
+A removed row stays for a day with the kind '': what a process slept over cannot bring it back.
 """
 
 import asyncio

@@ -266,8 +266,7 @@ class MongoOptions:
     def where(self) -> str:
         """The servers and the database, for messages: without user, password and options.
 
-        Raises:
-            StoreError: when the address is none.
+        A `StoreError` when the address is none.
         """
         try:
             servers = _servers(self.uri)
@@ -283,11 +282,7 @@ class MongoOptions:
 
 
 async def open_mongo_store(options: MongoOptions) -> MongoStore:
-    """Open the store, making what is missing in the database; the caller closes it.
-
-    Raises:
-        StoreError: as `open_database`.
-    """
+    """Open the store as `open_database` does, making what is missing; the caller closes it."""
     db = await open_database(options)
     try:
         store = MongoStore(db)

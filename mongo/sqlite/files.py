@@ -172,11 +172,8 @@ class FolderLock:
 
     The kernel drops it with the process, however that ends, so a lock file left behind by a killed
     process means nothing. `flock` and not `lockf`: it also keeps out a second store opened in the
-    same process, and closing another descriptor of the file does not drop it.
-
-    Raises:
-        StoreInUseError: at once, when somebody else holds it.
-        StoreError: when the lock file cannot be made or locked.
+    same process, and closing another descriptor of the file does not drop it. A `StoreInUseError`,
+    at once, when somebody else holds it; a `StoreError` when the file cannot be made or locked.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -238,11 +235,8 @@ def connect_writer(path: Path, synchronous: Literal["FULL", "NORMAL"]) -> sqlite
     """The one connection that writes; it may be handed to another thread.
 
     With FULL, COMMIT returns after the write-ahead log is on the disk; NORMAL is where it is enough
-    that a power loss leaves the file as of an earlier commit.
-
-    Raises:
-        sqlite3.Error: SQLite cannot open the file.
-        StoreError: the file system cannot carry a write-ahead log.
+    that a power loss leaves the file as of an earlier commit. A `StoreError` where the file system
+    cannot carry such a log, a `sqlite3.Error` where SQLite cannot open the file.
     """
     connection = _connect(path.absolute().as_uri())
     try:

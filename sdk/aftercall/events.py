@@ -116,8 +116,7 @@ wrong of the tool, nor are calls that were given up: nobody knows how they ended
 class CallbackSink:
     """Calls a plain function with every event.
 
-    It runs in the thread of the tool call, which waits for it: hand over what takes time. What it
-    returns is ignored.
+    It runs in the thread of the tool call, which waits for it: hand over what takes time.
     """
 
     def __init__(self, function: Callable[[ToolCallEvent], object]) -> None:
@@ -252,8 +251,7 @@ class ToolCalls:
     ) -> "PlannedCall":
         """A call is about to be made, of the tool `unknown` when it has no name.
 
-        The arguments are copied, and hashed without their secrets; values outside JSON count as
-        their text.
+        The arguments are copied, and hashed without their secrets; others than JSON as text.
         """
         tool, copy = bounded_name(tool) or "unknown", make_json_value(arguments)
         head = _head(copy) if isinstance(copy, dict) else {}
@@ -426,8 +424,8 @@ class EventObserver:
     forgotten, so that no number is given twice. A cancelled call (`asyncio.timeout`, Ctrl-C) has a
     result of error type `cancelled`, one that ended in a question to the user has none.
 
-    No recorder is among the sinks, as `call_with_reflection` records by itself; the redactor is to
-    be the recorder's.
+    No recorder is among the sinks, as `call_with_reflection` records by itself; give it the
+    recorder's redactor.
     """
 
     def __init__(self, sinks: Sequence[EventSink], *, redactor: Redactor | None = None) -> None:

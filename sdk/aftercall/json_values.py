@@ -35,8 +35,7 @@ def check_json_value(value: object) -> JsonValue:
     """Return `value` when it is plain JSON that every store can hold.
 
     The same object comes back, unless it holds subclasses (a `StrEnum`, a `defaultdict`, NumPy's
-    `float64`): those become the plain types that they are, so that nobody below has to think of
-    them.
+    `float64`): those become the plain types that they are.
 
     Raises:
         InvalidJsonValueError: for NaN and infinities, integers beyond 64 bits, NUL characters, lone

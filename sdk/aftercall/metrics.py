@@ -47,8 +47,7 @@ class ToolCallMetrics:
     Memory is bounded: at most `max_tools` labels, each of at most 128 characters. All other calls
     are counted under `tool="other"`.
 
-    Without a `registry`, such as `prometheus_client.REGISTRY`, it makes its own, so that two never
-    clash.
+    Without a `registry`, such as `prometheus_client.REGISTRY`, it has one of its own.
     """
 
     def __init__(self, max_tools: int = 200, registry: CollectorRegistry | None = None) -> None:

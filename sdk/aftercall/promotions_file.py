@@ -140,8 +140,7 @@ def update_promotions(
 def missing_files(promotions: Mapping[str, Promotion], root: Path) -> dict[str, str]:
     """Why the file of a promotion cannot be used, by namespace; only of those where that is so.
 
-    It is missing below `root`, or leads out of it by a symbolic link. A promotion without a file is
-    none of them.
+    They are missing below `root`, or lead out of it by a link. One without a file is none of them.
     """
     found = {}
     for namespace, promotion in promotions.items():

@@ -1,8 +1,7 @@
 """`aftercall keys`: make, list, rotate and revoke keys; `aftercall audit`: read and verify it.
 
 Both open the control store itself, beside a running service too: it takes several processes, and
-services look at it every second. Who may read its folder, or has the address of the MongoDB, is an
-operator.
+services look at it every second. Who may read its folder, or has MongoDB's address, is an operator.
 """
 
 import argparse

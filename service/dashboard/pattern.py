@@ -260,8 +260,7 @@ async def _evidence(
 def rules_of(record: ToolRecord, belongs: Callable[[str], bool], redactor: Redactor) -> list[h.Row]:
     """The rules of a pattern's signatures, the surest first; the same edits are one rule.
 
-    How sure it is goes by the surest wording; `worked` and `failed` are suggestions of it that were
-    reported so.
+    How sure it is goes by the surest wording; `worked` and `failed` are suggestions of it.
     """
     same: dict[str, list[RepairRule]] = {}
     for kind in record.knowledge.signatures.values() if record.knowledge else ():

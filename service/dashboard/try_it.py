@@ -84,8 +84,7 @@ async def try_it(look: Look, typed: str | None = None) -> Shown:
 def request_of(text: str) -> SuggestRequest:
     """The question of a text: a recorded execution, a failed call, or a body of `/suggest`.
 
-    Raises:
-        ProblemError: it is none; the message names the cure.
+    What is none is a `ProblemError`, whose message names the cure.
     """
     value = parse_json(text.encode("utf-8", "surrogatepass"))
     if not isinstance(value, dict):

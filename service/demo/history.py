@@ -93,8 +93,7 @@ async def play_history(
 
     The service should be empty: the same calls twice count once, but made-up calls mix with real
     ones. The same seed gives the same history, given the same `now` and the same answers; with
-    `ask=False` all agents mend by themselves. `calls_per_day` is a mean over a week, attempts
-    included.
+    `ask=False` all agents mend by themselves. `calls_per_day` is a weekly mean of all attempts.
 
     Raises:
         ValueError: there was no call.
@@ -214,8 +213,7 @@ async def run_history(
 ) -> int:
     """Play a history on a service of its own, and show what came of it.
 
-    With `serves` the service goes on until Ctrl-C. Returns the exit code: 0 unless a signal cut the
-    history short.
+    With `serves` the service goes on until Ctrl-C. The exit code: 0 unless a signal cut it short.
     """
     played = asyncio.Event()
 

@@ -139,8 +139,7 @@ async def _store(
 ) -> None:
     """Make executions durable, and tell of the rest.
 
-    When the store fails, what was stored before stays; the exporter sends all again, and that does
-    no harm.
+    When the store fails, what was stored stays; the exporter sends all again, which does no harm.
     """
     executions: list[Execution] = []
     places: list[str] = []

@@ -85,8 +85,7 @@ class BaseClient:
         """Store executions, at most 1,000 and 8 MiB at once; durable when this returns.
 
         One that the service refuses is named in the receipt and holds up no other. To record from
-        running calls use `Recorder`: it takes no time, and keeps what it has while the service is
-        away.
+        running calls use `Recorder`: it takes no time, and keeps what cannot be sent.
         """
         if isinstance(executions, models.Execution) or len(executions) <= _LARGE_BATCH:
             return self.send(record(executions, self.redactor))
@@ -114,13 +113,11 @@ class BaseClient:
 
         In short: `suggest("search", {"topK": 50}, error)`, by the tool's name. The error is what
         was raised, or a text, or an object; `more` are further fields of `FailedCall`
-        (`server_name`, `agent`, `session_id`, `context`, `input_schema`).
+        (`server_name`, `agent`, `session_id`, `context`, `input_schema`). A success, or no error,
+        is a `ValueError`.
 
         `limit` is 1 to 20. `annotations` are claims about the tool; None takes those it was
         registered with, `ToolAnnotations()` trusts none.
-
-        Raises:
-            ValueError: `execution` is a success, or there is no error.
         """
         if isinstance(execution, str):
             if error is None:

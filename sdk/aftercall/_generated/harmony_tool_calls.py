@@ -27,8 +27,7 @@ class HarmonyToolCalls:
     and its result is inserted behind it as a `HarmonyResult`. A call whose payload cannot be read
     is told and answered with an error. The parser's items are passed on as they are.
 
-    Where `feed` is interrupted while a call runs (a cancelled task, Ctrl-C), that call ends as
-    `cancelled`.
+    A call during which `feed` is interrupted (a cancelled task, Ctrl-C) ends as `cancelled`.
 
     Not safe for several threads at once: a stream has an order.
 

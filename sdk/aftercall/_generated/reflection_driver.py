@@ -48,8 +48,7 @@ def ask_sync(
 ) -> SuggestResponse | Exception:
     """What the service answers, or what came instead of it within the policy's time; never raises.
 
-    `annotations` are claims about the tool, None for those registered; `asking` is what an observer
-    has around the question.
+    `annotations` are claims about the tool, None for those registered; `asking` is around it.
     """
     try:
         with asking or nullcontext():

@@ -121,8 +121,7 @@ class CallHooks:
     ) -> ReflectedResult[object] | None:
         """The call has ended: it is recorded, and asked about when it failed.
 
-        The result may be a failure; with an `error`, which the tool raised or the gateway says, it
-        is not read.
+        The result may be a failure; with an `error`, of the tool or the gateway, it is not read.
 
         Returns:
             How it ended, `advice` and `suggestions` included; None when nothing is known of the

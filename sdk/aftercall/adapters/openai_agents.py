@@ -135,11 +135,9 @@ class ToolReflection(RunHooks[Any]):
         Nothing else about it changes: when nothing repairs a call, the tool's own failure function
         decides what the model reads, and the suggestions come after that. With the SDK's default
         function, which hides the error, the error is shown. Calls of a tool that needs approval or
-        has input guardrails are only advised on: a retry has arguments that nobody has looked at.
-
-        Raises:
-            ConfigurationError: `needs_approval` is a function, whose check of the arguments the SDK
-                makes on its own tools only, or the tool is an agent; use the hooks and `failure`.
+        has input guardrails are only advised on: a retry has arguments that nobody has looked at. A
+        tool that is an agent, or whose `needs_approval` is a function, is a `ConfigurationError`;
+        use the hooks and `failure` for it.
         """
         if isinstance(tool.on_invoke_tool, _ReflectingInvoker):
             return tool
@@ -184,8 +182,7 @@ class ToolReflection(RunHooks[Any]):
             tool_name=tool.name,
             parameters=arguments,
             may_repeat=tool.name in self._may_repeat,
-            # Somebody or something looks at the arguments before the call, and would not at those
-            # of a retry.
+            # What looks at the arguments before the call would not look at those of a retry.
             is_retried=not (tool.needs_approval or tool.tool_input_guardrails),
             reader=reader,
             **self.facts(context),

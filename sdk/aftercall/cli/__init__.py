@@ -45,8 +45,7 @@ def named(text: str) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line, by default this process's: 0 done, 1 failed, 130 interrupted.
 
-    Raises:
-        SystemExit: with 2 for a wrong command line, with 0 after `--help` and `--version`.
+    `SystemExit` with 2 for a wrong command line, with 0 after `--help` and `--version`.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     found = discover()

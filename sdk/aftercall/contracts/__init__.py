@@ -300,8 +300,7 @@ class DeliverableReader(ResultReader[ResultT]):
     The result itself is neither changed nor recorded in another shape.
 
     Failures by the word of the `inner` reader are not checked. What is checked is what `delivered`
-    makes of a result: when left out, the value of an `Outcome`, and of anything else the result
-    itself.
+    makes of a result: when left out, an `Outcome`'s value, or the result itself.
     """
 
     reads_in_thread = True  # the work is linear in the result, which may be of any size

@@ -137,8 +137,7 @@ def check_schema(schema: JsonObject) -> JsonObject:
 
     Draft 2020-12 unless `$schema` names another. Nothing is ever fetched. Regular expressions run
     in time linear in the text, so lookaround and backreferences are refused. `format` is not
-    asserted, as the drafts have it by default. What is no valid schema, or refused, is a
-    `ValueError`.
+    asserted, as the drafts have it by default. What is none, or refused, is a `ValueError`.
     """
     _validator(json.dumps(schema))
     return schema

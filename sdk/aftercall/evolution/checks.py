@@ -46,8 +46,7 @@ class Checks:
 
     Each command is a program with its arguments, in which `{file}` becomes the path of the
     candidate, `{folder}` that of the temporary folder, and `{python}` this interpreter. The `files`
-    and folders that they need are copied next to the candidate. `timeout_s` is for all commands
-    together.
+    and folders that they need are copied beside it. `timeout_s` is for all together.
     """
 
     commands: tuple[tuple[str, ...], ...]

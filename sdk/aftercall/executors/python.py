@@ -45,8 +45,7 @@ class PythonExecutor:
     def register(self, tool: str, function: ToolFunction, *, version: str | None = None) -> None:
         """Add a callable for a tool's id or name; one for the same version is replaced.
 
-        One without a version stands for any version as registered, but never for a promoted one,
-        which is other code.
+        One without a version stands for any as registered, never for a promoted one: other code.
         """
         self._functions.setdefault(tool, {})[version] = function
 

@@ -60,8 +60,7 @@ class CallerRelay:
     """Passes a server's own questions (sampling, elicitation) on to the client that calls it.
 
     A server does not say which call a question belongs to. So it is passed on only where all calls
-    that run at the moment are of one client; else, and where the client cannot be asked, the server
-    hears so.
+    that run at the moment are of one client; else the server hears that it cannot.
     """
 
     def __init__(self) -> None:

@@ -29,8 +29,7 @@ from aftercall.gateway.config import UpstreamServer
 from aftercall.gateway.upstreams import Upstream
 
 INSTRUCTIONS_WAIT_S = 5.0
-"""A client that connects while the servers start waits this long for their words, then does
-without."""
+"""A client that connects while the servers start waits this long for their words."""
 InUse: TypeAlias = Callable[[], Awaitable[str]]
 OpeningT = TypeVar("OpeningT", mcp_types.InitializeResult, mcp_types.DiscoverResult)
 _MOST_FILES = 200

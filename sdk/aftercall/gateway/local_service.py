@@ -2,9 +2,8 @@
 
 Files that are locked in the data folder decide, since a lock ends with its process however that
 ends: every gateway holds `gateways.lock`, together with the others; a gateway that starts the
-service holds `starting.lock` alone, so the others wait and find it. The service that was started so
-(`aftercall serve --linger`) takes `gateways.lock` for itself when nobody held it for a while, and
-ends.
+service holds `starting.lock` alone, so the others wait and find it. A service that was started so
+(`aftercall serve --linger`) takes `gateways.lock` when nobody held it for a while, and ends.
 """
 
 import asyncio

@@ -107,8 +107,7 @@ def serve(
         recorder = Recorder(base_url=service, api_key=api_key, redactor=redactor)
         saying = asyncio.create_task(_say_missing(service, api_key))
         try:
-            # No retries of its own: a failing call would wait for them, and registration has its
-            # own.
+            # No retries of its own: a failing call would wait, and registration retries.
             async with _client(service, api_key, redactor) as client:
                 yield build_gateway(
                     config,

@@ -9,8 +9,7 @@ at the next call. What follows from sharing it:
   where that is one (`CallerRelay`); roots have no client to go to, and are not announced;
 - progress goes to the call it belongs to.
 
-Resources and prompts go FastMCP's own way (over the kept client); tools have their own, because
-each call matters here.
+Resources and prompts go FastMCP's own way (over the kept client); tools have one of ours.
 """
 
 import asyncio

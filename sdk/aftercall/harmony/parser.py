@@ -31,8 +31,7 @@ TEXT_TOOLS: Mapping[str, str] = {"python": "code"}
 MAX_HEADER_CHARS = 512
 """Markers included. A real header has some 80; what is longer is text whose marker is missing."""
 MAX_SECTIONS = 3
-"""Markers within a header; real ones have two. It bounds how often a header without an end is
-read anew."""
+"""Markers within a header; real ones have two. A header without an end is read anew so often."""
 PSEUDO_CHANNEL = "tool"
 """The channel whose payload names the tool and its arguments (seed 001)."""
 _SLICE = 4096

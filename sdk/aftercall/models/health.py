@@ -2,8 +2,7 @@
 
 A referral is recorded as a failed execution whose `error.type` is the kind and whose
 `error.details` holds the fields of `Referral` (seed 000). Every `weight` is a count in which an
-event of now counts 1 and halves every 7 days. Recommendations are for people: the service changes
-nothing by itself.
+event of now counts 1 and halves every 7 days. Recommendations are for people.
 """
 
 from typing import Annotated, Literal, Self

@@ -173,8 +173,7 @@ def as_tool(tool_id: str, spec: ToolSpec) -> Tool:
 def entry_for(tool: Tool, promotions: Mapping[str, Promotion]) -> Promotion | None:
     """The entry that stands in for a tool: under its id, else under its namespace.
 
-    Of the tools in a namespace it is one that evolved from no other, and has the original version
-    that the entry names.
+    Of the tools in a namespace it is an original, of the original version that the entry names.
     """
     if tool.tool_id in promotions:
         return promotions[tool.tool_id]
