@@ -49,17 +49,12 @@ class EmbeddingError(Exception):
 class Embedder(Protocol):
     """Turns texts into vectors, off the event loop."""
 
-    @property
-    def name(self) -> str:
-        """The model's name, such as `all-MiniLM-L6-v2`."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Changes whenever the vectors would: name and hash of the weights. Kept with the index."""
-
-    @property
-    def dimension(self) -> int:
-        """Length of a vector."""
+    name: str
+    """The model's, such as `all-MiniLM-L6-v2`."""
+    fingerprint: str
+    """Changes whenever the vectors would: name and hash of the weights. Kept with the index."""
+    dimension: int
+    """Length of a vector."""
 
     async def embed(self, texts: Sequence[str], role: Role) -> Vectors:
         """Vectors of the texts, in order; an empty sequence gives shape (0, dimension).

@@ -200,7 +200,7 @@ def _learn(cache: WorkspaceCache, batch: Batch, event: Event, learned: Learned) 
                 cache.made(CALL, content.execution_id).waiting.append(content)
                 cache.put(CALL, content.execution_id)
             else:
-                _learn_correction(cache, content, called, event.position)
+                trials.learn_correction(cache, content, called, event.position)
         case ToolChange():
             _learn_tool(cache, content, event)
         case RuleRemoval():
@@ -242,8 +242,7 @@ def _learn_execution(
     notes = cache.get(CALL, execution.execution_id)
     if notes is not None and notes.waiting:
         for correction in notes.waiting:
-            called = Called.of(stored)
-            _learn_correction(cache, correction, called, stored.position)
+            trials.learn_correction(cache, correction, Called.of(stored), stored.position)
         notes.waiting = []
         cache.put(CALL, execution.execution_id)
 
@@ -314,7 +313,8 @@ def _learn_followed(cache: WorkspaceCache, batch: Batch, stored: StoredExecution
     execution = stored.execution
     if execution.suggestion_id is None:
         return
-    failed = _failed_by(batch, stored)
+    found = _lately(batch, execution.repair_of, stored)
+    failed = found.execution if found and found.principal == stored.principal else None
     followed = Followed(
         execution_id=execution.execution_id,
         outcome=execution.outcome,
@@ -323,10 +323,10 @@ def _learn_followed(cache: WorkspaceCache, batch: Batch, stored: StoredExecution
         failed_id=failed.execution_id if failed else None,
         failed_at=failed.timestamp if failed else None,
     )
-    found = batch.issued.get(execution.suggestion_id)
+    issued = batch.issued.get(execution.suggestion_id)
     since = stored.received_at - LOOKBACK
-    if found and found[0].position < stored.position and found[0].received_at >= since:
-        _count_followed(cache, execution.suggestion_id, found[1], followed, stored.position)
+    if issued and issued[0].position < stored.position and issued[0].received_at >= since:
+        _count_followed(cache, execution.suggestion_id, issued[1], followed, stored.position)
     else:
         cache.made(FOLLOWED, execution.suggestion_id).calls.append(followed)
         cache.put(FOLLOWED, execution.suggestion_id)
@@ -360,14 +360,6 @@ def _count_followed(
         _put_mended(cache, issued.tool, mended, position)
 
 
-def _failed_by(batch: Batch, stored: StoredExecution) -> Execution | None:
-    """The failure that a call says it repairs, where that was recorded lately, before it."""
-    found = batch.earlier.get(stored.execution.repair_of or "")
-    if found is None or found.position > stored.position or found.principal != stored.principal:
-        return None
-    return found.execution if found.received_at >= stored.received_at - LOOKBACK else None
-
-
 def _count_outcome(cache: WorkspaceCache, outcome: SuggestionOutcome, position: int) -> None:
     """Count an outcome; one for each suggestion and execution, the first that was said."""
     key, issued = f"{outcome.suggestion_id}\x1f{outcome.execution_id}", outcome.issued
@@ -393,13 +385,6 @@ def _count_outcome(cache: WorkspaceCache, outcome: SuggestionOutcome, position: 
         agent=outcome.agent,
     )
     cache.put(JUDGED, key, judged, tool=tool, rank=position)
-
-
-def _learn_correction(
-    cache: WorkspaceCache, correction: CorrectionRecord, called: Called, position: int
-) -> None:
-    trials.learn_corrected(cache, correction, called, position)
-    trials.learn_correction(cache, correction, called)
 
 
 def _learn_tool(cache: WorkspaceCache, change: ToolChange, event: Event) -> None:
@@ -463,13 +448,19 @@ def _named(batch: Batch) -> tuple[list[str], list[str]]:
     return list(executions), list(suggestions)
 
 
-def _called(batch: Batch, event: Event, execution_id: str | None) -> Called | None:
+def _lately(
+    batch: Batch, execution_id: str | None, by: Event | StoredExecution
+) -> StoredExecution | None:
     """The call that an event names, where it was recorded lately, before the event."""
     found = batch.earlier.get(execution_id or "")
-    is_known = found is not None and found.position < event.position
-    if found is None or not is_known or found.received_at < event.received_at - LOOKBACK:
+    if found is None or found.position > by.position:
         return None
-    return Called.of(found)
+    return found if found.received_at >= by.received_at - LOOKBACK else None
+
+
+def _called(batch: Batch, event: Event, execution_id: str | None) -> Called | None:
+    found = _lately(batch, execution_id, event)
+    return found and Called.of(found)
 
 
 def _wanted(workspace: str, batch: Batch) -> set[tuple[RowKind[Any], str]]:

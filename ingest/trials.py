@@ -169,7 +169,7 @@ def learn_mark(
     _put(cache, mark.tool, health)
 
 
-def learn_corrected(
+def learn_correction(
     cache: WorkspaceCache, correction: CorrectionRecord, called: Called, position: int
 ) -> None:
     """Count a user's correction of a call, in place."""
@@ -193,6 +193,22 @@ def learn_corrected(
         execution_id=correction.execution_id,
     )
     cache.put(STATISTICS, tool_row(tool), tool=tool)
+    health, axes = cache.made(HEALTH, tool_row(tool)), normalised_axes(correction.boundary_axes)
+    corrected = Corrected(
+        at=at,
+        correction_id=correction.correction_id,
+        execution_id=correction.execution_id,
+        kind=correction.kind,
+        text=short(correction.text),
+        axes=list(axes)[:_MAX_AXES],
+        by=key_mark(correction.principal),
+    )
+    remember_user(health, correction.principal)
+    health.corrections.add(at)
+    remember_event(health.recent_corrections, corrected)
+    _in_trouble(health, at)
+    _count_axes(cache, axes, at)
+    _put(cache, tool, health)
 
 
 def scenario_id(tool: ToolKey, version: str | None, scenario: str) -> str:
@@ -389,28 +405,6 @@ def _learn_failure(
         remember_referral(known, referred)
         _in_trouble(known, at)
     _count_axes(cache, axes, at)
-
-
-def learn_correction(cache: WorkspaceCache, correction: CorrectionRecord, called: Called) -> None:
-    """Count a correction of a call, in place."""
-    at = correction.corrected_at
-    known = cache.made(HEALTH, tool_row(called.tool))
-    axes = normalised_axes(correction.boundary_axes)
-    corrected = Corrected(
-        at=at,
-        correction_id=correction.correction_id,
-        execution_id=correction.execution_id,
-        kind=correction.kind,
-        text=short(correction.text),
-        axes=list(axes)[:_MAX_AXES],
-        by=key_mark(correction.principal),
-    )
-    remember_user(known, correction.principal)
-    known.corrections.add(at)
-    remember_event(known.recent_corrections, corrected)
-    _in_trouble(known, at)
-    _count_axes(cache, axes, at)
-    _put(cache, called.tool, known)
 
 
 def _count_axes(cache: WorkspaceCache, axes: Mapping[str, str], at: datetime) -> None:

@@ -98,9 +98,8 @@ class EventLog(Protocol):
 class Knowledge(Protocol):
     """One generation of what was derived from the log."""
 
-    @property
-    def generation(self) -> int:
-        """Its number; 0 is the base, which trails at the edge of the retention."""
+    generation: int
+    """Its number; 0 is the base, which trails at the edge of the retention."""
 
     async def cursors(self) -> dict[str, Cursor]:
         """How far each workspace has learned; those that have learned nothing are left out."""
@@ -196,18 +195,9 @@ class Store(Protocol):
 
     name: str
     """What `/status` calls it, such as `sqlite`."""
-
-    @property
-    def events(self) -> EventLog:
-        """The log."""
-
-    @property
-    def leases(self) -> Leases:
-        """The leases."""
-
-    @property
-    def metadata(self) -> Metadata:
-        """The facts."""
+    events: EventLog
+    leases: Leases
+    metadata: Metadata
 
     @property
     def knowledge(self) -> Generation:

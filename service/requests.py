@@ -24,7 +24,7 @@ from fastapi.routing import APIRoute
 from fastapi.security.base import SecurityBase
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.requests import ClientDisconnect
 
 from aftercall import models as m
@@ -107,16 +107,10 @@ Reading = Annotated[Space, Security(SpaceFor("read"), scopes=["read"])]
 Administering = Annotated[Space, Security(SpaceFor("admin"), scopes=["admin"])]
 
 
-class _NameInPath(Convertor[str]):
+class _NameInPath(PathConvertor):
     """`:name` in a path: any text; a client percent-encodes a slash, and the server decodes it."""
 
     regex = "(?s:.+)"  # with line breaks, before which `.` would stop
-
-    def convert(self, value: str) -> str:
-        return value
-
-    def to_string(self, value: str) -> str:
-        return value
 
 
 class _ToolInPath(_NameInPath):

@@ -95,7 +95,16 @@ class MongoKnowledge(Part):
                 journal["body"] = pieces[0] if pieces else bson.encode({"changes": []})
             else:
                 journal["pieces"] = len(pieces)
-                await self._write_journal(workspace, serial, journal["id"], pieces)
+                for number, piece in enumerate(pieces):  # means nothing until the cursor names it
+                    await db.journal.insert_one(
+                        {
+                            "_id": self._key(workspace, journal["id"], f"{number:06d}"),
+                            "workspace": workspace,
+                            "generation": self.generation,
+                            "serial": serial,
+                            "body": piece,
+                        }
+                    )
             done = await self._name_journal(commit, row, serial, journal)
             if done is not None:
                 # What was written down is for others who come after a failure.
@@ -277,21 +286,6 @@ class MongoKnowledge(Part):
             if not done.matched_count:
                 return None
         return {**named, "generation": self.generation, **changed}
-
-    async def _write_journal(
-        self, workspace: str, serial: int, journal_id: str, pieces: Sequence[bytes]
-    ) -> None:
-        """Keep a large journal; it means nothing until the cursor's record names it."""
-        for number, piece in enumerate(pieces):
-            await self._db.journal.insert_one(
-                {
-                    "_id": self._key(workspace, journal_id, f"{number:06d}"),
-                    "workspace": workspace,
-                    "generation": self.generation,
-                    "serial": serial,
-                    "body": piece,
-                }
-            )
 
     def _changes(self, commit: Commit) -> Iterator[Record]:
         workspace = commit.workspace

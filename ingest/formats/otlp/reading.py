@@ -98,13 +98,6 @@ class ToolCall:
     error_message: str | None = None
     input_schema: object = None
 
-    def completed_by(self, other: "ToolCall") -> "ToolCall":
-        """This, with what only `other` says."""
-        for each in fields(self):
-            if getattr(self, each.name) is None:
-                setattr(self, each.name, getattr(other, each.name))
-        return self
-
 
 @dataclass(slots=True)
 class _Known:
@@ -204,8 +197,10 @@ def call_of(span: Span) -> ToolCall | None:
     call: ToolCall | None = None
     for convention in (_mcp_call, _genai_call, _openinference_call):
         found = convention(span)
-        if found is not None:
-            call = found if call is None else call.completed_by(found)
+        call = call or found
+        for each in fields(found) if found else ():
+            if getattr(call, each.name) is None:
+                setattr(call, each.name, getattr(found, each.name))
     return call
 
 

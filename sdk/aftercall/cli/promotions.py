@@ -50,8 +50,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    if getattr(args, "namespace", None) == "":
-        raise ConfigurationError("the name of a namespace must not be empty")
     with Client(args.service) as client:
         try:
             args.do(client, args)

@@ -130,8 +130,6 @@ async def _evolved(
 
 def _change(client: Client, args: argparse.Namespace) -> None:
     state, _ = _ACTIONS[args.action]
-    if not args.id:
-        raise ConfigurationError("ID must not be empty; `aftercall recommendations` shows them")
     try:
         changed = client.change_recommendation(args.id, state, reason=args.reason)
     except NotFoundError as error:
