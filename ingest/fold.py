@@ -460,7 +460,7 @@ def _lately(
 
 def _called(batch: Batch, event: Event, execution_id: str | None) -> Called | None:
     found = _lately(batch, execution_id, event)
-    return found and Called.of(found)
+    return None if found is None else Called.of(found)
 
 
 def _wanted(workspace: str, batch: Batch) -> set[tuple[RowKind[Any], str]]:

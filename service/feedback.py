@@ -64,12 +64,9 @@ async def correct(
     """Keep a correction; durable when this returns. The same id twice counts once.
 
     A session stands for the latest of its calls that are recorded now; the same correction sent
-    again stays with the call of the first time. An execution that is named may be recorded later.
-
-    Raises:
-        NotRecordedError: no such call of the session is recorded.
-        InvalidExecutionError: its time cannot be true.
-        CorrectionConflictError: its id is taken by a correction with other content.
+    again stays with the call of the first time. An execution that is named may be recorded later. A
+    `NotRecordedError` where no such call of the session is recorded, an `InvalidExecutionError`
+    where its time cannot be true, a `CorrectionConflictError` where its id is taken by another one.
     """
     mask, session_id = context.redactor.text, correction.session_id
     clean = correction.model_copy(

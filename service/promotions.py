@@ -34,11 +34,9 @@ async def promote(
 ) -> m.PromotionStatus:
     """Let an evolved version stand in for the original; the same again changes nothing.
 
-    Raises:
-        UnknownNamespaceError: no tool serves the namespace.
-        InvalidChangeError: its file is no safe path, or its words are too long.
-        RefusedError: it is not above the original's version, or has neither a file nor a registered
-            tool.
+    An `UnknownNamespaceError` where no tool serves the namespace; an `InvalidChangeError` where its
+    file is no safe path, or its words are too long; a `RefusedError` where it is not above the
+    original's version, or has neither a file nor a registered tool.
     """
     _check(promotion)
     promotion = shown_promotion(promotion, context.redactor)

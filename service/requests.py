@@ -33,7 +33,7 @@ from aftercall.explain import explain, explain_request
 from aftercall.json_values import MAX_DEPTH
 from aftercall.models.base import Id, Name
 from mongo.records import ToolKey
-from service.context import Context, Lifecycle
+from service.context import Context
 from service.errors import (
     InvalidProblemError,
     MalformedJsonError,
@@ -54,12 +54,6 @@ class Space(NamedTuple):
     workspace: str
 
 
-async def current_lifecycle(request: Request) -> Lifecycle:
-    """Where the process is between its start and its end."""
-    lifecycle: Lifecycle = request.app.state.lifecycle
-    return lifecycle
-
-
 class SpaceFor(SecurityBase):
     """The space of a request whose key has a scope; the routes' annotations name it."""
 
@@ -70,17 +64,14 @@ class SpaceFor(SecurityBase):
 
     async def __call__(self, request: Request) -> Space:
         """No route names the workspace itself: it is that of the key."""
-        context, access = opened(request), access_of(request.scope)
-        if access is None:  # it came in while the keys were not known yet
-            raise UnavailableError("not_ready", "the service has just started; try again")
-        check_scope(access, self._scope)
+        context = opened(request, self._scope)
         named = request.headers.get(m.WORKSPACE_HEADER)
         workspace = named or DEFAULT_WORKSPACE
-        if access.workspace != m.ALL_WORKSPACES:
-            workspace = access.workspace
+        if context.caller.workspace != m.ALL_WORKSPACES:
+            workspace = context.caller.workspace
         if named not in (None, workspace) or not _WORKSPACE.fullmatch(workspace):
             raise NotFoundProblemError("there is no such workspace for this key")
-        return Space(replace(context, caller=access), workspace)
+        return Space(context, workspace)
 
 
 def check_scope(access: Access, scope: m.Scope) -> None:
@@ -91,16 +82,18 @@ def check_scope(access: Access, scope: m.Scope) -> None:
         raise ProblemError(403, "outside_scope", message)
 
 
-def opened(request: Request) -> Context:
-    """The context, once it is open."""
-    lifecycle: Lifecycle = request.app.state.lifecycle
+def opened(request: Request, scope: m.Scope) -> Context:
+    """The context, once it is open, of a caller whose key has a scope."""
+    lifecycle, access = request.app.state.lifecycle, access_of(request.scope)
     if lifecycle.context is None:
         raise UnavailableError("not_ready", f"the service is {lifecycle.phase}; try again shortly")
-    return lifecycle.context
+    if access is None:  # it came in while the keys were not known yet
+        raise UnavailableError("not_ready", "the service has just started; try again")
+    check_scope(access, scope)
+    return replace(lifecycle.context, caller=access)
 
 
 _WORKSPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
-CurrentLifecycle = Annotated[Lifecycle, Depends(current_lifecycle)]
 Recording = Annotated[Space, Security(SpaceFor("record"), scopes=["record"])]
 Suggesting = Annotated[Space, Security(SpaceFor("suggest"), scopes=["suggest"])]
 Reading = Annotated[Space, Security(SpaceFor("read"), scopes=["read"])]

@@ -46,8 +46,8 @@ _MAX_NAME_CHARS = 256  # as the wire models have it
 _NAMESPACE = uuid.UUID("5b0a3f0e-6c1d-5b52-9a34-6d0f0c6f7a51")
 """Of the ids made here; a change of it would count everything twice at the next import."""
 _FIRST_YEAR, _LAST_YEAR = 1970, 2199  # as the wire models have it
-_SECONDS_BELOW, _MILLIS_BELOW, _MICROS_BELOW = 1e11, 1e14, 1e17
-"""Moments after 1973 in ms, µs and ns lie above these, and no moment before 5138 in s does."""
+_UNITS = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6))
+"""Moments after 1973 in ms, µs and ns lie above these bounds, and none before 5138 in s does."""
 TOOL_ERROR = "ToolError"
 """Type of a failure that names none; as the gateway records it."""
 _TEXTS = frozenset({"text", "input_text", "output_text"})
@@ -163,7 +163,9 @@ def moment(value: object) -> datetime | None:
             said = datetime.fromisoformat(value.strip().replace(",", "."))
             found = (said if said.tzinfo else said.replace(tzinfo=UTC)).astimezone(UTC)
         elif isinstance(value, str | int | float) and not isinstance(value, bool):
-            found = datetime.fromtimestamp(_seconds(float(value)), UTC)
+            number = float(value)
+            unit = next((unit for bound, unit in _UNITS if abs(number) < bound), 1e9)
+            found = datetime.fromtimestamp(number / unit, UTC)
         else:
             return None
     except (ValueError, OverflowError, OSError):
@@ -183,13 +185,6 @@ def python_literal(text: str) -> object:
             return json.loads(json.dumps(ast.literal_eval(text)))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
-
-
-def _seconds(number: float) -> float:
-    for bound, unit in ((_SECONDS_BELOW, 1), (_MILLIS_BELOW, 1e3), (_MICROS_BELOW, 1e6)):
-        if abs(number) < bound:
-            return number / unit
-    return number / 1e9
 
 
 def schemas_of(tools: object) -> dict[str, JsonObject]:

@@ -30,11 +30,7 @@ async def append_events(db: Database, workspace: str, events: Sequence[Event]) -
 async def _insert(
     db: Database, workspace: str, records: Mapping[str, Record]
 ) -> tuple[dict[str, str], set[str]]:
-    """Insert the records that are new, by their names.
-
-    Returns:
-        The content hashes of those that were there, and the names of those that were new.
-    """
+    """Insert the records that are new: the hashes of those that were there, the names of others."""
     known = await known_hashes(db, workspace, records)
     inserted: set[str] = set()
     while missing := [name for name in records if name not in known and name not in inserted]:

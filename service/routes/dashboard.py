@@ -6,7 +6,7 @@ with the ETag of what is shown, so that what has not changed is not sent.
 
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from aftercall.models import PatternChange, RecommendationChange, UsageWindow, window_dates
+from aftercall.models import PatternChange, RecommendationChange, window_dates
 from mongo.errors import StoreError
 from retrieval.fitness.registry import UnknownNameError
 from service import dashboard
@@ -52,7 +52,7 @@ from service.logs import log_event
 from service.middleware import SESSION_COOKIE, access_of
 from service.patterns import change_pattern
 from service.recommendations import change_recommendation
-from service.requests import check_scope
+from service.requests import check_scope, opened
 from service.settings import Settings
 from service.tools import InvalidChangeError
 from service.version import VERSION
@@ -211,7 +211,7 @@ class Dashboard:
         look: Look | None = None
         try:
             look = await self._look(request)
-            _refuse_unknown(look)
+            look = _checked(look)
             return look, await page.show(look)
         except NothingHereError as error:
             return look, _missing("Not found", error.what, error.cure, 404)
@@ -233,22 +233,17 @@ class Dashboard:
             )
 
     async def _look(self, request: Request) -> Look:
-        context = self._lifecycle.context
-        if context is None:
-            raise UnavailableError("not_ready", f"the service is {self._lifecycle.phase}")
-        access = access_of(request.scope)
-        if access is None:  # it came in while the keys were not known yet
-            raise UnavailableError("not_ready", "the service has just started")
-        check_scope(access, "read")
+        context = opened(request, "read")
+        access = context.caller
         query, named = dict(request.query_params), dict(request.path_params)
         if MOVED in query:
             named = {name: query[MOVED] if each == "-" else each for name, each in named.items()}
         known = await self._shared.get("workspaces", context.store.events.heads, _LIVE_S)
         home = DEFAULT_WORKSPACE if access.sees(DEFAULT_WORKSPACE) else access.workspace
         return Look(
-            context=replace(context, caller=access),
+            context=context,
             workspace=query.get("workspace", home),
-            window=_window(query),
+            window=DEFAULT_WINDOW,
             path=request.url.path.removeprefix(PREFIX) or "/",
             query=query,
             named=named,
@@ -286,36 +281,24 @@ async def _no_page(_: Look) -> Shown:
     raise NothingHereError("There is no such page.", "See the navigation for those there are.")
 
 
-def _refuse_unknown(look: Look) -> None:
+def _checked(look: Look) -> Look:
     # Shown as another one, it would be believed: a link says what it is a link to.
     if look.workspace not in look.workspaces:
         raise NothingHereError(
             f"There is no workspace {look.workspace[:_MAX_NAME]!r}.",
             "Choose one of those there are.",
         )
-    try:
-        window_dates(_asked_window(look.query))
-    except ValueError as error:
-        asked = _asked_window(look.query)[:_MAX_NAME]
-        cure = str(error)
-        raise NothingHereError(
-            f"There is no time range {asked!r}.", f"{cure[:1].upper()}{cure[1:]}."
-        ) from error
-
-
-def _asked_window(query: Mapping[str, str]) -> str:
-    if any(query.get(each) for each in DATES):
-        return "..".join(query.get(each, "") for each in DATES)
-    return query.get("window", DEFAULT_WINDOW)
-
-
-def _window(query: Mapping[str, str]) -> UsageWindow:
-    asked = _asked_window(query)
+    asked = look.query.get("window", DEFAULT_WINDOW)
+    if any(look.query.get(each) for each in DATES):
+        asked = "..".join(look.query.get(each, "") for each in DATES)
     try:
         window_dates(asked)
-    except ValueError:
-        return DEFAULT_WINDOW
-    return asked
+    except ValueError as error:
+        cure = str(error)
+        raise NothingHereError(
+            f"There is no time range {asked[:_MAX_NAME]!r}.", f"{cure[:1].upper()}{cure[1:]}."
+        ) from error
+    return replace(look, window=asked)
 
 
 def _missing(title: str, what: str, cure: str, status: int) -> Shown:

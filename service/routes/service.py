@@ -6,10 +6,11 @@ from fastapi import APIRouter, Request, Response
 
 from aftercall.models import ALL_WORKSPACES, CalibrationStatus, Status
 from retrieval.log import counts, lag_s
+from service.context import Lifecycle
 from service.errors import ProblemError, UnavailableError
 from service.metrics_page import Agreement, agreement, log_store_answers, metrics_page
 from service.middleware import access_of
-from service.requests import CurrentLifecycle, Reading, check_scope
+from service.requests import Reading, check_scope
 from service.statistics import missing
 from service.stores import where_store_is
 from service.version import VERSION
@@ -18,7 +19,7 @@ router = APIRouter(tags=["service"])
 
 
 @router.get("/status", summary="How much there is, and what is still to be learned from")
-async def status(space: Reading, lifecycle: CurrentLifecycle) -> Status:
+async def status(space: Reading, request: Request) -> Status:
     """`pendingIndexing` counts all that is durable but not yet usable in answers."""
     context, workspace = space
     known = await counts(context.store, workspace)
@@ -50,7 +51,7 @@ async def status(space: Reading, lifecycle: CurrentLifecycle) -> Status:
         indexing="here" if context.settings.indexing.here else "workers",
         indexing_lag_s=round(await lag_s(context.store, workspace), 1),
         missing=await missing(context, workspace),
-        linger_s=lifecycle.linger_s,
+        linger_s=request.app.state.lifecycle.linger_s,
     )
 
 
@@ -61,11 +62,12 @@ async def healthz() -> Response:
 
 
 @router.get("/readyz", summary="Calls are served")
-async def readyz(lifecycle: CurrentLifecycle) -> Response:
+async def readyz(request: Request) -> Response:
     """503 until everything is open, and while the log store does not answer or nothing is learned.
 
     A service that waits for a restart with another model answers meanwhile, so it counts as ready.
     """
+    lifecycle: Lifecycle = request.app.state.lifecycle
     context = lifecycle.context
     if context is None:
         raise UnavailableError("not_ready", f"the service is {lifecycle.phase}; try again shortly")
@@ -88,7 +90,7 @@ async def readyz(lifecycle: CurrentLifecycle) -> Response:
 @router.get(
     "/metrics", summary="Counters, latencies and gauges for Prometheus", response_class=Response
 )
-async def metrics(request: Request, lifecycle: CurrentLifecycle) -> Response:
+async def metrics(request: Request) -> Response:
     """Answers also while the service is starting, and without waiting for a store that hangs.
 
     What a store would have to say is left out when it does not within a second, and
@@ -96,7 +98,7 @@ async def metrics(request: Request, lifecycle: CurrentLifecycle) -> Response:
     `AFTERCALL_METRICS_TOOLS` are `other`. All workspaces are counted together, so where keys are
     required this wants an operator's, with `read`.
     """
-    access = access_of(request.scope)
+    lifecycle, access = request.app.state.lifecycle, access_of(request.scope)
     if lifecycle.context is not None and access is not None:
         check_scope(access, "read")
         if access.workspace != ALL_WORKSPACES:
