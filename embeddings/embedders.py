@@ -1,7 +1,6 @@
 """The embedders: models on ONNX Runtime, any sentence-transformers model, and hashing.
 
-`open_embedder` opens one by its name in the settings, with an LRU of vectors before it: a text is
-embedded once, also when many ask at once.
+`open_embedder` opens one by its name in the settings, with an LRU of vectors before it.
 
 Hashing needs no model: it is for tests, and for machines where none may be installed. It sees
 spelling, not meaning: texts that share words or parts of words are near, paraphrases are not. The

@@ -162,8 +162,7 @@ async def load(
 def learn(cache: WorkspaceCache, batch: Batch) -> Learned:
     """Learn from each event, into the cache's rows. Pure, but for the log.
 
-    One that cannot be learned from is logged, noted and passed over: it stays in the log, and must
-    not hold up those behind it.
+    One that cannot be learned from is logged, noted and passed over: it must not hold up others.
     """
     learned = Learned()
     for event in batch.events:

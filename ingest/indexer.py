@@ -131,8 +131,7 @@ class Indexer:
     async def catch_up(self, on_progress: Callable[[int], None] = lambda _: None) -> int:
         """Learn and embed what is in the log now, in the foreground; how many events.
 
-        What comes meanwhile is left for later, so that this ends whatever arrives; what other
-        processes that live are at is left to them.
+        What comes meanwhile is left for later, and what other processes are at is left to them.
         """
         done, heads = 0, await self._store.events.heads()
         while await waiting(self._store, self._knowledge, heads) and (

@@ -318,8 +318,7 @@ def tool_document(stored: StoredTool) -> Document:
 def evolution_document(stored: StoredPromotion) -> Document:
     """The document of a promotion, that holds or held: what was evolved, why, and how.
 
-    `tool_name` is the namespace and `version` the evolved version, so that the promotion is found
-    in the namespace's history.
+    `tool_name` is the namespace and `version` the evolved one, for the namespace's history.
     """
     promotion = stored.promotion
     said = (name_words(stored.namespace), promotion.reason.strip(), promotion.mutation.strip())

@@ -1,7 +1,6 @@
 """Repair mining: a failure, then a success of the same tool in the same session, that mended it.
 
-Other failures may lie between: an agent that mends one fault at a time teaches by each of its
-attempts what the success did differently.
+Other failures may lie between: an agent that mends one fault at a time teaches by each attempt.
 """
 
 from collections import defaultdict

@@ -90,8 +90,7 @@ class EventLog(Protocol):
     async def forget(self, workspace: str, positions: Collection[int]) -> int:
         """Delete the events of these positions; how many there were.
 
-        Input schemas that no other event names go with them. What they left in the state stays;
-        positions are not used again.
+        Input schemas that no other event names go with them. State and positions stay.
         """
 
 

@@ -40,8 +40,7 @@ class ToolKey(NamedTuple):
 class Event:
     """Something that was reported or answered, redacted, and without its input schema.
 
-    `position` and `received_at` are given by the log: 1 and up in each workspace, and the log's own
-    time, which never goes back.
+    The log gives `position`, 1 and up in each workspace, and its own time, which never goes back.
     """
 
     kind: EventKind

@@ -80,8 +80,7 @@ async def done_or_stopped(stopping: asyncio.Event, work: Awaitable[T]) -> T | No
 async def unused(folder: Path, linger_s: float) -> None:
     """Return once no gateway has held its lock in the folder for so many seconds.
 
-    The lock is kept then, until this process has ended: a gateway that comes meanwhile waits for
-    it, and starts a new service.
+    The lock is kept until this process has ended: a gateway waits for it, and starts a new service.
     """
     loop = asyncio.get_running_loop()
     left_at: float | None = None

@@ -39,8 +39,7 @@ _CURE = "run `aftercall rebuild`, which makes the vectors anew from the log"
 async def log_store_answers(context: Context) -> bool:
     """Whether the log store answers; a slower one serves nobody.
 
-    Supervisors and load balancers ask often, several at a time: that it answered holds for a
-    second, that it did not for nobody else.
+    Supervisors ask often: that it answered holds for a second, that it did not for nobody else.
     """
 
     async def asked() -> object:

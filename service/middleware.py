@@ -84,8 +84,7 @@ _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:@/\s]+))(?::[0-9]{1,5})?")
 def refuse_foreign_origin(origin: str | None, hosts: Collection[str]) -> None:
     """Let pass what comes from no page, or from a page under one of `hosts`, on whatever port.
 
-    `hosts` are in lower case. `*` stands for none here: under a name that anybody may choose, a
-    page of anybody's could be.
+    `hosts` are in lower case. `*` stands for none: a page of anybody's could be under that.
     """
     if origin is None:
         return

@@ -21,8 +21,7 @@ from retrieval.patterns import ConsolidatedPattern, mark_of, title_of
 from service.context import Context
 
 MAX_PATTERNS = 5_000
-"""Patterns that are looked through, those of most failures. At a million executions there are some
-1,400 (`docs/figures/scale.md`)."""
+"""Patterns that are looked through, those of most failures; `docs/figures/scale.md` has 1,400."""
 
 
 MAX_REPAIRS = 2_000

@@ -17,8 +17,7 @@ from service.tools import InvalidChangeError, RefusedError
 _MAX_HISTORY = 500
 """Changes of a namespace that are looked back on."""
 MAX_WORDS = 10_000
-"""Characters of a reason or a mutation, as many as of a scenario: each stands in every entry of the
-history, and in the file."""
+"""Characters of a reason or a mutation, as many as of a scenario: each stands in every entry."""
 
 
 class NothingBeforeError(LookupError):

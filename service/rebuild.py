@@ -29,8 +29,7 @@ from service.stores import (
 )
 
 GRACE_S = 10.0
-"""Before what is on a server is removed: services notice the switch within half a second, and what
-they were asked before is answered."""
+"""Before what is on a server is removed: services notice the switch within half a second."""
 
 
 async def rebuild(settings: Settings, say: Callable[[str], None]) -> Rebuilt:

@@ -87,8 +87,7 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        # FastAPI's own telemetry exports rejected input with its values to whatever OpenTelemetry
-        # provider the process has; calls are private.
+        # FastAPI's own telemetry exports rejected input with its values, and calls are private.
         telemetry={
             "tracing": False,
             "metrics": False,

@@ -206,8 +206,8 @@ async def reflection(
 ) -> m.ReflectionStatistics:
     """What asking about failures did.
 
-    Which retry belongs to which first attempt is not counted: `tasks` takes each success for
-    that of another task, as many as there are.
+    Which retry belongs to which first attempt is not counted: `tasks` takes each success for that
+    of another task, as many as there are.
     """
     span, about = await _span(context, workspace, window)
     calls = await _calls(span)

@@ -75,8 +75,7 @@ _MAX_FORGOTTEN = 50_000
 _MAX_EVENT_BYTES = 15 << 20
 """MongoDB's limit is 16 MiB; checked alone, so that one event does not fail its whole group."""
 _KNOWN_SCHEMAS = 10_000
-"""Hashes that are remembered for a minute, so that a schema is not sent with every call; another
-process may forget one meanwhile."""
+"""Hashes that are remembered for a minute, so that a schema is not sent with every call."""
 _FIELDS = {"_id": 0, "workspace": 0}
 _WITHOUT_BODY = {"pending.body": 0}
 

@@ -338,8 +338,7 @@ class GroupCommitWriter:
         self._queue: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._closing = threading.Lock()
         self._is_closed = False
-        # A daemon: a store that nobody closed must not keep the process from ending. What was
-        # acknowledged is on the disk by then.
+        # A daemon: a store that nobody closed must not keep the process from ending.
         self._thread = threading.Thread(target=self._serve, name="aftercall-writer", daemon=True)
         self._thread.start()
 

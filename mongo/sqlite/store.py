@@ -384,8 +384,7 @@ async def open_sqlite_store(data_dir: Path, *, beside: bool = False) -> SqliteSt
 
     What is made is private: the folder 0700, the files 0600. They hold what agents sent.
 
-    With `beside` it is opened although a service may have it open, for a nightly run, a rebuild or
-    an export; the log has to be there already.
+    With `beside` a service may have it open, as for a nightly run; the log has to be there already.
 
     Raises:
         StoreInUseError: another process (or this one) has the folder open.

@@ -55,11 +55,10 @@ _MOST_CLAUSES = 5
 class CorrectionProposal:
     """What may be a correction.
 
-    Attributes:
-        kind: `wrong_tool_boundary` when another tool is asked for, else `low_utility`.
-        phrase: the user's words that say so, at most 300 characters.
-        confidence: 0 to 1, higher is surer: 0.9 says what is wrong with the answer, 0.5 only that
-            it should be tried again. Set by hand; it orders proposals and is no probability.
+    It is a `wrong_tool_boundary` when another tool is asked for, else `low_utility`; `phrase` are
+    the user's words that say so, at most 300 characters. `confidence`, 0 to 1: 0.9 says what is
+    wrong with the answer, 0.5 only that it should be tried again. Set by hand; it orders proposals
+    and is no probability.
     """
 
     kind: ReferralKind

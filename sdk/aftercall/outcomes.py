@@ -124,14 +124,10 @@ class _Error:
 class Outcome(Generic[ValueT]):
     """A success with its value, or a typed error. Make one by `ok`, `error`, or a referral's name.
 
-    Attributes:
-        value: what the tool returned; None for an error.
-        status: the tool's own word for its success, such as `success_no_parse`; kept, never
-            reinterpreted.
-        error: what the tool says of its failure, or None. Called on the class, it makes a failure:
-            `Outcome.error(error_type, message, details=..., **metadata)`, where the metadata go
-            to the details.
-        failure: the same as `error` of an outcome.
+    `status` is the tool's own word for its success, such as `success_no_parse`; kept, never
+    reinterpreted. `error` (and `failure`) is what the tool says of its failure, or None. Called on
+    the class, it makes one: `Outcome.error(error_type, message, details=..., **metadata)`, where
+    the metadata go to the details.
     """
 
     value: ValueT | None = None
@@ -264,8 +260,7 @@ def error_in_result(
 ) -> ExecutionError | None:
     """The typed error that a result carries: as structured content, or as a text that is its JSON.
 
-    The texts of one that does not say `is_error` are never read: a tool that reads files or pages
-    may have found just such a text.
+    The texts of one that does not say `is_error` are never read: a tool may have read such a text.
     """
     found = typed_error(unwrapped(structured), has_failed=is_error)
     if found is None and is_error:

@@ -61,8 +61,7 @@ def gated_stdin() -> Iterator[Callable[[], None]]:
     os.close(reading_end)
 
     def end() -> None:
-        # Not closed but replaced: the thread may be writing, and a closed number could by then
-        # belong to some other file.
+        # Not closed but replaced: the thread may write, and a closed number could be another file.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, writing_end)
         os.close(nowhere)

@@ -130,8 +130,7 @@ def bounded_name(value: str) -> str:
 def arguments_of(value: object, *, named: bool) -> dict[str, Any]:
     """The arguments of a call: an object, its text in JSON, or (from Python) its `repr`.
 
-    Where they are not always `named`, any other text is the one argument of a tool that takes its
-    input as it is; it is called `input`.
+    Where they are not always `named`, any other text is the tool's one argument, called `input`.
     """
     if isinstance(value, bytes):
         value = _decoded(value)

@@ -159,8 +159,7 @@ class _Family:
     def has_outer(self, span: Span, call: ToolCall) -> bool:
         """Whether an ancestor tells the same call, such as an agent framework above an MCP client.
 
-        The same is a call of the same tool, unless the two have different ids or arguments, or an
-        agent of its own stands between them.
+        The same is one of the same tool, unless id or arguments differ, or an agent stands between.
         """
         inner = _Known(None, None, begins_agent=False, call=call)
         for outer in self._above(span):

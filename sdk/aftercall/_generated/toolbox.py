@@ -22,10 +22,7 @@ class Toolbox:
     It may be used from several threads, whose calls run side by side, and from tools that are plain
     functions; not from tools that are coroutines, as those run on its loop.
 
-    Args:
-        client: an `AsyncClient` that nothing else uses; closed with the toolbox.
-
-    All other arguments are those of `AsyncToolbox`.
+    Its `client`, an `AsyncClient` that nothing else uses, is closed with it.
     """
 
     def __init__(

@@ -329,8 +329,7 @@ def _advised(reflected: ReflectedResult[ToolResult]) -> ToolResult:
 class ToolResultReader(McpResultReader):
     """Failures are results with `isError` or with a typed error in them, and exceptions.
 
-    So are results whose text fits a pattern, in the tool's own words; without one, those whose
-    text reads as an error of this tool.
+    So are results whose text fits a pattern; without one, those that read as an error of this tool.
     """
 
     texts: ErrorTexts

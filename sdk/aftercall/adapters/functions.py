@@ -61,14 +61,10 @@ Stated: TypeAlias = str | Callable[[], str | None] | None
 class FunctionOptions(TypedDict, total=False):
     """Options of both decorators.
 
-    Attributes:
-        name: the tool's name; the function's when None.
-        session_id: calls of one session are looked at together for repairs.
-        context: what the agent is trying to do.
-        unrecorded: parameters that are passed on and never recorded, asked about or changed, such
-            as a connection. With others whose values are not JSON, a call is recorded (as text) and
-            not retried.
-        reader: how a result that is a failure is recognised.
+    `name` is the tool's, or the function's. Calls of one `session_id` are looked at together for
+    repairs; `context` is what the agent is trying to do. Parameters that are `unrecorded`, such as
+    a connection, are passed on and never recorded, asked about or changed. With others whose values
+    are not JSON, a call is recorded (as text) and not retried. The `reader` recognises failures.
     """
 
     name: str | None

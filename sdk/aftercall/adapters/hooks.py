@@ -46,10 +46,8 @@ class CallHooks:
     May be shared by all requests of a process, from any thread or task. An observer that has to be
     called in one task (tracing) needs a gateway that runs both hooks of a call in one.
 
-    Args:
-        agent: who calls, where `pre` is not given one.
-        reader: how a result that is a failure is recognised; results of MCP tools as mappings
-            or models (`isError`), and typed outcomes, when None.
+    `agent` calls where `pre` is not given one. The `reader` recognises a result that is a failure:
+    results of MCP tools as mappings or models (`isError`), and typed outcomes, when None.
 
     All other arguments are those of `ReflectionOptions`; of the policy count here
     `disabled_agents`, `min_failure_rate`, `trust_annotations` and `suggest_timeout_s`.

@@ -83,12 +83,10 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
     and what a model makes up under those names is left out. A tool's claims (`readOnlyHint`,
     `idempotentHint`) are taken from its `metadata` and nowhere else.
 
-    Args:
-        agent: who calls; the name given to `create_agent` when None.
-        context: says of a call what the agent is trying to do.
-        may_repeat: tools that may be called twice without harm.
-        never_retried: tools whose failed calls are only advised on. Put tools here whose calls a
-            person approves (`HumanInTheLoopMiddleware`): a retry has arguments nobody approved.
+    `agent` is the name given to `create_agent` when None, and `context` says of a call what it is
+    for. Tools in `may_repeat` may be called twice without harm. Failed calls of those in
+    `never_retried` are only advised on. Put tools there whose calls a person approves
+    (`HumanInTheLoopMiddleware`): a retry has arguments nobody approved.
 
     All other arguments are those of `ReflectionOptions`: a `Client` serves agents that are invoked
     either way, an `AsyncClient` those that are only awaited.

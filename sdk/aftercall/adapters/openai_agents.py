@@ -78,13 +78,10 @@ class ToolReflection(RunHooks[Any]):
     and nothing about the tool. Other tools than function tools (hosted ones, the shell, a computer)
     show no arguments here and are not recorded.
 
-    Args:
-        agent: who calls; the SDK's agent when None.
-        session_id: calls of one session are looked at together for repairs. The run's `group_id`
-            when None, or else each run is a session of its own.
-        context: what the agent is trying to do.
-        annotations: claims about tools, by tool name; those of an MCP server for its own tools.
-        may_repeat: tools that may be called twice without harm.
+    `agent` is the SDK's when None. Calls of one `session_id` are looked at together for repairs:
+    the run's `group_id` when None, or else each run by itself. `context` is what the agent is
+    trying to do, `annotations` are claims about tools, by name; those of an MCP server for its own
+    tools. Tools in `may_repeat` may be called twice without harm.
 
     All other arguments are those of `ReflectionOptions`.
     """
@@ -350,8 +347,7 @@ def _json_arguments(text: str) -> JsonObject | None:
 def _id_of(known: Any) -> str:
     """An id that stays with an object.
 
-    A call is known by its context, for models number their calls anew in every run; a run by its
-    usage, which all its contexts share.
+    A call is known by its context, as models number calls anew in every run; a run by its usage.
     """
     made: str = vars(known).setdefault("_aftercall_id", str(uuid4()))
     return made

@@ -171,8 +171,7 @@ ToolSource: TypeAlias = KnownTool | Callable[[], Awaitable[KnownTool]]
 class AsyncAsking:
     """Asks from a coroutine; a `Client` is asked in a thread that nothing else waits for.
 
-    Not one of the event loop's own: a service that hangs would take the threads that tools need,
-    and the end of the loop would wait for it.
+    Not one of the event loop's own: a service that hangs would take the threads that tools need.
     """
 
     client: AnySuggester

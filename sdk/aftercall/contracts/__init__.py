@@ -82,12 +82,10 @@ _WORDS = {
 class Violation:
     """One constraint that a result does not meet.
 
-    Attributes:
-        path: JSON Pointer (RFC 6901) to the place in the result; `""` is the result itself. For
-            something that is missing, the place that lacks it.
-        mismatch: the constraint: `type`, `required`, `non_empty`, `min_items`, `json_schema` ...
-        expected: what the constraint says.
-        actual: a count, a type or a size; never the value itself, which may be private.
+    `path` is a JSON Pointer (RFC 6901) to the place in the result, or of what is missing to the
+    place that lacks it; `""` is the result itself. `mismatch` names the constraint: `type`,
+    `required`, `non_empty`, `min_items`, `json_schema` ... `actual` is a count, a type or a size;
+    never the value itself, which may be private.
     """
 
     path: str

@@ -305,8 +305,7 @@ class _Work:
 def _promoted_file(promotion: Promotion, script: Path, root: Path) -> Path:
     """The promoted file, when it is a version of this very script.
 
-    The promotions file may come from elsewhere, and what it names goes to the evolver: it must not
-    become a way to read other files.
+    What the file names goes to the evolver: it must not become a way to read other files.
     """
     if promotion.evolved_file is None:
         raise FilePathError("it has no file here")

@@ -85,8 +85,7 @@ def checks_beside(script: Path) -> Checks | None:
 async def run_checks(checks: Checks, *, file_name: str, code: str) -> CheckReport:
     """Run the checks on a candidate in a folder of their own.
 
-    The file is named as the tool's original script, so that tests which import it find it. What
-    checks do to it changes nothing here.
+    The file is named as the tool's original script, so that tests which import it find it.
     """
     deadline = time.monotonic() + checks.timeout_s
     try:

@@ -72,13 +72,10 @@ class CommandExecutor:
     last line end. An exit status other than 0 is a failure, with the end of standard error. The
     JSON of a typed error (`Outcome.to_dict`) is that failure, whatever the exit status.
 
-    Args:
-        root: the folder that evolved files are relative to: that of `.tool_promotions.json`.
-        tool_dir: the folder that `{tool_dir}` stands for; `root` when None.
-        commands: the interpreters that may be run, by the name that an implementation gives: a
-            path, or a name that is found on the PATH that a tool gets. Nothing else is run.
-        env: added to the environment, which holds nothing but PATH and LANG otherwise: secrets of
-            this process are none of a tool's business.
+    Evolved files are relative to `root`, the folder of `.tool_promotions.json`; `{tool_dir}` stands
+    for `tool_dir`, or for `root`. `commands` are the interpreters that may be run, by the name that
+    an implementation gives: a path, or a name on the PATH that a tool gets. `env` is added to PATH
+    and LANG: secrets of this process are none of a tool's business.
     """
 
     def __init__(

@@ -37,8 +37,7 @@ class McpExecutor:
     Which servers there are is said here alone: a tool of the registry names one of them by its
     `serverName` and can reach no other.
 
-    By its name a server is a FastMCP `Client`, or whatever one is made of (a URL, a FastMCP server,
-    a transport, a configuration).
+    By its name a server is a FastMCP `Client`, or whatever one is made of, such as a URL.
     """
 
     def __init__(self, servers: Mapping[str, Any]) -> None:

@@ -34,8 +34,7 @@ _HELPER_S = 10.0
 def progress_to(context: Context, token: str | int | None) -> ProgressFnT | None:
     """Where the progress of a call goes: to its client, where that asked for it with a token.
 
-    It is heard in the task that reads from the server, where no request is the current one: so the
-    request's own session is kept here.
+    The task that reads from the server has no current request: so the request's session is kept.
     """
     if token is None:
         return None

@@ -342,8 +342,7 @@ class Courier:
     One thread makes the rounds. `rescue` may be called from another one when that thread hangs in a
     request: what it holds is in `_hand` until it is acknowledged, and so can be put aside.
 
-    `connect` is called when something is first sent: a client costs some 20 ms (TLS) that a process
-    which only forks need not pay.
+    `connect` is called when something is first sent: a client costs some 20 ms (TLS).
     """
 
     queue: deque[Execution]

@@ -446,8 +446,7 @@ class AsyncToolbox:
     ) -> PastFailure:
         """A failure as it is reported to the service and the evolver.
 
-        Tools repeat what they are given: masked are the secrets of this very call too, as they are
-        in its recorded execution.
+        Tools repeat what they are given: masked are the secrets of this very call too.
         """
         message = error.message
         if self._redactor is not None:
