@@ -33,7 +33,7 @@ from aftercall.explain import explain, explain_request
 from aftercall.json_values import MAX_DEPTH
 from aftercall.models.base import Id, Name
 from mongo.records import ToolKey
-from service.context import Context
+from service.context import Context, Lifecycle
 from service.errors import (
     InvalidProblemError,
     MalformedJsonError,
@@ -84,7 +84,8 @@ def check_scope(access: Access, scope: m.Scope) -> None:
 
 def opened(request: Request, scope: m.Scope) -> Context:
     """The context, once it is open, of a caller whose key has a scope."""
-    lifecycle, access = request.app.state.lifecycle, access_of(request.scope)
+    lifecycle: Lifecycle = request.app.state.lifecycle
+    access = access_of(request.scope)
     if lifecycle.context is None:
         raise UnavailableError("not_ready", f"the service is {lifecycle.phase}; try again shortly")
     if access is None:  # it came in while the keys were not known yet
