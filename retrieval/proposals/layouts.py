@@ -186,8 +186,10 @@ def _as_two(value: JsonValue, mark: str) -> tuple[JsonValue, ...]:
     """The two values that a text, a list or an object of two holds; none where it holds others."""
     if isinstance(value, dict):
         value = list(value.values())
-    if isinstance(value, str) and not _IN_MARKS.isdisjoint(value):
-        return ()
+    if isinstance(value, str) and (
+        not _IN_MARKS.isdisjoint(value) or (mark == " " and not any(map(str.isdigit, value)))
+    ):
+        return ()  # two words are mostly one value
     parts = value.split(mark) if isinstance(value, str) else value
     if not isinstance(parts, list) or len(parts) != 2:
         return ()
@@ -303,7 +305,8 @@ def _of_money(case: Case, name: str, text: str) -> JsonObject | None:
 
 
 _MONEY = re.compile(
-    r"(?P<amount>\d+(?:\.\d+)?)\s?(?P<code>[A-Z]{3})|(?P<before>[A-Z]{3})\s?(?P<after>\d+(?:\.\d+)?)"
+    r"(?P<amount>\d+(?:\.\d+)?)\s?(?P<code>[A-Z]{3})"
+    r"|(?P<before>[A-Z]{3})\s?(?P<after>\d+(?:\.\d+)?)"
 )
 
 

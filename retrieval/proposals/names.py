@@ -289,7 +289,8 @@ def _rename_trials(case: Case, source: str, target: str, free: list[str]) -> Tri
     if any(_like_trials(name_similarity(source, name)) for name in _absent(case)):
         return None  # another parameter that the call does not have is the like one
     is_flag = isinstance(value, bool) and view and not fits(value, view.types)
-    if relates_otherwise(source, target) or qualifiers_of(source) or is_flag:
+    is_remark = WORDS["remarks"].issuperset(words_of(source))
+    if relates_otherwise(source, target) or qualifiers_of(source) or is_flag or is_remark:
         return _OTHER_MEANING
     meant = _could_be_meant(case, value, target)
     if isinstance(value, str) and seen and seen.formats and not meant:

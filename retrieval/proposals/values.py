@@ -351,7 +351,9 @@ _A_COUNT = Trials(3, 2)
 _CONVERTED = prior("cast.converted", 8, 1.5)  # "2.4 kg" -> 2400 grams
 _SINCE_1970 = Trials(6, 2)
 _ID_WITHIN = prior("cast.id", 8, 2)  # "https://a.example/tickets/48213" -> 48213
-_NUMBERED = re.compile(r"(?:[a-z]+://\S{1,200}/|[A-Za-z]{1,20}[-_:#/ ]{1,2}|#)(\d{1,15})/?")
+_NUMBERED = re.compile(
+    r"(?:https?://\S{1,200}/|(?P<kind>[A-Za-z]{1,20})[-_:#/ ]{1,2}|#)(?P<id>\d{1,15})/?"
+)
 """An id with what stands before it: the address of its page, or the name of its kind."""
 _MILLIS = frozenset(("ms", "millis", "millisecond", "milliseconds"))
 _OF_CLOCKS = frozenset(("unix", "epoch", "timestamp", "second", "seconds", "ts"))
@@ -423,7 +425,9 @@ def _converted(case: Case, index: int, name: str, kind: JsonType) -> Iterator[Op
         number, trials = seconds_at(value, in_millis=not words.isdisjoint(_MILLIS)), _SINCE_1970
         number = None if words.isdisjoint(_OF_CLOCKS | _MILLIS) else number
     if number is None and (id_ := _NUMBERED.fullmatch(value)):
-        number, trials = int(id_[1]), _ID_WITHIN
+        kind_of = words_of(id_["kind"] or name)  # PROJ-12 is the key of another system
+        number = None if {*kind_of}.isdisjoint(words_of(name)) else int(id_["id"])
+        trials = _ID_WITHIN
     if number is not None and (kind == "number" or number == int(number)):
         corrected = int(number) if number == int(number) else number
         reason = f"`{name}` is a number, and {quoted(value)} says this one"
