@@ -226,6 +226,8 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
             for f in faults
         ),
     )
+    if (below := _below_root(message, leaves)) is not None:
+        faults, reading = (below,), replace(reading, category="invalid_parameters")
     faults = _placed(faults, reading.category, message, leaves)
     # What is neither sent nor missing may be anyone's data, and no name of a parameter.
     names = {
@@ -246,6 +248,19 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
         and is_rejected_before_run(code, message, faults, parameters),
         is_cut=is_cut,
     )
+
+
+_OUTSIDE = re.compile(r"outside (?:the )?allowed director(?:y|ies): (\S+) not in (/[^\s,]+)\Z")
+
+
+def _below_root(message: str, leaves: Sequence[tuple[Path, str]]) -> Fault | None:
+    """A relative path that a server took from another folder than the one that it allows."""
+    found = _OUTSIDE.search(message)
+    for path, text in leaves if found else ():
+        if found and found[1].endswith(f"/{text}") and ".." not in text and text[:1] not in "/~.":
+            whole = f"{found[2]}/{text}"
+            return Fault("not_allowed", path, allowed=(whole,), stated=whole, value_text=text)
+    return None
 
 
 _PRINTED = re.compile(r"(?:\w+: )?exit(?:ed with)? (?:code|status):? -?\d+\s*\n", re.IGNORECASE)
