@@ -242,7 +242,7 @@ def paired(case: Case) -> Iterator[Option]:
             made = _of_numbers(case, name, value) or _of_money(case, name, value)
         elif isinstance(value, str) and known.item_types[:1] == ("object",):
             made = [_as_item(case, name, each.strip()) for each in value.split(",")]
-            made = made if all(made) and not object_in(value) else None
+            made = made if all(made) and value.lstrip()[:1] not in ("[", "{") else None
         if made is not None and made != value:
             edit = Replace(name=name, before=value, value=made)
             what = "an object" if isinstance(made, dict) else "a list of objects"

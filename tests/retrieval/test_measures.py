@@ -150,6 +150,11 @@ READS: list[tuple[Call, Call, str, Call]] = [
     (object_schema(sql="string"), {"sql": "SELECT o.custmer_id FROM orders o"},
      'column o.custmer_id does not exist\nHINT:  Perhaps you meant to reference the column '
      '"o.customer_id".', {"sql": "SELECT o.customer_id FROM orders o"}),
+    (object_schema(how=_listed("get", "get_labels", "list")), {"how": "GET_LABELS"}, "bad how",
+     {"how": "get_labels"}),
+    (object_schema(tags={"type": "array", "items": object_schema(key="string", value="string")}),
+     {"tags": '[{"key": "team", "value": "a"}]'}, "tags must be an array",
+     {"tags": [{"key": "team", "value": "a"}]}),
     (object_schema(path="string"), {"path": "src/a.py"}, "Access denied - path outside allowed "
      "directories: /opt/mcp/src/a.py not in /home/dev/shop", {"path": "/home/dev/shop/src/a.py"}),
     (object_schema(sql="string"), {"sql": "```sql\nSELECT 1\n```"}, "syntax error near ```",
