@@ -1,7 +1,4 @@
-"""Axes of a workspace, clustered anew: reads its book, embeds, clusters, names, keeps.
-
-An edge of its own, which three use: the service's background, a rebuild, a nightly run.
-"""
+"""Axes of a workspace, clustered anew: reads its book, embeds, clusters, names, keeps."""
 
 import asyncio
 import logging
@@ -53,10 +50,7 @@ class AxisClusterer:
         self._lock = asyncio.Lock()
 
     async def cluster(self, workspace: str) -> AxisClusters:
-        """Cluster all axes of a workspace from scratch, keeping ids and names.
-
-        At most `MAX_BOOK_AXES`, the heaviest: what does not fit stands for itself.
-        """
+        """Cluster a workspace's heaviest `MAX_BOOK_AXES` axes anew, keeping ids and names."""
         async with self._lock:
             book = await self._memory.axis_book(workspace)
             previous = await self._memory.axis_clusters(workspace)

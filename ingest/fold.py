@@ -160,10 +160,7 @@ async def load(
 
 
 def learn(cache: WorkspaceCache, batch: Batch) -> Learned:
-    """Learn from each event, into the cache's rows. Pure, but for the log.
-
-    One that cannot be learned from is logged, noted and passed over: it must not hold up others.
-    """
+    """Learn from each event into the cache's rows; what cannot be learned is logged and noted."""
     learned = Learned()
     for event in batch.events:
         try:

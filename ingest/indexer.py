@@ -129,10 +129,7 @@ class Indexer:
         await self._leases.close()
 
     async def catch_up(self, on_progress: Callable[[int], None] = lambda _: None) -> int:
-        """Learn and embed what is in the log now, in the foreground; how many events.
-
-        What comes meanwhile is left for later, and what other processes are at is left to them.
-        """
+        """Learn and embed what is in the log now, but for what others are at; how many events."""
         done, heads = 0, await self._store.events.heads()
         while await waiting(self._store, self._knowledge, heads) and (
             learned := await self.learn_step()
@@ -175,10 +172,7 @@ class Indexer:
         return done
 
     async def embed_step(self) -> int:
-        """Bring one batch of documents of each workspace into the index, or out of it.
-
-        Returns how many; 0 when all have their vectors and nothing else has one.
-        """
+        """Bring a batch of documents a workspace into the index, or out; how many, 0 when done."""
         knowledge = self._knowledge
         done = 0
         if knowledge.generation != self._indexed:

@@ -138,10 +138,7 @@ def learn_repair(
     schema_hash: str | None,
     shared: ToolKnowledge | None = None,
 ) -> None:
-    """Add a mined repair to the rules of its signature, in place.
-
-    What its edits do for any tool is counted in `shared` too, by the kind of fault they mended.
-    """
+    """Add a mined repair to its signature's rules, and what suits any tool to `shared`."""
     known = knowledge.signature_to_update(repair.reading.signature, repair.reading.category)
     known.faults = skeleton_of(repair.reading)
     if repair.all_edits:
@@ -267,11 +264,7 @@ def learn_outcome(
     shared: ToolKnowledge | None = None,
     faults: Mapping[str, str] | None = None,
 ) -> None:
-    """Add what became of a suggestion to its rule, in place, also of a failure not learned yet.
-
-    A success is weaker evidence than a repair that an agent made by itself, so the two are counted
-    apart (see `retrieval.proposals.experience`).
-    """
+    """Add what became of a suggestion to its rule, in place, also of a failure not learned yet."""
     if len(edit_key(edits)) > MAX_EDITS_LENGTH:
         return  # too special: such a rule would serve nobody
     known = knowledge.signature_to_update(signature, category)
@@ -316,10 +309,7 @@ def tool_document(stored: StoredTool) -> Document:
 
 
 def evolution_document(stored: StoredPromotion) -> Document:
-    """The document of a promotion, that holds or held: what was evolved, why, and how.
-
-    `tool_name` is the namespace and `version` the evolved one, for the namespace's history.
-    """
+    """The document of a promotion: `tool_name` is the namespace, `version` the evolved one."""
     promotion = stored.promotion
     said = (name_words(stored.namespace), promotion.reason.strip(), promotion.mutation.strip())
     return Document(
@@ -341,10 +331,7 @@ def evolution_id(stored: StoredPromotion) -> str:
 
 
 def add_to_document(known: Document, execution: Execution, reading: ErrorReading | None) -> None:
-    """Let a document stand for one more call, in place.
-
-    Counts add up, the text first embedded stays, the latest is shown.
-    """
+    """Let a document stand for one more call, in place: counts add up, the first text stays."""
     known.count += 1
     remember(known.agents, plain(execution.agent))
     remember(known.execution_ids, execution.execution_id, MAX_EXECUTION_IDS)
@@ -354,10 +341,7 @@ def add_to_document(known: Document, execution: Execution, reading: ErrorReading
 
 
 def session_of(execution: Execution) -> str:
-    """A short text that tells sessions apart and says nothing else of them.
-
-    Without a session, the agent's day stands for one: its calls of a day are one experience.
-    """
+    """A short text that tells sessions apart (without one, an agent's days) and nothing else."""
     session = execution.session_id or f"{execution.agent}\x1f{execution.timestamp:%Y-%m-%d}"
     return marked(session, lambda name: hashlib.sha256(name.encode()).hexdigest()[:12])
 

@@ -189,11 +189,7 @@ class LeaseKeeper:
                 retire(self._holder)
 
     async def _beat(self) -> None:
-        """Beat as long as it is held.
-
-        A beat that gets no answer does not hold up the next one: where the store is slow, or a
-        connection hangs, it is the later one that keeps the lease.
-        """
+        """Beat as long as it is held; a beat that gets no answer does not hold up the next one."""
         period = self.ttl / _BEATS
         pause = period
         under_way: set[asyncio.Task[bool]] = set()

@@ -1,7 +1,4 @@
-"""Repair mining: a failure, then a success of the same tool in the same session, that mended it.
-
-Other failures may lie between: an agent that mends one fault at a time teaches by each attempt.
-"""
+"""Repair mining: a failure, then a success of the same tool in the same session, that mended it."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence

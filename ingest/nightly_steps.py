@@ -166,10 +166,7 @@ _ERASED_AT_ONCE = 2_000
 
 
 async def recalibrate(job: NightlyJob) -> dict[str, int]:
-    """Fit each workspace's scaling of confidence anew on what became of its suggestions.
-
-    A new scaling that is worse than the current one on the newest outcomes is not taken.
-    """
+    """Fit each workspace's scaling anew; one that is worse on the newest outcomes is not taken."""
     changed = 0
     for workspace in await job.knowledge.cursors():
         rows = await job.knowledge.scan(workspace, JUDGED.name, _LATEST, by="rank")

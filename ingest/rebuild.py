@@ -109,11 +109,7 @@ async def _learned(
     *,
     carries: bool,
 ) -> int:
-    """Learn what there is, and what has come meanwhile; how many events.
-
-    Events may come all the time, so it ends after some rounds: what is left is learned after the
-    switch, from the cursor on.
-    """
+    """Learn what there is, and what has come meanwhile, in some rounds; how many events."""
     memory = Memory(store, knowledge=knowledge)
     indexer = Indexer(
         store=store,

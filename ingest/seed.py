@@ -16,10 +16,7 @@ class SeedCorpusError(ValueError):
 
 
 def load_seed(text: str | None = None) -> CommonMistakes:
-    """The shipped corpus, or another one of that form, checked: examples are what their edits make.
-
-    A `SeedCorpusError` where a line is no entry, or contradicts itself.
-    """
+    """The shipped corpus, or one like it; a `SeedCorpusError` where a line is no entry or wrong."""
     shipped = files("ingest") / "seed_corpus.jsonl"
     lines = (shipped.read_text("utf-8") if text is None else text).splitlines()
     entries = [

@@ -267,11 +267,7 @@ def _learn_scenario(
     execution_id: str | None,
     agent: str | None = None,
 ) -> None:
-    """Add a use to its scenario's document.
-
-    In a full table (`ToolTrials.scenarios`, updated in place) the least recent makes room: of calls
-    that all have words of their own, what is known of lately counts, good and bad alike.
-    """
+    """Add a use to its scenario's document; in a full table the least recent makes room."""
     if not scenario or scenario.isspace():
         return
     identity = scenario_id(tool, version, scenario)

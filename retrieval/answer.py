@@ -44,10 +44,7 @@ _STYLES: dict[Style, str] = {
 
 
 def lesson_of(edits: Sequence[ed.Edit], share: str | None = None) -> str:
-    """The lesson of a repair, with the share of the sessions that mended it so (`10 of 10`).
-
-    Values are shown as JSON and cut, since they are data.
-    """
+    """The lesson of a repair, with the share of sessions that mended it so; values as JSON, cut."""
     if share is None:
         return " ".join(dict.fromkeys(map(_sentence, edits)))
     said = (
@@ -151,11 +148,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class RankedSuggestion:
-    """A suggestion with what is kept of it beside, so that its outcome can teach.
-
-    `edit_key` stands for its edits; `estimate` is its confidence as shipped, None where no
-    calibration made it.
-    """
+    """A suggestion, the key of its edits, and its confidence as shipped (None: not calibrated)."""
 
     suggestion: m.Suggestion
     edit_key: str
@@ -259,11 +252,7 @@ def _gated(question: Question, ranked: RankedSuggestion) -> m.RetryAdvice:
 
 
 def _ignores_a_limit(case: Case, corrected: JsonObject) -> bool:
-    """Whether what limits or negates the call is changed, or may be unknown to the tool.
-
-    Where the schema is known, nothing that it does not know may be left over; without it, nothing
-    that qualifies and that neither successes nor the error show to be known.
-    """
+    """Whether what limits or negates the call is changed, or may be unknown to the tool."""
     if alters_qualifier(case.parameters, corrected):
         return True
     if case.view is not None and case.view.source == "schema":

@@ -53,10 +53,7 @@ _PATTERNS = jsonschema_rs.RegexOptions(size_limit=100_000)
 
 
 def accepts(case: Case, proposal: Proposal, check: "SchemaCheck | None") -> bool:
-    """Whether a proposal is not known to fail, and fits the error and the check of the schema.
-
-    A schema that is itself broken, or too large to check, cannot refuse anything.
-    """
+    """Whether a proposal is not known to fail, and fits the error and the check of the schema."""
     parameters = proposal.parameters
     known = case.profile if case.profile_is_current else None
     if known and known.is_known_to_fail(parameters):
@@ -209,10 +206,7 @@ def likelihood(proposal: Proposal) -> float:
 def features_of(
     case: Case, proposal: Proposal, own: float, others: Iterable[float]
 ) -> tuple[float, ...]:
-    """The features of a proposal, as `FEATURES` names them.
-
-    `own` is its `likelihood`, `others` are those of the other proposals for the case.
-    """
+    """The `FEATURES` of a proposal, of its likelihood and that of the others for the case."""
     case = proposal.reshaped or case
     covered = frozenset(index for option in proposal.options for index in option.covers)
     uncovered = sum(
@@ -319,10 +313,7 @@ ENOUGH_OUTCOMES = 50
 
 
 class Estimate(NamedTuple):
-    """A probability of right, and the ends of its 90 % interval; all in [0, 1].
-
-    `shipped` is the probability before the workspace's own scaling.
-    """
+    """A probability of right, its 90 % interval, and `shipped`, before scaling; all in [0, 1]."""
 
     probability: float
     low: float

@@ -125,10 +125,7 @@ def changed_names(before: JsonObject, after: JsonObject) -> list[str]:
 
 
 def effect_key(after: JsonObject, names: Sequence[str]) -> str:
-    """Equal for changes of one call that give the same parameters; of what differs only.
-
-    1.0 is 1: two changes that differ in no more are one.
-    """
+    """Equal for changes of one call that give the same parameters, where 1.0 is 1."""
     held = ((name, name in after, after.get(name)) for name in names)
     return canonical_json(
         [

@@ -432,10 +432,7 @@ _OF_A_TOOL = (
 
 
 def edit_key(edits: Iterable[Edit]) -> str:
-    """The key under which repairs of one kind are counted.
-
-    Equal for equal edits in any order; but what moves fields has to come first, or last.
-    """
+    """The key of a kind of repair: of edits in any order, but for what moves fields."""
     found = list(edits)
     lines = [edit.model_dump_json() for edit in found]
     moves = any(isinstance(edit, Nest | Flatten) for edit in found)

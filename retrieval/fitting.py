@@ -66,10 +66,7 @@ def log_loss(
     rights: Sequence[bool],
     agents: Sequence[str | None],
 ) -> float:
-    """The weighed mean log loss, in nats, of scaled estimates of outcomes; lower is better.
-
-    The arguments are those of `fit_scaling`, and so is what an agent and a success count.
-    """
+    """The mean log loss, in nats, of scaled outcomes, as in `fit_scaling`; lower is better."""
     scaled = np.array([logistic(scaling.score(log_odds(estimate))) for estimate in estimates])
     right = np.where(np.array(rights), _RIGHT_OF_SUCCESS, 0.0)
     losses = -(right * np.log(scaled) + (1 - right) * np.log1p(-scaled))

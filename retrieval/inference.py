@@ -150,10 +150,7 @@ def infer_edits(
 def all_edits(
     failed: JsonObject, mended: JsonObject, value_sources: ed.ValueSources
 ) -> list[ed.Edit]:
-    """Everything that two calls differ in, as edits, whatever its reason; none when it is too much.
-
-    What of it was the repair is for other repairs of the same error to say.
-    """
+    """Everything that two calls differ in, as edits, whatever its reason; none of too much."""
     edits = list(islice(_Search(failed, value_sources, None).of_objects(failed, mended, ()), 21))
     return edits if len(edits) <= _MAX_EDITS else []
 

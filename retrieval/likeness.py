@@ -129,10 +129,7 @@ def with_synonyms(unit: str) -> frozenset[str]:
 
 
 def synonym_of(text: str, known: Sequence[str]) -> tuple[str, bool] | None:
-    """The only known value that is a synonym of `text`, and whether it means just the same.
-
-    By a list of words (`synonyms.toml`), of which some only mean nearly the same (done, closed).
-    """
+    """The only known value that is a synonym of `text`, and whether it means just the same."""
     for groups, exact in ((_SAME_VALUES, True), (_LIKE_VALUES, False)):
         found = {each for each in known[:_MAX_KNOWN] if _means(groups, text, each)}
         if found:

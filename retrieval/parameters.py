@@ -99,10 +99,7 @@ def value_at(parameters: JsonObject, path: Path) -> JsonValue:
 
 
 def leaves_like(parameters: JsonObject, path: Path) -> list[tuple[Path, JsonValue]]:
-    """The plain values of a call at paths like this one, whatever the positions in arrays.
-
-    An empty path means all of them.
-    """
+    """The plain values of a call at paths like this one (empty: all), whatever the positions."""
     found: list[tuple[Path, JsonValue]] = []
     _add_leaves(found, parameters, ())
     wanted = general(path)
@@ -345,10 +342,7 @@ _DEFINITIONS = ("$defs", "definitions")
 
 
 def object_view(schema: JsonObject, path: Path, value: JsonObject) -> ToolView | None:
-    """The view of the object that a path leads to; None when the schema says nothing of it.
-
-    Of several forms that it may have, the one counts that shares the most keys with `value`.
-    """
+    """The view of the object at a path, of several the most like `value`; None if unknown."""
     forms = [form for form in _forms_at(schema, path) if isinstance(form.get("properties"), dict)]
     if not forms:
         return None

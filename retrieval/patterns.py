@@ -79,10 +79,7 @@ _BY_CATEGORY: dict[ErrorCategory, str] = {
 
 
 class ConsolidatedPattern(BaseModel):
-    """Like failures of a tool. The leader is the wording that it began with, and never changes.
-
-    What is counted is made anew from the documents each time; ids, leader and members last.
-    """
+    """Like failures of a tool. The leader is the wording that it began with, and never changes."""
 
     pattern_id: str
     server_name: str | None

@@ -50,10 +50,7 @@ def principals_of(marks: Collection[str]) -> int:
 
 
 def others(marks: Iterable[str], asker: str) -> int:
-    """How many others some marks are to the one who asks (a mark as well).
-
-    Agents of its own principal are told apart; all those of another one count as one.
-    """
+    """How many others some marks are to one who asks; all of another principal count as one."""
     own = principal_of(asker)
     told = (
         (whose, mark if whose == own else "") for mark in marks for whose in [principal_of(mark)]

@@ -268,10 +268,7 @@ _ONE_THING = re.compile(r"[#@]?[^\s<>\[\]{}#'\x1b]+(?: [\w.-]+){0,2}")
 
 
 def respelt(text: str, style: Style) -> str | None:
-    """`text` in another letter case or with other separators; None when that would lose something.
-
-    Only letters, digits, spaces, `_` and `-` can be said in words.
-    """
+    """`text` in another case or with other separators; None when that would lose something."""
     shape = _SAYABLE if style in _BY_WORDS else _ONE_THING
     if len(text) > MAX_TEXT or not shape.fullmatch(text):
         return None

@@ -40,10 +40,7 @@ class Strangers:
         return self._without(profile=not of_profile).get(proposal.key, 0.0) <= SURE
 
     def _know(self, proposal: Proposal) -> bool:
-        """Whether what is known of the tool, or of a name that is new in the call, is a stranger's.
-
-        A schema of the caller's own leaves no such question open.
-        """
+        """Whether the tool or a new name is known by a stranger alone; not with an own schema."""
         case, profile = self._case, self._case.profile
         if case.schema is not None and not case.is_foreign_schema:
             return False

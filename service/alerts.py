@@ -200,10 +200,7 @@ def changes(
     tools_day: Sequence[ToolUsage],
     tools_week: Sequence[ToolUsage],
 ) -> list[DayChange]:
-    """What changed in the last 24 hours, most general first; never empty.
-
-    All are of 24 hours but `tools_week`, of 7 days, which hold these hours too.
-    """
+    """What changed in 24 hours, most general first, never empty; `tools_week` are of 7 days."""
     if day.before is None:
         return [DayChange("There is nothing to compare with yet: a day's calls are needed first.")]
     if not w.calls(day.totals) and not w.calls(day.before):
@@ -228,10 +225,7 @@ def changes(
 
 
 def is_sure(one: CallCounts, other: CallCounts) -> bool:
-    """Whether two success rates differ by more than chance gives; never with few calls.
-
-    By the pooled z-test of two proportions.
-    """
+    """Whether two rates differ by more than chance (pooled z-test); never with few calls."""
     n, m = w.calls(one), w.calls(other)
     if min(n, m) < _FEW:
         return False

@@ -69,8 +69,7 @@ _BUFFER = 1024 * 1024
 def written(name: str) -> Iterator[BinaryIO]:
     """A stream; its content becomes the file `name` when the block ends well, and else nothing.
 
-    Compressed by gzip; `-` is stdout. The file is
-    private (0600) and takes its name in one step, over one that has the name already.
+    Compressed by gzip; `-` is stdout. The file is private (0600) and takes its name in one step.
     """
     if name == STDIO:
         if sys.stdout.isatty():
@@ -187,11 +186,9 @@ async def refuse_half_imported(metadata: Metadata) -> None:
 
 
 class ArchiveWriter:
-    """Makes an archive, with memory for one page of records.
+    """Makes an archive of one `workspace` or of all, with memory for one page of records.
 
     The store is only read and may be in use; what comes meanwhile belongs to the next export.
-
-    Of one `workspace`, or of all.
     """
 
     def __init__(self, store: Store, *, workspace: str | None = None) -> None:

@@ -93,11 +93,7 @@ class Context:
 
 @dataclass(slots=True)
 class Lifecycle:
-    """Where the process is between its start and its end.
-
-    The app listens before its context is open, so that `/healthz` can say it lives. `phase`
-    completes the sentence "the service is ...".
-    """
+    """Where the process is from start to end; `phase` completes "the service is ..."."""
 
     context: Context | None = None
     phase: str = "starting"

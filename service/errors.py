@@ -212,10 +212,7 @@ _RPC_CODES: Final = {403: 7, 404: 5, 405: 12, 408: 4, 413: 8, 429: 8, 500: 13, 5
 
 
 def render(problem: ProblemError, scope: Scope) -> Response:
-    """The one form of every error; for exporters that speak protobuf, a `google.rpc.Status`.
-
-    OTLP wants its errors in the request's own encoding, which `scope` tells.
-    """
+    """The one form of every error; a `google.rpc.Status` where `scope` tells of protobuf (OTLP)."""
     message = safe_message(problem.message)
     if scope["path"] == TRACES and media_type(Headers(scope=scope)) == PROTOBUF:
         code = _RPC_CODES.get(problem.status_code, 3)

@@ -33,10 +33,7 @@ class CorrectionConflictError(ValueError):
 async def record_outcome(
     context: Context, workspace: str, suggestion_id: str, report: m.OutcomeReport
 ) -> bool:
-    """Keep an outcome; False when this suggestion already has one for this execution.
-
-    It carries what the suggestion was, so that it teaches whatever becomes of the log.
-    """
+    """Keep an outcome with its suggestion; False when that has one for the execution already."""
     log = context.store.events
     known = context.suggester.issued(workspace, suggestion_id) or await suggestion(
         log, workspace, suggestion_id
@@ -142,10 +139,7 @@ async def corrections(
 async def _corrected(
     context: Context, workspace: str, correction: m.Correction
 ) -> tuple[str, StoredExecution | None]:
-    """The id of the execution that is meant, and the execution if it is recorded.
-
-    Of a session it is the latest call, by its own time and sequence, of those that came last.
-    """
+    """The id of the execution meant, of a session its latest, and the execution if recorded."""
     if correction.session_id is None:
         # The wire model has seen to it that one of both is named.
         execution_id = correction.execution_id or ""

@@ -201,10 +201,7 @@ def hash_of(secret: str) -> str:
 
 @asynccontextmanager
 async def open_keyring(settings: Settings, store: ControlStore) -> AsyncIterator[Keyring]:
-    """The keys of a service, kept up to date until the block ends.
-
-    A `ConfigurationError` where strangers could reach the service, and there is no key.
-    """
+    """Keys, kept up to date; a `ConfigurationError` where strangers reach a service without one."""
     keyring = Keyring(store, bootstrap_key(settings))
     await keyring.refresh()
     server = settings.server
@@ -227,10 +224,7 @@ async def open_keyring(settings: Settings, store: ControlStore) -> AsyncIterator
 
 
 def bootstrap_key(settings: Settings) -> StoredKey | None:
-    """The operator's key that the settings give, if they do; it is stored nowhere.
-
-    A `ConfigurationError` where it has not the form of a key, or its file cannot be read.
-    """
+    """The operator's key of the settings, if any; a `ConfigurationError` if it cannot be read."""
     given = settings.keys.bootstrap
     text = given.get_secret_value() if given is not None else ""
     if not text and (path := settings.keys.bootstrap_file) is not None:

@@ -50,10 +50,7 @@ class KnownToolsQuery(WireModel):
 
 
 async def known_tools(context: Context, workspace: str, query: KnownToolsQuery) -> str:
-    """What is known, the most useful first, in at most `max_tokens` by the estimate.
-
-    Several tools and a namespace add up; with neither it is all tools.
-    """
+    """What is known, most useful first, in at most `max_tokens`; of all tools, or of the named."""
     registry = await context.memory.registry(workspace)
     if query.tool or query.namespace is not None:
         wanted = await _named(context, workspace, registry, query)

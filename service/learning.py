@@ -126,10 +126,7 @@ class Learning:
                 log_event(logger, "former vectors removed", name=removed)
 
     async def cluster(self) -> float:
-        """Cluster axes soon after new ones were named, here or by other processes.
-
-        All axes are clustered anew by the nightly job. Returns the seconds until the next look.
-        """
+        """Cluster axes soon after new ones were named; returns the seconds until the next look."""
         started = time.monotonic()
         for workspace, cursor in (await self._stores.store.knowledge.cursors()).items():
             if self._looked.get(workspace) != cursor.serial:

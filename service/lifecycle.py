@@ -117,10 +117,7 @@ _JITTER = 0.05
 
 
 async def again_and_again(step: Step, name: str, wait_s: float, retry_s: float) -> None:
-    """Take steps for ever, the first after a wait; one that fails is taken again.
-
-    It is logged where the step before it did not fail like that.
-    """
+    """Take steps for ever, after a wait; one that fails is taken again, and logged at first."""
     said = ""
     while True:
         await asyncio.sleep(wait_s * random.uniform(1, 1 + _JITTER))  # noqa: S311  # no secret
@@ -229,10 +226,7 @@ async def when_it_answers(
 
 
 def settle_memory() -> None:
-    """Once all is loaded: keep the garbage collector from what stays, and give back what is free.
-
-    A look of the collector at all that is loaded takes 200 ms.
-    """
+    """Once all is loaded: spare the garbage collector that (200 ms), and give back what is free."""
     gc.freeze()
     gc.enable()
     give_back_memory()

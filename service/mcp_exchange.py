@@ -38,10 +38,7 @@ _within: ContextVar[Mapping[str, str]] = ContextVar("aftercall_within_request")
 
 
 class OwnTransport(httpx2.ASGITransport):
-    """Hands requests to an app of this process.
-
-    One client serves all that is asked, so what belongs to one request is no header of the client.
-    """
+    """Hands requests to an app of this process, by one client that serves all who ask."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request."""

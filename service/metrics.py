@@ -95,10 +95,7 @@ class ServiceMetrics:
         self._reported: LRUCache[tuple[str, str], None] = LRUCache(_REPORTED)
 
     def received(self, accepted: Sequence[Execution], receipt: RecordReceipt) -> None:
-        """Count what an intake took in.
-
-        `accepted` are those that are new, also those that sampling left out; each counts once.
-        """
+        """Count what an intake took in: what is new, also what sampling left out, each once."""
         for execution in accepted:
             self.tools.observe(
                 execution.tool_name,

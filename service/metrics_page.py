@@ -94,10 +94,7 @@ async def _compared(context: Context) -> Agreement:
 
 
 def disagreement(counts: StoreCounts, vectors: int) -> str | None:
-    """What is wrong with a number of vectors, with the cure; None when it can be explained.
-
-    What is queued may be there already, or not yet.
-    """
+    """What is wrong with a number of vectors, and the cure; None where what is queued tells why."""
     expected = counts.documents
     if vectors < expected - counts.pending:
         missing = expected - counts.pending - vectors

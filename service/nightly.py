@@ -101,10 +101,7 @@ Say = Callable[[str], None]
 async def run_nightly(
     settings: Settings, say: Say, on_progress: OnProgress, *, expire_all: bool = False
 ) -> NightlyReport:
-    """Run every step once, beside a running service or without one.
-
-    The vector index is not opened: it may be a service's. `say` gets what it waits for, in a line.
-    """
+    """Run every step once, beside a service or not, on no vector index; `say` hears of waits."""
 
     def only_waiting(phase: str) -> None:
         if phase.startswith("waiting"):  # others are over in a moment

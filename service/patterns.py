@@ -113,10 +113,7 @@ async def shown(
 async def change_pattern(
     context: Context, workspace: str, pattern_id: str, change: m.PatternChange
 ) -> m.FailurePattern:
-    """Say what is done about a pattern; durable when this returns, the last word counts.
-
-    An `UnknownNameError` where there is none of that id.
-    """
+    """Say durably what is done about a pattern; an `UnknownNameError` where there is none."""
     found = [await stored_pattern(context, workspace, pattern_id)]
     now, reason = context.clock(), (change.reason or "").strip()
     hour = hour_of(now)

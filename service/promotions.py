@@ -116,10 +116,7 @@ async def export_promotions(context: Context, workspace: str) -> str:
 async def import_promotions(
     context: Context, workspace: str, promotions: Mapping[str, m.Promotion]
 ) -> m.PromotionsReceipt:
-    """Let exactly these promotions hold, all or none of them; raises as `promote`, for an entry.
-
-    A namespace that no tool serves yet is promoted all the same.
-    """
+    """Let just these promotions hold, all or none, served or not; raises as `promote`, by entry."""
     for name, promotion in promotions.items():
         _check(promotion, _place(name))
     clean = {name: shown_promotion(each, context.redactor) for name, each in promotions.items()}

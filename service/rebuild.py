@@ -33,10 +33,7 @@ GRACE_S = 10.0
 
 
 async def rebuild(settings: Settings, say: Callable[[str], None]) -> Rebuilt:
-    """Learn everything anew beside what answers, then switch; returns what was made.
-
-    Killed at any point, what was known holds, and it can be run again.
-    """
+    """Learn all anew beside what answers, then switch; returns what was made. It may be killed."""
     async with opened_beside(settings, say) as store, opened_embedder(settings) as embedder:
         await refuse_half_imported(store.metadata)
         place = index_place(settings)

@@ -74,10 +74,7 @@ _DESCRIPTION = (
 
 
 def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
-    """The app over services that `lifecycle` holds, or will hold once they are open.
-
-    Its limits and host names are those of `settings`; nothing is read from the environment.
-    """
+    """The app over services that `lifecycle` holds or will hold, in the limits of `settings`."""
     # FastAPI ignores it too, but where models are built at first use that comes too early.
     warnings.filterwarnings("ignore", category=UnsupportedFieldAttributeWarning)
     app = FastAPI(

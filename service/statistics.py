@@ -1,7 +1,4 @@
-"""Statistics of workspaces: sums of counters, and what else is known, as they are answered.
-
-`service.windows` says over which hours.
-"""
+"""Statistics of workspaces: sums of counters over `service.windows`, and what else is known."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -251,10 +248,7 @@ async def missing(context: Context, workspace: str) -> list[str]:
 async def patterns(
     context: Context, workspace: str, window: m.UsageWindow, limit: int
 ) -> m.PatternStatistics:
-    """Patterns that were met in a window, at most `limit`; none before the first nightly job.
-
-    They are those of the latest run: a failure that says something new is among the others.
-    """
+    """Patterns met in a window, of the latest nightly run (none before), at most `limit`."""
     span, about = await _span(context, workspace, window)
     most, failures, earlier = await _met(span, limit)
     found = [

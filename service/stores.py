@@ -1,7 +1,4 @@
-"""Stores, embedder and vectors: opened in order as the settings name them, closed in reverse.
-
-`aftercall serve` and `aftercall worker` have them all, a rebuild the first two.
-"""
+"""Stores, embedder and vectors: opened in order as the settings name them, closed in reverse."""
 
 import asyncio
 import logging
@@ -155,10 +152,7 @@ async def opened_embedder(
 def opened_control(
     settings: Settings, on_phase: OnPhase = lambda _: None, *, patience_s: float | None = None
 ) -> AbstractAsyncContextManager[ControlStore]:
-    """Keys and audit, until the block ends; in the same MongoDB or data folder as the log.
-
-    A running service may have them open too.
-    """
+    """Keys and audit, until the block ends, beside the log; a running service may have them too."""
     on_phase("opening its keys")
     return _reached(partial(_open_control, settings), settings, on_phase, patience_s)
 

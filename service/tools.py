@@ -228,10 +228,7 @@ async def mark_failure(
 def _failed(
     registry: Registry, tool_id: str, version: str | None, call: StoredExecution | None
 ) -> tuple[ToolCandidate, str | None]:
-    """What failed, and in which version: what is in force, unless version or call say otherwise.
-
-    A call of another tool than this one says nothing.
-    """
+    """What failed, and in which version: that of the call, of this tool, or what is in force."""
     stored = _registered(registry, tool_id)
     in_force, plain = offered(registry, stored), plain_candidate(registry, stored, "original")
     possible = [in_force, plain]

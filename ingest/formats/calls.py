@@ -154,10 +154,7 @@ def first_moment(value: dict[str, Any], *keys: str) -> datetime | None:
 
 
 def moment(value: object) -> datetime | None:
-    """A moment in UTC of a text (ISO 8601; without a zone it is UTC) or of a number since 1970.
-
-    The number's size tells seconds, milli-, micro- and nanoseconds apart.
-    """
+    """A UTC moment of ISO 8601 (UTC without a zone) or of s, ms, µs or ns since 1970, by size."""
     try:
         if isinstance(value, str) and not value.isdecimal():
             said = datetime.fromisoformat(value.strip().replace(",", "."))
@@ -174,10 +171,7 @@ def moment(value: object) -> datetime | None:
 
 
 def python_literal(text: str) -> object:
-    """The JSON value of which a text is the `repr`, as LangChain writes it; None for none.
-
-    Tuples are lists. Nothing is executed. What Python compiles takes a hundred times its text.
-    """
+    """The JSON value of a Python `repr` (tuples are lists); None for none. Nothing is executed."""
     if len(text) > _MAX_LITERAL:
         return None
     try:

@@ -166,10 +166,7 @@ _ASK: dict[str, str] = {
 def advise(
     case: Case, error: ExecutionError, call_context: CallContext
 ) -> Advice | NoAdvice | None:
-    """What to do about an error that no change of parameters mends; None for all other errors.
-
-    A call that several sessions made first counts before what the error says.
-    """
+    """What to do about an error that no change of parameters mends; None for all other errors."""
     if is_cut(case, error):
         return CUT
     category = case.reading.category

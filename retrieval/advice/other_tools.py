@@ -36,11 +36,7 @@ _NAMING = re.compile(
 
 
 def names_said(text: str) -> list[str]:
-    """Words of a text that may name a tool, in order.
-
-    A plain word (`search`) counts only where it stands in quotation marks or as what to use;
-    identifiers of several words (`http_get`) count anywhere.
-    """
+    """Words that may name a tool, in order; a plain one only in quotes or as what to use."""
     said = [
         (found.start(), found[0])
         for found in _WORD.finditer(text)

@@ -165,10 +165,7 @@ def without_hubs(vectors: Vectors) -> Similarity:
 
 
 def average_linkage(similarity: Similarity, threshold: float) -> list[list[int]]:
-    """Clusters joined as long as two are similar by `threshold` on average (UPGMA).
-
-    The diagonal of the similarity is not read.
-    """
+    """Clusters joined while two are similar by `threshold` on average (UPGMA), diagonal aside."""
     from scipy.cluster.hierarchy import fcluster, linkage  # noqa: PLC0415 - serving is without it
     from scipy.spatial.distance import squareform  # noqa: PLC0415 - as above
 
@@ -277,10 +274,7 @@ _LONGEST_TIE = 4
 
 
 def normalised_axes(axes: Iterable[str]) -> dict[str, str]:
-    """The axes of one referral, by their normalised form, each as it was spelled first.
-
-    In the order given, at most `MAX_AXES`; those of which nothing is left are left out.
-    """
+    """The axes of a referral by normalised form, as first spelled, in order; at most `MAX_AXES`."""
     found: dict[str, str] = {}
     for looked_at, axis in enumerate(axes):
         if looked_at == _MAX_LISTED or len(found) == MAX_AXES:

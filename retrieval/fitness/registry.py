@@ -62,10 +62,7 @@ class NoToolFitsError(LookupError):
 
 
 class Registry:
-    """The tools and promotions of one workspace. Read only; a change makes a new registry.
-
-    Building it copies no tool; indexes that a question does not need are not built for it.
-    """
+    """The tools and promotions of one workspace. Read only; a change makes a new registry."""
 
     def __init__(
         self, tools: Iterable[StoredTool], promotions: Iterable[StoredPromotion] = ()
@@ -144,10 +141,7 @@ class Registry:
         return {(each.tool_key, by): each for each in in_order for by in (None, *each.principals)}
 
     def named(self, tool: ToolKey, principal: str | None = None) -> StoredTool | None:
-        """The tool that executions name so: the latest put, when several ids share the name.
-
-        Before others that which the principal itself has put.
-        """
+        """The tool that executions name so: the principal's own first, then the latest put."""
         return self._by_name.get((tool, principal)) or self._by_name.get((tool, None))
 
     @cached_property

@@ -117,11 +117,7 @@ def past_evidence(successes: Iterable[tuple[float, float]]) -> float:
 
 
 def scenario_parts(scenario: str) -> list[str]:
-    """The texts to embed for a scenario: itself, then its sentences when there are several.
-
-    One to five texts; never empty. The first vector is the scenario's own, for whatever compares
-    scenarios with each other.
-    """
+    """The texts to embed for a scenario, 1 to 5: itself, then its sentences when several."""
     sentences = [part.strip() for part in _SENTENCE_END.split(scenario)]
     sentences = [part for part in sentences if len(part) >= MIN_CHARACTERS]
     return [scenario, *_grouped(sentences)] if len(sentences) > 1 else [scenario]
@@ -153,10 +149,7 @@ def tool_text(tool: Tool) -> str:
 
 
 def tool_terms(tool: Tool) -> str:
-    """The terms for BM25 (`IndexPoint.terms`), identifiers split: what is embedded, and more.
-
-    The schema's descriptions and stated values are in it too, to the depth of three objects.
-    """
+    """A tool's terms for BM25: what is embedded, and its schema to the depth of three objects."""
     parts = [tool.name, tool.namespace or "", *tool.tags, tool.description]
     for name, property_ in islice(_properties(tool.input_schema, _MAX_DEPTH), _MAX_PARAMETERS):
         values = property_.get("enum")

@@ -162,9 +162,8 @@ def base_of(source: ToolSource, similarity: float | None = None) -> float:
 def ranked(candidates: Iterable[RankedTool]) -> list[RankedTool]:
     """The candidates, fittest first.
 
-    Scores that are equal to six digits go by source (evolved, original, semantic), then by
-    similarity, the nearest first: of originals that nobody has used yet it is all that tells them
-    apart. Then by tool id and version, so that the same knowledge gives the same answer.
+    Those equal to six digits go by source (evolved, original, semantic), similarity, id and
+    version.
     """
     return sorted(
         candidates,

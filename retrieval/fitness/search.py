@@ -303,10 +303,7 @@ class PastScenarios:
     documents: Mapping[str, Document] = field(default_factory=dict)
 
     def of(self, candidate: ToolCandidate) -> list[LikeScenario]:
-        """Those of a candidate's own versions, nearest first, each call in one of them.
-
-        A call that named no version and a mark of it that does are in two documents.
-        """
+        """Those of a candidate's own versions, nearest first, each call in one of them."""
         own = [
             (hit, document)
             for hit in self.hits.get((candidate.tool.server_name, candidate.tool.name), ())

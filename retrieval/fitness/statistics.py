@@ -166,10 +166,7 @@ def trial_of(
 
 
 def heard_trials(trials: Sequence[Trial], own: str | None) -> list[Trial]:
-    """Trials as the one who asks hears them: good and bad ones each (`retrieval.principals`).
-
-    `own` is the mark of the asker's principal; None hears all.
-    """
+    """Trials as the asker's principal `own` hears them, good and bad ones each; None hears all."""
     if own is None or all(each.by == own for each in trials):
         return list(trials)
     good, bad = ([each for each in trials if each.is_success is way] for way in (True, False))

@@ -50,10 +50,7 @@ OWN_FAILURES: frozenset[ErrorCategory] = frozenset({"execution", "contract_viola
 
 @dataclass(slots=True)
 class Tally:
-    """How often something happened, and the weight of that at the latest time.
-
-    Mergeable, whatever the order of events.
-    """
+    """How often something happened, and its weight at the latest time; merged in any order."""
 
     count: int = 0
     weight: float = 0.0
@@ -193,11 +190,7 @@ class KnownHealth(BaseModel):
     """The marks of the first two principals that said something of it."""
 
     def fair(self) -> "KnownHealth":
-        """As everybody may go by it: of several principals none outweighs the others.
-
-        Each is heard up to `MOST_OF_ONE` referrals, marks and corrections, and as far as all the
-        others.
-        """
+        """As all may go by it: a principal counts up to `MOST_OF_ONE`, and as far as all others."""
         if len(self.users) < _SEVERAL:
             return self
         said, most = self.recent_corrections, MOST_OF_ONE

@@ -66,11 +66,7 @@ def stated_methods(tool: Tool | None) -> frozenset[str]:
 
 
 def common_methods(known: KnownHealth, stated: frozenset[str]) -> dict[str, MethodTallies]:
-    """Methods whose names may be told to anyone, most called first.
-
-    A name is common knowledge when the tool's schema states it or several sessions used it;
-    what one session alone sent may be its own data.
-    """
+    """Methods that anyone may hear of, as the schema or several sessions name them, by calls."""
     told = [
         (name, tallies)
         for name, tallies in known.methods.items()
@@ -80,10 +76,7 @@ def common_methods(known: KnownHealth, stated: frozenset[str]) -> dict[str, Meth
 
 
 def weakness_of(execution: Execution) -> str | None:
-    """Why a success is weak, in words; None if it is not, or if it cannot be told.
-
-    Failures are never weak successes.
-    """
+    """Why a success is weak, in words; None for a failure, if it is not, or cannot be told."""
     if execution.outcome != "success":
         return None
     reasons = (_declared(execution), _emptiness(execution.result))

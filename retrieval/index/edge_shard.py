@@ -315,10 +315,7 @@ class IndexFolder:
             )
 
     def require_space_to_open(self, shard: str) -> None:
-        """Raises `VectorIndexError` where what opening writes may find no room.
-
-        That is the log's next file, and what the log holds once more, folded in.
-        """
+        """Raises `VectorIndexError` without room for the log's next file and the log folded in."""
         log = size_on_disk(self.path / shard / WRITE_AHEAD_LOG)
         further = MIN_TO_OPEN_BYTES + log - MIN_FREE_BYTES
         self.require_space(further, "open them: make space, and start again")
@@ -329,10 +326,7 @@ class IndexFolder:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove an index with its folder, record first: no crash leaves one without a shard.
-
-    None there is no error.
-    """
+    """Remove an index's folder, if any; its record first: no crash leaves one without a shard."""
     if not path.is_dir():
         return
     folder = IndexFolder(path)

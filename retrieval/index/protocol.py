@@ -74,10 +74,7 @@ class VectorIndexUnavailableError(VectorIndexError):
 
 @dataclass(frozen=True, slots=True)
 class IndexPoint:
-    """A document to index. `document_id` is a UUID; `vector` has unit length.
-
-    `terms` is the text for the sparse side, identifiers already split (see `embeddings.text`).
-    """
+    """A document to index: a UUID, a vector of unit length, and `terms`, identifiers split."""
 
     document_id: str
     workspace: str
@@ -141,10 +138,7 @@ class IndexQuery:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A document found: `score` is BM25's, 0 where it shares no term with the question.
-
-    `similarity` is the cosine of the dense vectors, -1 to 1.
-    """
+    """A document found: BM25's `score` (0: no common term), the cosine `similarity`, -1 to 1."""
 
     document_id: str
     score: float
@@ -155,10 +149,7 @@ class Hit:
 
 
 class VectorIndex(Protocol):
-    """Documents by nearness. Every method may be called concurrently and never blocks the loop.
-
-    Every method raises `VectorIndexError` and nothing else when the index cannot do it.
-    """
+    """Documents by nearness. Methods may run at once, block nothing, raise `VectorIndexError`."""
 
     @property
     def name(self) -> str:

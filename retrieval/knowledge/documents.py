@@ -56,10 +56,7 @@ class Document:
 
 
 class SeedEntry(BaseModel):
-    """One entry of the shipped corpus: the reflection document of seed 004, with its edits.
-
-    Without a tool it is about an error form that many tools share.
-    """
+    """An entry of the shipped corpus (seed 004), with its edits; without a tool of many tools."""
 
     pattern: str
     category: ErrorCategory
@@ -85,11 +82,7 @@ def document_id(
 
 
 def shape_of(parameters: JsonObject) -> str:
-    """The shape of parameters: names and types, sorted; objects in them are entered once.
-
-    An object of many keys holds data under them and not a form; its keys make no shape, or every
-    call would have its own.
-    """
+    """The shape of parameters: names and types, sorted; small objects in them are entered once."""
     if len(parameters) > _MOST_KEYS:
         return "{*}"
     return ",".join(f"{name}:{_shape(value, 1)}" for name, value in sorted(parameters.items()))

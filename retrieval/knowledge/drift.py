@@ -23,10 +23,7 @@ _REQUIRED = "is now required"
 def contract_changes(
     before: JsonObject, after: JsonObject, profile: ToolProfile | None, at: datetime
 ) -> list[ContractChange]:
-    """What a new schema asks of callers otherwise than the one before, for each parameter.
-
-    `profile` is of the calls under the one before, where there were any.
-    """
+    """What a new schema asks otherwise than the one before, whose calls are in the `profile`."""
     old, new = view_of_schema(before).parameters, view_of_schema(after).parameters
     said = [
         *((name, "was taken out") for name in old if name not in new),

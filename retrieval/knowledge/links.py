@@ -45,11 +45,7 @@ class SessionCall:
 
 
 def extract(result: JsonValue) -> JsonObject:
-    """The plain values of a result by place, bounded.
-
-    Of a text these are what it holds as JSON (its `"key": value` pairs where that is cut off), or
-    its words.
-    """
+    """The plain values of a result by place, bounded; of a text those of its JSON, or its words."""
     found: dict[str, list[JsonValue]] = {}
     for place, value in islice(_values(result, 0), _MAX_LEAVES):
         known = found.setdefault(place, [])

@@ -176,11 +176,7 @@ class ParameterProfile(Shape):
         self.trim(room)
 
     def is_refused(self, value: JsonValue) -> bool:
-        """Whether errors named this value, and no success with it is known.
-
-        One that works elsewhere is not refused: it may not exist in one place only, and a failure
-        that somebody made up must not take it from the others.
-        """
+        """Whether errors named this value and no success with it is known, be it elsewhere."""
         key = _key(value)
         return key is not None and token(key, 16) in self.refused
 
@@ -229,10 +225,7 @@ class ParameterProfile(Shape):
         )
 
     def trim(self, room: int) -> None:
-        """Let go of the least used values once there are an eighth more than `room`.
-
-        So the work of finding them is shared by several calls.
-        """
+        """Let go of the least used values, but only once there are an eighth more than `room`."""
         if len(self.values) > room + room // 8:
             # First who uses it, so that a flood of one drives out nothing that several use.
             def priority(key: str) -> tuple[int, int, int, int, int, str]:
@@ -302,10 +295,7 @@ _CLOSED_SUCCESSES = 10
 
 @dataclass(slots=True)
 class ToolProfile:
-    """What the calls of one tool under one schema looked like.
-
-    Bounded in size, whatever is sent.
-    """
+    """What the calls of one tool under one schema looked like; bounded, whatever is sent."""
 
     successes: int = 0
     failures: int = 0
@@ -381,10 +371,7 @@ class ToolProfile:
                 _touch(self.failed_calls, call, now, MAX_FAILED_CALLS)
 
     def seen_by(self, agent: str) -> "ToolProfile":
-        """The profile for an agent that asks: where another one used the tool, it is shared.
-
-        So what one other alone has sent, in however many sessions, is private for want of company.
-        """
+        """The profile for an agent that asks: where another one used the tool, it is shared."""
         if len(self.agents) != 1 or agent_token(agent) in self.agents:
             return self
         return replace(
@@ -412,10 +399,7 @@ class ToolProfile:
         return self._view("", self.parameters, self, self.successes, all_known=all_known)
 
     def inner_view(self, path: Path) -> ToolView | None:
-        """The same of the objects at a place inside the parameters; None when none was seen.
-
-        `path` leads to an object, as a fault's does: `("flights", 0)` or `("address",)`.
-        """
+        """The same of the objects at a path, as `("flights", 0)`; None when none was seen."""
         place = place_of(path)
         parent = self.at(place)
         objects = parent.types.get("object", 0) if parent else 0
@@ -425,10 +409,7 @@ class ToolProfile:
         return self._view(f"{place}.", members, parent, objects, all_known=all_known)
 
     def around(self, path: Path) -> "ToolProfile":
-        """What is known inside of a call, as if of a tool's parameters, around a fault's place.
-
-        Of an object its members; an element of a list stands alone.
-        """
+        """What is known inside of a call around a fault's place, as if of a tool's parameters."""
         if isinstance(path[-1], int):
             known = self.at(place_of(path))
             return ToolProfile(self.successes, parameters={str(path[-1]): known} if known else {})
@@ -474,11 +455,7 @@ class ToolProfile:
     def _profiled(
         self, parameters: JsonObject, *, succeeded: bool
     ) -> Iterator[tuple[str, JsonValue, ParameterProfile]]:
-        """The places of a call, each with its value and its profile, made when it is new.
-
-        Where there is no more room, one new place a call takes that of the weakest: with a success
-        of any, with a failure only that of one without a success.
-        """
+        """Places of a call with value and profile; a new one may take the room of the weakest."""
         outer = list(islice(parameters.items(), MAX_PARAMETERS))
         for places, limit, seen in (
             (self.parameters, MAX_PARAMETERS, outer),
@@ -515,10 +492,7 @@ class ToolProfile:
         return places[place]
 
     def settle(self) -> None:
-        """Tell the parameters what they have of the tool, after one or an agent was added.
-
-        That is their share of the values that may be kept, and whether several agents use it.
-        """
+        """Tell the parameters their share of the values, and whether several use the tool."""
         room, is_shared = self._room(), len(self.agents) > 1
         for profile in (*self.parameters.values(), *self.inner.values()):
             profile.trim(room)

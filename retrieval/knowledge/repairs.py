@@ -162,10 +162,7 @@ def learned_repairs(
     parameters: JsonObject,
     agent: str,
 ) -> list[LearnedRepair]:
-    """What the examples of a signature say of a failed call, most sessions first.
-
-    `changes` are the `common_changes` of them, `agent` is the short hash of who asks.
-    """
+    """What examples with common `changes` tell an `agent` (its hash), most sessions first."""
     found: list[LearnedRepair] = []
     candidates = [
         each for each in _by_effect(changes, parameters) if _is_open(each, examples, agent)

@@ -69,10 +69,7 @@ class RecoveryTimes:
         return RecoveryTimes(recoveries=found[::-1])
 
     def quantile_s(self, share: float) -> float | None:
-        """The seconds within which `share` (0 to 1) of the sessions saw it recover (nearest rank).
-
-        None while fewer than `MIN_SESSIONS` sessions are known.
-        """
+        """Seconds in which `share` (0 to 1) of sessions recovered (nearest rank); None of few."""
         if len(self.recoveries) < MIN_SESSIONS:
             return None
         ordered = sorted(each.seconds for each in self.recoveries)
@@ -88,10 +85,7 @@ def learn_recovery(
     session: str,
     agent: str,
 ) -> None:
-    """Add one recovery to those of its category, in place; other failures than transient are none.
-
-    `session` is a short text that tells sessions apart.
-    """
+    """Add a recovery from a transient failure to those of its category, in place."""
     if category not in TRANSIENT:
         return
     seconds = max(0.0, (worked_at - failed_at).total_seconds())
@@ -108,10 +102,7 @@ _OUTAGE = timedelta(hours=1)
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """The same parameters, or calls of one session, that fail with the same signature.
-
-    With no success in between: of these parameters, or of the session.
-    """
+    """The same parameters, or calls of one session, that keep failing with one signature."""
 
     signature: str
     count: int = 0

@@ -190,11 +190,7 @@ class ToolRecord:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A tool's parameters in two lengths, each in parentheses; unescaped.
-
-    `full` says types, bounds and allowed values; `short` names the required parameters and counts
-    the others. Both are `(?)` where nothing is known.
-    """
+    """A tool's parameters, unescaped: in full, or the required ones' names; `(?)` where unknown."""
 
     short: str
     full: str

@@ -92,10 +92,7 @@ PITFALLS, FAILS, BOUNDARIES = "Common pitfalls", "If it fails", "Boundaries and 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One thing to say of a tool: as a line of the prompt, and of the page below a heading.
-
-    Both are plain, bounded, without secrets, and unescaped; where it is not said, None.
-    """
+    """One thing to say of a tool, plain and unescaped, in prompt and page (None: not there)."""
 
     priority: float
     prompt: str | None = None

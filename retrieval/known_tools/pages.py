@@ -41,10 +41,7 @@ class _Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """All that could be told of one tool, ready to be shown.
-
-    `short` and `full` are the forms of its first part, `closing` its end.
-    """
+    """All that could be told of one tool: its first part `short` or `full`, `closing` its end."""
 
     short: str
     full: str

@@ -68,10 +68,7 @@ _ANY = "`min_items`, `non_empty` or `required`"
 
 
 def _named_in(parts: Sequence[str], registry: Registry, besides: ToolKey) -> list[str]:
-    """The ids of tools that the parts of a split name, in their order; a few.
-
-    A part names a tool when it is its id or its name, case aside, or says it (`names_said`).
-    """
+    """Ids of tools that a split's parts name, by id, name or in words, in their order; a few."""
     by_name: dict[str, list[str]] = defaultdict(list)
     for tool_id, each in sorted(registry.by_id.items()) if parts else ():
         for name in {tool_id.casefold(), each.tool.name.casefold()}:

@@ -1,7 +1,4 @@
-"""The queue of a workspace: all recommendations, with what was done about each.
-
-Pure; what it reads was gathered.
-"""
+"""The queue of a workspace: all recommendations, with what was done about each. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -45,10 +45,7 @@ class _Chart:
 def line_chart(
     title: str, labels: Sequence[str], series: Series, unit: str = "", height: int = 260
 ) -> h.Html:
-    """Lines over time; those of percentages begin near the lowest one.
-
-    `unit` is `%` or `ms`; the height is in pixels.
-    """
+    """Lines over time (`unit` `%` or `ms`, height in pixels); percentages from near the lowest."""
     highest = max((each or 0.0 for values in series.values() for each in values), default=0.0)
     scale = shares_axis(series) if unit == "%" else counts_axis(highest)
     chart = _over_time(title, labels, series, scale, unit, height)

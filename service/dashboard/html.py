@@ -123,10 +123,7 @@ class DataTable:
         return Html("<data-table data='{}'></data-table>").format(written)
 
     def csv(self) -> bytes:
-        """UTF-8 with a mark at its beginning, so that spreadsheets read it as such.
-
-        A text that a spreadsheet would take for a formula is quoted.
-        """
+        """UTF-8 with a mark for spreadsheets; texts that they take for formulas are quoted."""
         out = io.StringIO()
         writer = csv.writer(out)
         writer.writerow([_csv_cell(each.label) for each in self.columns])

@@ -167,10 +167,7 @@ class Look:
         return table.html(self.again(table=name))
 
     async def rarely(self, key: str, read: Callable[[], Awaitable[Read]]) -> Read:
-        """What `read` returns, or returned some seconds ago: for what is too slow to be live.
-
-        `key` names what is read; workspace and window need not be in it.
-        """
+        """What `read` returns, or did some seconds ago; `key` names it in workspace and window."""
         return await self.shared.get((self.workspace, self.window, key), read, _RARELY_S)
 
 

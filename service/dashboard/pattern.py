@@ -67,10 +67,7 @@ class ShownRepair:
 
 @dataclass(frozen=True, slots=True)
 class PatternEvidence:
-    """What is still stored of a pattern's latest failures, and of the calls that mended them.
-
-    Both latest first; those that have expired or were removed are counted.
-    """
+    """What is still stored of a pattern's latest failures and of what mended them, latest first."""
 
     repairs: list[ShownRepair]
     examples: list[Execution]
@@ -89,10 +86,7 @@ class PatternEvidence:
 async def evidence_of(
     context: Context, workspace: str, patterns: Sequence[FailurePattern], most: int
 ) -> dict[str, PatternEvidence]:
-    """What shows patterns, by id: a few questions to the store, however many there are.
-
-    Of each at most `most` repairs and examples.
-    """
+    """What shows patterns, by id, at most `most` repairs and examples each, by a few questions."""
     of_tools: dict[ToolKey, Sequence[MendedFailure]] = {}
     mending: dict[str, list[MendedFailure]] = {}
     for each in await stored_patterns(context, workspace, [one.pattern_id for one in patterns]):
@@ -258,10 +252,7 @@ async def _evidence(
 
 
 def rules_of(record: ToolRecord, belongs: Callable[[str], bool], redactor: Redactor) -> list[h.Row]:
-    """The rules of a pattern's signatures, the surest first; the same edits are one rule.
-
-    How sure it is goes by the surest wording; `worked` and `failed` are suggestions of it.
-    """
+    """The rules of a pattern's signatures, the surest first; the same edits are one rule."""
     same: dict[str, list[RepairRule]] = {}
     for kind in record.knowledge.signatures.values() if record.knowledge else ():
         for rule, _ in kind.told_rules() if belongs(kind.signature) else ():

@@ -107,11 +107,7 @@ def versions_chart(trend: Trend) -> h.Html | None:
 
 
 async def evidence_of(look: Look, health: ToolHealth) -> dict[str, Any]:
-    """What a tool's page shows beside statistics and health.
-
-    `fitness` has the candidates of each namespace that it serves, without a scenario to search for,
-    `not_for` what it is not to be offered for, as it is registered or as marks of failures say.
-    """
+    """What a tool's page shows beside statistics and health: fitness, and what it is not for."""
     context, workspace = look.context, look.workspace
     tool = ToolKey(workspace, health.tool.server_name, health.tool.tool_name)
     registry = await context.memory.registry(workspace)

@@ -68,10 +68,7 @@ def place_of(tool: ToolName) -> ToolId:
 def with_never_called(
     called: Sequence[ToolStatistics], registered: Sequence[StoredTool]
 ) -> list[ToolStatistics]:
-    """The called tools in their order, then those that are registered only, by id.
-
-    Of several ids with one name of calls the latest put is meant.
-    """
+    """The called tools in their order, then those that are registered only, by id."""
     latest = {
         (each.tool.server_name, each.tool.name): each.tool
         for each in sorted(registered, key=lambda one: (one.tool.updated_at, one.tool.tool_id))

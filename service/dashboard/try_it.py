@@ -38,10 +38,7 @@ _MAX_VALUE: Final = 300
 
 
 async def try_it(look: Look, typed: str | None = None) -> Shown:
-    """The page; with an answer, when the form was sent with a text in it.
-
-    `?call=` fills in a text; it never asks.
-    """
+    """The page; with an answer when the form was sent with a text (`?call=` only fills it in)."""
     answer, fault = h.Html(), ""
     if typed is not None:
         context, principal = look.context, look.context.caller.principal
@@ -82,10 +79,7 @@ async def try_it(look: Look, typed: str | None = None) -> Shown:
 
 
 def request_of(text: str) -> SuggestRequest:
-    """The question of a text: a recorded execution, a failed call, or a body of `/suggest`.
-
-    What is none is a `ProblemError`, whose message names the cure.
-    """
+    """The question of an execution, a failed call or a body of `/suggest`, or a `ProblemError`."""
     value = parse_json(text.encode("utf-8", "surrogatepass"))
     if not isinstance(value, dict):
         raise InvalidProblemError("must be one JSON object: a call, or a body of `/suggest`")

@@ -53,10 +53,7 @@ _SCRIPT = ToolSpec(
 
 @dataclass(frozen=True, slots=True)
 class SceneCall:
-    """One call: who made it, what was chosen, and how it went.
-
-    `score` is the script's at that moment, not that of the tool that was called.
-    """
+    """One call: who made it, what was chosen, how it went; `score` is the script's just then."""
 
     agent: str
     called: str
@@ -201,10 +198,7 @@ Next: [bold]make serve[/] runs the service and keeps what it learns;
 
 
 class ScriptedCall(DemoTable):
-    """One call of an agent: what it sends at first, and what it had in mind (None: the same).
-
-    After a failure that nothing mends, an agent that knows better sends what it meant itself.
-    """
+    """One call of an agent: what it sends first, and what it had in mind (None: the same)."""
 
     tool: str
     sends: JsonObject

@@ -103,10 +103,7 @@ class SimCall:
 
 @dataclass(slots=True)
 class SimTask:
-    """One thing that an agent wanted done: `means` are the parameters that would be right.
-
-    `kind` is that of the first failure.
-    """
+    """One thing that an agent wanted done: what would be right, and how it failed first."""
 
     agent: str
     tool: SimTool

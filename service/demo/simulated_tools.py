@@ -68,10 +68,7 @@ class DemoTable(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class CallMoment:
-    """When a tool is called: on which day of the story, how busy its server is (0 to 1).
-
-    And whether its caller has the rights that some tools ask for, and what decides the rest.
-    """
+    """When a tool is called: the day, how busy its server is (0 to 1), with which rights."""
 
     day: int
     load: float
@@ -92,10 +89,7 @@ class Slip(NamedTuple):
     weight: float = 1.0
 
     def make(self, means: JsonObject, dice: Random) -> tuple[JsonObject, JsonObject] | None:
-        """What is sent and what is meant instead of the right call; None where it does not apply.
-
-        Who asks for 200 hits of a tool that gives 50 means as many as there can be.
-        """
+        """What is sent and what is meant instead of the right call; None where it applies not."""
         if self.kind == "invented":
             return {**means, self.name: dice.choice(self.how)}, means
         if self.kind in ("range", "hidden") and isinstance(self.how, list):
@@ -159,10 +153,7 @@ class Wish(DemoTable):
 
 
 class _Words(dict[str, Any]):
-    """The words of one wish, each drawn when it is first needed.
-
-    `zone2` is another `zone`, `slug` the subject as it stands in an address.
-    """
+    """The words of one wish, each drawn when it is first needed."""
 
     def __init__(self, dice: Random) -> None:
         self.dice = dice
