@@ -1,6 +1,5 @@
 """Repair mining: a failure, then a success of the same tool in the same session, that mended it."""
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,6 +7,7 @@ from typing import Literal
 
 from aftercall.json_patch import same_json
 from aftercall.models import Execution
+from retrieval import gathered
 from retrieval.edits import Edit, ValueSources
 from retrieval.inference import all_edits, infer_edits
 from retrieval.reading.reader import ErrorReading
@@ -53,15 +53,12 @@ def mine(calls: Sequence[Execution], new: Execution, read: Read) -> list[Repair]
     if all(call.sequence is not None for call in calls):
         ordered.sort(key=lambda call: (call.sequence, call.attempt))
     place = next(at for at, call in enumerate(ordered) if call.execution_id == new.execution_id)
-    naming: dict[str, list[tuple[int, Execution]]] = defaultdict(list)
-    for at, call in enumerate(ordered):
-        if call.repair_of is not None:
-            naming[call.repair_of].append((at, call))
+    naming = gathered((call.repair_of, (at, call)) for at, call in enumerate(ordered))
     repairs = []
     for at, failed in enumerate(ordered):
         if failed.error is None or (new.outcome == "failure" and failed is not ordered[place]):
             continue
-        named = [call for where, call in naming[failed.execution_id] if where > at]
+        named = [call for where, call in naming.get(failed.execution_id, ()) if where > at]
         later = ordered[at + 1 : at + 1 + MAX_CALLS_BETWEEN]
         near = [
             each

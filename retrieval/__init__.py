@@ -3,10 +3,13 @@
 import json
 import re
 import tomllib
+from collections.abc import Hashable, Iterable
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 _PART = re.compile(r"\{([A-Z_]+)\}")
 
 
@@ -36,6 +39,14 @@ def read_table(name: str) -> dict[str, Any]:
 def read_json(name: str) -> Any:
     """What one of this package's files says; not to be changed."""
     return json.loads(files("retrieval").joinpath(name).read_text(encoding="utf-8"))
+
+
+def gathered(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """The values of each key, in their order."""
+    found: dict[K, list[V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 WORDS: dict[str, frozenset[str]] = {

@@ -27,6 +27,7 @@ from pydantic import BaseModel, Field
 from aftercall.models import ErrorCategory, Example
 from embeddings.protocol import Embedder
 from mongo.records import ToolKey
+from retrieval import gathered
 from retrieval.answer import lesson_of, shown, spoken
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
 from retrieval.edits import Clamp, Edit, Remove, Replace
@@ -422,9 +423,7 @@ def title_of(pattern: ConsolidatedPattern) -> str:
     Made of the tool, what is wrong and where. The tool's own wording, variable parts as `…`, is in
     it only where no kind of failure is known.
     """
-    by_fault: dict[str, list[str]] = {}
-    for place, fault in sorted(pattern.places.items()):
-        by_fault.setdefault(_WRONG[fault], []).append(place)
+    by_fault = gathered((_WRONG[fault], place) for place, fault in sorted(pattern.places.items()))
     said = []
     for wrong, places in by_fault.items():
         more = [f"{len(places) - _MAX_NAMED} more"] if len(places) > _MAX_NAMED else []

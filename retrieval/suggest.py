@@ -28,6 +28,7 @@ from mongo.contents import IssuedSuggestion, StoredTool, as_named, suggestion_ev
 from mongo.errors import StoreError
 from mongo.protocol import EventLog
 from mongo.records import OWNER, Event, ToolKey
+from retrieval import gathered
 from retrieval.advice.advise import first_tool
 from retrieval.answer import Answer, Question, answer
 from retrieval.classifier import CategoryHead, text_of
@@ -65,12 +66,12 @@ async def _other_tools(
 ) -> tuple[Candidate, ...]:
     registered = (await memory.tools(workspace))[:_MAX_TOOLS]
     documents = await memory.documents(workspace, [hit.document_id for hit in hits])
-    found: dict[ToolKey, list[tuple[Hit, Document]]] = {}
-    for hit in hits:
-        document = documents.get(hit.document_id)
-        if document is not None and document.tool_name is not None:
-            key = ToolKey(workspace, document.server_name, document.tool_name)
-            found.setdefault(key, []).append((hit, document))
+    found = gathered(
+        (ToolKey(workspace, document.server_name, document.tool_name), (hit, document))
+        for hit in hits
+        if (document := documents.get(hit.document_id)) is not None
+        and document.tool_name is not None
+    )
     known = {key: await memory.knowledge(key) for key in found}
     return tuple(
         _candidate(each, found.get(each.tool_key, []), known.get(each.tool_key))
@@ -170,8 +171,7 @@ class Suggester:
     ) -> Question:
         """Gather all that a failed call is answered from; nothing is remembered of it."""
         asked = considered(request.execution)
-        masked = await aside(self.redactor.call, asked, when=is_large(asked))
-        call = as_named(masked, principal)
+        call = as_named(await aside(self.redactor.call, asked, when=is_large(asked)), principal)
         tool = ToolKey(workspace, call.server_name, call.tool_name)
         refused = cache(lambda: refused_by(call))  # once, and only where somebody asks
         reading = read_by_schema(read_error(call.error, call.parameters), refused)
@@ -391,10 +391,10 @@ class Suggester:
     async def _save(self) -> None:
         while self._unsaved:
             batch = dict(self._unsaved)
-            by_workspace: dict[str, list[Event]] = {}
-            for key, (issued, principal) in batch.items():
-                event = suggestion_event(key, issued, principal)
-                by_workspace.setdefault(issued.tool.workspace, []).append(event)
+            by_workspace = gathered(
+                (issued.tool.workspace, suggestion_event(key, issued, principal))
+                for key, (issued, principal) in batch.items()
+            )
             try:
                 for workspace, events in by_workspace.items():
                     await self.log.append(workspace, events)

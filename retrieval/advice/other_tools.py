@@ -8,7 +8,6 @@ names of registered tools are not.
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -16,6 +15,7 @@ from itertools import islice
 from aftercall.json_values import JsonObject
 from aftercall.models import MAX_SPLIT, ExecutionError
 from aftercall.outcomes import referral_in
+from retrieval import gathered
 from retrieval.boundaries.clusters import normalised_axes
 from retrieval.confidence import MIN_CONFIDENCE, accepts, check_of, lower_bound
 from retrieval.health.record import Referred
@@ -167,9 +167,8 @@ def _rank(case: Case, candidate: Candidate, named: frozenset[str]) -> _Ranked:
 
 def _lesson(best: _Ranked, case: Case, call_context: CallContext) -> str:
     tool = best.candidate.tool
-    where = ""
-    if tool.server_name != call_context.server_name:
-        where = f" of the server {quoted(tool.server_name)}"
+    is_elsewhere = tool.server_name != call_context.server_name
+    where = f" of the server {quoted(tool.server_name)}" if is_elsewhere else ""
     why = []
     if best.is_named:
         why.append("the error names it")
@@ -282,10 +281,11 @@ def split_of(error: ExecutionError, call_context: CallContext) -> Split | None:
         same = [each for each in earlier if each.split and _job_key(each.split, names) == key]
         return made(parts, same, is_own=True)
     axes = normalised_axes(referral.boundary_axes).keys()
-    by_proposal: dict[tuple[str, ...], list[Referred]] = defaultdict(list)
-    for each in earlier:
-        if each.split and not axes.isdisjoint(each.axes):
-            by_proposal[_job_key(each.split, names, least=2)].append(each)
+    by_proposal = gathered(
+        (_job_key(each.split, names, least=2), each)
+        for each in earlier
+        if each.split and not axes.isdisjoint(each.axes)
+    )
     found = []
     for same in by_proposal.values():
         split = made(same[-1].split, same, is_own=False)

@@ -30,6 +30,7 @@ from pydantic import BaseModel, Field
 
 from aftercall.models import MAX_AXES, MAX_AXIS_CHARS
 from embeddings.protocol import Vectors
+from retrieval import gathered
 
 SENTENCES = ("{}", "an app for {}", "This request is about {}.", "How do I do {}?")
 """An axis is put in the place of `{}`."""
@@ -173,10 +174,7 @@ def average_linkage(similarity: Similarity, threshold: float) -> list[list[int]]
         return [[row] for row in range(len(similarity))]
     distances = squareform(_FARTHEST - similarity.astype(np.float64), checks=False)
     labels = fcluster(linkage(distances, "average"), _FARTHEST - threshold, "distance")
-    groups: dict[int, list[int]] = {}
-    for row, label in enumerate(labels):
-        groups.setdefault(label, []).append(row)
-    return sorted(groups.values())
+    return sorted(gathered(zip(labels, range(len(labels)), strict=True)).values())
 
 
 def _nearest(vectors: Vectors, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Similarity]:
@@ -296,8 +294,7 @@ def normalise_axis(text: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def _normalised(text: str) -> str:
-    apart = _HUMP.sub(" ", _without_marks(text))
-    folded = _without_marks(apart.casefold())
+    folded = _without_marks(_HUMP.sub(" ", _without_marks(text)).casefold())
     spaced = "".join(char if _is_of_a_word(char) else " " for char in folded)
     words = [singular(word[:MAX_AXIS_CHARS]) for word in spaced.split()]
     telling = [word for word in words if word not in _FILLER]
@@ -330,9 +327,8 @@ def singular(word: str) -> str:
 def _without_plural(word: str) -> str:
     if not (word.endswith("s") and word.isascii() and word.isalnum()):
         return word
-    if len(word) < _SHORTEST_PLURAL or word in _NO_PLURAL or not word[-2].isalpha():
-        return word
-    if word.endswith(("ss", "us", "is", "ics")):
+    is_short = len(word) < _SHORTEST_PLURAL or not word[-2].isalpha()
+    if is_short or word in _NO_PLURAL or word.endswith(("ss", "us", "is", "ics")):
         return word
     if word.endswith("ies"):
         return word[:-1] if len(word) <= _LONGEST_TIE else f"{word[:-3]}y"

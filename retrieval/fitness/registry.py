@@ -8,7 +8,6 @@ Registering a tool is optional, so a tool is found by its registered id, and by 
 its calls are recorded: `toolName` or `serverName/toolName`.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,6 +21,7 @@ from aftercall.promotions_file import promoted_tool
 from aftercall.redaction import Redactor
 from mongo.contents import StoredPromotion, StoredTool
 from mongo.records import ToolKey
+from retrieval import gathered
 from retrieval.fitness.statistics import NO_VERSION
 from retrieval.knowledge.documents import document_id
 
@@ -144,21 +144,26 @@ class Registry:
         """The tool that executions name so: the principal's own first, then the latest put."""
         return self._by_name.get((tool, principal)) or self._by_name.get((tool, None))
 
+    def tool_name(self, tool: ToolKey) -> ToolName:
+        """The names of a tool: those of its calls, and its id where it is registered."""
+        stored = self.named(tool)
+        return named(tool, stored.tool.tool_id if stored else None)
+
     @cached_property
     def _by_namespace(self) -> dict[str, list[StoredTool]]:
-        found: dict[str, list[StoredTool]] = defaultdict(list)
-        for tool_id, each in sorted(self.by_id.items()):
-            for name in {tool_id, each.tool.namespace} - {None}:
-                found[str(name)].append(each)
-        return dict(found)
+        return gathered(
+            (str(name), each)
+            for tool_id, each in sorted(self.by_id.items())
+            for name in {tool_id, each.tool.namespace} - {None}
+        )
 
     @cached_property
     def _children(self) -> dict[str, list[StoredTool]]:
-        found: dict[str, list[StoredTool]] = defaultdict(list)
-        for _, each in sorted(self.by_id.items()):
-            if each.tool.evolved_from is not None:
-                found[each.tool.evolved_from].append(each)
-        return found
+        return gathered(
+            (each.tool.evolved_from, each)
+            for _, each in sorted(self.by_id.items())
+            if each.tool.evolved_from is not None
+        )
 
 
 @lru_cache(65_536)

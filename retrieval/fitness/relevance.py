@@ -21,7 +21,6 @@ cover all parts.
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -34,7 +33,7 @@ from numpy.typing import NDArray
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Tool
 from embeddings.text import name_words, terms_text
-from retrieval import read_json
+from retrieval import gathered, read_json
 from retrieval.confidence import logistic
 from retrieval.index.protocol import Hit, IndexQuery
 from retrieval.knowledge.documents import Document
@@ -249,10 +248,13 @@ def relevant(
 
 def successes_of(hits: Iterable[Hit], documents: Mapping[str, Document]) -> dict[Owner, float]:
     """What past scenarios say for each tool, 0 to 1 (`past_evidence`); without any, nothing."""
-    successes: dict[Owner, list[tuple[float, float]]] = defaultdict(list)
-    for hit in hits:
-        document = documents.get(hit.document_id)
-        if document is not None and document.trials:
-            share = sum(trial.is_success for trial in document.trials) / len(document.trials)
-            successes[hit.server_name, hit.tool_name].append((hit.similarity, share))
+    known = ((hit, documents.get(hit.document_id)) for hit in hits)
+    shares = (
+        (hit, sum(trial.is_success for trial in document.trials) / len(document.trials))
+        for hit, document in known
+        if document is not None and document.trials
+    )
+    successes = gathered(
+        ((hit.server_name, hit.tool_name), (hit.similarity, share)) for hit, share in shares
+    )
     return {owner: past_evidence(found) for owner, found in successes.items()}

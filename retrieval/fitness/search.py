@@ -4,7 +4,6 @@ One embedding, two questions to the index, one read of the statistics; nothing i
 """
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
 from embeddings.text import terms_text
 from mongo.records import ToolKey
+from retrieval import gathered
 from retrieval.fitness.expected import LEAST_NEARNESS, LikeScenario, experience_of
 from retrieval.fitness.history import shown_failure, shown_text
 from retrieval.fitness.registry import (
@@ -153,8 +153,7 @@ class ToolChooser:
         answers = await self.index.search(
             tool_queries(workspace, vectors, texts, limit=count, document_ids=ids)
         )
-        nearest = relevant(answers, parts=len(texts))[:count]
-        found = list(_offered_tools(registry, nearest))
+        found = list(_offered_tools(registry, relevant(answers, parts=len(texts))[:count]))
         statistics = await self.memory.statistics([each.key for each, _ in found])
         [hits] = await self.index.search([past_query(workspace, vectors[0], statistics)])
         past = await read_past(workspace, hits, self.memory)
@@ -351,9 +350,7 @@ def past_query(
 async def read_past(workspace: str, near: Sequence[Hit], memory: Memory) -> PastScenarios:
     """What is kept of the past scenarios that were found."""
     documents = await memory.documents(workspace, [hit.document_id for hit in near])
-    by_tool: dict[Owner, list[Hit]] = defaultdict(list)
-    for hit in near:
-        by_tool[hit.server_name, hit.tool_name].append(hit)
+    by_tool = gathered(((hit.server_name, hit.tool_name), hit) for hit in near)
     return PastScenarios(by_tool, documents)
 
 

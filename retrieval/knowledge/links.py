@@ -16,6 +16,7 @@ from itertools import islice
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
+from retrieval import gathered
 from retrieval.likeness import words_of
 from retrieval.parameters import leaves_like, place_of
 
@@ -81,8 +82,7 @@ def _of_text(text: str, depth: int) -> Iterator[tuple[str, JsonValue]]:
         return
     if 0 < len(text) <= _LONGEST:
         yield "text", text
-    for word in _WORD.finditer(text):
-        yield "word", word[0].rstrip(".:")
+    yield from (("word", word[0].rstrip(".:")) for word in _WORD.finditer(text))
 
 
 def session_call(tool_name: str, parameters: JsonObject, extracted: JsonValue) -> SessionCall:
@@ -131,10 +131,9 @@ class Links:
     def learn(self, parameters: JsonObject, earlier: Sequence[SessionCall]) -> None:
         """Count a success's values against what its session had before, in place."""
         sources = _latest(earlier)
-        holders: dict[str, list[str]] = {}
-        for source, values in sources.items():
-            for each in values:
-                holders.setdefault(str(each), []).append(source)
+        holders = gathered(
+            (str(each), source) for source, values in sources.items() for each in values
+        )
         for path, sent in leaves_like(parameters, ()):
             if isinstance(sent, bool) or sent in (None, "") or is_redacted(sent):
                 continue

@@ -21,6 +21,7 @@ from rapidfuzz.distance import Postfix, Prefix
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from retrieval import edits as ed
+from retrieval import gathered
 from retrieval.edit_effects import applied, changed_names, effect_key
 from retrieval.edits import edit_key, is_masked, names_of, places_of, touches
 from retrieval.parameters import EVERY, Path, value_at
@@ -287,10 +288,12 @@ def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
     """Every change of the examples, and what they come to in general, with what speaks for each."""
     own = [each for each in examples if not each.followed]
     candidates = {edit_key([edit]): (edit, False) for each in own for edit in each.edits}
-    replaced: dict[Path, list[tuple[JsonValue, JsonValue]]] = {}
-    for edit in (edit for each in own for edit in each.edits):
-        if isinstance(edit, ed.Replace):
-            replaced.setdefault(edit.path, []).append((edit.before, edit.value))
+    replaced = gathered(
+        (edit.path, (edit.before, edit.value))
+        for each in own
+        for edit in each.edits
+        if isinstance(edit, ed.Replace)
+    )
     for path, pairs in replaced.items():
         for edit in _general(pairs):
             placed = edit.at(path)

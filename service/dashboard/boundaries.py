@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from aftercall.models import AxisShare, Boundaries, Cohesion
+from retrieval import gathered
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.look import Look, Shown
@@ -85,10 +86,11 @@ async def boundaries(look: Look) -> Shown:
 
 def mapped(report: Boundaries) -> list[tuple[str, str, float]]:
     """The weightiest clusters with those they co-occur with, as bars: name, count and length."""
-    beside: dict[str, list[str]] = {}
-    for pair in report.co_occurrences:
-        for cluster_id, other in zip(pair.cluster_ids, pair.names[::-1], strict=True):
-            beside.setdefault(cluster_id, []).append(w.one_line(other))
+    beside = gathered(
+        (cluster_id, w.one_line(other))
+        for pair in report.co_occurrences
+        for cluster_id, other in zip(pair.cluster_ids, pair.names[::-1], strict=True)
+    )
     shown = report.clusters[:MAX_MAPPED]
     heaviest = max((each.weight for each in shown), default=0.0) or 1.0
     found = []

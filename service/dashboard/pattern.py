@@ -11,12 +11,12 @@ from aftercall.json_values import canonical_json
 from aftercall.models import Execution, FailurePattern, PatternState
 from aftercall.redaction import Redactor
 from mongo.records import ToolKey
+from retrieval import gathered
 from retrieval.answer import lesson_of
 from retrieval.confidence import lower_bound
 from retrieval.edits import Edit, edit_key, edits_of_key
 from retrieval.fitness.registry import UnknownNameError
 from retrieval.knowledge.documents import document_id
-from retrieval.knowledge.rules import RepairRule
 from retrieval.known_tools.common import ToolRecord, may_be_told
 from retrieval.log import executions, repairs
 from retrieval.memory import MendedFailure
@@ -94,8 +94,7 @@ async def evidence_of(
         if tool not in of_tools:
             of_tools[tool] = await repairs(context.store, tool, _MAX_LOOKED)
         belongs = belonging_to(workspace, each)
-        own = [row for row in of_tools[tool] if belongs(row.signature)]
-        mending[each.pattern_id] = own[:most]
+        mending[each.pattern_id] = [row for row in of_tools[tool] if belongs(row.signature)][:most]
     ids = {each for pattern in patterns for each in pattern.examples}
     for row in (row for rows in mending.values() for row in rows):
         ids |= {row.failed_id, row.mended_id}
@@ -253,10 +252,12 @@ async def _evidence(
 
 def rules_of(record: ToolRecord, belongs: Callable[[str], bool], redactor: Redactor) -> list[h.Row]:
     """The rules of a pattern's signatures, the surest first; the same edits are one rule."""
-    same: dict[str, list[RepairRule]] = {}
-    for kind in record.knowledge.signatures.values() if record.knowledge else ():
-        for rule, _ in kind.told_rules() if belongs(kind.signature) else ():
-            same.setdefault(edit_key(rule.edits), []).append(rule)
+    same = gathered(
+        (edit_key(rule.edits), rule)
+        for kind in (record.knowledge.signatures.values() if record.knowledge else ())
+        if belongs(kind.signature)
+        for rule, _ in kind.told_rules()
+    )
     rows: list[dict[str, Any]] = [
         {
             "lesson": lesson_in_words(each[0].edits, redactor) if each[0].edits else _SAME_CALL,

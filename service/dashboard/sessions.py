@@ -12,6 +12,7 @@ from aftercall.models import Execution, ToolName
 from aftercall.redaction import Redactor
 from mongo.contents import execution_of, plain
 from mongo.records import Event
+from retrieval import gathered
 from retrieval.memory import REPAIR
 from service.context import Context
 from service.dashboard import html as h
@@ -134,9 +135,7 @@ async def sessions(look: Look) -> Shown:
         if wanted.text
         else search(*look.space, wanted)
     )
-    by_session: dict[str, list[FoundCall]] = {}
-    for each in found.calls:
-        by_session.setdefault(each.session, []).append(each)
+    by_session = gathered((each.session, each) for each in found.calls)
 
     def link(session: str) -> h.Anchor:
         return h.Anchor(session_name(session), look.link(f"/sessions/{session}"))

@@ -5,6 +5,7 @@ from typing import Final
 
 from aftercall.models import CallCounts, Recommendation, ToolName, ToolStatistics
 from mongo.contents import StoredTool
+from retrieval import gathered
 from service import statistics
 from service.dashboard import html as h
 from service.dashboard import words as w
@@ -73,11 +74,10 @@ def with_never_called(
         (each.tool.server_name, each.tool.name): each.tool
         for each in sorted(registered, key=lambda one: (one.tool.updated_at, one.tool.tool_id))
     }
-    for each in called:
-        latest.pop(place_of(each.tool), None)
+    only = latest.keys() - {place_of(each.tool) for each in called}
     never = (
         ToolName(tool_id=each.tool_id, server_name=each.server_name, tool_name=each.name)
-        for each in sorted(latest.values(), key=lambda one: one.tool_id)
+        for each in sorted((latest[place] for place in only), key=lambda one: one.tool_id)
     )
     return [*called, *(ToolStatistics(tool=each) for each in never)]
 
@@ -87,10 +87,7 @@ async def open_recommendations(look: Look) -> dict[ToolId, list[Recommendation]]
 
     async def read() -> dict[ToolId, list[Recommendation]]:
         asked = RecommendationQuery(state="open", limit=_MAX_RECOMMENDATIONS)
-        found: dict[ToolId, list[Recommendation]] = {}
-        for each in (await recommendations(*look.space, asked)).recommendations:
-            if each.tool is not None:
-                found.setdefault(place_of(each.tool), []).append(each)
-        return found
+        found = (await recommendations(*look.space, asked)).recommendations
+        return gathered((place_of(each.tool), each) for each in found if each.tool is not None)
 
     return await look.rarely("open recommendations", read)
