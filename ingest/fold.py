@@ -136,10 +136,10 @@ async def load(
     batch = await asyncio.to_thread(_read, events)
     workspace = cache.workspace
     named, followed = _named(batch)
-    for event in await log_.find(workspace, "execution", named) if named else ():
-        batch.earlier[event.id] = named_execution_of(event)
-    for event in await log_.find(workspace, "suggestion", followed) if followed else ():
-        batch.issued[event.id] = event, decoded(IssuedSuggestion, event.data)
+    earlier = await log_.find(workspace, "execution", named) if named else ()
+    batch.earlier = {each.id: named_execution_of(each) for each in earlier}
+    issued = await log_.find(workspace, "suggestion", followed) if followed else ()
+    batch.issued = {each.id: (each, decoded(IssuedSuggestion, each.data)) for each in issued}
     executions = (each for each in batch.contents.values() if isinstance(each, StoredExecution))
     sessions = {thread_of(each.execution) for each in executions}
     await cache.load_sessions(log_, sessions, before=events[0].position)

@@ -243,12 +243,12 @@ def _shared_rules(
     shared: ToolKnowledge, faults: Mapping[str, str], edits: Sequence[Edit]
 ) -> Iterator[RepairRule]:
     """The rules of all tools that these edits are about, each once."""
-    found: dict[tuple[str, str], Edit] = {}
-    for edit in edits:
-        kind = faults.get(place_of(first(edit.path)))
-        general = for_any_tool(edit)
-        if kind is not None and general is not None:
-            found[kind, edit_key([general])] = general
+    found = {
+        (kind, edit_key([general])): general
+        for edit in edits
+        if (kind := faults.get(place_of(first(edit.path)))) is not None
+        and (general := for_any_tool(edit)) is not None
+    }
     for (kind, _), edit in found.items():
         of_kind = shared.signature_to_update(kind, "invalid_parameters")
         yield of_kind.rule_to_update([edit], MAX_SHARED_RULES)

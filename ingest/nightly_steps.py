@@ -68,8 +68,7 @@ class _Consolidation:
         async for row in self._rows(STATISTICS.name):
             if row.tool is not None:
                 await self._consolidate(row.tool, known.pop(row.tool, []))
-        gone = [row.key for rows in known.values() for row in rows]
-        await self._put([], gone)
+        await self._put([], [row.key for rows in known.values() for row in rows])
 
     def _rows(self, kind: str, tool: ToolKey | None = None) -> AsyncIterator[Row]:
         return all_rows(self._job.knowledge, self._workspace, kind, tool=tool)
@@ -99,8 +98,7 @@ class _Consolidation:
             lesson = lesson_of_pattern(said, pattern.category, record)
             return lesson, example_of_pattern(said, record)
 
-        patterns = [merged(each, lesson_of) for each in groups]
-        made = [_row(tool, pattern) for pattern in patterns]
+        made = [_row(tool, merged(each, lesson_of)) for each in groups]
         unchanged = {row.key: replace(row, serial=0) for row in before}
         removed = unchanged.keys() - {row.key for row in made}
         changed = [row for row in made if unchanged.get(row.key) != row]

@@ -93,16 +93,12 @@ def learn_trial(
     known = cache.made(STATISTICS, tool_row(tool))
     version = execution.tool_version or NO_VERSION
     is_referral = reading is not None and reading.category == "wrong_tool_boundary"
-    kind: TrialKind = "referral" if is_referral else execution.outcome
-    if weakness is not None:
-        kind = "weak"
+    kind: TrialKind = "referral" if is_referral else "weak" if weakness else execution.outcome
     bare = not (execution.context or "").strip()
     trial = trial_of(at, execution.execution_id, kind, stored.principal, bare=bare)
     marked = _counted(cache, tool, execution.execution_id)
-    if marked is None:
-        known.version_to_update(version).add(trial, at)
-    else:
-        known.version_to_update(marked.version).add(trial, at, marked.outcome)
+    counted_in = known.version_to_update(marked.version if marked else version)
+    counted_in.add(trial, at, marked.outcome if marked else None)
     _learn_scenario(
         cache,
         known.scenarios,
@@ -125,8 +121,7 @@ def learn_mark(
     """Count a marked failure, in place; `called` is the call of its tool that it names."""
     known, at = cache.made(STATISTICS, tool_row(mark.tool)), mark.marked_at
     version = mark.version or NO_VERSION
-    named = mark.execution_id or mark.mark_id
-    trial = trial_of(at, named, mark.severity, mark.principal)
+    trial = trial_of(at, mark.execution_id or mark.mark_id, mark.severity, mark.principal)
     before = None
     if mark.execution_id is not None:
         before = _counted(cache, mark.tool, mark.execution_id)
@@ -247,8 +242,7 @@ def _move(known: ToolTrials, key: str, counted: Counted, version: str) -> None:
 
 def _remember_tags(known: dict[str, datetime], tags: tuple[str, ...], at: datetime) -> None:
     """Add tags to a bounded table, in place of those that were given longest ago."""
-    for tag in tags:
-        known[tag] = max(at, known.get(tag, at))
+    known |= {tag: max(at, known.get(tag, at)) for tag in tags}
     while len(known) > MAX_NEGATIVE_TAGS:
         del known[min(known, key=lambda tag: (known[tag], tag))]
 

@@ -281,9 +281,8 @@ def _advised_or_ranked(
     learned = [each for each in ranked if "repairs" in each.suggestion.evidence.sources]
     if isinstance(advice, NoAdvice):
         return learned
-    advised = _advised(question.case, advice)
-    if advice.action != "retry_unchanged":
-        advised = advised.noted(note)
+    told = _advised(question.case, advice)
+    advised = told if advice.action == "retry_unchanged" else told.noted(note)
     if advice.action == "escalate" and refusal_of(question.error.message) is not None:
         return [advised, *learned]  # the user decides, whatever others decided
     return sorted([advised, *learned], key=_order)

@@ -35,9 +35,7 @@ def fit_scaling(
     followed it; all that are not known count as one.
     """
     weights = _weights(agents)
-    if weights.sum() < ENOUGH_OUTCOMES:
-        return Scaling()
-    return _platt(estimates, rights, weights)
+    return Scaling() if weights.sum() < ENOUGH_OUTCOMES else _platt(estimates, rights, weights)
 
 
 def refit_scaling(

@@ -179,10 +179,8 @@ class _Search:
         for name in before:
             if name in after:
                 yield from self._of_values(before[name], after[name], (*path, name))
-        for name in gone:
-            yield ed.Remove(name=name).under(path)
-        for name in new:
-            yield self._supply(after[name], (*path, name))
+        yield from (ed.Remove(name=name).under(path) for name in gone)
+        yield from (self._supply(after[name], (*path, name)) for name in new)
 
     def _of_values(self, before: JsonValue, after: JsonValue, path: Path) -> Iterator[ed.Edit]:
         if same_json(before, after):

@@ -97,15 +97,13 @@ async def execution(log: EventLog, workspace: str, execution_id: str) -> Executi
     if stored.schema_hash is None:
         return stored.execution
     schemas = await log.schemas(workspace, [stored.schema_hash])
-    schema = schemas.get(stored.schema_hash)
-    return stored.execution.model_copy(update={"input_schema": schema})
+    return stored.execution.model_copy(update={"input_schema": schemas.get(stored.schema_hash)})
 
 
 async def repairs(store: Store, tool: ToolKey, limit: int) -> list[MendedFailure]:
     """The latest repairs of one tool that agents made by themselves, newest first."""
     rows = await store.knowledge.scan(tool.workspace, REPAIR.name, limit, by="rank", tool=tool)
-    found = [REPAIR.decode(row) for row in rows]
-    return [each for each in found if not each.followed_suggestion]
+    return [each for each in map(REPAIR.decode, rows) if not each.followed_suggestion]
 
 
 def session_calls(earlier: Sequence[Event]) -> tuple[SessionCall, ...]:

@@ -162,11 +162,9 @@ def inner_values(parameters: Iterable[tuple[str, JsonValue]]) -> Iterator[tuple[
 
 def _members(place: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
     if isinstance(value, list):
-        for item in value[:MAX_ITEMS]:
-            yield f"{place}[]", item
+        yield from ((f"{place}[]", item) for item in value[:MAX_ITEMS])
     elif isinstance(value, dict) and len(value) <= MAX_KEYS:
-        for key, item in value.items():
-            yield f"{place}.{key}", item
+        yield from ((f"{place}.{key}", item) for key, item in value.items())
 
 
 MAX_SCHEMA = 16_000
@@ -230,9 +228,7 @@ class ToolView:
 def view_of_schema(schema: JsonObject) -> ToolView:
     """The view of a JSON Schema for arguments. Never raises: what cannot be read is left out."""
     canonical = canonical_json(schema)
-    if len(canonical) > MAX_SCHEMA:
-        return ToolView("schema")
-    return _view_of_schema(canonical)
+    return ToolView("schema") if len(canonical) > MAX_SCHEMA else _view_of_schema(canonical)
 
 
 @lru_cache(maxsize=512)

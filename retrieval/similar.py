@@ -40,8 +40,7 @@ async def find_similar(
     looked_at = bounded_json(request.parameters, max_chars=MAX_MESSAGE)
     parameters = redactor.parameters(request.tool_name, cast("JsonObject", looked_at))
     context = None if request.context is None else redactor.text(request.context[:MAX_MESSAGE])
-    text = call_text(request.tool_name, parameters, context)
-    [vector] = await embedder.embed([text], "query")
+    [vector] = await embedder.embed([call_text(request.tool_name, parameters, context)], "query")
     succeeded = request.outcome == "success" and request.signature is None
     kind: Kind = "success" if succeeded else "reflection"
     tool = request.server_name, request.tool_name

@@ -80,9 +80,7 @@ _INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]")
 def _short_format(text: str) -> TextFormat:
     for name, pattern in _FORMATS:
         if pattern.fullmatch(text):
-            if name == "word" and _INNER_CAPITAL.search(text):
-                return "identifier"
-            return name
+            return "identifier" if name == "word" and _INNER_CAPITAL.search(text) else name
     return "words"
 
 

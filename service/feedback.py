@@ -116,23 +116,25 @@ async def corrections(
     untied = [each.execution_id for each in records if each.called is None]
     calls = await executions(log, workspace, untied)
     tools = {each.execution.execution_id: each.tool_key for each in calls}
-    shown = []
-    for record in records:
-        of = record.called.tool if record.called else tools.get(record.execution_id)
-        if tool in (None, of):
-            shown.append(
-                m.KnownCorrection(
-                    correction_id=record.correction_id,
-                    execution_id=record.execution_id,
-                    server_name=of.server_name if of else None,
-                    tool_name=of.tool_name if of else None,
-                    at=record.corrected_at,
-                    kind=record.kind,
-                    text=record.text,
-                    boundary_axes=list(record.boundary_axes),
-                    agent=record.agent,
-                )
-            )
+    about = [
+        (each, each.called.tool if each.called else tools.get(each.execution_id))
+        for each in records
+    ]
+    shown = [
+        m.KnownCorrection(
+            correction_id=record.correction_id,
+            execution_id=record.execution_id,
+            server_name=of.server_name if of else None,
+            tool_name=of.tool_name if of else None,
+            at=record.corrected_at,
+            kind=record.kind,
+            text=record.text,
+            boundary_axes=list(record.boundary_axes),
+            agent=record.agent,
+        )
+        for record, of in about
+        if tool in (None, of)
+    ]
     return m.CorrectionList(corrections=shown[:limit])
 
 
@@ -164,9 +166,8 @@ async def _corrected(
 
 
 def _is_of_its_tool(call: StoredExecution, correction: m.Correction) -> bool:
-    of, meant = call.execution, correction
-    is_server = meant.server_name in (None, of.server_name)
-    return is_server and meant.tool_name in (None, of.tool_name)
+    is_server = correction.server_name in (None, call.execution.server_name)
+    return is_server and correction.tool_name in (None, call.execution.tool_name)
 
 
 async def _known(context: Context, workspace: str, correction_id: str) -> CorrectionRecord | None:
@@ -182,16 +183,14 @@ async def _call(context: Context, workspace: str, execution_id: str) -> StoredEx
 def _is_same(
     known: CorrectionRecord, correction: m.Correction, call: StoredExecution | None
 ) -> bool:
-    if correction.session_id is None:
-        is_of_call = known.execution_id == correction.execution_id
-    else:
-        is_of_call = (
-            call is not None
-            and call.execution.session_id == correction.session_id
-            and _is_of_its_tool(call, correction)
-        )
+    of_session = (
+        call is not None
+        and call.execution.session_id == correction.session_id
+        and _is_of_its_tool(call, correction)
+    )
+    of_call = known.execution_id == correction.execution_id
     return (
-        is_of_call
+        (of_call if correction.session_id is None else of_session)
         and known.kind == correction.kind
         and known.text == correction.text
         and known.boundary_axes == tuple(correction.boundary_axes)

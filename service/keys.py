@@ -57,11 +57,6 @@ class Access(NamedTuple):
     scopes: frozenset[m.Scope] = SCOPES
     rate: float | None = None
 
-    @property
-    def may_read(self) -> bool:
-        """Whether this caller sees what others of the workspace recorded."""
-        return "read" in self.scopes
-
     def sees(self, workspace: str) -> bool:
         """Whether what lies in a workspace is there for this caller."""
         return self.workspace in (m.ALL_WORKSPACES, workspace)

@@ -14,13 +14,14 @@ from ingest.axes import AxisClusterer
 from ingest.indexer import Indexer
 from mongo.errors import StoreError
 from mongo.protocol import Store
+from retrieval.index.opening import INDEX_FACT, index_name
 from retrieval.index.protocol import EdgePlace, IndexModelMismatchError, VectorIndexError
 from service.forget import learned_without
 from service.lifecycle import beside, give_back_memory
 from service.logs import log_event
 from service.nightly import run_process
 from service.settings import Settings
-from service.stores import Stores, current_index_name, index_place, open_named, remove_former
+from service.stores import Stores, index_place, open_named, remove_former
 
 EVERY_S = 0.5
 """What is learned elsewhere is to be usable here within a second."""
@@ -102,7 +103,7 @@ class Learning:
     async def _switch(self) -> None:
         index, memory = self._stores.index, self._stores.memory
         memory.forget_all()
-        name = await current_index_name(self._stores.store.metadata)
+        name = index_name(await self._stores.store.metadata.get(INDEX_FACT))
         if name != index.opened:
             try:
                 opened = await open_named(self._settings, name, self._stores.embedder)

@@ -122,10 +122,9 @@ async def _within_its_request(ctx: Context, call_next: CallNext) -> HandlerResul
         info = (ctx.params or {}).get("clientInfo")  # nobody has validated it yet
         name = name_or_none(info.get("name")) if isinstance(info, Mapping) else None
         request.scope[_SESSION] = new_session(name)
-    headers = {"x-request-id": request_id_of(request.scope)}
-    for name in ("host", "authorization", WORKSPACE_HEADER):  # what this service's guards let pass
-        if name in request.headers:
-            headers[name] = request.headers[name]
+    given = ("host", "authorization", WORKSPACE_HEADER)  # what this service's guards let pass
+    headers = {name: request.headers[name] for name in given if name in request.headers}
+    headers["x-request-id"] = request_id_of(request.scope)
     token = _within.set(headers)
     try:
         return await call_next(ctx)

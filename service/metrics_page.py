@@ -133,12 +133,10 @@ async def _state(context: Context | None) -> list[Metric]:
     return list(_families(context, log, vectors))
 
 
-async def in_time(
-    shared: Shared, key: str, ask: Callable[[], Awaitable[T]], within_s: float = WITHIN_S
-) -> T | None:
+async def in_time(shared: Shared, key: str, ask: Callable[[], Awaitable[T]]) -> T | None:
     """What was answered; None when it was not, or not in time. It is not asked again meanwhile."""
     try:
-        return await asyncio.wait_for(shared.get(key, ask, 0.0), within_s)
+        return await asyncio.wait_for(shared.get(key, ask, 0.0), WITHIN_S)
     except (StoreError, VectorIndexError, TimeoutError):
         return None  # a page is asked for all the time: `aftercall_store_up` says it, not the log
     except Exception as error:  # noqa: BLE001  # the page is read when something is wrong

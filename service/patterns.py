@@ -12,9 +12,9 @@ from aftercall import models as m
 from aftercall.models.base import Name
 from aftercall.redaction import Redactor
 from mongo.contents import StoredPatternReview, hour_of, review_command
-from mongo.records import Row, ToolKey, decoded
+from mongo.records import ToolKey, decoded
 from retrieval import counters as what
-from retrieval.fitness.registry import UnknownNameError, named
+from retrieval.fitness.registry import UnknownNameError
 from retrieval.knowledge.documents import document_id
 from retrieval.memory import CONSOLIDATED, PATTERN, REPAIR, MendedFailure
 from retrieval.patterns import ConsolidatedPattern, mark_of, title_of
@@ -50,8 +50,7 @@ class PatternsQuery(m.WireModel):
 async def listed(context: Context, workspace: str, query: PatternsQuery) -> m.FailurePatternList:
     """Those that are asked for, most failures first."""
     is_filtered = (query.tool_name, query.server_name, query.category) != (None, None, None)
-    rows = await _most(context, workspace, MAX_PATTERNS if is_filtered else query.limit)
-    found = await asyncio.to_thread(_decoded, rows)
+    found = await _most(context, workspace, MAX_PATTERNS if is_filtered else query.limit)
     asked = [each for each in found if query.includes(each)][: query.limit]
     return m.FailurePatternList(
         patterns=await shown(context, workspace, asked),
@@ -98,14 +97,15 @@ async def shown(
     reviews = await reviews_of(context, workspace, patterns)
 
     def made() -> list[m.FailurePattern]:
-        found = []
-        for each in patterns:
-            tool = ToolKey(workspace, each.server_name, each.tool_name)
-            stored = registry.named(tool)
-            tool_id = stored.tool.tool_id if stored else None
-            review = reviews.get(each.pattern_id)
-            found.append(_answered(each, tool, tool_id, review, context.redactor))
-        return found
+        return [
+            _answered(
+                each,
+                registry.tool_name(ToolKey(workspace, each.server_name, each.tool_name)),
+                reviews.get(each.pattern_id),
+                context.redactor,
+            )
+            for each in patterns
+        ]
 
     return await asyncio.to_thread(made)
 
@@ -193,16 +193,19 @@ class PatternRepair(NamedTuple):
 async def latest_repairs(context: Context, workspace: str) -> list[PatternRepair]:
     """The latest repairs, newest first."""
     rows = await context.store.knowledge.scan(workspace, REPAIR.name, MAX_REPAIRS, by="rank")
-    found = []
-    for tool, mended in ((row.tool, REPAIR.decode(row)) for row in rows):
-        if tool is not None:
-            of = document_id(workspace, "reflection", *tool[1:], mended.signature)
-            found.append(PatternRepair(mark_of(of).hex(), mended))
-    return found
+    found = ((row.tool, REPAIR.decode(row)) for row in rows)
+    return [
+        PatternRepair(
+            mark_of(document_id(workspace, "reflection", *tool[1:], mended.signature)).hex(), mended
+        )
+        for tool, mended in found
+        if tool is not None
+    ]
 
 
-async def _most(context: Context, workspace: str, limit: int) -> list[Row]:
-    return await context.store.knowledge.scan(workspace, PATTERN, limit, by="rank")
+async def _most(context: Context, workspace: str, limit: int) -> list[ConsolidatedPattern]:
+    rows = await context.store.knowledge.scan(workspace, PATTERN, limit, by="rank")
+    return await asyncio.to_thread(lambda: [decoded(ConsolidatedPattern, e.data) for e in rows])
 
 
 async def _of_marks(context: Context, workspace: str) -> Mapping[str, str]:
@@ -212,28 +215,22 @@ async def _of_marks(context: Context, workspace: str) -> Mapping[str, str]:
         return {}
     known = context.pattern_marks.get((workspace, at))
     if known is None:
-        rows = await _most(context, workspace, MAX_PATTERNS)
-        found = await asyncio.to_thread(_decoded, rows)
+        found = await _most(context, workspace, MAX_PATTERNS)
         known = {mark.hex(): each.pattern_id for each in found for mark in each.marks()}
         context.pattern_marks[workspace, at] = known
     return known
 
 
-def _decoded(rows: Sequence[Row]) -> list[ConsolidatedPattern]:
-    return [decoded(ConsolidatedPattern, row.data) for row in rows]
-
-
 def _answered(
     pattern: ConsolidatedPattern,
-    tool: ToolKey,
-    tool_id: str | None,
+    tool: m.ToolName,
     review: m.PatternReview | None,
     redactor: Redactor,
 ) -> m.FailurePattern:
     wordings = [redactor.text(each) for each in pattern.signatures or [pattern.leader]]
     return m.FailurePattern(
         pattern_id=pattern.pattern_id,
-        tool=named(tool, tool_id),
+        tool=tool,
         title=redactor.text(title_of(pattern)),
         state=state_of(review),
         review=review,

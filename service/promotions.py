@@ -210,8 +210,7 @@ async def _change(context: Context, workspace: str, events: list[PromotionEvent]
 
 
 def _event(context: Context, stored: StoredPromotion, action: m.PromotionAction) -> PromotionEvent:
-    now = context.clock()
-    return PromotionEvent(stored.workspace, stored.namespace, now, action, stored)
+    return PromotionEvent(stored.workspace, stored.namespace, context.clock(), action, stored)
 
 
 def _removed(context: Context, held: StoredPromotion) -> PromotionEvent:

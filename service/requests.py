@@ -66,9 +66,8 @@ class SpaceFor(SecurityBase):
         """No route names the workspace itself: it is that of the key."""
         context = opened(request, self._scope)
         named = request.headers.get(m.WORKSPACE_HEADER)
-        workspace = named or DEFAULT_WORKSPACE
-        if context.caller.workspace != m.ALL_WORKSPACES:
-            workspace = context.caller.workspace
+        own = context.caller.workspace
+        workspace = (named or DEFAULT_WORKSPACE) if own == m.ALL_WORKSPACES else own
         if named not in (None, workspace) or not _WORKSPACE.fullmatch(workspace):
             raise NotFoundProblemError("there is no such workspace for this key")
         return Space(context, workspace)
@@ -342,8 +341,7 @@ def _record(index: int, value: object) -> m.Execution | m.Rejection:
 
 
 async def _read_records(request: Request) -> Records:
-    body = await read_body(request)
-    return await parsed(body, parse_records)
+    return await parsed(await read_body(request), parse_records)
 
 
 RecordsBody = Annotated[Records, Depends(_read_records)]

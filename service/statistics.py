@@ -10,7 +10,7 @@ import numpy as np
 from aftercall import models as m
 from mongo.records import ToolKey
 from retrieval import counters as what
-from retrieval.fitness.registry import Registry, UnknownNameError, named, nearest_names
+from retrieval.fitness.registry import UnknownNameError, nearest_names
 from retrieval.memory import JUDGED
 from retrieval.patterns import ConsolidatedPattern, cost_of
 from retrieval.reliability import Promise, reliability
@@ -56,7 +56,7 @@ async def totals(
             m.WindowTotals(
                 **await span.about(),
                 totals=await _all_calls(span, with_durations=with_durations),
-                before=_counts(await _calls(before)) if before else None,
+                before=_counts(await before.by_name(*_CALLS)) if before else None,
             )
         )
     return m.Totals(windows=windows)
@@ -69,7 +69,7 @@ async def usage(context: Context, workspace: str, window: m.UsageWindow, limit: 
     agents = await _agents(span)
     ranked = sorted(agents, key=lambda name: (-sum(agents[name]), name))
     shown = [name for name in ranked if name != what.OTHER][:limit]
-    repaired = await _repaired(span)
+    repaired = await span.by_name(prefix=what.AGENT_REPAIRED)
     categories = await span.by_name(prefix=what.CATEGORY)
     categories.pop(what.OTHER, None)
     return m.Usage(
@@ -183,15 +183,14 @@ async def agent(
     tools = {tool: (each[names[0]], each[names[1]]) for tool, each in sums.items()}
     heaviest = sorted(tools, key=lambda tool: (-tools[tool][1], -sum(tools[tool]), str(tool)))
     registry = await context.memory.registry(workspace)
+    repaired = await span.by_name(prefix=what.AGENT_REPAIRED)
     return m.AgentStatistics(
         **about,
         agent=agent,
-        usage=m.AgentUsage(
-            agent=agent, repaired=(await _repaired(span))[agent], **dict(pairs(tools.values()))
-        ),
+        usage=m.AgentUsage(agent=agent, repaired=repaired[agent], **dict(pairs(tools.values()))),
         tools=[
             m.AgentTool(
-                tool=_name(tool, registry), successes=tools[tool][0], failures=tools[tool][1]
+                tool=registry.tool_name(tool), successes=tools[tool][0], failures=tools[tool][1]
             )
             for tool in heaviest[:MAX_TOOLS_OF_AGENT]
         ],
@@ -207,7 +206,7 @@ async def reflection(
     of another task, as many as there are.
     """
     span, about = await _span(context, workspace, window)
-    calls = await _calls(span)
+    calls = await span.by_name(*_CALLS)
     counted, answers = _fields(calls), await span.by_name(prefix=what.ANSWER)
     watched = await span.by_name(prefix=what.SHADOW)
     first = m.CallCounts(
@@ -259,7 +258,7 @@ async def patterns(
         )
         for each in await shown(context, workspace, most)
     ]
-    total = (await _calls(span))[what.FAILURE]
+    total = (await span.by_name(*_CALLS))[what.FAILURE]
     other = max(0, total - sum(each.failures for each in found))
     return m.PatternStatistics(**about, patterns=found, other_failures=other)
 
@@ -350,10 +349,6 @@ async def _span(
     return span, await span.about()
 
 
-async def _calls(span: WindowHours) -> Counter[str]:
-    return await span.by_name(*_CALLS)
-
-
 async def _by_tool(
     span: WindowHours, limit: int, *, with_durations: bool = True
 ) -> tuple[list[m.ToolUsage], m.CallCounts]:
@@ -368,7 +363,7 @@ async def _by_tool(
     registry = await span.context.memory.registry(span.workspace)
     shown = [
         m.ToolUsage(
-            tool=_name(tool, registry),
+            tool=registry.tool_name(tool),
             duration_ms=_quantiles(durations.get(tool, Counter())),
             **_fields(calls[tool]),
         )
@@ -383,12 +378,8 @@ async def _agents(span: WindowHours) -> dict[str, tuple[int, int]]:
     return {name: (worked[name], failed[name]) for name in {**worked, **failed}}
 
 
-async def _repaired(span: WindowHours) -> Counter[str]:
-    return await span.by_name(prefix=what.AGENT_REPAIRED)
-
-
 async def _all_calls(span: WindowHours, *, with_durations: bool = True) -> dict[str, Any]:
-    found = _fields(await _calls(span))
+    found = _fields(await span.by_name(*_CALLS))
     if with_durations:
         found["duration_ms"] = _quantiles(await span.by_name(_DURATIONS))
     return found
@@ -445,7 +436,7 @@ async def _repair_times(
 
 
 async def _named(context: Context, tool: ToolKey | None) -> m.ToolName | None:
-    return None if tool is None else _name(tool, await context.memory.registry(tool.workspace))
+    return None if tool is None else (await context.memory.registry(tool.workspace)).tool_name(tool)
 
 
 def pairs(pairs: Iterable[tuple[int, int]]) -> m.CallCounts:
@@ -478,11 +469,6 @@ def _quantiles(durations: Mapping[str, int]) -> m.DurationQuantiles | None:
     buckets = {int(name.removeprefix(what.DURATION)): each for name, each in durations.items()}
     p50, p95, p99 = (round(what.quantile(buckets, share) or 0.0, 3) for share in (0.5, 0.95, 0.99))
     return m.DurationQuantiles(p50=p50, p95=p95, p99=p99)
-
-
-def _name(tool: ToolKey, registry: Registry) -> m.ToolName:
-    stored = registry.named(tool)
-    return named(tool, stored.tool.tool_id if stored else None)
 
 
 def _times(waited_ms: Iterable[float]) -> m.RepairTimes:

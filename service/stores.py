@@ -17,7 +17,7 @@ from ingest.leases import LeaseKeeper
 from ingest.nightly import REBUILD
 from ingest.seed import load_seed
 from mongo.errors import StoreError
-from mongo.protocol import ControlStore, Metadata, Store
+from mongo.protocol import ControlStore, Store
 from mongo.sqlite.control import open_sqlite_control
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.index.opening import (
@@ -88,7 +88,7 @@ async def open_stores(
             )
 
         async def open_current() -> CurrentIndex:
-            name = await current_index_name(store.metadata)
+            name = index_name(await store.metadata.get(INDEX_FACT))
             # An embedded one is slow only where the machine is, and then no answer is soon enough.
             patience = None if settings.qdrant.url is None else Patience()
             return CurrentIndex(await open_named(settings, name, opened), name, patience=patience)
@@ -251,11 +251,6 @@ async def open_named(settings: Settings, name: str, embedder: Embedder) -> Vecto
     return await open_index(
         index_place(settings), name, dimension=embedder.dimension, fingerprint=embedder.fingerprint
     )
-
-
-async def current_index_name(metadata: Metadata) -> str:
-    """The name of the index that holds."""
-    return index_name(await metadata.get(INDEX_FACT))
 
 
 async def remove_former(place: IndexPlace, current: str) -> list[str]:

@@ -131,8 +131,7 @@ async def get_tool(
         stored = stored or original_of(registry, tool_id)
     if stored is None:
         raise UnknownToolError(tool_id, nearest(tool_id, registry.by_id))
-    shown = offered(registry, stored).tool if use_evolved else stored.tool
-    return context.redactor.tool(shown)
+    return context.redactor.tool(offered(registry, stored).tool if use_evolved else stored.tool)
 
 
 async def tools_called(context: Context, workspace: str, name: str) -> list[ToolKey]:
@@ -242,5 +241,4 @@ def _failed(
     for each in possible:
         if each.counts(version):
             return each, version or None
-    unknown = replace(possible[-1], versions=(version,), start=1.0, since=None)
-    return unknown, version or None
+    return replace(possible[-1], versions=(version,), start=1.0, since=None), version or None

@@ -364,9 +364,8 @@ def _answer_in(response: object) -> dict[str, Any] | None:
     response = _unpacked(response)
     if not isinstance(response, dict):
         return None
-    if "jsonrpc" in response or (response.keys() <= {"id", "result"} and "result" in response):
-        return response
-    if response.keys() == {"error"}:
+    is_result = response.keys() <= {"id", "result"} and "result" in response
+    if "jsonrpc" in response or is_result or response.keys() == {"error"}:
         return response
     return {"result": response}
 

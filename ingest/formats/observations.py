@@ -167,8 +167,7 @@ def _answer(value: dict[str, Any], given: Given) -> ToolAnswer:
         inner = output.get("kwargs") if output.get("type") == "constructor" else output
         if isinstance(inner, dict) and "content" in inner and "tool_call_id" in inner:
             failed, output = failed or inner.get("status") == "error", inner["content"]
-    content = make_json_value(output)
-    return transcript_answer(content, failed=failed, prefixes=given.error_prefixes)
+    return transcript_answer(make_json_value(output), failed=failed, prefixes=given.error_prefixes)
 
 
 def _raised(text: str) -> ToolAnswer:

@@ -157,8 +157,7 @@ class _Conversation:
 
     def finish(self) -> Iterator[Placed]:
         """Calls that have no result."""
-        for call in self.waiting.values():
-            yield unreadable(call.where, _NO_RESULT)
+        yield from (unreadable(call.where, _NO_RESULT) for call in self.waiting.values())
         self.waiting.clear()
 
     def _blocks(self, turn: _Turn, blocks: list[Any]) -> Iterator[Placed]:

@@ -104,8 +104,7 @@ def _from_text(message: str, now: datetime | None) -> Iterator[float | None]:
             yield _sum_ms(found["amount"])
         elif found["sure"]:
             yield _wait_ms(found["bare"], 1e3, now)
-    for moment in _MOMENT.finditer(message):
-        yield _until_ms(moment["moment"], now)
+    yield from (_until_ms(each["moment"], now) for each in _MOMENT.finditer(message))
     for said in _WORDS.finditer(message):
         yield _FEW.get(said["word"].lower(), 1.0) * _unit_ms(said["unit"])
 

@@ -53,8 +53,7 @@ def compare(evolved: Counts, original: Counts) -> float:
 
 def fails_more(evolved: Counts, original: Counts) -> bool:
     """Whether the evolved version surely fails more: enough trials of both, and `SURE`."""
-    enough = min(sum(evolved), sum(original)) >= LEAST_TRIALS
-    return enough and compare(evolved, original) >= SURE
+    return min(sum(evolved), sum(original)) >= LEAST_TRIALS and compare(evolved, original) >= SURE
 
 
 class Pair(NamedTuple):
@@ -157,6 +156,4 @@ def before(
             held.append(event.promoted)
         elif held:
             held.pop()
-    if len(held) > 1:
-        return True, held[-2]
-    return is_whole and bool(held), None
+    return (True, held[-2]) if len(held) > 1 else (is_whole and bool(held), None)

@@ -115,8 +115,7 @@ class IndexQuery:
     @property
     def finds_nothing(self) -> bool:
         """Whether no document can be an answer, so that none need be asked for."""
-        empty = () in (self.document_ids, self.tools)
-        return self.limit <= 0 or not self.workspaces or empty
+        return self.limit <= 0 or not self.workspaces or () in (self.document_ids, self.tools)
 
     def conditions(self) -> dict[str, list[str]]:
         """The values that each field of the payload may have."""

@@ -460,11 +460,11 @@ class QdrantIndex:
             if not flat:
                 return [[] for _ in queries]
             found = iter(await client.query_batch_points(self._collection, flat))
-            answers = []
-            for query, several in zip(queries, asked, strict=True):
-                rows = [next(found).points for _ in several]
-                answers.append(self._maker.hits(query, rows) if rows else [])
-            return answers
+            brought = [[next(found).points for _ in several] for several in asked]
+            return [
+                self._maker.hits(query, rows) if rows else []
+                for query, rows in zip(queries, brought, strict=True)
+            ]
 
     async def count(self) -> int:
         with self._connection.doing("count the vectors") as client:

@@ -175,8 +175,7 @@ def repeats_of(
     run = None if is_redacted(parameters) else runs.get(call_hash(parameters))
     if run is None or run.signature != signature_id or _is_over(run, category, now):
         return Repeats(alike=times)
-    own = run.sessions.get(session, 0)
-    weighed = own + sum(other != session for other in run.sessions)
+    weighed = run.sessions.get(session, 0) + sum(other != session for other in run.sessions)
     return Repeats(run.count, weighed, times)
 
 

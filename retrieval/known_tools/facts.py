@@ -391,9 +391,11 @@ def concrete(record: ToolRecord, edit: Clamp) -> Clamp:
         return edit.model_copy(update={"minimum": stated.minimum, "maximum": stated.maximum})
     known = profile.parameters.get(edit.name) if profile is not None else None
     bound = known.boundary() if known is not None else None
-    if known is None or bound is None:
-        return edit
-    if not (known.is_shared or _is_common(record, edit.name, bound)):
+    if (
+        known is None
+        or bound is None
+        or not (known.is_shared or _is_common(record, edit.name, bound))
+    ):
         return edit
     low = bound.smallest if bound.fails_below is not None else None
     high = bound.largest if bound.fails_above is not None else None

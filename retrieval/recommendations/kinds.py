@@ -91,11 +91,11 @@ def repair_of(subject: Subject) -> m.Recommendation | None:
         for category, tally in sorted(subject.known.categories.items())
         if category in OWN_FAILURES
     ]
-    for severity in get_args(m.Severity):
-        marks = [each.at for each in subject.known.marks if each.severity == severity]
-        if marks:
-            points = PENALTIES[severity] / PENALTIES["high"]
-            parts.append(Part(f"{severity} mark", Tally.of(marks), points))
+    parts += [
+        Part(f"{severity} mark", Tally.of(marks), PENALTIES[severity] / PENALTIES["high"])
+        for severity in get_args(m.Severity)
+        if (marks := [each.at for each in subject.known.marks if each.severity == severity])
+    ]
     count = sum(part.tally.count for part in parts)
     weight = sum(part.weight(subject.now) for part in parts)
     good = subject.known.successes.weight_at(subject.now)
@@ -138,8 +138,7 @@ def _one_of_each(subject: Subject) -> list[OwnFailure | Marked]:
             signatures[each.message] = signature
             weights[signature] += decay(subject.now, each.at)
             latest.setdefault(signature, each)
-    ranked = sorted(weights, key=lambda each: (-weights[each], each))
-    return [latest[each] for each in ranked]
+    return [latest[each] for each in sorted(weights, key=lambda each: (-weights[each], each))]
 
 
 def tighten_of(subject: Subject, rules: CohesionRules) -> m.Recommendation | None:

@@ -109,9 +109,7 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
                 flush=True,
             )
         )
-        client = None
-        if not args.dry_run:
-            client = stack.enter_context(Client(args.service, retries=5))
+        client = None if args.dry_run else stack.enter_context(Client(args.service, retries=5))
         send(
             read(stream, chosen, given),
             chosen,

@@ -164,9 +164,8 @@ def _types(shape: Shape) -> str:
     if not total:
         return ""
     usual = list(shape.usual_types())
-    words = ", ".join(f"{each} {round(100 * shape.types[each] / total)} %" for each in usual)
-    if len(usual) == 1:
-        words = str(usual[0])
+    shares = (f"{each} {round(100 * shape.types[each] / total)} %" for each in usual)
+    words = str(usual[0]) if len(usual) == 1 else ", ".join(shares)
     form = shape.usual_format()
     if form is None or form[1] < _MOST or form[0] in _NO_FORM:
         return words

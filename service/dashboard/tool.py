@@ -41,10 +41,7 @@ async def tool(look: Look) -> Shown:
     server, name = look.query.get("server", ""), look.query.get("name", "")
     key = ToolKey(look.workspace, server or None, name)
     try:
-        if asked:
-            health = await tool_health(*look.space, asked)
-        else:
-            health = await health_of(look.context, key)
+        health = await (tool_health(*look.space, asked) if asked else health_of(look.context, key))
     except UnknownToolError as error:
         return _unknown(look, asked or "/".join(filter(None, (server, name))), error.nearest)
     key = ToolKey(look.workspace, health.tool.server_name, health.tool.tool_name)

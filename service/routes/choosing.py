@@ -82,7 +82,7 @@ async def best_tool(
 
 def _for(context: Context, ranked: list[RankedT]) -> list[RankedT]:
     """What others said of failures, in their own words, is for those who may read."""
-    if context.caller.may_read:
+    if "read" in context.caller.scopes:
         return ranked
     found = []
     for each in ranked:

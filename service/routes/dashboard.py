@@ -256,19 +256,15 @@ def install_dashboard(app: FastAPI, settings: Settings, lifecycle: Lifecycle) ->
     """Add all routes below `/dashboard`; none of them is in the OpenAPI document."""
     inside = Dashboard(settings, lifecycle)
     router = APIRouter(prefix=PREFIX, include_in_schema=False)
-
-    def add(page: Page) -> None:
-        get = inside.signed_in(partial(inside.get, page))
-        for path in (page.path, "") if page.path == "/" else (page.path,):
-            router.add_api_route(path, get, methods=["GET"])
-
     router.add_api_route("/static/{name}", _static, methods=["GET"])
     router.add_api_route("/try", inside.signed_in(inside.post), methods=["POST"])
     router.add_api_route("/review", inside.signed_in(inside.review), methods=["POST"])
     router.add_api_route("/sign-in", inside.sign_in, methods=["GET", "POST"])
     router.add_api_route("/sign-out", inside.sign_out, methods=["POST"])
-    for each in (*PAGES, Page("/{rest:path}", _no_page)):
-        add(each)
+    for page in (*PAGES, Page("/{rest:path}", _no_page)):
+        get = inside.signed_in(partial(inside.get, page))
+        for path in (page.path, "") if page.path == "/" else (page.path,):
+            router.add_api_route(path, get, methods=["GET"])
     app.include_router(router)
 
 

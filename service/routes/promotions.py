@@ -67,8 +67,7 @@ async def remove_promotion(namespace: Namespace, space: Administering) -> None:
 @router.get("/promotions", summary="All promotions, as the file .tool_promotions.json")
 async def export_promotions(space: Reading) -> Response:
     """Exactly as the file has them: by namespace, with keys in snake_case."""
-    text = await promotions.export_promotions(*space)
-    return Response(text, media_type="application/json")
+    return Response(await promotions.export_promotions(*space), media_type="application/json")
 
 
 @router.put("/promotions", summary="Replace all promotions by a file .tool_promotions.json")

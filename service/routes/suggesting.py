@@ -72,5 +72,5 @@ async def similar(question: m.SimilarRequest, space: Suggesting) -> m.SimilarRes
         index=space.context.index,
         embedder=space.context.embedder,
         redactor=space.context.redactor,
-        only_of=None if caller.may_read else caller.principal,
+        only_of=None if "read" in caller.scopes else caller.principal,
     )

@@ -263,13 +263,11 @@ def _openinference_call(span: Span) -> ToolCall | None:
 
 
 def _first(attributes: Attributes, names: tuple[str, ...]) -> object:
-    found = (value for name in names if (value := attributes.get(name)) is not None)
-    return next(found, None)
+    return next((value for name in names if (value := attributes.get(name)) is not None), None)
 
 
 def _first_text(attributes: Attributes, *names: str) -> str | None:
-    found = (text for name in names if (text := loose_text(attributes.get(name))))
-    return next(found, None)
+    return next((text for name in names if (text := loose_text(attributes.get(name)))), None)
 
 
 def read_json(value: object) -> Iterator[Placed]:
@@ -299,9 +297,12 @@ def _read_spans(spans: Sequence[Span | NoSpan]) -> Iterator[Placed]:
         try:
             if isinstance(call, BadSpanError):
                 raise call
-            if call is None or not isinstance(span, Span) or keys.RECORDED_AS in span.attributes:
-                continue
-            if family.has_outer(span, call):
+            if (
+                call is None
+                or not isinstance(span, Span)
+                or keys.RECORDED_AS in span.attributes
+                or family.has_outer(span, call)
+            ):
                 continue
             read = _execution_of(span, call, family)
         except BadSpanError as problem:
@@ -348,9 +349,8 @@ def _execution_of(span: Span, call: ToolCall, family: "_Family") -> Execution:
         raise BadSpanError("startTimeUnixNano is missing or 0; a call has a time")
     if span.start_ns > _LAST_NS:
         raise BadSpanError("startTimeUnixNano lies after the year 2199; check the sender's clock")
-    parameters: Any = {}
-    if call.arguments is not None:
-        parameters = arguments_of(call.arguments, named=call.named_arguments)
+    told, named = call.arguments, call.named_arguments
+    parameters: Any = {} if told is None else arguments_of(told, named=named)
     result = result_of(call.result)
     error = _error_of(span, call, result)
     started, ended = span.start_ns, span.end_ns
