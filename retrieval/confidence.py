@@ -415,6 +415,7 @@ JUDGED = (
 values come from, whether the schema refuses the call as it was sent (-1 without one), the audit."""
 _WORDS = (JUDGED.index("new_words"), JUDGED.index("lost_words"))
 _MOST_JUDGED = 4
+_STILL_WRONG = 0.7
 _NOT_SURE = SURE - 0.01
 _SURE_OF_A_PLACE = 0.92
 """What the trees must say where a change that only renames or moves is sure. It shows less of
@@ -530,4 +531,9 @@ def _least_sure(proposal: Proposal) -> Proposal:
 
 def doubted(case: Case, proposal: Proposal) -> float:
     """The share of a confidence, in (0, 1], that reports and what is strange in the call leave."""
-    return float(_AFTER_A_FAILURE**proposal.doubt) * left_of_confidence(case, proposal)
+    left = float(_AFTER_A_FAILURE**proposal.doubt) * left_of_confidence(case, proposal)
+    if any(option.share or option.repairs for option in proposal.options):
+        return left
+    # A value that the error itself shows to be wrong is still there.
+    shown = {f.parameter for f in case.reading.faults if f.path and f.value_text is not None}
+    return left * _STILL_WRONG if shown & case.parameters.keys() - proposal.touched else left

@@ -278,8 +278,8 @@ def _near(
     if value is None or isinstance(value, dict | list) or not texts:
         return
     said = set(words_of(str(value)[:_MAX_KNOWN]))
-    named = [words for each in texts if (words := {*words_of(each)}) and words <= said]
-    if value not in known and sum(not any(one < other for other in named) for one in named) > 1:
+    inside = [words for each in texts if (words := {*words_of(each)}) and words <= said]
+    if value not in known and sum(not any(one < two for two in inside) for one in inside) > 1:
         return  # `medium-high` is neither
     if isinstance(value, str) and source in ("error", "schema"):
         if same := synonym_of(unmarked(value), list(texts)):

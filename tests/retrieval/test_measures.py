@@ -191,6 +191,13 @@ def test_what_could_be_either_is_left_alone(schema: Call, sent: Call, message: s
     assert answer_to(make_case(sent, message, schema=schema), message).response.suggestions == []
 
 
+def test_what_leaves_a_value_that_is_shown_to_be_wrong_is_not_sure() -> None:
+    """A second fault without a mend: the limit alone is not what was asked for."""
+    message = 'unknown value "canceled" for enum OrderStatus; size must be in [1, 500]'
+    found = answer_to(make_case({"status": "canceled", "size": 1000}, message), message)
+    assert [each.confidence <= 0.8 for each in found.response.suggestions[:1]] == [True]
+
+
 @pytest.mark.parametrize(
     ("message", "sent", "path", "said"),
     [
