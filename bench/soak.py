@@ -612,7 +612,8 @@ def soak(options: argparse.Namespace) -> Json:
     with contextlib.ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="aftercall-soak-")))
         (root / "steady").mkdir()
-        size = round(VOLUME_MIB * max(0.5, options.minutes / 60))
+        # Embedding needs room of its own: on less it stands still for ever, when minutes are over.
+        size = round(VOLUME_MIB * (0.5 if options.minutes < 5 else max(1, options.minutes / 60)))
         can_fill = stack.enter_context(volume(root / "killed", size))
         sides = [
             Side(name, Server(root / name, environment), random.Random(f"{options.seed}-{name}"))
