@@ -52,6 +52,8 @@ def amount_of(text: str, kind: str) -> float | None:
 
 def measured(text: str, name: str, described_by: Collection[str]) -> float | None:
     """The number that a text says in the unit that a parameter's name or else description says."""
+    if len(text) > _LONGEST:
+        return None
     if times := _TIMES.fullmatch(text.strip()):
         return float(times[1])
     thousands = _THOUSANDS.fullmatch(text.strip())

@@ -128,11 +128,13 @@ def faults_of(
     told = told_forms(reading.signature)
     if not said and len(told) == 1 and reading.category in _BLAMES_A_VALUE:
         # Which value is meant the error does not say: those that are written in another form.
-        return tuple(
+        said = tuple(
             Fault("bad_format", (name,), expected_format=told[0])
             for name, value in islice(parameters.items(), _MAX_NAMES)
             if isinstance(value, str) and in_form(value, told[0])
         )
+        if said:
+            return said
     suspects = _suspects(parameters, reading, view, profile)
     return _with_suspect(said, suspects[0]) if len(suspects) == 1 else said
 

@@ -3,19 +3,20 @@
 What `shape` tries beside the places of names; each step is an option for the whole call.
 """
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import EvidenceSource
+from aftercall.redaction import is_redacted
 from retrieval import WORDS
 from retrieval.edits import Edit, Flatten, Rename, Replace
 from retrieval.likeness import name_similarity, words_of
 from retrieval.notations import MAX_KEYS, object_in, pair_of
 from retrieval.parameters import ToolView, object_view, resolve
 from retrieval.proposals.case import Case, Option, Trials, prior, put
+from retrieval.texts import is_number
 from retrieval.values import CastError, cast, cast_to_one, fits
 
 _PAIRED = prior("shape.paired", 8, 1.5)  # {"a": 1} -> [{"key": "a", "value": 1}]
@@ -203,7 +204,8 @@ def split_off(case: Case) -> Iterator[Option]:
     """A missing text that stands before another one: `owner` in `"repo": "acme/api"`."""
     missing = case.view.missing(case.parameters) if case.view and is_stated(case) else []
     of = [(name, value) for name, value in case.parameters.items()
-          if not WORDS["held"].isdisjoint(words_of(name)) and isinstance(value, str)]  # fmt: skip
+          if not WORDS["held"].isdisjoint(words_of(name)) and isinstance(value, str)
+          and not is_redacted(value)]  # fmt: skip
     holds = missing and not WORDS["holders"].isdisjoint(words_of(missing[0]))
     for name, value in of if len(missing) == len(of) == 1 and holds else ():
         if found := _ONE_IN_ANOTHER.fullmatch(str(value)):
@@ -221,8 +223,8 @@ def paired(case: Case) -> Iterator[Option]:
     for name, value in case.parameters.items():
         known = case.parameter(name)
         made: JsonValue = None
-        if known is None:
-            continue
+        if known is None or is_redacted(value):
+            continue  # a mask is no value
         if isinstance(value, list) and len(value) <= MAX_KEYS:
             if "array" in known.types and known.item_types[:1] == ("object",):
                 items: list[JsonValue] = [
@@ -277,13 +279,19 @@ def _as_item(case: Case, name: str, item: JsonValue) -> JsonObject | None:
 def _of_numbers(case: Case, name: str, text: str) -> JsonObject | None:
     """An object of two numbers for a text of two, in the schema's order: `47.37,8.54`."""
     part = resolve(object_in((case.schema or {}).get("properties")).get(name), case.schema or {})
-    needed = list(object_in(part.get("properties")))
-    types = [object_in(object_in(part["properties"]).get(each)).get("type") for each in needed]
-    numbers = re.findall(r"-?\d+(?:\.\d+)?", text)
-    plain = re.fullmatch(r"[-\d.\s,;x]+", text) is not None and set(types) <= {"number", "integer"}
-    if not plain or len(needed) != 2 or len(numbers) != 2:
+    needed = list(object_in(part.get("properties")))  # the view sorts them
+    view = object_view(case.schema, (name,), {}) if case.schema is not None else None
+    numbers = re.findall(r"-?\d{1,15}(?:\.\d{1,15})?", text)
+    if not view or len(needed) != 2 or len(numbers) != 2 or not _PLAIN.fullmatch(text):
         return None
-    return {each: json.loads(one) for each, one in zip(needed, numbers, strict=True)}
+    held = {each: cast_to_one(one, view.parameters[each].types) for each, one in
+            zip(needed, numbers, strict=True) if each in view.parameters}  # fmt: skip
+    made: JsonObject = {each: one[1] for each, one in held.items() if one is not None}
+    are_numbers = all(is_number(each) for each in made.values())
+    return made if len(made) == len(needed) and are_numbers else None
+
+
+_PLAIN = re.compile(r"[-\d.\s,;x]{3,80}")
 
 
 def _of_money(case: Case, name: str, text: str) -> JsonObject | None:
@@ -300,13 +308,13 @@ def _of_money(case: Case, name: str, text: str) -> JsonObject | None:
     if any(len(of) != 1 for of in places.values()):
         return None
     [money], [code] = places.values()
-    held: JsonValue = amount if fits("", money.types) else json.loads(amount)
-    return {money.name: held, code.name: currency}
+    held = cast_to_one(amount, money.types)
+    return None if held is None else {money.name: held[1], code.name: currency}
 
 
 _MONEY = re.compile(
-    r"(?P<amount>\d+(?:\.\d+)?)\s?(?P<code>[A-Z]{3})"
-    r"|(?P<before>[A-Z]{3})\s?(?P<after>\d+(?:\.\d+)?)"
+    r"(?P<amount>\d{1,15}(?:\.\d{1,6})?)\s?(?P<code>[A-Z]{3})"
+    r"|(?P<before>[A-Z]{3})\s?(?P<after>\d{1,15}(?:\.\d{1,6})?)"
 )
 
 

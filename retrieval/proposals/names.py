@@ -5,7 +5,7 @@ from itertools import islice
 
 from aftercall.change_classes import qualifiers_of
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonValue, canonical_json
+from aftercall.json_values import MAX_INTEGER, JsonValue, canonical_json
 from aftercall.models import EvidenceSource
 from retrieval import WORDS
 from retrieval.edits import Cast, Edit, Remove, Rename, Replace
@@ -257,7 +257,9 @@ def _amount(case: Case, source: str, target: str) -> float | None:
     if not isinstance(value, str) or not view or {*view.types}.isdisjoint(("integer", "number")):
         return None
     amount = measured(value, target, view.described_by)
-    return None if amount is None else int(amount) if amount == int(amount) else amount
+    if amount is None or abs(amount) > MAX_INTEGER:
+        return None
+    return int(amount) if amount == int(amount) else amount
 
 
 def _likeness(case: Case, source: str, target: str) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonValue, canonical_json
+from aftercall.json_values import MAX_INTEGER, JsonValue, canonical_json
 from aftercall.models import EvidenceSource
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
@@ -169,7 +169,9 @@ def _within(text: str, right: str) -> str | None:
     if len(words) <= len(re.findall(r"[\w.]+", right)) + 1:
         return right
     near = nearest(right, list(dict.fromkeys(words)))
-    return re.sub(rf"(?<![\w.]){re.escape(near[0])}(?![\w.])", right, text) if near else None
+    if near is None:
+        return None
+    return re.sub(rf"(?<![\w.]){re.escape(near[0])}(?![\w.])", lambda _: right, text)
 
 
 def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
@@ -429,7 +431,9 @@ def _converted(case: Case, index: int, name: str, kind: JsonType) -> Iterator[Op
         kind_of = words_of(id_["kind"] or name)  # PROJ-12 is the key of another system
         number = None if {*kind_of}.isdisjoint(words_of(name)) else int(id_["id"])
         trials = _ID_WITHIN
-    if number is not None and (kind == "number" or number == int(number)):
+    if number is None or abs(number) > MAX_INTEGER:
+        return
+    if kind == "number" or number == int(number):
         corrected = int(number) if number == int(number) else number
         reason = f"`{name}` is a number, and {quoted(value)} says this one"
         edit = Replace(name=name, before=value, value=corrected)

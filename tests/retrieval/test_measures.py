@@ -191,6 +191,26 @@ def test_what_could_be_either_is_left_alone(schema: Call, sent: Call, message: s
     assert answer_to(make_case(sent, message, schema=schema), message).response.suggestions == []
 
 
+@pytest.mark.parametrize(
+    ("schema", "sent", "message"),
+    [
+        (object_schema(n="number"), {"n": "9" * 400 + "x"}, "n must be a number"),
+        (object_schema(seconds="integer"), {"seconds": "9" * 40 + " h"}, "seconds must be integer"),
+        (object_schema(at=object_schema(a={"type": ["number", "null"]}, b="number")),
+         {"at": "007,08"}, "at must be an object"),
+        (object_schema(cost=object_schema(amount="number", currency="string")),
+         {"cost": "007 EUR"}, "cost must be an object"),
+        (object_schema(sql="string"), {"sql": "SELECT o.custmer_id FROM orders o"},
+         'column o.custmer_id does not exist\nHINT:  Perhaps you meant to reference the column '
+         '"o.customer_id\\\\9\\\\g<x>".'),
+    ],
+)  # fmt: skip
+def test_no_value_and_no_error_breaks_the_answer(schema: Call, sent: Call, message: str) -> None:
+    """Numbers beyond all bounds, zeros before them, types in lists, a hostile hint."""
+    found = answer_to(make_case(sent, message, schema=schema), message).response.suggestions
+    assert all(0 <= each.confidence <= 1 and each.corrected_parameters for each in found)
+
+
 def test_what_leaves_a_value_that_is_shown_to_be_wrong_is_not_sure() -> None:
     """A second fault without a mend: the limit alone is not what was asked for."""
     message = 'unknown value "canceled" for enum OrderStatus; size must be in [1, 500]'
