@@ -13,7 +13,8 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 
 from aftercall.stages import stage
 from embeddings.protocol import Embedder, EmbeddingError
@@ -81,6 +82,8 @@ class Indexer:
         self._own = knowledge
         self._indexed = self._knowledge.generation
         """Whose vectors the index holds; that of a generation just switched to is opened first."""
+        self._at_index = asyncio.Lock()
+        """Held while the index is written to, and while another is put in its place."""
         self._batch = batch
         self._leases = WorkspaceLeases(
             store, lease_s, lambda: self._knowledge.generation, is_shared=is_shared
@@ -114,9 +117,15 @@ class Indexer:
         """Say that something new was stored."""
         self._learning.wake()
 
-    async def switched(self) -> None:
-        """Another generation is current, and the index has its vectors."""
-        self._indexed = self._knowledge.generation
+    @asynccontextmanager
+    async def switched(self) -> AsyncIterator[None]:
+        """Another generation is current; in the block the index gets its vectors.
+
+        What is just being learned or embedded of the former one goes no further.
+        """
+        async with self._at_index:
+            yield
+            self._indexed = self._knowledge.generation
         self._caches.clear()
         await self._leases.give_back()
         self._learning.wake()
@@ -204,6 +213,8 @@ class Indexer:
             log.info("workspace %s is read anew: %s", workspace, error)
             await self._leases.drop(workspace)
             return 0
+        if knowledge.generation != self._knowledge.generation:  # switched meanwhile
+            return len(events)
         cache.shrink()
         self._caches[workspace] = cache
         while len(self._caches) > _MAX_CACHES:
@@ -220,7 +231,10 @@ class Indexer:
             return 0
         gone = [row.key for row in rows if row.data]
         if gone:
-            await self._index.delete(gone)
+            async with self._at_index:
+                if knowledge.generation != self._indexed:
+                    return 0
+                await self._index.delete(gone)
         wanted = [row.key for row in rows if not row.data]
         found = await knowledge.get(workspace, DOCUMENT.name, wanted)
         if found:
@@ -243,7 +257,10 @@ class Indexer:
                     for each, vector in zip(documents, vectors, strict=True)
                 ]
                 for start in range(0, len(points), _POINTS):
-                    await self._index.upsert(points[start : start + _POINTS])
+                    async with self._at_index:
+                        if knowledge.generation != self._indexed:
+                            return 0
+                        await self._index.upsert(points[start : start + _POINTS])
         # One that was asked for again meanwhile has another rank, and stays.
         done = [Removal(VECTOR.name, row.key, row.rank) for row in rows]
         try:

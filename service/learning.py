@@ -71,6 +71,7 @@ class Learning:
         self._looked: dict[str, int] = {}
         """Workspaces whose axes were clustered, as of which commit."""
         self._other_model: str | None = None
+        self._has_switched = True
         self.indexer = Indexer(
             store=stores.store,
             memory=stores.memory,
@@ -96,7 +97,10 @@ class Learning:
     async def follow(self) -> float:
         """Notice what other processes did; returns the seconds until the next look."""
         if await self._stores.store.refresh():
+            self._has_switched = False
+        if not self._has_switched:  # tried again, as where the index was away
             await self._switch()
+            self._has_switched = True
         await self._stores.memory.follow()
         return EVERY_S
 
@@ -104,6 +108,7 @@ class Learning:
         index, memory = self._stores.index, self._stores.memory
         memory.forget_all()
         name = index_name(await self._stores.store.metadata.get(INDEX_FACT))
+        opened = None
         if name != index.opened:
             try:
                 opened = await open_named(self._settings, name, self._stores.embedder)
@@ -113,10 +118,11 @@ class Learning:
                 log_event(logger, OTHER_MODEL, level="error")
                 await self.indexer.close()
                 return
-            await index.switch(opened, name)
+        async with self.indexer.switched():
+            if opened is not None:
+                await index.switch(opened, name)
         memory.forget_all()
         self._looked.clear()
-        await self.indexer.switched()
         log_event(
             logger, "what was learned anew is in use",
             generation=self._stores.store.knowledge.generation,

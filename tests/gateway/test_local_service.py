@@ -115,7 +115,8 @@ async def test_a_service_that_was_killed_is_started_again(home: Home) -> None:
     """The gateway stays, notices, and says so; calls were never held up."""
     async with home.gateway(1) as gateway:
         await opened(gateway)
-        await until_answered(home.ready, 60)
+        async with asyncio.timeout(60):  # one that dies before it is in use is a failed start
+            await gateway.stderr.readuntil(b"which this gateway started")
         [first] = home.services()
         os.kill(first.pid, signal.SIGKILL)
         await until_answered(home.ready, 60)

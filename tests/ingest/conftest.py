@@ -45,7 +45,7 @@ class Brain:
     intake: Intake
     indexer: Indexer
     suggester: Suggester
-    new_indexer: Callable[[], Indexer]
+    new_indexer: Callable[..., Indexer]
     embedder: Embedder
     index: VectorIndex
     caller: Access = ANYBODY
@@ -67,8 +67,8 @@ class Brain:
         await indexer.close()
         await carry_over(self.store.knowledge, anew)
         await self.store.switch(number, {})
-        self.memory.forget_all()
-        await self.indexer.switched()
+        async with self.indexer.switched():
+            self.memory.forget_all()
 
     async def put_tool(self, tool: Tool) -> None:
         """Register a tool."""

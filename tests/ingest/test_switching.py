@@ -1,0 +1,44 @@
+"""What is under way while another generation is put in the place of the present one."""
+
+import asyncio
+from collections.abc import Sequence
+
+from embeddings.embedders import HashingEmbedder
+from embeddings.protocol import Role, Vectors
+from retrieval.memory import DOCUMENT
+from tests.ingest.conftest import WORKSPACE, Brain
+from tests.retrieval.cases import an_execution
+
+
+class Held(HashingEmbedder):
+    """Embeds once it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = asyncio.Event()
+        self.go = asyncio.Event()
+
+    async def embed(self, texts: Sequence[str], role: Role) -> Vectors:
+        self.asked.set()
+        await self.go.wait()
+        return await super().embed(texts, role)
+
+
+async def test_what_was_being_embedded_is_no_vector_of_the_next_generation(brain: Brain) -> None:
+    """A text that only batches of the former one had would be in the index for good."""
+    held = Held()
+    former = brain.new_indexer(embedder=held)
+    await brain.intake.accept(WORKSPACE, [an_execution()])
+    await former.learn_step()
+    embedding = asyncio.create_task(former.embed_step())
+    await held.asked.wait()
+    await brain.store.open_generation(2)
+    await brain.store.switch(2, {})
+    async with former.switched():
+        brain.memory.forget_all()
+    held.go.set()
+    assert await embedding == 0
+    assert await brain.index.count() == 0
+    await former.catch_up()
+    assert await brain.index.count() == await brain.store.knowledge.count(DOCUMENT.name) > 0
+    await former.close()
