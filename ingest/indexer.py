@@ -88,7 +88,8 @@ class Indexer:
         self._leases = WorkspaceLeases(
             store, lease_s, lambda: self._knowledge.generation, is_shared=is_shared
         )
-        self._caches: dict[str, WorkspaceCache] = {}
+        self._caches: dict[tuple[int, str], WorkspaceCache] = {}
+        """By generation and workspace: two generations may have made as many commits."""
         poll_s = POLL_S if is_shared else OWN_POLL_S
         self._learning = _Loop("learning", self._paced_learn_step, poll_s)
         self._embedding = _Loop("embedding", self._paced_embed_step, poll_s)
@@ -197,7 +198,8 @@ class Indexer:
         if lease is None:
             return 0
         # Taken out while it is learned into: when anything fails, it is read anew.
-        cache = self._caches.pop(workspace, None)
+        place = knowledge.generation, workspace
+        cache = self._caches.pop(place, None)
         try:
             cursor = (await knowledge.cursors()).get(workspace, Cursor())
             position = cursor.position
@@ -213,10 +215,8 @@ class Indexer:
             log.info("workspace %s is read anew: %s", workspace, error)
             await self._leases.drop(workspace)
             return 0
-        if knowledge.generation != self._knowledge.generation:  # switched meanwhile
-            return len(events)
         cache.shrink()
-        self._caches[workspace] = cache
+        self._caches[place] = cache
         while len(self._caches) > _MAX_CACHES:
             del self._caches[next(iter(self._caches))]
         if self._own is None:
@@ -269,7 +269,7 @@ class Indexer:
             await self._leases.drop(workspace)
             return len(rows)
         # Neither learner nor answers keep rows of vectors: all that they keep holds still.
-        cache = self._caches.get(workspace)
+        cache = self._caches.get((knowledge.generation, workspace))
         if cache is not None and cache.serial == serial - 1:
             cache.serial = serial
         if self._own is None:
@@ -334,18 +334,24 @@ class WorkspaceLeases:
 
     async def take(self, workspace: str) -> Lease | None:
         """The lease of a workspace; None while another process has it."""
-        keeper = self._keepers.get(workspace)
+        name = self._name(workspace)
+        keeper = self._keepers.get(name)
         if keeper is None:
-            name = f"learning:{self._generation()}:{workspace}"
             keeper = LeaseKeeper(self._store.leases, name, ttl=self._ttl, holder=self._holder)
-            self._keepers[workspace] = keeper
-        self._used_at[workspace] = time.monotonic()
+            self._keepers[name] = keeper
+        self._used_at[name] = time.monotonic()
         await keeper.try_take()
         return keeper.lease
 
     async def drop(self, workspace: str) -> None:
         """Give one back, to be taken anew."""
-        keeper = self._keepers.pop(workspace, None)
+        await self._drop(self._name(workspace))
+
+    def _name(self, workspace: str) -> str:
+        return f"learning:{self._generation()}:{workspace}"
+
+    async def _drop(self, name: str) -> None:
+        keeper = self._keepers.pop(name, None)
         if keeper is not None:
             await keeper.give_back()
 
@@ -353,13 +359,13 @@ class WorkspaceLeases:
         """Give back those that were not used for a while."""
         if self._is_shared:
             now = time.monotonic()
-            for workspace in [w for w in self._keepers if now - self._used_at[w] > IDLE_S]:
-                await self.drop(workspace)
+            for name in [each for each in self._keepers if now - self._used_at[each] > IDLE_S]:
+                await self._drop(name)
 
     async def give_back(self) -> None:
         """Give all back."""
-        for workspace in list(self._keepers):
-            await self.drop(workspace)
+        for name in list(self._keepers):
+            await self._drop(name)
 
     async def close(self) -> None:
         """Give everything back, as far as the store can be asked."""

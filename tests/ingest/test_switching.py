@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
+from uuid import uuid4
 
 from embeddings.embedders import HashingEmbedder
 from embeddings.protocol import Role, Vectors
-from retrieval.memory import DOCUMENT
+from ingest.indexer import Indexer
+from retrieval.memory import DOCUMENT, Memory
 from tests.ingest.conftest import WORKSPACE, Brain
 from tests.retrieval.cases import an_execution
 
@@ -42,3 +44,26 @@ async def test_what_was_being_embedded_is_no_vector_of_the_next_generation(brain
     await former.catch_up()
     assert await brain.index.count() == await brain.store.knowledge.count(DOCUMENT.name) > 0
     await former.close()
+
+
+async def test_what_the_former_generation_knew_is_new_to_the_next_one(brain: Brain) -> None:
+    """Learned between the store's switch and the index's, with as many commits behind each."""
+    await brain.intake.accept(WORKSPACE, [an_execution()])
+    await brain.indexer.learn_step()
+    late = an_execution(execution_id=str(uuid4()), parameters={"late": 1})
+    await brain.intake.accept(WORKSPACE, [late])
+    await brain.indexer.learn_step()
+    anew = await brain.store.open_generation(2)
+    beside = Indexer(
+        store=brain.store, memory=Memory(brain.store, knowledge=anew), index=brain.index,
+        embedder=brain.embedder, knowledge=anew, batch=1,
+    )  # fmt: skip
+    await beside.learn_step()
+    await beside.embed_step()
+    await beside.close()
+    await brain.store.switch(2, {})
+    await brain.indexer.learn_step()
+    async with brain.indexer.switched():
+        brain.memory.forget_all()
+    await brain.indexer.catch_up()
+    assert await brain.index.count() == await brain.store.knowledge.count(DOCUMENT.name) == 2
