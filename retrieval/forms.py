@@ -278,7 +278,7 @@ def _validator(form: str) -> Any:
 
 _WRITTEN: tuple[Style, ...] = ("upper", "lower", "snake", "kebab")
 _MADE = ("%Y-%m-%d", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y",
-         "%Y%m%d", "%H:%M", "%H:%M:%S", _ISO)  # fmt: skip
+         "%Y%m%d", "%H:%M", "%H:%M:%S", _ISO, "%Y-%m-%dT%H:%M:%SZ")  # fmt: skip
 _HEX = re.compile(
     r"([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})", re.IGNORECASE
 )
@@ -312,7 +312,7 @@ def in_form(text: str, wanted: str) -> str | None:
     if re.fullmatch(r"\^\[.\]", wanted):
         is_one = _ONE_WORD.fullmatch(bare) and not is_placeholder(text)
         return f"{wanted[2]}{bare}" if is_one else None
-    emails = _EMAIL.findall(bare)
+    emails, parts = _EMAIL.findall(bare), _SEPARATED.fullmatch(bare)
     for ways in (
         [bare, *(emails if len(emails) == 1 else ())],
         (_written(moment, each) for each in _MADE if moment),
@@ -323,6 +323,10 @@ def in_form(text: str, wanted: str) -> str | None:
         (bare.replace(" ", "_"),),
         (bare.replace(" ", "-"),),
         (bare.replace(" ", ""),),
+        (bare.strip("-_:/. "),),
+        (bare.replace(parts[1], mark) for mark in ":-_/." if parts),
+        (f"https://{bare}",) if _WITHOUT_SCHEME.fullmatch(bare) else (),
+        (bare.zfill(len(bare) + more) for more in (1, 2) if bare.isdecimal()),
         _months(bare),
         _PARTS.split(text) if form is None else (),
         (
@@ -339,6 +343,30 @@ def in_form(text: str, wanted: str) -> str | None:
     return None
 
 
+_SHOWN = re.compile(
+    r"(?<![\w/:.])(?P<before>(?!https?:)[A-Za-z][\w.+/:-]{0,60}[/:_-])(?:(?P<any><\w{1,20}>)"
+    r"|(?P<tail>\w{2,40}))(?![\w/:<-])"
+)
+
+
+def told_example(text: str, description: str) -> str | None:
+    """An id, or the one in an address, behind what the only example of ids has before its own.
+
+    `123` or `https://shop.example/Product/123` as `gid://shop/Product/123`.
+    """
+    bare = id_within(text) or text
+    shown = {
+        each["before"]
+        for each in _SHOWN.finditer(description[:MAX_TEXT])
+        if each["any"] or (each["tail"].isdecimal() and bare.isdecimal())
+    }
+    if len(shown) != 1 or not re.fullmatch(r"[\w-]{2,64}", bare):
+        return None
+    return f"{shown.pop()}{bare}"
+
+
+_SEPARATED = re.compile(r"(?=\D*\d)[^\W_]+([-_:/.])[^\W_]+(?:\1[^\W_]+)*")
+_WITHOUT_SCHEME = re.compile(r"(?:[a-z][a-z0-9-]*\.)+[a-z]{2,12}(?:/\S*)?")
 _ONE_WORD = re.compile(r"[\w.+-]+")
 _ADDRESS = re.compile(r"https?://[^\s)\]>\"']{3,}")
 _PARTS = re.compile(r"\Ahttps?:/+(?:www\.)?|[\s()\[\]<>/?&#=,;:|]+")

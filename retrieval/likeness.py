@@ -224,6 +224,15 @@ def relates_otherwise(name: str, other: str) -> bool:
     )
 
 
+def negates(name: str, other: str) -> bool:
+    """Whether one flag says no to what the other says yes to: `exclude_views`, `include_views`."""
+    one, two = (set(words_of(each[:_MAX_NAME])) for each in (name, other))
+    signs = WORDS["negating"] | WORDS["affirming"]
+    said = one - signs
+    denied = [not each.isdisjoint(WORDS["negating"]) for each in (one, two)]
+    return said == two - signs and bool(said) and denied[0] != denied[1]
+
+
 def _mean_different_things(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
     only_a, only_b = set(a) - set(b), set(b) - set(a)
     if len(only_a) == 1 and len(only_b) == 1 and frozenset(only_a | only_b) in _UNLIKE:

@@ -102,6 +102,7 @@ def codes_of(text: str) -> list[str]:
     countries, languages = _TABLE["countries"], _TABLE["languages"]
     found = _named(countries, plain)
     found += [countries[code][0] for code in found]
+    found += [code for code, names in countries.items() if names[0].lower() == plain]
     tongues = _named(languages, plain)
     found += [*tongues, *(languages[code][0] for code in tongues), *_named(_TABLE["states"], plain)]
     parts = re.fullmatch(r"([\w ]+?)[ ,(]+([\w ]+?)\)?", plain)

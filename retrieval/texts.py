@@ -84,6 +84,11 @@ def _short_format(text: str) -> TextFormat:
     return "words"
 
 
+def outline(text: str) -> str:
+    """The text with one sign for each run of digits and of letters: `#W12` is `#a9`."""
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "9", text[:MAX_TEXT]))
+
+
 def format_of(text: str) -> TextFormat:
     """What a text is, by its look. Linear in its length, and never more than 256 characters' work.
 

@@ -318,6 +318,12 @@ def may_count(value: JsonValue) -> bool:
     return not isinstance(value, bool | float) and _COUNT.fullmatch(str(value)) is not None
 
 
+def may_be_rounded(value: JsonValue) -> bool:
+    """Whether a number beyond 2^53 ends as those do that a program has rounded."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return is_whole and abs(int(str(value))) > 2**53 and str(value).endswith("00")
+
+
 def is_escaped(text: str) -> bool:
     """Whether a text is a program's literal, or has characters written as their numbers."""
     return _LITERAL.fullmatch(text) is not None or _AS_NUMBER.search(text) is not None
@@ -426,7 +432,10 @@ def _to_array(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
             and all(parts)
             and _BRACKETS.isdisjoint(text)  # what stands in them belongs together
             and (mark != "," or all(" " not in part for part in parts))
-            and _are_of_one_kind(parts if mark == "," else [part.split()[0] for part in parts])
+            and (
+                mark == " "
+                or _are_of_one_kind(parts if mark == "," else [part.split()[0] for part in parts])
+            )
         ):
             return [_item(part, item_types) for part in parts]
     if value is None or (isinstance(value, dict) and "object" not in item_types):

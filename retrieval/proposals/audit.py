@@ -23,6 +23,7 @@ from retrieval.parameters import Path, leaves_like, place_of, value_at
 from retrieval.proposals.case import Case
 from retrieval.proposals.compose import Proposal
 from retrieval.proposals.doubts import unconfirmed
+from retrieval.texts import outline
 from retrieval.values import fits
 
 AUDITED = (
@@ -127,14 +128,9 @@ def _is_unlike(case: Case, path: Path, value: JsonValue) -> bool:
         return value not in map(str, view.stated_values)
     if seen is None or len(known) < _FEW or value in known:
         return False
-    forms = set(map(_form, known))
+    forms = set(map(outline, known))
     is_closed = seen.successes >= _OFTEN * len(seen.values)
-    return is_closed or (len(forms) <= _FORMS and _form(value) not in forms)
-
-
-def _form(text: str) -> str:
-    """The text with one sign for each run of digits and of letters: `#W12` is `#a9`."""
-    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "9", text[:_MOST]))
+    return is_closed or (len(forms) <= _FORMS and outline(value) not in forms)
 
 
 def _known_texts(case: Case, name: str) -> list[str]:

@@ -14,13 +14,13 @@ from aftercall.redaction import is_redacted
 from retrieval import WORDS
 from retrieval.edit_effects import applied, apply_edits, changed_names, effect_key
 from retrieval.edits import Remove, Replace, touches
-from retrieval.forms import id_within
+from retrieval.forms import id_within, in_form, same_moment, told_forms
 from retrieval.likeness import words_of
 from retrieval.parameters import Path, element_view, leaves_like, object_view, value_at
 from retrieval.proposals.case import Case, Option, Trials, prior, value_sources_of
 from retrieval.proposals.context import context_options
 from retrieval.proposals.experience import WORKED, Reports, reports, rule_options, seed_options
-from retrieval.proposals.faults import inner_faults, shown_by
+from retrieval.proposals.faults import inner_faults, misses, shown_by
 from retrieval.proposals.names import renamed_options, unexpected_options
 from retrieval.proposals.session import session_options
 from retrieval.proposals.shape import Reshaped, reshaped
@@ -235,6 +235,9 @@ def _tidier(case: Case, path: Path, value: str) -> str | None:
     usual = seen is not None and seen.formats.get(format_of(value), 0) > 0
     if not usual and not IDS.isdisjoint(names) and view.form is None and (id_ := id_within(value)):
         return id_
+    told = told_forms(view.description) if not view.stated_values and misses(view, value) else ()
+    if len(told) == 1 and not usual and (at := in_form(value, told[0])) and same_moment(value, at):
+        return at
     bare = plainer(value)
     is_odd = is_marked(value) or has_odd_signs(value)
     return bare if is_odd and bare != value and not (usual or is_placeholder(bare)) else None

@@ -18,7 +18,7 @@ from retrieval.proposals.case import Case, Option, one, prior, put
 from retrieval.proposals.faults import misses
 from retrieval.proposals.values import MOST
 from retrieval.reading.faults import Fault
-from retrieval.texts import MAX_ACCOUNT, Stated, format_of, stated_in, written_in
+from retrieval.texts import MAX_ACCOUNT, Stated, format_of, outline, stated_in, written_in
 from retrieval.values import cast_to_one, fits, is_placeholder
 
 _MAX_GRADE = 5
@@ -38,6 +38,8 @@ def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         if is_missing or fault.kind in ("unexpected", "wrong_type") or is_redacted(sent):
             return
         yield from _restated(case, index, name, sent)
+        if isinstance(sent, str) and is_placeholder(sent):
+            yield from _in_shown_form(case, index, name)
         if isinstance(sent, str) and (
             is_placeholder(sent) or written_in(case.context, sent) is not None
         ):
@@ -46,6 +48,7 @@ def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         return
     else:
         yield from _other_halves(case, index, name)
+        yield from _in_shown_form(case, index, name)
     if not WORDS["never_of_context"].isdisjoint(words_of(name)):
         return
     view = case.parameter(name)
@@ -70,7 +73,9 @@ def _restated(case: Case, index: int, name: str, sent: JsonValue) -> Iterator[Op
     """The sent value as the context writes it: in other letter case, or without its slip."""
     if not isinstance(sent, str) or not sent or case.context is None:
         return
-    written = written_in(case.context, sent)
+    begun = _CUT.match(sent.strip())
+    whole = _begun_with(case.context, begun[1]) if begun else set()
+    written = whole.pop() if len(whole) == 1 else written_in(case.context, sent)
     trials = prior("context.case", 20, 1)
     if written is None:
         known = [stated.text for stated in stated_in(case.context) if stated.form != "number"]
@@ -81,6 +86,32 @@ def _restated(case: Case, index: int, name: str, sent: JsonValue) -> Iterator[Op
     if written not in (None, sent):
         edit = Replace(name=name, before=sent, value=written)
         yield one(index, edit, "the context of the call writes it so", trials, "context")
+
+
+_CUT = re.compile(r"([\w-]{6,60}?)-?(?:\.{2,3}|\u2026)\Z")
+"""An id of which only the beginning was written."""
+
+
+_EXAMPLE = re.compile(r"(?:e\.g\.|such as|like|example)[,: ]{1,3}['\"`]?([\w#./-]{3,40}\w)")
+
+
+def _begun_with(account: str, start: str) -> set[str]:
+    return set(re.findall(rf"(?<![\w-]){re.escape(start)}[\w-]+", account[:MAX_ACCOUNT]))
+
+
+def _in_shown_form(case: Case, index: int, name: str) -> Iterator[Option]:
+    """The only value of the context in the form of the example that the schema shows."""
+    view = case.parameter(name)
+    examples = _EXAMPLE.findall(view.description) if view else []
+    shown = {outline(each) for each in (*examples, *(view.stated_values if view else ()))}
+    told = {each.text for each in stated_in(case.context or "") if outline(each.text) in shown}
+    known = {str(value) for value in case.parameters.values()}
+    if view and not view.allowed and len(told) == 1 and known.isdisjoint(told):
+        [value] = told
+        if any(map(str.isdigit, value)) and any(map(str.isalpha, value)):
+            reason = "the only value of the context in the form that the schema shows"
+            trials = prior("context.shown", 8, 2)
+            yield one(index, put(case, name, value), reason, trials, "context")
 
 
 def _other_halves(case: Case, index: int, name: str) -> Iterator[Option]:

@@ -28,6 +28,7 @@ from retrieval.parameters import Path, leaves_like, place_of, unknown_inside, va
 from retrieval.proposals.case import Case, Option
 from retrieval.proposals.compose import Proposal
 from retrieval.proposals.names import is_said_twice
+from retrieval.proposals.slips import unnumbered
 from retrieval.proposals.values import IDS
 from retrieval.texts import format_of, is_number, written_in
 from retrieval.values import (
@@ -85,6 +86,7 @@ def left_of_confidence(case: Case, proposal: Proposal) -> float:
         + _loses_in_name(case, proposal)
         + 2 * any(relates)
         + any(_says_otherwise(case, edit) for edit, _ in edits)
+        + any(_is_another_choice(case, edit) for edit, _ in edits)
         + any(_counts(case, edit) for edit, _ in edits)
         + any(_stands_for(edit) for edit, option in edits if _SAID.isdisjoint(option.sources))
         + any(_is_another(edit) for edit, option in edits if _FOUND.issuperset(option.sources))
@@ -226,7 +228,7 @@ def _is_another(edit: ed.Edit) -> bool:
         return False
     if before[:1] in _DENIES and after[:1] != before[:1]:
         return True
-    if after in before:
+    if after in before or after == unnumbered(before):
         return False
     numbered = all(any(map(str.isdigit, text)) for text in (before, after))
     return numbered and differ_in_digits(before, after)
@@ -236,6 +238,14 @@ def _says_otherwise(case: Case, edit: ed.Edit) -> bool:
     """Whether a value that the context states gives way to another one of the context."""
     sent = value_at(case.parameters, edit.path) if isinstance(edit, ed.FromContext) else None
     return isinstance(sent, str) and written_in(case.context or "", sent) is not None
+
+
+def _is_another_choice(case: Case, edit: ed.Edit) -> bool:
+    """Whether the context states a listed value, and not the one that is put in."""
+    view = case.parameter(edit.name) if isinstance(edit, ed.Replace) else None
+    told = [each for each in (view.allowed if view else ()) if isinstance(each, str)]
+    said = {each for each in told if written_in(case.context or "", each) is not None}
+    return isinstance(edit, ed.Replace) and bool(said) and edit.value not in said
 
 
 def unconfirmed(case: Case, proposal: Proposal) -> int:

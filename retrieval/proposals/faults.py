@@ -223,7 +223,7 @@ def _says_no_more(fault: Fault) -> bool:
     return (
         fault.kind == "invalid"
         and bool(fault.path)
-        and not (fault.suggested or fault.multiple_of or fault.stated)
+        and not (fault.suggested or fault.multiple_of or fault.stated or fault.rival)
     )
 
 

@@ -11,7 +11,7 @@ from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import EvidenceSource
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
-from retrieval.edits import Edit, Flatten, Rename, Replace
+from retrieval.edits import Add, Edit, Flatten, Rename, Replace
 from retrieval.likeness import name_similarity, words_of
 from retrieval.notations import MAX_KEYS, object_in, pair_of
 from retrieval.parameters import ToolView, object_view, resolve
@@ -392,3 +392,24 @@ def _pairs_of(case: Case, name: str, value: JsonObject) -> list[JsonValue] | Non
     return [
         {key.name: one, held.name: [other] if wrapped else other} for one, other in value.items()
     ]
+
+
+LEAKED = re.compile(r"</(?:\w{1,20}:)?parameter>\s*<(?:\w{1,20}:)?parameter name=\"(\w{1,64})\">")
+_LEAKED = prior("shape.leaked", 24, 1)
+
+
+def leaked(case: Case) -> Iterator[Option]:
+    """A text in which the next parameters stand, with the marks that models write between them."""
+    for name, value in case.parameters.items():
+        own, *rest = LEAKED.split(value) if isinstance(value, str) else [""]
+        found = dict(zip(rest[::2], rest[1::2], strict=True))
+        if found and names_of_tool(case) - case.parameters.keys() >= found.keys():
+            edits: list[Edit] = [Replace(name=name, before=value, value=own)]
+            edits += [Add(name=key, value=_as_told(case, key, text)) for key, text in found.items()]
+            yield as_option(case, edits, f"in `{name}` stand other parameters", _LEAKED)
+
+
+def _as_told(case: Case, name: str, text: str) -> JsonValue:
+    view = case.parameter(name)
+    found = cast_to_one(text, view.types, view.item_types) if view else None
+    return text if found is None or (view and fits(text, view.types)) else found[1]

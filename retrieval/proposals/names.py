@@ -9,7 +9,7 @@ from aftercall.json_values import MAX_INTEGER, JsonValue, canonical_json
 from aftercall.models import EvidenceSource
 from retrieval import WORDS
 from retrieval.edits import Cast, Edit, Remove, Rename, Replace
-from retrieval.likeness import best_matches, name_similarity, relates_otherwise, words_of
+from retrieval.likeness import best_matches, name_similarity, negates, relates_otherwise, words_of
 from retrieval.measures import counted_in, measured
 from retrieval.proposals.case import Case, Option, Trials, one, prior
 from retrieval.proposals.layouts import is_stated, names_of_tool
@@ -50,6 +50,8 @@ _REMOVE = {
 }
 _SAID_TWICE = prior("remove.said", 30, 1)
 """What stands under a like name as well: nothing is lost with it."""
+_NEGATED = prior("rename.negated", 8, 2)
+"""`{"exclude_views": true}` where the tool has `include_views`."""
 _AS_FLAG = prior("rename.flag", 12, 1.5)
 """`{"open": true}` where only `state` lists `open`."""
 _REMOVE_BLIND = Trials(1, 2)
@@ -121,19 +123,18 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
     for target in islice(case.view.parameters if case.view else (), _MAX_NAMES):
         if target in case.parameters or target == fault.suggested:
             continue
-        likeness = _like_trials(name_similarity(name, target))
+        is_flag = isinstance(case.parameters[name], bool)
+        likeness = (
+            _NEGATED
+            if is_flag and negates(name, target)
+            else _like_trials(name_similarity(name, target))
+        )
         renamed = _rename(case, name, target) if likeness else None
         if likeness and renamed:
             reason = f"the tool has no `{name}`; `{target}` is the like one"
             trials = _BETWEEN if _is_between(case, name, target) else likeness
             yield Option(renamed, reason, trials, (source, "parameters"), covers=covers)
-    described = [
-        target
-        for target in _absent(case)
-        if (known := case.parameter(target)) and {w.rstrip("s") for w in words_of(name)} <=
-        known.described_by and fits(case.parameters[name], known.types)
-    ]  # fmt: skip
-    if len(described) == 1:
+    if len(described := _described(case, name)) == 1:
         reason = f"the tool has no `{name}`; `{described[0]}` is described so"
         yield one(index, Rename(name=name, to=described[0]), reason, _DESCRIBED, source)
     if case.parameters[name] is True and (listed := _listing(case, name)):
@@ -165,10 +166,22 @@ def _listing(case: Case, value: JsonValue) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
+def _described(case: Case, name: str) -> list[str]:
+    """Absent parameters whose descriptions have all words of a name, and which take its value."""
+    words = {word.rstrip("s") for word in words_of(name)}
+    return [
+        target
+        for target in _absent(case)
+        if (known := case.parameter(target)) and words <= known.described_by
+        and fits(case.parameters[name], known.types)
+    ]  # fmt: skip
+
+
 def _remove_trials(case: Case, name: str) -> Trials:
     value = case.parameters[name]
     absent = _absent(case)
     is_like = any(_like_trials(name_similarity(name, target)) for target in absent)
+    is_like = is_like or len(_described(case, name)) == 1
     if value in (None, "", [], {}, False):
         says_yes = value is False and not WORDS["negating"].isdisjoint(words_of(name))
         how = "like" if value is False and is_like else "alone"
@@ -243,6 +256,8 @@ def _rename(case: Case, source: str, target: str) -> tuple[Edit, ...] | None:
         case.parameter(target),
         Rename(name=source, to=target),
     )
+    if isinstance(value, bool) and negates(source, target):
+        return (rename, Replace(name=target, before=value, value=not value))
     if view is None or fits(value, view.types):
         return (rename,)
     as_one = cast_to_one(value, view.types, view.item_types)

@@ -23,11 +23,13 @@ from retrieval.proposals.boxes import boxed, into_free, unboxed
 from retrieval.proposals.case import Case, Option, prior
 from retrieval.proposals.faults import NOT_ABOUT_PARAMETERS, inner_faults, objects_in, shown_by
 from retrieval.proposals.layouts import (
+    LEAKED,
     as_option,
     by_position,
     is_its_own,
     is_like_one,
     is_stated,
+    leaked,
     names_of_tool,
     paired,
     parted,
@@ -111,6 +113,7 @@ def _better(case: Case) -> Iterator[Reshaped]:
         _folded,
         _unpacked,
         _unwrapped,
+        leaked,
         _nested,
         _raised,
         _swapped,
@@ -162,6 +165,10 @@ def _wrong(case: Case) -> float:
         isinstance(value, list) and len(value) == 1 and str(value[0])[:1] == "[" for value in
         case.parameters.values()
     )  # fmt: skip
+    items += sum(
+        isinstance(value, str) and LEAKED.search(value) is not None
+        for value in case.parameters.values()
+    )
     items += sum(
         _AROUND_ALL + len(case.view.unknown(object_in(case.parameters[name])))
         for name in unknown
@@ -326,7 +333,10 @@ def _unwrapped(case: Case) -> Iterator[Option]:
         known = case.parameter(name)
         if known is not None and isinstance(value, dict):
             keys = {word for key in value for word in words_of(key)}
-            if not any(map(qualifiers_of, value)) and keys.isdisjoint(WORDS["compares"]):
+            if "value" in value and WORDS["of_schemas"].issuperset(value):
+                edit = Replace(name=name, before=value, value=value["value"])
+                yield as_option(case, [edit], f"`{name}` is a value, not its schema", _VALUE)
+            elif not any(map(qualifiers_of, value)) and keys.isdisjoint(WORDS["compares"]):
                 shown = not keys.isdisjoint(WORDS["of_values"].union(words_of(name)))
                 trials = _VALUE if shown else _UNKNOWN_KEY
                 reason = f"`{name}` is a plain value, no object"

@@ -11,7 +11,15 @@ from aftercall.redaction import is_redacted
 from retrieval import WORDS
 from retrieval.edit_effects import applied
 from retrieval.edits import Balance, Cast, Clamp, FromError, Remove, Replace, Unwrap, number_of
-from retrieval.forms import id_within, in_form, meets, same_moment, seconds_at, told_forms
+from retrieval.forms import (
+    id_within,
+    in_form,
+    meets,
+    same_moment,
+    seconds_at,
+    told_example,
+    told_forms,
+)
 from retrieval.likeness import (
     Nearness,
     is_portion,
@@ -27,6 +35,13 @@ from retrieval.parameters import JsonType, Path, general, leaves_like, object_vi
 from retrieval.proposals.case import Case, Option, Trials, one, prior, put, quoted, value_sources_of
 from retrieval.proposals.faults import misses, stated_forms
 from retrieval.proposals.session import session_texts
+from retrieval.proposals.slips import (
+    crossed_options,
+    number_options,
+    one_of_two,
+    rounded_options,
+    slip_options,
+)
 from retrieval.reading.faults import Fault
 from retrieval.texts import is_number
 from retrieval.values import (
@@ -37,6 +52,7 @@ from retrieval.values import (
     fits,
     is_about_zones,
     is_placeholder,
+    may_be_rounded,
     may_count,
     number,
     number_in,
@@ -142,9 +158,13 @@ _NOT_KNOWN = frozenset({"not_found", "invalid"})
 
 def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Near values of the closed list, or of what is known to exist; the same in another form."""
+    if fault.rival is not None:
+        yield from one_of_two(case, index, fault)
+        return
     name = _refused_parameter(case, fault)
     if name is None or is_redacted(value := case.parameters[name]):
         return
+    yield from slip_options(case, index, name, fault)
     if fault.suggested and isinstance(value, str) and fault.suggested != value:
         right = _within(value, fault.suggested)
         if right is not None:
@@ -168,7 +188,10 @@ def _within(text: str, right: str) -> str | None:
     words = re.findall(r"[\w.]+", text[:_MAX_KNOWN])
     if len(words) <= len(re.findall(r"[\w.]+", right)) + 1:
         return right
-    near = nearest(right, list(dict.fromkeys(words)))
+    bare = right.rpartition(".")[2]  # `accounts.username` of a hint is `username` in a statement
+    near = nearest(bare, list(dict.fromkeys(words)))
+    right = bare if near else right
+    near = near or nearest(right, list(dict.fromkeys(words)))
     if near is None:
         return None
     return re.sub(rf"(?<![\w.]){re.escape(near[0])}(?![\w.])", lambda _: right, text)
@@ -208,6 +231,9 @@ def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option
         trials = _OF_NO_ZONE if is_local else _REWRITTEN
         yield one(index, put(case, name, written), reason, trials, source)
         return
+    shown = told_example(value, view.description) if view and not forms else None
+    if shown is not None:
+        yield one(index, put(case, name, shown), "as the example is", _AS_SHOWN, "schema")
     bare = plainer(value)
     if not IDS.isdisjoint(words_of(name)) and (found_id := id_within(value)):
         reason = "the id that the address holds"
@@ -243,8 +269,11 @@ def left_out_options(case: Case, index: int, name: str) -> Iterator[Option]:
 
 
 def _refused_parameter(case: Case, fault: Fault) -> str | None:
-    if fault.parameter is not None:
-        return fault.parameter if fault.parameter in case.parameters else None
+    has = case.view.parameters if case.view and case.view.source == "schema" else {}
+    if fault.parameter in case.parameters:
+        return fault.parameter
+    if fault.parameter is not None and (fault.parameter in has or fault.kind != "bad_format"):
+        return None
     if fault.kind not in ("not_allowed", "bad_format", "not_found") or len(case.parameters) != 1:
         return None
     # The only value there is; but a query in which one name is wrong is not that name.
@@ -354,10 +383,13 @@ _A_COUNT = Trials(3, 2)
 _CONVERTED = prior("cast.converted", 8, 1.5)  # "2.4 kg" -> 2400 grams
 _SINCE_1970 = Trials(6, 2)
 _ID_WITHIN = prior("cast.id", 8, 2)  # "https://a.example/tickets/48213" -> 48213
+_AS_SHOWN = prior("format.example", 6, 2)  # "123" -> "gid://shop/Product/123"
 _NUMBERED = re.compile(
     r"(?:https?://\S{1,200}/|(?P<kind>[A-Za-z]{1,20})[-_:#/ ]{1,2}|#)(?P<id>\d{1,15})/?"
 )
 """An id with what stands before it: the address of its page, or the name of its kind."""
+_ROUNDED = Trials(1, 4)
+"""A judgement: zeros at the end of so long a number are mostly digits that were lost."""
 _MILLIS = frozenset(("ms", "millis", "millisecond", "milliseconds"))
 _OF_CLOCKS = frozenset(("unix", "epoch", "timestamp", "second", "seconds", "ts"))
 _DROP_NULL = prior("remove.null", 14, 1.5)  # null for an optional parameter: leave it out
@@ -375,6 +407,7 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         reason = f"`{name}` may be left out, but not be null"
         yield one(index, Remove(name=name), reason, _DROP_NULL, source)
     yield from left_out_options(case, index, name)
+    yield from rounded_options(case, index, name)
     if not types and isinstance(value, list):
         yield from unwrapped_options(case, index, name)
     # `30 seconds` is 30 where the tool says that it counts in seconds.
@@ -410,6 +443,8 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
 def _converted(case: Case, index: int, name: str, kind: JsonType) -> Iterator[Option]:
     """A number for an amount in another unit, a moment, or an address that ends with it."""
     value, view = case.parameters[name], case.parameter(name)
+    if kind in ("integer", "number"):
+        yield from number_options(case, index, name)
     texts = value if kind == "string" and isinstance(value, list) else []
     if (
         texts
@@ -466,7 +501,7 @@ def _cast_trials(value: JsonValue, corrected: JsonValue, kind: JsonType) -> Tria
             return _EXACT
         bare = text[-1].isdigit() and text.lstrip("-")[0].isdigit()
         return _WORDS if bare or text[0].isalpha() else _UNITS
-    return _EXACT
+    return _ROUNDED if kind == "string" and may_be_rounded(value) else _EXACT
 
 
 # ------------------------------------------------------------------ bounds
@@ -492,6 +527,7 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
     if fault.of_length or len(candidates) != 1 or candidates[0] is None:
         return
     target = candidates[0]
+    yield from crossed_options(case, index, target)
     view, seen, value = case.parameter(target), case.seen(target), case.parameters[target]
     low = fault.minimum if fault.minimum is not None else view.minimum if view else None
     high = fault.maximum if fault.maximum is not None else view.maximum if view else None

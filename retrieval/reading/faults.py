@@ -54,6 +54,8 @@ class Fault:
     """The one right value, where the message says it; `value_text` is the wrong one then."""
     multiple_of: float | None = None
     """The number must be a multiple of it."""
+    rival: str | None = None
+    """The parameter that it may not stand beside."""
     guessed_place: bool = False
     """The name or its place is inferred: one inside the call has that name, or a key was shown."""
     given_types: tuple[JsonType, ...] = ()
@@ -258,10 +260,12 @@ def _of_value(kind: str, fault: Fault, groups: dict[str, str]) -> Fault | None:
             known = _FORMATS.get((form or "").lower(), form)
             return replace(fault, kind="bad_format", expected_format=known)
         case "not_found":
-            return replace(fault, kind="not_found", value_text=groups["value"].rstrip(".:;,"))
+            shown = groups["value"].rstrip(".:;,").strip("'\"`")
+            return replace(fault, kind="not_found", value_text=shown)
         case _:
             words = "_".join(groups.get("name", "").split())
-            return replace(fault, path=path_of(words, groups.get("at")))
+            rival = next(map(str, path_of(groups.get("rival"), None)), None)
+            return replace(fault, path=path_of(words, groups.get("at")), rival=rival)
 
 
 def _of_types(phrase: Phrase, groups: dict[str, str]) -> Iterator[Fault]:

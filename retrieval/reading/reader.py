@@ -204,7 +204,8 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
     found = islice((*_faults_of(message), *read_structured(error.details)), _MAX_FAULTS)
     is_cut = are_arguments_cut(message, parameters)
     tied = (_tied(fault, parameters, leaves) for fault in found)
-    faults = tuple(_dedupe(_joined([f for f in tied if f.path or not f.given_types])))
+    placed = [f for f in tied if f.path or not f.given_types]
+    faults = tuple(_dedupe(_joined(list(_dedupe(placed)))))
     if _PRINTED.match(message):  # of its own files, and not of the call; but for a value of it
         faults = tuple(f for f in faults if f.path and f.value_text is not None)
     if exact := next((form for form in told_forms(message) if "'T'" in form), None):

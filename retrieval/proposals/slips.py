@@ -1,0 +1,172 @@
+"""Slips of models that schema and error leave open, and which context or the value itself settle.
+
+One of two parameters that exclude each other, numbers of lines copied with a text, quotes of
+another language, the year of what a model was trained on, a place's latitude in the place of its
+longitude, a label for its number, money in whole units for a tool that counts in cents, a number
+that lost its last digits.
+"""
+
+import re
+from collections.abc import Iterator
+from html import unescape
+
+from retrieval import WORDS
+from retrieval.edits import Edit, Remove, Replace
+from retrieval.likeness import words_of
+from retrieval.proposals.case import Case, Option, one, prior, put
+from retrieval.reading.faults import Fault
+from retrieval.texts import MAX_ACCOUNT, is_number
+from retrieval.values import says_nothing
+
+_ONE_OF_TWO = prior("exclusive", 6, 2)
+_UNNUMBERED = prior("format.lines", 12, 1)
+_UNESCAPED = prior("format.entities", 12, 1)
+_QUOTES = prior("format.quotes", 6, 2)
+_THIS_YEAR = prior("format.year", 5, 2)
+_CROSSED = prior("shape.crossed", 8, 2)
+_CODED = prior("snap.coded", 12, 1)
+_IN_CENTS = prior("cast.cents", 5, 2)
+_EXACT = prior("context.exact", 30, 1)
+_EXACT_DIGITS = 15
+"""Of a number that went through a program with 53 bits for it, these are right."""
+_LINE = re.compile(r"[ \t]*\d{1,6}[\t\u2192]")
+_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#39);")
+_IN_QUOTES = re.compile(r"((?:[=<>(,]|\b(?i:in|like|then|else))\s*)\"([^\"'\n]{0,200})\"")
+_YEAR = re.compile(r"\b20\d\d\b")
+_MEANING = re.compile(
+    r"(?P<number>-?\d{1,4})\s*[=:]\s*(?P<label>[A-Za-z][\w -]{1,30})"
+    r"|(?P<before>[A-Za-z][\w -]{1,30}?)\s*[=:(]\s*(?P<after>-?\d{1,4})"
+)
+_QUARTER_TURN = 90
+_MAX_TEXT = 20_000
+
+
+def one_of_two(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """Leave out, of two that exclude each other, what says nothing or the context speaks not of."""
+    pair = [name for name in (fault.parameter, fault.rival) if name in case.parameters]
+    if len(pair) != 2:
+        return
+    said = {word.rstrip("s") for word in words_of((case.context or "")[:MAX_ACCOUNT])}
+    described = [
+        {word.rstrip("s") for word in (*words_of(name or ""), *(view.described_by if view else ()))}
+        for name in pair
+        for view in [case.parameter(name)]
+    ]
+    heard = [len(said & (own - other)) for own, other in (described, described[::-1])]
+    for at, name in enumerate(pair):
+        if says_nothing(case.parameters[name or ""]) or heard[at] < heard[1 - at]:
+            reason = f"`{pair[1 - at]}` excludes it, and the context is about that"
+            yield one(index, Remove(name=name or ""), reason, _ONE_OF_TWO, "context")
+
+
+def slip_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
+    """The same text as its reader means it, where nothing but the way it was copied is wrong."""
+    value = case.parameters[name]
+    if not isinstance(value, str) or len(value) > _MAX_TEXT:
+        return
+    if fault.kind == "not_found" and _is_numbered(value):
+        edits: list[Edit] = [
+            Replace(name=each, before=text, value=unnumbered(text))
+            for each, text in case.parameters.items()
+            if isinstance(text, str) and _is_numbered(text)
+        ]
+        reason = "the same without the numbers of its lines"
+        covers = frozenset({index})
+        yield Option(tuple(edits), reason, _UNNUMBERED, ("parameters",), covers=covers)
+    if _ENTITY.search(value):
+        reason = "the same with the signs that a page writes otherwise"
+        yield one(index, put(case, name, unescape(value)), reason, _UNESCAPED, "parameters")
+    if (quoted := _requoted(value, fault)) is not None:
+        reason = "texts and names in the quotes that this language has for them"
+        yield one(index, put(case, name, quoted), reason, _QUOTES, "error")
+    years = set(_YEAR.findall((case.context or "")[:MAX_ACCOUNT]))
+    if "past" in words_of(case.reading.signature) and len(years) == 1 and value[:4] < min(years):
+        edits = [
+            Replace(name=each, before=text, value=f"{min(years)}{text[4:]}")
+            for each, text in case.parameters.items()
+            if isinstance(text, str) and text.startswith(f"{value[:4]}-")
+        ]
+        covers = frozenset({index})
+        yield Option(tuple(edits), "the year of the context", _THIS_YEAR, ("context",),
+                     covers=covers)  # fmt: skip
+
+
+def _is_numbered(text: str) -> bool:
+    return bool(text.strip()) and all(map(_LINE.match, text.splitlines()))
+
+
+def unnumbered(text: str) -> str:
+    """The text without what a listing puts before its lines."""
+    bare = [_LINE.sub("", line, count=1) for line in text.split("\n")]
+    return "\n".join(bare)
+
+
+def _requoted(text: str, fault: Fault) -> str | None:
+    """A statement whose names have the quotes that keep their capitals, or texts single ones."""
+    shown = "" if fault.value_text == text else (fault.value_text or "").strip("'\"")
+    name = (fault.suggested or "").rpartition(".")[2]
+    if name and name != shown:
+        is_same = name.lower() == shown.lower()
+        wrong, right = (name, f'"{name}"') if is_same else (shown.rpartition(".")[2], name)
+        made = re.sub(rf"(?<![\w\"]){re.escape(wrong)}(?![\w\"])", right, text) if wrong else text
+    elif shown and f'"{shown}"' in text:
+        made = _IN_QUOTES.sub(r"\1'\2'", text)
+    else:
+        return None
+    return made if made != text else None
+
+
+def crossed_options(case: Case, index: int, name: str) -> Iterator[Option]:
+    """Latitude and longitude exchanged, where one of them is beyond a pole."""
+    for other, held in case.parameters.items():
+        value = case.parameters[name]
+        own, its = words_of(name), words_of(other)
+        if (
+            is_number(value) and is_number(held) and abs(value) > _QUARTER_TURN >= abs(held)
+            and not {"lat", "latitude"}.isdisjoint(own)
+            and not {"lon", "lng", "long", "longitude"}.isdisjoint(its)
+        ):  # fmt: skip
+            edits = (
+                Replace(name=name, before=value, value=held),
+                Replace(name=other, before=held, value=value),
+            )
+            reason = f"`{name}` is beyond a pole, and `{other}` is not"
+            yield Option(edits, reason, _CROSSED, ("parameters",), covers=frozenset({index}))
+
+
+def number_options(case: Case, index: int, name: str) -> Iterator[Option]:
+    """The number that the description gives a label, or whole money counted in cents."""
+    value, view = case.parameters[name], case.parameter(name)
+    if view is None:
+        return
+    if isinstance(value, str) and (found := _meaning(view.description, value)) is not None:
+        reason = f"the description says that {found} means so"
+        yield one(index, put(case, name, found), reason, _CODED, "schema")
+    if isinstance(value, float) and not view.described_by.isdisjoint(WORDS["hundredths"]):
+        cents = round(100 * value)
+        if abs(100 * value - cents) < 1e-6:  # 100 * 19.99 is 1998.9999
+            reason = "the tool counts in cents"
+            yield one(index, put(case, name, cents), reason, _IN_CENTS, "schema")
+
+
+def rounded_options(case: Case, index: int, name: str) -> Iterator[Option]:
+    """For a number that lost its last digits, as those beyond 2^53 do, the context's whole one."""
+    sent = str(case.parameters[name])
+    found = {
+        each
+        for each in re.findall(r"\b\d{16,25}\b", (case.context or "")[:MAX_ACCOUNT])
+        if len(each) == len(sent) and each[:_EXACT_DIGITS] == sent[:_EXACT_DIGITS]
+    }
+    if len(found) == 1:
+        reason = "the context has the number before it lost its last digits"
+        trials = _EXACT
+        yield one(index, put(case, name, found.pop()), reason, trials, "context")
+
+
+def _meaning(description: str, label: str) -> int | None:
+    found = {
+        int(each["number"] or each["after"])
+        for each in _MEANING.finditer(description[:MAX_ACCOUNT])
+        if words_of(each["label"] or each["before"]) == words_of(label)
+    }
+    return found.pop() if len(found) == 1 else None
