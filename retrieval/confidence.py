@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
+from itertools import chain
 from math import exp, inf, log, prod, sqrt
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.redaction import is_redacted
 from retrieval import read_json
-from retrieval.edits import Add, FromContext, Replace
+from retrieval.edits import Add, FromContext, Remove, Replace
 from retrieval.likeness import nearest
 from retrieval.parameters import MAX_SCHEMA, leaves_like, resolve, value_at
 from retrieval.principals import SURE
@@ -39,6 +40,7 @@ from retrieval.proposals.compose import Proposal, propose
 from retrieval.proposals.doubts import left_of_confidence
 from retrieval.reading.faults import Fault
 from retrieval.texts import format_of, is_number
+from retrieval.values import says_nothing
 
 _MAX_PARAMETERS = 100_000
 """Characters of parameters that are held against a schema."""
@@ -394,6 +396,30 @@ def log_odds(probability: float) -> float:
     return log(kept / (1 - kept))
 
 
+class Blend(BaseModel):
+    """How likely a repair is that is not sure: Platt's regression over all that is known of it.
+
+    Trees know kinds of mistakes, the estimate knows evidence, doubts know what looks wrong; each
+    alone says too little of what is right.
+    """
+
+    intercept: float = 0.0
+    trees: float = Field(default=1.0, ge=0)
+    left: float = Field(default=0.0, ge=0)
+    estimate: float = Field(default=0.0, ge=0)
+
+    def probability(self, odds: float, left: float, estimate: float) -> float:
+        """From the trees' log-odds, the share that doubts left, and the estimate with it."""
+        score = self.trees * odds + self.left * log(left) + self.estimate * log_odds(estimate)
+        return logistic(self.intercept + score)
+
+
+@cache
+def shipped_blend() -> Blend:
+    """The blend that was fitted on the project's own benchmark."""
+    return Blend.model_validate(read_json("calibration.json")["blend"])
+
+
 @cache
 def shipped() -> Calibration:
     """The calibration that was fitted on the project's own benchmark history."""
@@ -483,10 +509,24 @@ def _judged(case: Case, ranked: RankedProposal, refused: float) -> RankedProposa
     told |= zip(AUDITED, audit(case, proposal), strict=True)
     vector = tuple(told[name] for name in JUDGED)
     estimate, bar = ranked.estimate.shipped, bar_of(vector)
-    likely = unanimous((each.log_odds(vector) for each in shipped_trees()), bar)
-    probability = judged(estimate, likely, bar, is_doubted=ranked.left < 1)
+    first, *others = shipped_trees()
+    odds = first.log_odds(vector)
+    likely = unanimous(chain((odds,), (each.log_odds(vector) for each in others)), bar)
+    blend = shipped_blend().probability(odds, ranked.left, estimate)
+    if proposal.doubt or _drops(case, proposal):
+        blend = min(blend, estimate, likely)  # reports, and what is lost, weigh as they do
+    probability = judged(estimate, likely, bar, blend, is_doubted=ranked.left < 1)
     moved = ranked.estimate.moved_to(min(most, probability))
     return replace(ranked, estimate=moved, judged=vector)
+
+
+def _drops(case: Case, proposal: Proposal) -> bool:
+    """Whether a write would go without something that its caller said."""
+    return case.writes and any(
+        isinstance(edit, Remove) and not says_nothing(value_at(case.parameters, edit.path))
+        for option in proposal.options
+        for edit in option.edits
+    )
 
 
 def unanimous(odds: Iterator[float], bar: float) -> float:
@@ -495,18 +535,15 @@ def unanimous(odds: Iterator[float], bar: float) -> float:
     return _NOT_SURE if likely > bar and any(logistic(each) <= bar for each in odds) else likely
 
 
-def judged(estimate: float, likely: float, bar: float, *, is_doubted: bool) -> float:
-    """The probability by both: what neither the weights nor the trees are sure of is not sure.
+def judged(estimate: float, likely: float, bar: float, blend: float, *, is_doubted: bool) -> float:
+    """The probability by all: sure is only what both the weights and the trees are sure of.
 
-    What is not sure is as likely as the trees say, but for a doubt, which they do not know of.
-    `bar` is what the trees must say, as `bar_of` tells it.
+    `bar` is what the trees must say, as `bar_of` tells it; what is not sure is as likely as the
+    `blend` says.
     """
-    told = likely if likely > bar else min(likely, _NOT_SURE)
-    if is_doubted:
-        return min(estimate, told)
-    if estimate > SURE:
-        return estimate if told > SURE else told
-    return min(told, max(estimate, _NOT_SURE))
+    if estimate > SURE and likely > bar:
+        return min(estimate, likely) if is_doubted else estimate
+    return min(_NOT_SURE, blend)
 
 
 def bar_of(vector: tuple[float, ...]) -> float:

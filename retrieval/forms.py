@@ -135,7 +135,7 @@ def _zone(text: str | None) -> timezone | None:
     return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))
 
 
-_MONTHS = {
+MONTHS = {
     month: group.split()[0]
     for group in read_table("words.toml")["groups"]["months"]
     for month in group.split()[1:]
@@ -148,10 +148,10 @@ def _in_english(text: str) -> str:
     if found := _OTHER_DAY.fullmatch(text):
         return f"{found[1]}-{int(found[2]):02}-{int(found[3]):02}"
     plain = "".join(char for char in normalize("NFKD", text) if not combining(char)).lower()
-    months = [word for word in re.findall(r"[a-z]+", plain) if word in _MONTHS]
+    months = [word for word in re.findall(r"[a-z]+", plain) if word in MONTHS]
     if len(months) != 1:
         return text
-    return re.sub(r"\bde[li]? ", "", plain).replace(months[0], _MONTHS[months[0]])
+    return re.sub(r"\bde[li]? ", "", plain).replace(months[0], MONTHS[months[0]])
 
 
 @lru_cache(1_024)
@@ -394,7 +394,8 @@ def _months(bare: str) -> Iterator[str]:
 def _regrouped(bare: str) -> Iterator[str]:
     """Digits without what groups them, a uuid with its dashes, a colour with its mark."""
     if _GROUPED.fullmatch(bare):
-        yield re.sub(r"[\s().-]", "", bare)
+        yield (digits := re.sub(r"[\s().-]", "", bare))
+        yield digits.removeprefix("+")
     if _HEX.fullmatch(bare):
         yield _HEX.sub(r"\1-\2-\3-\4-\5", bare)
     if bare.startswith("#"):

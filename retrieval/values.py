@@ -361,9 +361,14 @@ def is_placeholder(text: str) -> bool:
     return is_cut or _PLACEHOLDER.fullmatch(bare) is not None
 
 
+_EMOJI = re.compile(r":([a-z0-9_+-]+):")
+
+
 def unmarked(text: str) -> str:
     """A text without blanks, marks and brackets around it, and without what ends a sentence."""
     bare, before = visible(text), ""
+    if named := _EMOJI.fullmatch(bare):
+        return named[1]
     while bare != before:
         before = bare
         bare = bare if _CUT.search(bare) else bare.rstrip(".,;!?:").strip()

@@ -1,7 +1,7 @@
 """Fit the shipped calibration on the benchmark's own history.
 
     python -m bench.quality.fit --rows FOLDER --ask SET      (for each of `SETS`)
-    python -m bench.quality.fit --rows FOLDER [--families | --trees]
+    python -m bench.quality.fit --rows FOLDER [--families | --trees | --blend]
 
 Only the older sessions of each dataset are looked at, those that the tables of `bench.quality` use
 as history. They are dealt out to folds; each fold is asked about with a memory of the others, with
@@ -10,7 +10,8 @@ weights are fitted on what was asked before, in which the families of `bench.qua
 not kept for the end count as much as all others. `--families` writes nothing and prints how well
 the confidence holds for each of them, as shipped and with weights fitted on all the others.
 `--trees` fits the trees that judge whole calls, on all families but those of the latest batch that
-are kept, and prints how surely wrong each family is with trees that never saw it.
+are kept, and prints how surely wrong each family is with trees that never saw it. `--blend` fits
+how likely what is not sure is, by the shipped trees.
 Nothing of the test sessions, of tau-bench or of the APIs kept for the final check is used.
 """
 
@@ -18,9 +19,10 @@ import argparse
 import asyncio
 import json
 import pickle
+import re
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
 from zlib import crc32
@@ -28,12 +30,14 @@ from zlib import crc32
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from aftercall.models import SuggestRequest
-from bench.quality import kinds
+from bench.quality import kinds, written
 from bench.quality.brain import WORKSPACE, Brain, open_brain
 from bench.quality.datasets import MISSING, open_dataset
 from bench.quality.fitting import (
     Judged,
     Labelled,
+    Told,
+    fit_blend,
     fit_priors,
     fit_trees,
     fit_weights,
@@ -49,6 +53,7 @@ from embeddings.protocol import Embedder
 from retrieval.answer import Question
 from retrieval.confidence import (
     MIN_CONFIDENCE,
+    Blend,
     Calibration,
     RankedProposal,
     bar_of,
@@ -56,11 +61,13 @@ from retrieval.confidence import (
     judge,
     judged,
     shipped,
+    shipped_blend,
     unanimous,
     weakest,
 )
 from retrieval.edit_effects import apply_edits
 from retrieval.edits import EditDoesNotApplyError, names_of
+from retrieval.proposals.audit import shipped_trees
 from retrieval.proposals.case import Option, value_sources_of
 from retrieval.proposals.compose import merged, options_of
 
@@ -84,7 +91,7 @@ class Asked:
     def family(self) -> str:
         """The family of the mistake; empty for those that the tables make."""
         place = self.trial.damage.parameter
-        return place if place in kinds.FAMILIES else ""
+        return place if place in kinds.FAMILIES or place.startswith(_WRITTEN) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +122,17 @@ class Row:
 
 
 TABLES = ("bfcl", "github", "servers")
-SETS = (*TABLES, "BFCL", "GitHub", "Seal-Tools", "Retail")
-"""Those of the tables, and the worlds of the kinds."""
+_WRITTEN = "written"
+SETS = (*TABLES, "BFCL", "GitHub", "Seal-Tools", "Retail", _WRITTEN)
+"""Those of the tables, the worlds of the kinds, and the calls that were written one by one."""
 
 
 async def ask_set(embedder: Embedder, name: str, stride: int = 1) -> AsyncIterator[list[Asked]]:
     """Every damaged call of a set's older sessions, with what the memory of the others knows."""
+    if name == _WRITTEN:
+        async for found in _ask_written(embedder):
+            yield found
+        return
     if name not in TABLES:
         world = next(each for each in kinds.worlds() if each.name == name)
         async for found in _ask_kinds(embedder, world, stride):
@@ -153,6 +165,18 @@ async def _ask_kinds(
                 taught = await history(world.dataset, outside, with_schema=with_schema)
                 await brain.learn(taught.executions)
                 yield await _ask(brain, asked, with_schema=with_schema)
+
+
+async def _ask_written(embedder: Embedder) -> AsyncIterator[list[Asked]]:
+    """All calls of all sets, each set a family, with an empty memory."""
+    for file in sorted(written.CASES.glob("*.jsonl")):
+        trials = [
+            replace(each, damage=replace(each.damage, parameter=f"{_WRITTEN} {file.stem}"))
+            for each in written.trials(file)
+        ]
+        for with_schema in (True, False):
+            async with open_brain(embedder) as brain:
+                yield await _ask(brain, trials, with_schema=with_schema)
 
 
 async def _ask(brain: Brain, trials: Sequence[Trial], *, with_schema: bool) -> list[Asked]:
@@ -258,22 +282,41 @@ def trees_of(rows: Sequence[Row]) -> HistGradientBoostingClassifier:
     )  # fmt: skip
 
 
+def blend_of(rows: Sequence[Row]) -> Blend:
+    """The blend over the first proposals, by those shipped trees that never saw a row's family."""
+    many, fits = Counter((row.family, row.kind) for row in rows), shipped_trees()[1:]
+    return fit_blend(
+        [
+            Told(
+                fits[_eighth(row)].log_odds(vector), seen.share, seen.confidence(shipped()),
+                seen.right, (1.0 if row.family else _OF_TABLES) / sqrt(many[row.family, row.kind]),
+            )
+            for row in rows
+            for seen in row.seen[:1]
+            if (vector := seen.judged) is not None
+        ]
+    )  # fmt: skip
+
+
+def _eighth(row: Row) -> int:
+    return crc32(row.family.encode()) % _PARTS
+
+
 _PARTS = 8
 
 
 def all_trees_of(rows: Sequence[Row]) -> list[HistGradientBoostingClassifier]:
     """Those on all rows, then those on all but one eighth of the families, for each eighth."""
-    eighths = [crc32(row.family.encode()) % _PARTS for row in rows]
-    without = [
-        [row for row, each in zip(rows, eighths, strict=True) if each != part]
-        for part in range(_PARTS)
-    ]
+    without = [[row for row in rows if _eighth(row) != part] for part in range(_PARTS)]
     return [trees_of(each) for each in (rows, *without)]
 
 
 def print_batches(rows: Sequence[Row]) -> None:
     """For each batch of kinds, how sure it is and how wrong, with trees that never saw it."""
-    batches = [" ".join(row.family.split(",")[0].split()[:1]) for row in rows]
+    batches = [
+        row.family if row.family.startswith(_WRITTEN) else re.split("[ ,]", row.family)[0]
+        for row in rows
+    ]
     for batch in dict.fromkeys(batches):
         of = [row for row, name in zip(rows, batches, strict=True) if name == batch]
         fits = all_trees_of([row for row, at in zip(rows, batches, strict=True) if at != batch])
@@ -294,8 +337,10 @@ def _surest(
             estimate = seen.confidence(shipped())
             if fits and seen.judged is not None:
                 bar = bar_of(seen.judged)
-                likely = unanimous(iter(next(odds)), bar)
-                estimate = judged(estimate, likely, bar, is_doubted=seen.share < 1)
+                told = next(odds)
+                blended = shipped_blend().probability(told[0], seen.share, estimate)
+                likely = unanimous(iter(told), bar)
+                estimate = judged(estimate, likely, bar, blended, is_doubted=seen.share < 1)
             found.append((estimate, seen.right))
         first.append(max(found, key=lambda each: each[0]))
     return first
@@ -364,6 +409,7 @@ def main() -> None:
     parser.add_argument("--priors", action="store_true", help="count priors of the tables anew")
     parser.add_argument("--families", action="store_true", help="leave out one by one, and print")
     parser.add_argument("--trees", action="store_true", help="fit the trees of whole calls")
+    parser.add_argument("--blend", action="store_true", help="fit the blend of what is not sure")
     options = parser.parse_args()
     if options.priors:
         asked = [each for name in TABLES for each in asyncio.run(_asked(name, options.stride))]
@@ -378,6 +424,11 @@ def main() -> None:
         if options.trees:
             print_batches(rows)
             TREES.write_text(json_of_trees(all_trees_of(rows)), encoding="utf-8")
+            return
+        if options.blend:
+            fitted = json.loads(FILE.read_text(encoding="utf-8"))
+            fitted |= {"blend": blend_of(rows).model_dump()}
+            FILE.write_text(f"{json.dumps(fitted, indent=1)}\n", encoding="utf-8")
             return
         if options.families:
             print_families(of_weights)

@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import log
 from pathlib import Path
 from typing import Literal, cast
 
@@ -24,7 +25,7 @@ from sklearn.preprocessing import normalize
 
 from aftercall.models import ErrorCategory
 from retrieval.classifier import CategoryHead, terms_of
-from retrieval.confidence import FEATURES, JUDGED, Calibration
+from retrieval.confidence import FEATURES, JUDGED, Blend, Calibration, log_odds
 
 _SHRINK = 4.0
 _MOST = 60.0
@@ -120,6 +121,27 @@ def fit_trees(rows: Sequence[Judged]) -> HistGradientBoostingClassifier:
     )  # fmt: skip
     vectors, right = np.array([row.vector for row in rows]), [row.right for row in rows]
     return model.fit(vectors, right, sample_weight=[row.weight for row in rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What trees that never saw a proposal's kind say of it, and what else is known of it."""
+
+    odds: float
+    left: float
+    estimate: float
+    right: bool
+    weight: float = 1.0
+
+
+def fit_blend(rows: Sequence[Told]) -> Blend:
+    """Platt's regression over the trees' log-odds, the doubts' share and the estimate."""
+    features = [(each.odds, log(each.left), log_odds(each.estimate)) for each in rows]
+    model = LogisticRegression(C=1.0, max_iter=1000)
+    model.fit(features, [e.right for e in rows], sample_weight=[e.weight for e in rows])
+    trees, left, estimate = (round(max(0.0, float(each)), 4) for each in model.coef_[0])
+    intercept = round(float(model.intercept_[0]), 4)
+    return Blend(intercept=intercept, trees=trees, left=left, estimate=estimate)
 
 
 def json_of_trees(models: Sequence[HistGradientBoostingClassifier]) -> str:

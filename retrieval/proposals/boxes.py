@@ -4,11 +4,12 @@ What `shape` tries beside the places of names, as in calendars: `"start": "2026-
 `"start": {"dateTime": "2026-05-04T10:00:00"}`, with the zone beside it or in it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from aftercall.json_values import JsonObject, JsonValue
+from aftercall.json_values import JsonObject
 from retrieval.edits import Add, Edit, Nest, Remove, Replace
 from retrieval.forms import meets
+from retrieval.likeness import best_matches
 from retrieval.notations import object_in
 from retrieval.parameters import ParameterView, ToolView, object_view
 from retrieval.proposals.case import Case, Option, prior
@@ -19,20 +20,20 @@ from retrieval.values import fits
 _BOXED = prior("shape.boxed", 8, 2)
 _UNBOXED = prior("shape.unboxed", 8, 2)
 _INTO_FREE = prior("shape.free", 12, 1.5)
+_SEVERAL = 2
 
 
 def boxed(case: Case) -> Iterator[Option]:
     """Objects for all texts where objects are due, with what stands beside them and is theirs."""
     held: dict[str, JsonObject] = {}
-    beside: dict[str, JsonValue] = {}
-    for name, value in strangers(case):
+    found = strangers(case)
+    beside = {name: value for name, value in found if case.parameter(name) is None}
+    for name, value in found:
         known = case.parameter(name)
         inner = object_view(case.schema, (name,), {}) if known and case.schema else None
         is_text = isinstance(value, str) and not object_in(value)
-        field = _field_for(inner, str(value)) if inner and is_text else None
-        if known is None:
-            beside[name] = value
-        elif known.types == ("object",) and field is not None:
+        field = _field_for(inner, str(value), beside) if inner and is_text else None
+        if known is not None and known.types == ("object",) and field is not None:
             held[name] = {field: value}
     taken = {
         name: value
@@ -54,10 +55,14 @@ def _fields(case: Case, name: str) -> dict[str, ParameterView]:
     return view.parameters if view else {}
 
 
-def _field_for(view: ToolView, text: str) -> str | None:
-    """The field that a text is for: the only needed one, or the only one whose form it has."""
+def _field_for(view: ToolView, text: str, beside: Collection[str]) -> str | None:
+    """The field that a text is for: the only needed one, or the only one whose form it has.
+
+    What stands beside the text is needed no longer.
+    """
     texts = [each for each in view.parameters.values() if fits("", each.types)]
     needed = [each.name for each in view.parameters.values() if each.required]
+    needed = [name for name in needed if name not in beside]
     formed = [each.name for each in texts if each.form and meets(text, each.form)]
     if len(needed) == 1 and any(each.name == needed[0] for each in texts):
         return needed[0]
@@ -90,10 +95,13 @@ def unboxed(case: Case) -> Iterator[Option]:
 def into_free(case: Case) -> Iterator[Option]:
     """Fields inside of objects that belong into an object which takes any, and is missing."""
     edits: list[Edit] = []
-    for path, inner in objects_in(case.parameters) if case.schema is not None else ():
-        view = object_view(case.schema or {}, path, inner)
+    whole = ((), case.parameters)
+    for path, inner in (whole, *objects_in(case.parameters)) if case.schema is not None else ():
+        view = object_view(case.schema or {}, path, inner) if path else case.view
         missing = view.missing(inner) if view else []
         unknown = view.unknown(inner) if view else []
+        if not path and (len(unknown) < _SEVERAL or best_matches(unknown, missing)):
+            continue  # one may be the object itself, under another name
         if view and len(missing) == 1 and unknown and view.parameters[missing[0]].types == (
             "object",
         ) and not object_view(case.schema or {}, (*path, missing[0]), {}):  # fmt: skip

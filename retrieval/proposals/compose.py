@@ -45,6 +45,8 @@ def nested_options(case: Case, index: int, fault: Fault, options: Options) -> It
     """What `options` makes of a fault inside a nested value."""
     prefix, inner = fault.path[:-1], _inner_case(case, fault)
     local = [(each.kind, each.path) for each in inner.faults] if inner else []
+    if fault.kind == "wrong_type":
+        yield from _boxed_inside(case, index, fault)
     if inner is None or (here := (fault.kind, (str(fault.path[-1]),))) not in local:
         return
     at = local.index(here)
@@ -59,6 +61,20 @@ def nested_options(case: Case, index: int, fault: Fault, options: Options) -> It
             ),
             covers=frozenset({index, *lifted}),
         )
+
+
+_BOXED = prior("shape.boxed", 8, 2)
+
+
+def _boxed_inside(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """A text as the only needed field of the object that is due there."""
+    value = value_at(case.parameters, fault.path)
+    view = object_view(case.schema or {}, fault.path, {})
+    needed = [each for each in view.parameters.values() if each.required] if view else []
+    if isinstance(value, str) and len(needed) == 1 and fits(value, needed[0].types):
+        edit = Replace(name="", before=value, value={needed[0].name: value}).at(fault.path)
+        yield Option((edit,), f"it is an object with `{needed[0].name}`", _BOXED, ("schema",),
+                     covers=frozenset({index}))  # fmt: skip
 
 
 def _inner_case(case: Case, fault: Fault) -> Case | None:
@@ -233,7 +249,8 @@ def _tidier(case: Case, path: Path, value: str) -> str | None:
     if len(spelt) == 1 and len(known) > 1:
         return spelt[0]
     usual = seen is not None and seen.formats.get(format_of(value), 0) > 0
-    if not usual and not IDS.isdisjoint(names) and view.form is None and (id_ := id_within(value)):
+    is_id = not (IDS | {"key"}).isdisjoint(names)
+    if not usual and is_id and view.form is None and (id_ := id_within(value)):
         return id_
     told = told_forms(view.description) if not view.stated_values and misses(view, value) else ()
     if len(told) == 1 and not usual and (at := in_form(value, told[0])) and same_moment(value, at):

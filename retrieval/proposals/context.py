@@ -12,10 +12,11 @@ from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
 from retrieval.edits import Add, Replace
+from retrieval.forms import MONTHS, in_form
 from retrieval.likeness import nearest, words_of
-from retrieval.parameters import JsonType
+from retrieval.parameters import JsonType, leaves_like
 from retrieval.proposals.case import Case, Option, one, prior, put
-from retrieval.proposals.faults import misses
+from retrieval.proposals.faults import misses, stated_forms
 from retrieval.proposals.values import MOST
 from retrieval.reading.faults import Fault
 from retrieval.texts import MAX_ACCOUNT, Stated, format_of, outline, stated_in, written_in
@@ -49,6 +50,7 @@ def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     else:
         yield from _other_halves(case, index, name)
         yield from _in_shown_form(case, index, name)
+        yield from _days(case, index, name)
     if not WORDS["never_of_context"].isdisjoint(words_of(name)):
         return
     view = case.parameter(name)
@@ -114,6 +116,25 @@ def _in_shown_form(case: Case, index: int, name: str) -> Iterator[Option]:
             yield one(index, put(case, name, value), reason, trials, "context")
 
 
+_DAY = re.compile(
+    r"\b(?:\d{1,2}(?:st|nd|rd|th)?\.? (?:of )?[A-Z][a-z]{2,8},? \d{4}"
+    r"|[A-Z][a-z]{2,8} \d{1,2}(?:st|nd|rd|th)?,? \d{4}|\d{4}-\d\d-\d\d|\d{1,2}\.\d{1,2}\.\d{4})\b"
+)
+
+
+def _days(case: Case, index: int, name: str) -> Iterator[Option]:
+    """The only day of the context that the call has not, in the form that the schema states."""
+    view = case.parameter(name)
+    forms = [each for each in stated_forms(view) if in_form("2 May 2031", each)] if view else []
+    told = [each.replace(" of ", " ") for each in _DAY.findall((case.context or "")[:MAX_ACCOUNT])]
+    known = {str(value) for _, value in leaves_like(case.parameters, ())}
+    days = {in_form(each, forms[0]) or each for each in told} - known if forms else set()
+    if len(days) == 1:
+        reason = "the only day of the context that the call does not have"
+        trials = prior("context.day", 8, 2)
+        yield one(index, put(case, name, days.pop()), reason, trials, "context")
+
+
 def _other_halves(case: Case, index: int, name: str) -> Iterator[Option]:
     """Of pairs such as `owner/repository`, the half that the call does not have yet."""
     mine = {value for value in case.parameters.values() if isinstance(value, str)}
@@ -155,6 +176,8 @@ def _graded(case: Case, name: str, sent: JsonValue) -> list[tuple[JsonValue, int
 
 def _as_one_of(stated: Stated, types: tuple[JsonType, ...]) -> JsonValue:
     if stated.form == "number":
+        if stated.before[-1:] and stated.before[-1] in MONTHS:
+            return None  # of a date
         numeric = [kind for kind in types or ("number",) if kind in ("integer", "number")]
         if as_one := cast_to_one(stated.text, numeric):
             return as_one[1]

@@ -180,6 +180,11 @@ def held_against_schema(call: FailedCall, reading: ErrorReading, refused: Refuse
 
 def _of_form(fault: Fault) -> Fault:
     """A fault that lists forms, such as `YYYY-MM-DD`, is of the form, and they are no values."""
+    sent = fault.value_text or ""
+    if len(fault.allowed) > 1 and sent not in fault.allowed and (
+        all(str(each) in sent for each in fault.allowed)
+    ):  # fmt: skip
+        return replace(fault, kind="bad_format", allowed=(), stated=None)  # parts of what was sent
     if fault.allowed and all(isinstance(each, str) and told_forms(each) for each in fault.allowed):
         form = None if len(fault.allowed) > 1 else str(fault.allowed[0])
         return replace(fault, kind="bad_format", allowed=(), stated=None, expected_format=form)

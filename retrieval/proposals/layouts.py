@@ -257,6 +257,8 @@ def _as_item(case: Case, name: str, item: JsonValue) -> JsonObject | None:
     needed = [each for each in view.parameters.values() if each.required] if view else []
     if not isinstance(item, str) or not all(fits("", each.types) for each in needed):
         return None
+    if {each.name for each in needed} == {"role", "content"}:
+        return {"role": "user", "content": item}
     if (len(needed) == 1 and not re.fullmatch(r"\w+ (?:asc|desc)\w*", item, re.IGNORECASE)) or (
         len(needed) == 0 and view and len(view.parameters) == 1
     ):

@@ -24,6 +24,7 @@ _UNESCAPED = prior("format.entities", 12, 1)
 _QUOTES = prior("format.quotes", 6, 2)
 _THIS_YEAR = prior("format.year", 5, 2)
 _CROSSED = prior("shape.crossed", 8, 2)
+_REVERSED = prior("shape.reversed", 5, 2)
 _CODED = prior("snap.coded", 12, 1)
 _IN_CENTS = prior("cast.cents", 5, 2)
 _EXACT = prior("context.exact", 30, 1)
@@ -89,6 +90,19 @@ def slip_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Op
         covers = frozenset({index})
         yield Option(tuple(edits), "the year of the context", _THIS_YEAR, ("context",),
                      covers=covers)  # fmt: skip
+
+
+def reversed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """Two ends exchanged, of which the error says that one must come after the other."""
+    one_, other = fault.parameter or "", fault.rival or ""
+    first, last = case.parameters.get(one_), case.parameters.get(other)
+    if isinstance(first, str) and isinstance(last, str) and len(first) == len(last):
+        edits = (
+            Replace(name=one_, before=first, value=last),
+            Replace(name=other, before=last, value=first),
+        )
+        reason = f"`{one_}` and `{other}` are the wrong way round"
+        yield Option(edits, reason, _REVERSED, ("error",), covers=frozenset({index}))
 
 
 def _is_numbered(text: str) -> bool:

@@ -39,6 +39,7 @@ from retrieval.proposals.slips import (
     crossed_options,
     number_options,
     one_of_two,
+    reversed_options,
     rounded_options,
     slip_options,
 )
@@ -149,6 +150,7 @@ _REWRITTEN = prior("format.asked", 20, 1)
 _OF_NO_ZONE = Trials(7, 3)
 """A judgement: of a time without a zone, which many tools take, and strict ones do not."""
 _WITH_ZONE = re.compile(r"with (?:an? )?(?:offset|time ?zone)|Z07:00|[+-]hh:?mm|XXX", re.IGNORECASE)
+_IN_UTC = re.compile(r"\b(?:UTC|GMT|Zulu)\b")
 _SPAN = re.compile(r"\d+[smhd]")
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+")
 _UNMARKED = prior("format.unmarked", 10, 2)
@@ -159,7 +161,7 @@ _NOT_KNOWN = frozenset({"not_found", "invalid"})
 def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Near values of the closed list, or of what is known to exist; the same in another form."""
     if fault.rival is not None:
-        yield from one_of_two(case, index, fault)
+        yield from (one_of_two if fault.excludes else reversed_options)(case, index, fault)
         return
     name = _refused_parameter(case, fault)
     if name is None or is_redacted(value := case.parameters[name]):
@@ -227,6 +229,9 @@ def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option
         )
         reason = f"the same in the form {form} that the {source} asks for"
         if is_local and _WITH_ZONE.search(f"{view.description if view else ''} {said}"):
+            if not written.endswith("Z") and _IN_UTC.search(case.context or ""):
+                reason = "the context says that it is UTC"
+                yield one(index, put(case, name, f"{written}Z"), reason, _REWRITTEN, "context")
             return
         trials = _OF_NO_ZONE if is_local else _REWRITTEN
         yield one(index, put(case, name, written), reason, trials, source)
@@ -385,7 +390,7 @@ _SINCE_1970 = Trials(6, 2)
 _ID_WITHIN = prior("cast.id", 8, 2)  # "https://a.example/tickets/48213" -> 48213
 _AS_SHOWN = prior("format.example", 6, 2)  # "123" -> "gid://shop/Product/123"
 _NUMBERED = re.compile(
-    r"(?:https?://\S{1,200}/|(?P<kind>[A-Za-z]{1,20})[-_:#/ ]{1,2}|#)(?P<id>\d{1,15})/?"
+    r"(?:https?://\S{1,200}/|(?P<kind>[A-Za-z]{1,20})[-_:#/ ]{1,2}|#|[vV](?=\d))(?P<id>\d{1,15})/?"
 )
 """An id with what stands before it: the address of its page, or the name of its kind."""
 _ROUNDED = Trials(1, 4)

@@ -55,7 +55,8 @@ class Fault:
     multiple_of: float | None = None
     """The number must be a multiple of it."""
     rival: str | None = None
-    """The parameter that it may not stand beside."""
+    """The parameter that it may not stand beside (`excludes`), or that it must come after."""
+    excludes: bool = False
     guessed_place: bool = False
     """The name or its place is inferred: one inside the call has that name, or a key was shown."""
     given_types: tuple[JsonType, ...] = ()
@@ -265,7 +266,8 @@ def _of_value(kind: str, fault: Fault, groups: dict[str, str]) -> Fault | None:
         case _:
             words = "_".join(groups.get("name", "").split())
             rival = next(map(str, path_of(groups.get("rival"), None)), None)
-            return replace(fault, path=path_of(words, groups.get("at")), rival=rival)
+            path, excludes = path_of(words, groups.get("at")), kind == "exclusive"
+            return replace(fault, path=path, rival=rival, excludes=excludes)
 
 
 def _of_types(phrase: Phrase, groups: dict[str, str]) -> Iterator[Fault]:
@@ -399,7 +401,7 @@ def _of_pydantic(path: Path, code: str, text: str) -> Fault:
 _MAX_ISSUES = 20
 _MAX_DEPTH = 3
 _LISTS = ("issues", "errors", "detail", "details", "error")
-_WRAPPERS = frozenset({"error", "errors", "details", "detail"})
+_WRAPPERS = frozenset({"error", "errors", "details", "detail", "meta"})
 _TEXTS = ("message", "msg", "detail", "errors", "errorMessages", "reason", "description", "title",
           "error")  # fmt: skip
 _PLACES = ("field", "param", "parameter", "name", "property", "pointer")

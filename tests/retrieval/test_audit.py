@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.confidence import JUDGED, SURE, Estimate, bar_of, judge, judged, shipped, unanimous
+from retrieval.confidence import (
+    JUDGED,
+    SURE,
+    Estimate,
+    bar_of,
+    judge,
+    judged,
+    shipped,
+    shipped_blend,
+    unanimous,
+)
 from retrieval.edits import Remove, Replace
 from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.proposals.audit import AUDITED, audit, shipped_trees, trees_of_text
@@ -84,21 +94,37 @@ def test_trees_say_what_they_were_fitted_on(fitting: Any) -> None:
         assert trees.log_odds(row.vector) == pytest.approx(odds, abs=0.02)
 
 
-@given(st.floats(0, 1), st.floats(0, 1), st.booleans(), st.sampled_from(JUDGED))
+@given(*3 * [st.floats(0, 1)], st.booleans(), st.sampled_from(JUDGED))
 def test_neither_alone_is_sure(
-    estimate: float, likely: float, is_doubted: bool, shown: str
+    estimate: float, likely: float, blend: float, is_doubted: bool, shown: str
 ) -> None:
-    """Weights and trees must both be, and a doubt holds whatever the trees say.
+    """Weights and trees must both be, whatever the blend of them says.
 
     Of a change that shows no word that is gone or new the trees must be surer.
     """
     vector = tuple(float(name == shown) for name in JUDGED)
-    found = judged(estimate, likely, bar_of(vector), is_doubted=is_doubted)
+    found = judged(estimate, likely, bar_of(vector), blend, is_doubted=is_doubted)
     if found > SURE:
         assert min(estimate, likely) > SURE
         assert shown in ("new_words", "lost_words") or likely > 0.92
-    if is_doubted:
-        assert found <= estimate
+        assert not is_doubted or found <= estimate
+    else:
+        assert found <= blend
+
+
+@given(*3 * [st.floats(0.01, 1)], st.floats(-9, 9))
+def test_the_blend_rises_with_all_that_it_is_of(
+    left: float, estimate: float, more: float, odds: float
+) -> None:
+    """As the shipped one is."""
+    blend = shipped_blend()
+    before = blend.probability(odds, left, estimate)
+    for better in (
+        blend.probability(odds + more, left, estimate),
+        blend.probability(odds, min(1, left + more), estimate),
+        blend.probability(odds, left, min(1, estimate + more)),
+    ):
+        assert better >= before - 1e-12
 
 
 def test_one_fit_that_is_not_sure_is_enough() -> None:
