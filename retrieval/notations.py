@@ -69,9 +69,6 @@ def named_in_list(value: JsonValue) -> JsonObject:
     return found if len(found) == len(items) and not is_one else {}
 
 
-_SET = re.compile(r"([A-Za-z_][\w.-]{0,63})=([^=\n]*)")
-
-
 def pair_of(item: JsonValue) -> tuple[str, JsonValue] | None:
     """A name and its value; what says that it is to be set, such as `"op": "add"`, may stand by."""
     if isinstance(item, dict):
@@ -80,8 +77,6 @@ def pair_of(item: JsonValue) -> tuple[str, JsonValue] | None:
             rest = {each for key, each in item.items() if key not in (*keys, "value")}
             return (str(item[keys[0]]).lstrip("/"), item["value"]) if rest <= _SETS else None
         return next(iter(item.items())) if len(item) == 1 else None
-    if isinstance(item, str) and (set_ := _SET.fullmatch(item[:MAX_TEXT])):
-        return set_[1], set_[2]
     if isinstance(item, list) and len(item) == 2 and isinstance(item[0], str):
         return item[0], item[1]
     return None
