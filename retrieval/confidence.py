@@ -30,7 +30,7 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from aftercall.redaction import is_redacted
 from retrieval import read_json
-from retrieval.edits import Add, FromContext, Remove, Replace
+from retrieval.edits import Add, FromContext, Replace
 from retrieval.likeness import nearest
 from retrieval.parameters import MAX_SCHEMA, leaves_like, resolve, value_at
 from retrieval.principals import SURE
@@ -40,7 +40,6 @@ from retrieval.proposals.compose import Proposal, propose
 from retrieval.proposals.doubts import left_of_confidence
 from retrieval.reading.faults import Fault
 from retrieval.texts import format_of, is_number
-from retrieval.values import says_nothing
 
 _MAX_PARAMETERS = 100_000
 """Characters of parameters that are held against a schema."""
@@ -442,7 +441,7 @@ values come from, whether the schema refuses the call as it was sent (-1 without
 _WORDS = (JUDGED.index("new_words"), JUDGED.index("lost_words"))
 _MOST_JUDGED = 4
 _STILL_WRONG = 0.7
-_NOT_SURE = SURE - 0.01
+_NOT_SURE, _EVEN = SURE - 0.01, 0.5
 _SURE_OF_A_PLACE = 0.92
 """What the trees must say where a change that only renames or moves is sure. It shows less of
 itself than others: of mistakes of a batch that trees had never seen, one in nine was wrong where
@@ -513,20 +512,11 @@ def _judged(case: Case, ranked: RankedProposal, refused: float) -> RankedProposa
     odds = first.log_odds(vector)
     likely = unanimous(chain((odds,), (each.log_odds(vector) for each in others)), bar)
     blend = shipped_blend().probability(odds, ranked.left, estimate)
-    if proposal.doubt or _drops(case, proposal):
-        blend = min(blend, estimate, likely)  # reports, and what is lost, weigh as they do
+    if proposal.doubt:  # reported failures weigh as they do, whatever the kind of the mistake
+        blend = min(blend, estimate, likely)
     probability = judged(estimate, likely, bar, blend, is_doubted=ranked.left < 1)
     moved = ranked.estimate.moved_to(min(most, probability))
     return replace(ranked, estimate=moved, judged=vector)
-
-
-def _drops(case: Case, proposal: Proposal) -> bool:
-    """Whether a write would go without something that its caller said."""
-    return case.writes and any(
-        isinstance(edit, Remove) and not says_nothing(value_at(case.parameters, edit.path))
-        for option in proposal.options
-        for edit in option.edits
-    )
 
 
 def unanimous(odds: Iterator[float], bar: float) -> float:
@@ -536,14 +526,23 @@ def unanimous(odds: Iterator[float], bar: float) -> float:
 
 
 def judged(estimate: float, likely: float, bar: float, blend: float, *, is_doubted: bool) -> float:
-    """The probability by all: sure is only what both the weights and the trees are sure of.
+    """The probability by all: what the weights, or the trees, or a doubt keep below a line stays.
 
-    `bar` is what the trees must say, as `bar_of` tells it; what is not sure is as likely as the
-    `blend` says.
+    The lines are those above which a repair is sure, likelier than not, and shown. Between them it
+    is as likely as the `blend` says. `bar` is what the trees must say, as `bar_of` tells it.
     """
-    if estimate > SURE and likely > bar:
-        return min(estimate, likely) if is_doubted else estimate
-    return min(_NOT_SURE, blend)
+    told = likely if likely > bar else min(likely, _NOT_SURE)
+    if is_doubted:
+        least = min(estimate, told)
+    elif estimate > SURE:
+        least = estimate if told > SURE else told
+    else:
+        least = min(told, max(estimate, _NOT_SURE))
+    if not MIN_CONFIDENCE <= least <= SURE:
+        return least
+    if least < _EVEN:
+        return max(least, min(blend, _EVEN - 0.01))
+    return min(_NOT_SURE, max(blend, _EVEN))
 
 
 def bar_of(vector: tuple[float, ...]) -> float:

@@ -20,6 +20,7 @@ from retrieval.likeness import (
     is_portion,
     name_similarity,
     named_in,
+    negates,
     refers,
     relates_otherwise,
     words_of,
@@ -77,7 +78,12 @@ def left_of_confidence(case: Case, proposal: Proposal) -> float:
     """The share of a proposal's confidence, in (0, 1], that the doubts about its call leave."""
     edits = [(edit, option) for option in proposal.options for edit in option.edits]
     odd = sum(_odd_values(case, proposal.parameters))
-    relates = (isinstance(e, ed.Rename) and relates_otherwise(e.name, e.to) for e, _ in edits)
+    relates = (
+        isinstance(e, ed.Rename)
+        and relates_otherwise(e.name, e.to)
+        and not (negates(e.name, e.to) and isinstance(case.parameters.get(e.name), bool))
+        for e, _ in edits
+    )
     strange = (
         _left_open(case, proposal)
         + _is_another_call(case, proposal, edits)

@@ -98,7 +98,7 @@ def test_trees_say_what_they_were_fitted_on(fitting: Any) -> None:
 def test_neither_alone_is_sure(
     estimate: float, likely: float, blend: float, is_doubted: bool, shown: str
 ) -> None:
-    """Weights and trees must both be, whatever the blend of them says.
+    """Weights and trees must both be, and what a doubt puts below a half stays there.
 
     Of a change that shows no word that is gone or new the trees must be surer.
     """
@@ -108,8 +108,18 @@ def test_neither_alone_is_sure(
         assert min(estimate, likely) > SURE
         assert shown in ("new_words", "lost_words") or likely > 0.92
         assert not is_doubted or found <= estimate
-    else:
-        assert found <= blend
+    if is_doubted and min(estimate, likely) < 0.5:
+        assert found < 0.5
+
+
+@given(*4 * [st.floats(0, 1)], st.booleans())
+def test_more_evidence_never_makes_less_likely(
+    estimate: float, more: float, likely: float, blend: float, is_doubted: bool
+) -> None:
+    """The blend rises with it as well, but may be anything."""
+    before = judged(estimate, likely, SURE, blend, is_doubted=is_doubted)
+    after = judged(min(1, estimate + more), likely, SURE, blend, is_doubted=is_doubted)
+    assert after >= before
 
 
 @given(*3 * [st.floats(0.01, 1)], st.floats(-9, 9))
