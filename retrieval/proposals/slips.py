@@ -44,20 +44,20 @@ _MAX_TEXT = 20_000
 
 def one_of_two(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Leave out, of two that exclude each other, what says nothing or the context speaks not of."""
-    pair = [name for name in (fault.parameter, fault.rival) if name in case.parameters]
+    pair = [str(name) for name in (fault.parameter, fault.rival) if name in case.parameters]
     if len(pair) != 2:
         return
     said = {word.rstrip("s") for word in words_of((case.context or "")[:MAX_ACCOUNT])}
     described = [
-        {word.rstrip("s") for word in (*words_of(name or ""), *(view.described_by if view else ()))}
+        {word.rstrip("s") for word in (*words_of(name), *(view.described_by if view else ()))}
         for name in pair
         for view in [case.parameter(name)]
     ]
     heard = [len(said & (own - other)) for own, other in (described, described[::-1])]
     for at, name in enumerate(pair):
-        if says_nothing(case.parameters[name or ""]) or heard[at] < heard[1 - at]:
+        if says_nothing(case.parameters[name]) or heard[at] < heard[1 - at]:
             reason = f"`{pair[1 - at]}` excludes it, and the context is about that"
-            yield one(index, Remove(name=name or ""), reason, _ONE_OF_TWO, "context")
+            yield one(index, Remove(name=name), reason, _ONE_OF_TWO, "context")
 
 
 def slip_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
@@ -81,7 +81,8 @@ def slip_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Op
         reason = "texts and names in the quotes that this language has for them"
         yield one(index, put(case, name, quoted), reason, _QUOTES, "error")
     years = set(_YEAR.findall((case.context or "")[:MAX_ACCOUNT]))
-    if "past" in words_of(case.reading.signature) and len(years) == 1 and value[:4] < min(years):
+    is_past = "past" in words_of(case.reading.signature) and _YEAR.match(value) is not None
+    if is_past and len(years) == 1 and value[:4] < min(years):
         edits = [
             Replace(name=each, before=text, value=f"{min(years)}{text[4:]}")
             for each, text in case.parameters.items()
@@ -93,16 +94,21 @@ def slip_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Op
 
 
 def reversed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """Two ends exchanged, of which the error says that one must come after the other."""
-    one_, other = fault.parameter or "", fault.rival or ""
-    first, last = case.parameters.get(one_), case.parameters.get(other)
-    if isinstance(first, str) and isinstance(last, str) and len(first) == len(last):
-        edits = (
-            Replace(name=one_, before=first, value=last),
-            Replace(name=other, before=last, value=first),
-        )
-        reason = f"`{one_}` and `{other}` are the wrong way round"
-        yield Option(edits, reason, _REVERSED, ("error",), covers=frozenset({index}))
+    """Two ends exchanged, of which the error says that the first must come after the other."""
+    later, earlier = str(fault.parameter), str(fault.rival)
+    ends = [case.parameters.get(name) for name in (later, earlier)]
+    if all(isinstance(each, str) for each in ends) and str(ends[0]) < str(ends[1]):
+        reason = f"`{later}` and `{earlier}` are the wrong way round"
+        yield Option(_exchanged(case, later, earlier), reason, _REVERSED, ("error",),
+                     covers=frozenset({index}))  # fmt: skip
+
+
+def _exchanged(case: Case, one: str, other: str) -> tuple[Edit, ...]:
+    first, second = case.parameters[one], case.parameters[other]
+    return (
+        Replace(name=one, before=first, value=second),
+        Replace(name=other, before=second, value=first),
+    )
 
 
 def _is_numbered(text: str) -> bool:
@@ -111,8 +117,7 @@ def _is_numbered(text: str) -> bool:
 
 def unnumbered(text: str) -> str:
     """The text without what a listing puts before its lines."""
-    bare = [_LINE.sub("", line, count=1) for line in text.split("\n")]
-    return "\n".join(bare)
+    return "\n".join(_LINE.sub("", line, count=1) for line in text.split("\n"))
 
 
 def _requoted(text: str, fault: Fault) -> str | None:
@@ -140,12 +145,9 @@ def crossed_options(case: Case, index: int, name: str) -> Iterator[Option]:
             and not {"lat", "latitude"}.isdisjoint(own)
             and not {"lon", "lng", "long", "longitude"}.isdisjoint(its)
         ):  # fmt: skip
-            edits = (
-                Replace(name=name, before=value, value=held),
-                Replace(name=other, before=held, value=value),
-            )
             reason = f"`{name}` is beyond a pole, and `{other}` is not"
-            yield Option(edits, reason, _CROSSED, ("parameters",), covers=frozenset({index}))
+            yield Option(_exchanged(case, name, other), reason, _CROSSED, ("parameters",),
+                         covers=frozenset({index}))  # fmt: skip
 
 
 def number_options(case: Case, index: int, name: str) -> Iterator[Option]:

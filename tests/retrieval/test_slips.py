@@ -100,6 +100,9 @@ LEFT: list[tuple[Call, Call, str, str]] = [
      {"cover": "Full cover"}, "cover: must be any of BASIC, PLUS, FULL", "upgrade to PLUS"),
     (object_schema(["path"], path="string", head="string", tail="string"),
      {"path": "a", "head": "4", "tail": "4"}, "Cannot specify both head and tail", ""),
+    (object_schema(depart="string"), {"depart": "12/02/2024"}, "depart is in the past", "in 2026"),
+    (ENDS, {"check_in": "2026-10-17", "check_out": "2026-10-20"},
+     "check_out must be later than check_in", ""),
 ]  # fmt: skip
 
 
