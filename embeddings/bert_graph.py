@@ -252,16 +252,14 @@ def _varint(number: int) -> bytes:
 
 def _initializers(file: memoryview) -> Iterator[tuple[str, NDArray[Any]]]:
     kinds = {number: name for name, number in _TYPES.items()}
-    graph = next(each for number, each in _fields(file) if number == 7)
-    for number, tensor in _fields(graph):
+    for number, tensor in _fields(next(each for number, each in _fields(file) if number == 7)):
         if number != 5:
             continue
         fields = list(_fields(tensor))
         of = dict(fields)
         shape = [each for number, each in fields if number == 1]
         if of[2] in kinds and 9 in of:
-            array = np.frombuffer(of[9], kinds[of[2]]).reshape(shape)
-            yield bytes(of[8]).decode(), array
+            yield bytes(of[8]).decode(), np.frombuffer(of[9], kinds[of[2]]).reshape(shape)
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, Any]]:

@@ -269,8 +269,7 @@ class CachedEmbedder:
             # wait() leaves the futures alone when this caller is cancelled: others may share them
             await asyncio.wait(awaited.values())
         found |= {key: future.result() for key, future in awaited.items()}
-        rows = [found[key] for key in keys]
-        return np.array(rows, dtype=np.float32).reshape(-1, self.dimension)
+        return np.array([found[key] for key in keys], dtype=np.float32).reshape(-1, self.dimension)
 
     async def close(self) -> None:
         """Close the embedder behind and forget everything."""

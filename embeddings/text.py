@@ -50,8 +50,7 @@ def terms_text(text: str) -> str:
             terms += words if len(words) <= 1 else ["".join(parts), *words]
         if len(terms) >= MAX_TERMS:
             break
-    kept = (term.lower() for term in terms[:MAX_TERMS] if len(term) <= MAX_TERM_LENGTH)
-    return " ".join(kept)
+    return " ".join(term.lower() for term in terms[:MAX_TERMS] if len(term) <= MAX_TERM_LENGTH)
 
 
 def name_words(name: str) -> str:

@@ -300,8 +300,7 @@ def _learn_repairs(
 
 
 def _put_mended(cache: WorkspaceCache, tool: ToolKey, mended: MendedFailure, position: int) -> None:
-    key = f"{mended.failed_id}\x1f{mended.mended_id}"
-    cache.put(REPAIR, key, mended, tool=tool, rank=position)
+    cache.put(REPAIR, f"{mended.failed_id}\x1f{mended.mended_id}", mended, tool=tool, rank=position)
 
 
 def _learn_followed(cache: WorkspaceCache, batch: Batch, stored: StoredExecution) -> None:

@@ -164,8 +164,7 @@ def learn_repair(
     for fault in repair.reading.faults[:MAX_FAULTS] if shared is not None else ():
         of_kind = shared.signature(fault.kind) if shared is not None and fault.path else None
         for rule in of_kind.rules.values() if of_kind else ():
-            edits = [edit.at(fault.path) for edit in rule.edits]
-            if _is_otherwise(repair, edits, value_sources):
+            if _is_otherwise(repair, [edit.at(fault.path) for edit in rule.edits], value_sources):
                 rule.evidence.mended_otherwise(agent)
     if repair.edits is None or len(edit_key(repair.edits)) > MAX_EDITS_LENGTH:
         known.mends += 1

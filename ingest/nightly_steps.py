@@ -50,8 +50,7 @@ async def consolidate(job: NightlyJob) -> dict[str, int]:
     done = {"documents": 0, "embedded": 0, "patterns": 0, "removed": 0}
     for workspace in await job.knowledge.cursors():
         await _Consolidation(job, workspace, done).run()
-        at = Row(CONSOLIDATED, "", encoded(job.clock()))
-        await job.commit(workspace, [at])
+        await job.commit(workspace, [Row(CONSOLIDATED, "", encoded(job.clock()))])
     return done
 
 

@@ -107,8 +107,7 @@ def toolbox() -> str:
             body = [method.body[0], ast.Return(ast.Call(ast.Name("self._loop.run"), [call], []))]
             plain = ast.FunctionDef(method.name, method.args, body, [], method.returns)
             _class_in(made).body.append(plain)
-    text = ast.unparse(ast.fix_missing_locations(made))
-    return text.replace('"""\n', f'"""\n{note}', 1)
+    return ast.unparse(ast.fix_missing_locations(made)).replace('"""\n', f'"""\n{note}', 1)
 
 
 def _class_in(tree: ast.Module) -> ast.ClassDef:

@@ -281,8 +281,7 @@ class RequestLog:
             if status:  # half an answer is out; only cutting the connection says so
                 raise
             what = f"something unexpected happened; the service's log has it under {request_id}"
-            details = {"requestId": request_id}
-            problem = ProblemError(500, "internal_error", what, details=details)
+            problem = ProblemError(500, "internal_error", what, details={"requestId": request_id})
             await render(problem, scope)(scope, receive, send_with_id)
         finally:
             seconds = time.perf_counter() - started

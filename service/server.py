@@ -193,8 +193,7 @@ class _BoundedProtocol(HttpToolsProtocol):
         if self._is_refused:
             self._refuse(503, "busy", "too many connections; try again shortly")
             return
-        is_idle = self.cycle is None or self.cycle.response_complete
-        if self._late is None and is_idle:
+        if self._late is None and (self.cycle is None or self.cycle.response_complete):
             self._wait(self.head_timeout_s, self._too_late)
         super().data_received(data)
         if self._is_in_head:

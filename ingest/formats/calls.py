@@ -115,8 +115,7 @@ def placed_execution(where: str, **fields: Any) -> Placed:
     try:
         return Placed(where, Execution.model_validate(fields))
     except ValidationError as error:
-        faults = error.errors(include_input=False, include_url=False)
-        first = faults[0]
+        first = error.errors(include_input=False, include_url=False)[0]
         name = bounded_text(".".join(str(part) for part in first["loc"]), 100) or "the call"
         return unreadable(where, f"{name}: {first['msg']}")
 

@@ -186,8 +186,7 @@ class McpLog:
         elif opened.method == "tools/list":
             opened.schemas.update(schemas_of(result.get("tools")))
         elif opened.method in _BEGINS:
-            server = first_name(_object(result.get("serverInfo")), "name")
-            channel.server = server or channel.server
+            channel.server = first_name(_object(result.get("serverInfo")), "name") or channel.server
 
     def _call(
         self, channel: _Channel, opened: _Open, answer: dict[str, Any], took_ms: float | None

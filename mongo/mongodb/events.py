@@ -217,8 +217,7 @@ class MongoEvents(Part):
     async def heads(self) -> dict[str, Head]:
         rows = await self._db.heads.find({}, _WITHOUT_BODY).to_list()
         heads = await asyncio.gather(*(_head(self._db, row) for row in rows))
-        pairs = zip(rows, heads, strict=True)
-        return {row["_id"]: head for row, head in pairs if head.position}
+        return {row["_id"]: head for row, head in zip(rows, heads, strict=True) if head.position}
 
     @guarded
     async def erase(self, workspace: str, through: int, before: datetime, limit: int) -> int:

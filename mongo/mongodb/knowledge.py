@@ -70,8 +70,7 @@ class MongoKnowledge(Part):
 
     @guarded
     async def cursors(self) -> dict[str, Cursor]:
-        which = {"generation": self.generation}
-        rows = await self._db.cursors.find(which, _WITHOUT_BODY).to_list()
+        rows = await self._db.cursors.find({"generation": self.generation}, _WITHOUT_BODY).to_list()
         for row in rows:
             if "journal" in row:
                 await settled(self._db, row["workspace"], self.generation)
@@ -348,8 +347,7 @@ async def finish(db: Database, row: Record, pieces: Iterable[bytes]) -> None:
     for piece in pieces:
         operations: dict[str, list[UpdateOne]] = {}
         for change in bson.decode(piece)["changes"]:
-            done = operations.setdefault(change["into"], [])
-            done.append(_operation(workspace, serial, change))
+            operations.setdefault(change["into"], []).append(_operation(workspace, serial, change))
         await asyncio.gather(*(write(db.database[name], each) for name, each in operations.items()))
     await db.cursors.update_one(
         {"_id": row["_id"], "workspace": workspace, "journal.id": journal["id"]},

@@ -22,8 +22,7 @@ MICROSECOND = timedelta(microseconds=1)
 
 async def append_events(db: Database, workspace: str, events: Sequence[Event]) -> list[Appended]:
     """Append events; a verdict for each, in order."""
-    records = records_of(workspace, events)
-    known, inserted = await _insert(db, workspace, records)
+    known, inserted = await _insert(db, workspace, records_of(workspace, events))
     return verdicts_of(workspace, events, known, inserted)
 
 
@@ -187,8 +186,7 @@ async def _forget(db: Database, workspace: str, pending: Record) -> None:
     which = {"position": {"$in": pending["positions"]}, "kind": {"$gt": TOMBSTONE}}
     await db.log.delete_many({"workspace": workspace, **which})
     for name in pending["schemas"]:
-        of = {"workspace": workspace, "schema_hash": name}
-        if await db.log.find_one(of, {"_id": 1}) is None:
+        if await db.log.find_one({"workspace": workspace, "schema_hash": name}, {"_id": 1}) is None:
             await db.schemas.delete_one({"_id": key(workspace, name), "workspace": workspace})
     await bury(db, workspace, pending["positions"])
 

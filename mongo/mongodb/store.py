@@ -365,8 +365,7 @@ async def _check(db: Database) -> None:
 
 async def _make_collections(db: Database) -> None:
     """Also those without an index: some servers fail to aggregate over what is not there."""
-    there = set(await db.database.list_collection_names())
-    for name in {*_INDEXES} - there:
+    for name in {*_INDEXES} - set(await db.database.list_collection_names()):
         try:
             await db.database.create_collection(name, check_exists=False)
         except (CollectionInvalid, OperationFailure) as error:
@@ -399,8 +398,7 @@ def _client(options: MongoOptions, where: str) -> AsyncMongoClient[Record]:
 def _servers(uri: str) -> str:
     if uri.startswith("mongodb+srv://"):
         # Asking the name server would wait for it; the name alone says enough.
-        address = uri.removeprefix("mongodb+srv://").split("/")[0].split("?")[0]
-        return address.rpartition("@")[2]
+        return uri.removeprefix("mongodb+srv://").split("/")[0].split("?")[0].rpartition("@")[2]
     nodes: list[tuple[str, int | None]] = parse_uri(uri, warn=False)["nodelist"]
     return ",".join(
         host if host.endswith(".sock") else f"{host}:{port or _PORT}" for host, port in nodes

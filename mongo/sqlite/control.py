@@ -104,7 +104,6 @@ def _append(
             (key.id, key.data()),
         )
     entry = entry.chained(_head(connection))
-    data = encoded(entry).decode()
-    connection.execute("INSERT INTO audit VALUES (?, ?)", (entry.position, data))
+    connection.execute("INSERT INTO audit VALUES (?, ?)", (entry.position, encoded(entry).decode()))
     connection.execute("UPDATE head SET position = ?, hash = ?", (entry.position, entry.hash))
     return entry

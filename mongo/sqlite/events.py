@@ -193,8 +193,7 @@ def _append_one(connection: sqlite3.Connection, arrival: _Arrival) -> list[Appen
     for event in events:
         key = (event.kind, event.id)
         if key in known:
-            is_same = known[key] == event.content_hash
-            verdicts.append("duplicate" if is_same else "conflict")
+            verdicts.append("duplicate" if known[key] == event.content_hash else "conflict")
             continue
         known[key] = event.content_hash
         verdicts.append("accepted")

@@ -477,8 +477,7 @@ def _seen(path: Path, mode: str) -> tuple[tuple[int, int], bool]:
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     with closing(sqlite3.connect(uri, uri=True)) as connection:
         found = _pragma(connection, "application_id"), _pragma(connection, "user_version")
-        is_empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
-        return found, is_empty
+        return found, connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
 
 
 def _check(path: Path) -> None:

@@ -80,8 +80,7 @@ def propose_correction(text: str) -> CorrectionProposal | None:
         denied = denied or denies
         if not clause or is_question:
             continue
-        rules = RULES + AFTER_NO if denied else RULES
-        for pattern, kind, confidence in rules:
+        for pattern, kind, confidence in RULES + AFTER_NO if denied else RULES:
             if pattern.match(clause):
                 found.append(CorrectionProposal(kind, phrase, confidence))
                 break

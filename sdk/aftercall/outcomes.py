@@ -207,8 +207,7 @@ class Outcome(Generic[ValueT]):
     def to_dict(self) -> JsonObject:
         """Plain JSON; `coerce` reads an error back. The value is made plain, and is not bounded."""
         if self.failure is None:
-            value = make_json_value(self.value)
-            return {"outcome": "ok", "status": self.status, "value": value}
+            return {"outcome": "ok", "status": self.status, "value": make_json_value(self.value)}
         dumped = self.failure.model_dump(mode="json", by_alias=True, exclude_none=True)
         return {"outcome": "error", "error": dumped}
 
@@ -245,8 +244,7 @@ def log_line(outcome: Outcome[object], *, tool: str | None = None) -> str:
             fields["split"] = len(referral.suggested_split)
             fields["evidence"] = "yes" if referral.evidence else "no"
         fields["message"] = _quoted(error.message, 200)
-    line = " ".join(f"{name}={value}" for name, value in fields.items() if value)
-    return bounded_text(line, 500)
+    return bounded_text(" ".join(f"{name}={value}" for name, value in fields.items() if value), 500)
 
 
 def _quoted(text: str | None, max_chars: int = 80) -> str:
@@ -507,8 +505,7 @@ def _text_in(value: object, max_chars: int) -> str:
         value = "; ".join(dict.fromkeys(part for part in parts if part))
     elif not isinstance(value, str):
         made = bounded_json(value, max_chars=max_chars)
-        is_container = isinstance(made, dict | list)
-        value = json.dumps(made, ensure_ascii=False) if is_container else made
+        value = json.dumps(made, ensure_ascii=False) if isinstance(made, dict | list) else made
         value = str(value) if made not in (None, {}, []) else ""
     return _one_line(str.__str__(value), max_chars)
 

@@ -173,8 +173,7 @@ class Look:
 
 def _in_path(path: str) -> tuple[str, dict[str, str]]:
     """A path that browsers and routes leave as it is, and what had to leave it."""
-    parts = path.split("/")
-    if not any(part in (".", "..") for part in parts) and path.isprintable():
+    if not any(part in (".", "..") for part in path.split("/")) and path.isprintable():
         return path, {}
     first, _, rest = path.removeprefix("/").partition("/")
     return f"/{first}/-", {MOVED: rest}

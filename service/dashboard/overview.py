@@ -72,8 +72,7 @@ def _numbers(each: WindowTotals) -> list[tuple[str, str, str]]:
     def told(counts: CallCounts | None) -> tuple[str, str, str]:
         if counts is None:
             return "", "", ""
-        rate = w.percent(w.success_rate(counts))
-        return w.count(w.calls(counts)), rate, w.count(counts.failures)
+        return w.count(w.calls(counts)), w.percent(w.success_rate(counts)), w.count(counts.failures)
 
     labels = ("Calls", "Succeeded", "Failures")
     return [

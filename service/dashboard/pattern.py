@@ -61,8 +61,7 @@ class ShownRepair:
     @property
     def waited_ms(self) -> float:
         """From the failure to the success, by the callers' own clocks."""
-        waited = self.mended.timestamp - self.failed.timestamp
-        return max(0.0, waited.total_seconds() * 1_000)
+        return max(0.0, (self.mended.timestamp - self.failed.timestamp).total_seconds() * 1_000)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,8 +67,7 @@ async def _docs(look: Look) -> list[_Doc]:
         for each in met.patterns
         if each.pattern.lesson and each.pattern.category in _DOCUMENTED
     ]
-    told = await corrections(*look.space, limit=_MAX_CORRECTIONS)
-    for one in told.corrections:
+    for one in (await corrections(*look.space, limit=_MAX_CORRECTIONS)).corrections:
         if one.tool_name is not None:
             tool = ToolName(server_name=one.server_name, tool_name=one.tool_name)
             why, text = f"a user's correction ({one.kind})", look.context.redactor.text(one.text)

@@ -240,8 +240,7 @@ async def steps_of(context: Context, workspace: str, session: str) -> list[Sessi
         rows = await context.store.knowledge.scan(workspace, REPAIR.name, 1, after=start)
         right = by_id.get(rows[0].key.removeprefix(start)) if rows else None
         if right is not None:
-            repair = ShownRepair(call, right, "")
-            mended_by[call.execution_id] = mends[right.execution_id] = repair
+            mended_by[call.execution_id] = mends[right.execution_id] = ShownRepair(call, right, "")
     return [
         SessionStep(
             each,

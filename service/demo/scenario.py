@@ -90,8 +90,7 @@ async def play_scene(scene: Scene) -> list[SceneCall]:
         sys.executable, ["-m", "mcp_server_git", "--repository", str(stage.repository)]
     )
     async with McpExecutor({"git": git}) as servers:
-        commands = CommandExecutor(tools, commands={"python": sys.executable})
-        executors = Executors(commands, servers)
+        executors = Executors(CommandExecutor(tools, commands={"python": sys.executable}), servers)
         dee, eve = (
             AsyncToolbox(scene.client, scene.recorder, executors, agent=name)
             for name in ("dee", "eve")
@@ -266,8 +265,7 @@ async def run_demo(console: Console) -> Played:
                     async with Client(stage.gateway_url) as agent:
                         calls += [await _play_call(agent, session, e) for e in session.calls]
                     # The next session builds on all attempts so far.
-                    tried = sum(each.attempts for each in calls)
-                    await learned(client, _LEARNED_S, tried)
+                    await learned(client, _LEARNED_S, sum(each.attempts for each in calls))
                 with Recorder(base_url=stage.service_url, spool_dir=None) as recorder:
                     scene = Scene(stage, client, recorder)
                     say("dee: what changed lately?")

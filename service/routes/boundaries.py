@@ -84,8 +84,7 @@ async def list_corrections(
     query: Annotated[_CorrectionsQuery, Query()], space: Reading
 ) -> m.CorrectionList:
     """Newest first. One counts for its tool soon after both are recorded, and is listed so then."""
-    tool = query.tool(space.workspace)
-    return await feedback.corrections(*space, limit=query.limit, tool=tool)
+    return await feedback.corrections(*space, limit=query.limit, tool=query.tool(space.workspace))
 
 
 @router.get("/recommendations", summary="What the evidence suggests to tool builders")

@@ -39,8 +39,7 @@ class _FailuresQuery(m.WireModel):
 async def find_tools(question: m.FindRequest, space: Suggesting) -> m.FoundTools:
     """Of all namespaces; empty when no tool fits. With tags, tools that have at least one."""
     context, workspace = space
-    principal = context.caller.principal
-    found = await context.chooser.find(workspace, question, principal=principal)
+    found = await context.chooser.find(workspace, question, principal=context.caller.principal)
     return found.model_copy(update={"candidates": _for(context, found.candidates)})
 
 

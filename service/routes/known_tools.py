@@ -25,5 +25,4 @@ async def read_known_tools(
     what saves the most failed calls. All that tools and users said is escaped data.
     """
     text = await known_tools(*space, query)
-    media_type = f"{_MEDIA_TYPES[query.format]}; charset=utf-8"
-    return Response(text, headers={"content-type": media_type})
+    return Response(text, headers={"content-type": f"{_MEDIA_TYPES[query.format]}; charset=utf-8"})

@@ -151,8 +151,7 @@ async def _store(
             outcome.reject(where, read.message)
         else:
             outcome.notes.append(read.message)
-    principal = context.caller.principal
-    receipt = await context.intake.accept(workspace, executions, principal=principal)
+    receipt = await context.intake.accept(workspace, executions, principal=context.caller.principal)
     if not receipt.rejected:
         return
     refused = [executions[rejection.index].execution_id for rejection in receipt.rejected]

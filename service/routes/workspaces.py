@@ -151,5 +151,4 @@ async def _one(space: Space, rule_id: str) -> rules.KnownRule:
 def _shown(space: Space, rule: rules.KnownRule) -> m.LearnedRule:
     """As others see it: secrets are masked again."""
     said, told = space.context.redactor.text, rule.told
-    words = {"signature": said(told.signature), "lesson": said(told.lesson)}
-    return told.model_copy(update=words)
+    return told.model_copy(update={"signature": said(told.signature), "lesson": said(told.lesson)})

@@ -306,8 +306,7 @@ def _read_spans(spans: Sequence[Span | NoSpan]) -> Iterator[Placed]:
                 continue
             read = _execution_of(span, call, family)
         except BadSpanError as problem:
-            told = Unreadable(bounded_text(str(problem), _MAX_REASON))
-            yield Placed(where(span.place), told)
+            yield Placed(where(span.place), Unreadable(bounded_text(str(problem), _MAX_REASON)))
             continue
         yield Placed(where(span.place), read)
         found += 1

@@ -105,8 +105,7 @@ def _with_each(content: Content, edit: Callable[[str, Content], tuple[Content, s
 def _servers(content: Content) -> Iterator[Content]:
     """The servers, also those that Claude Code keeps for each project."""
     projects = content.get("projects")
-    owners = [content, *(projects.values() if isinstance(projects, dict) else ())]
-    for owner in owners:
+    for owner in [content, *(projects.values() if isinstance(projects, dict) else ())]:
         for key in _KEYS:
             if isinstance(owner, dict) and isinstance(owner.get(key), dict):
                 yield owner[key]

@@ -78,8 +78,7 @@ def _run(args: argparse.Namespace) -> int:
 def _list(client: Client, args: argparse.Namespace) -> None:
     found = client.recommendations(state=args.state, tool_id=args.tool)
     if args.json:
-        answer = RecommendationList(recommendations=found)
-        print(answer.model_dump_json(by_alias=True, indent=2))
+        print(RecommendationList(recommendations=found).model_dump_json(by_alias=True, indent=2))
         return
     if not found:
         print("nothing is recommended")

@@ -253,8 +253,7 @@ class _Work:
                 self.accepted = EvolvedCode(code, hide(answer.summary))
                 return {}
             reason = f"{why}\nThe checks printed:\n{output}" if output else why
-            rejected = RejectedCode(code=shown, why=reason)
-            task = replace(task, rejected=(*task.rejected, rejected))
+            task = replace(task, rejected=(*task.rejected, RejectedCode(code=shown, why=reason)))
         why = f"the evolver was asked twice, and no answer was accepted; of the last: {why}"
         return {"status": "rejected", "why": why}
 
@@ -266,8 +265,7 @@ class _Work:
         if self.tool.checks is None:
             why = "it is whole and another than before; the tool has no checks"
             return whole, CheckReport(passed=True, why=why, output="")
-        name = self._script.name
-        return whole, await run_checks(self.tool.checks, file_name=name, code=whole)
+        return whole, await run_checks(self.tool.checks, file_name=self._script.name, code=whole)
 
     async def keep(self, task: EvolutionTask, accepted: EvolvedCode) -> dict[str, Any]:
         keeping = asyncio.to_thread(

@@ -199,8 +199,7 @@ _BLOCK = re.compile(  # CommonMark 4.5
 
 def _code_of(content: bytes) -> EvolvedCode:
     try:
-        completion = json.loads(content)
-        choices = completion["choices"]
+        choices = json.loads(content)["choices"]
         choice = choices[0] if choices else None
         message = choice["message"] if choice else {}
         text = message.get("content") or ""

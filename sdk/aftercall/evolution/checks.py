@@ -147,8 +147,7 @@ async def _run(
         ending = f"was ended by signal {-status} ({signal.strsignal(-status)})"
     else:
         ending = f"failed with exit code {status}" if status else "passed"
-    why = f"the check `{' '.join(command)[:200]}` {ending}"
-    return CheckReport(status == 0, why, output)
+    return CheckReport(status == 0, f"the check `{' '.join(command)[:200]}` {ending}", output)
 
 
 class RejectedCodeError(ValueError):

@@ -302,8 +302,6 @@ def _failure(finished: Finished, status: int) -> ExecutionError:
         name = known.get(-status, f"signal {-status}")
         return make_error("Killed", f"killed by {name}", code=name, details=details)
     if text and (last := _LAST_LINE.fullmatch(text.splitlines()[-1].strip())):
-        kind = last[1].rpartition(".")[2]
-        return make_error(kind, last[2], code=status, details=details)
+        return make_error(last[1].rpartition(".")[2], last[2], code=status, details=details)
     shown = last_chars(text, _MESSAGE_CHARS) or "it wrote nothing"
-    message = f"exit status {status}: {shown}"
-    return make_error("ExitStatus", message, code=status, details=details)
+    return make_error("ExitStatus", f"exit status {status}: {shown}", code=status, details=details)

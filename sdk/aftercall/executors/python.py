@@ -63,8 +63,7 @@ class PythonExecutor:
                 f"no Python callable is registered for the tool {titled(tool)}; "
                 "add it with PythonExecutor.register"
             )
-        call = bound(function, input_data, titled(tool))
-        return result_of(await call_function(call, timeout_s))
+        return result_of(await call_function(bound(function, input_data, titled(tool)), timeout_s))
 
     def _found(self, tool: Tool) -> ToolFunction | None:
         is_promoted = tool.is_evolved or evolved_file_of(tool) is not None

@@ -100,8 +100,7 @@ class GatewayConfig:
     def from_file(cls, path: Path) -> "GatewayConfig":
         """Read a file; a `ConfigurationError` names it, the server and the field at fault."""
         try:
-            text = path.read_text(encoding="utf-8")
-            content = json.loads(text, object_pairs_hook=unique_members)
+            content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique_members)
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigurationError(f"{path}: cannot be read: {error}") from error
         except ValueError as error:

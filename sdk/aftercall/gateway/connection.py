@@ -92,12 +92,10 @@ class CallerRelay:
         capabilities = session.client_capabilities
         if capabilities is None or capabilities.elicitation is None:
             return mcp_types.ElicitResult(action="cancel")
-        request = mcp_types.ElicitRequest(params=_own(params))
-        return await self._ask(request, mcp_types.ElicitResult)
+        return await self._ask(mcp_types.ElicitRequest(params=_own(params)), mcp_types.ElicitResult)
 
     def _client(self) -> tuple[ServerSession, str]:
-        clients = {_connection(session) for session, _ in self._running.values()}
-        if len(clients) != 1:
+        if len({_connection(session) for session, _ in self._running.values()}) != 1:
             raise LookupError("it is not known which client to ask: none calls, or several do")
         return next(reversed(self._running.values()))
 

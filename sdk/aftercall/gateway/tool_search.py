@@ -118,12 +118,10 @@ class ToolSearch(CatalogTransform):
             return by_words(task, catalog)
         exposed = {self._locate(name): name for name in catalog}
         places = [(each.tool.server_name, each.tool.name) for each in found.candidates]
-        ranked = [exposed[place] for place in places if place in exposed]
-        return ranked or by_words(task, catalog)
+        return [exposed[place] for place in places if place in exposed] or by_words(task, catalog)
 
     async def _known(self, tools: Sequence[Tool], max_tokens: int | None) -> str:
-        places = [self._locate(tool.name) for tool in tools]
-        ids = [f"{server}.{name}" for server, name in places]
+        ids = [f"{server}.{name}" for server, name in [self._locate(tool.name) for tool in tools]]
         try:
             async with asyncio.timeout(_SERVICE_S):
                 return await self._client.known_tools(ids, max_tokens=max_tokens) if ids else ""

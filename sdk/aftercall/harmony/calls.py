@@ -184,8 +184,7 @@ class Dispatcher:
     def _bound(self, call: HarmonyCall) -> partial[Any]:
         name = call.tool or ""
         if (function := self._functions.get(name)) is None:
-            error = make_error("tool_not_found", self._not_found(name))
-            raise ToolFailedError(error, ran=False)
+            raise ToolFailedError(make_error("tool_not_found", self._not_found(name)), ran=False)
         return bound(function, call.arguments or {}, repr(name))
 
     def _not_found(self, name: str) -> str:

@@ -113,8 +113,7 @@ def read_header(raw: str, *, complete: bool = True) -> tuple[MessageHeader, str]
                 marker, end = None, found.start()
                 break
         if marker is None:
-            header = MessageHeader(role or "assistant", channel, recipient, complete)
-            return header, raw[end:]
+            return MessageHeader(role or "assistant", channel, recipient, complete), raw[end:]
         begin, section = marker.end(), marker[1]
 
 

@@ -115,8 +115,7 @@ class Recorder:
         self._base_url = str(checked_base_url(base_url)) if client is None else client.base_url
         self._api_key = own_key(api_key)
         known_as = key_id(self._api_key) if client is None else client.key_id
-        client_redactor = DEFAULT_REDACTOR if client is None else client.redactor
-        self._redactor = redactor or client_redactor
+        self._redactor = redactor or (DEFAULT_REDACTOR if client is None else client.redactor)
         self._max_queue = max_queue
         self._max_batch = min(max_batch, MAX_BATCH)
         self._flush_interval_s = flush_interval_s
@@ -462,8 +461,7 @@ class Courier:
                 return False
             self._disk_failed = False
             self._hand = []
-        full = "the spool was full; raise max_spool_bytes or bring the service back"
-        self._lose(dropped, full)
+        self._lose(dropped, "the spool was full; raise max_spool_bytes or bring the service back")
         return True
 
     def _send_oldest(self, spool: Spool) -> bool:

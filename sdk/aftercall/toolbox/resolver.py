@@ -155,8 +155,7 @@ class Resolver:
             known.append(await self.original(original_id(offered)))
         meant = (tool for tool in known if entry_for(tool, {name: entry}) is not None)
         # Seed 002: the promotions file alone makes a tool.
-        alone = as_tool(name, ToolSpec(name=name, version=entry.original_version))
-        return next(meant, alone)
+        return next(meant, as_tool(name, ToolSpec(name=name, version=entry.original_version)))
 
 
 def as_tool(tool_id: str, spec: ToolSpec) -> Tool:
