@@ -66,8 +66,7 @@ def hashed_vector(text: str, dimension: int) -> Vectors:
     vector = np.zeros(dimension, dtype=np.float32)
     for feature, weight in _features(text):
         digest = zlib.crc32(feature.encode())
-        sign = 1.0 if digest & 1 else -1.0
-        vector[(digest >> 1) % dimension] += sign * weight
+        vector[(digest >> 1) % dimension] += weight if digest & 1 else -weight
     norm = float(np.linalg.norm(vector))
     if norm == 0.0:  # no word at all, or features that cancelled out: still a unit vector
         vector[0] = norm = 1.0

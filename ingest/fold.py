@@ -86,7 +86,6 @@ from retrieval.reading.reader import ErrorReading, read_error
 LOOKBACK = timedelta(hours=20)
 MARGIN = timedelta(days=1)
 """From the moment at which the base has learned an event until that may be deleted."""
-
 _CONTENTS: dict[EventKind, type[Any]] = {
     "suggestion": IssuedSuggestion,
     "outcome": SuggestionOutcome,
@@ -96,10 +95,8 @@ _CONTENTS: dict[EventKind, type[Any]] = {
     "promotion": PromotionEvent,
     "rule": RuleRemoval,
 }
-
 _OF_A_CALL = (KNOWLEDGE, HEALTH, STATISTICS, REGISTERED, SIGNATURES, VERSIONS)
 """Rows of a tool that its calls are learned into."""
-
 log = logging.getLogger("aftercall.learner")
 
 
@@ -436,10 +433,9 @@ def _named(batch: Batch) -> tuple[list[str], list[str]]:
                 suggestions[execution.suggestion_id] = None
                 if execution.repair_of is not None:
                     executions[execution.repair_of] = None
-            case FailureRecord(execution_id=str(name), called=None):
-                executions[name] = None
-            case CorrectionRecord(execution_id=name, called=None):
-                executions[name] = None
+            case FailureRecord() | CorrectionRecord() as said:
+                if said.called is None and said.execution_id is not None:
+                    executions[said.execution_id] = None
     return list(executions), list(suggestions)
 
 
@@ -471,10 +467,7 @@ def _wanted(workspace: str, batch: Batch) -> set[tuple[RowKind[Any], str]]:
             wanted.update(_wanted_by_execution(batch, content))
         else:
             wanted.update(_wanted_by_report(workspace, batch, event, content))
-    for tool in called:
-        row = tool_row(tool)
-        wanted.update((kind, row) for kind in _OF_A_CALL)
-    return wanted
+    return wanted.union((kind, tool_row(tool)) for tool in called for kind in _OF_A_CALL)
 
 
 def _wanted_by_report(

@@ -91,13 +91,12 @@ def learn_failure(
     """Add a failure to the tool's profile and to its signature's count, in place."""
     if execution.parameters_known:
         profile = knowledge.profile_to_update(schema_hash)
-        blame = reading.category in _BLAMES_PARAMETERS
         kinds = {reading.category, *(each.kind for each in reading.faults)}
         profile.observe_failure(
             execution.parameters,
             reading.faults,
             execution.timestamp,
-            blame_parameters=blame,
+            blame_parameters=reading.category in _BLAMES_PARAMETERS,
             lasting="not_found" not in kinds,
         )
         learn_repeat(
@@ -392,8 +391,7 @@ def counts_of_execution(
         names += [f"{what.SHADOW}{each}.{execution.outcome}" for each in done if each]
     if execution.context and not execution.context.isspace():
         names.append(what.WITH_CONTEXT)
-    bucket = what.bucket_of(execution.duration_ms)
-    if bucket is not None:
+    if (bucket := what.bucket_of(execution.duration_ms)) is not None:
         names.append(f"{what.DURATION}{bucket}")
     hour = hour_of(execution.timestamp)
     counters = [Counter(what.COUNTED, hour), *(Counter(name, hour, tool) for name in names)]
@@ -403,8 +401,7 @@ def counts_of_execution(
 def counts_of_answer(issued: IssuedSuggestion) -> Mapping[Counter, int]:
     """What an answer of `/suggest` counts as, in the hour of the failure that it is about."""
     hour = hour_of(issued.failed_at or issued.issued_at)
-    names = [f"{what.ANSWER}{name}" for name in issued.answered]
-    counted = [Counter(name, hour, issued.tool) for name in names]
+    counted = [Counter(f"{what.ANSWER}{name}", hour, issued.tool) for name in issued.answered]
     return dict.fromkeys([Counter(what.COUNTED, hour), *counted] if counted else (), 1)
 
 

@@ -331,7 +331,6 @@ _MAX_SPLIT = 8
 _MAX_PART = 100
 """Characters kept of a task's shape, and of a part of a split: names of tools and of jobs."""
 _MAX_HEALTH_MESSAGE = 200
-
 REFERRALS: dict[ErrorCategory, ReferralKind] = {
     "wrong_tool_boundary": "wrong_tool_boundary",
     "low_utility": "low_utility",
@@ -426,10 +425,8 @@ def _count_call(known: KnownHealth, execution: Execution, category: ErrorCategor
         known.repair_attempts.add(at)
         if category is None:
             known.repair_successes.add(at)
-    if known.used_at is None or at > known.used_at:
-        known.used_at = at
-    if known.first_seen is None or at < known.first_seen:
-        known.first_seen = at
+    known.used_at = max(known.used_at or at, at)
+    known.first_seen = min(known.first_seen or at, at)
     called = method_of(execution.parameters)
     if called is None:
         return
@@ -445,5 +442,4 @@ def _count_call(known: KnownHealth, execution: Execution, category: ErrorCategor
 
 
 def _in_trouble(known: KnownHealth, at: datetime) -> None:
-    if known.troubled_at is None or at > known.troubled_at:
-        known.troubled_at = at
+    known.troubled_at = max(known.troubled_at or at, at)

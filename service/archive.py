@@ -138,7 +138,7 @@ _FACT = "import"
 """Of the store: the id of the archive that is being imported; with `_DONE` behind it, that was."""
 _DONE = " done"
 _BEGINNING = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*"aftercall"\s*:\s*"archive"')
-_EVER = (-(2**40), 2**40)
+_EVER = 2**40
 OnRecords = Callable[[str, int], None]
 """Given, after each page, a kind of lines and how many of them were done."""
 
@@ -250,9 +250,8 @@ async def _base_of(
 ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     async for row in all_rows(base, workspace, None, by="serial"):
         yield "row", {"workspace": workspace, **_json(row)}
-    first, last = _EVER
     by: tuple[CounterDimension, ...] = ("hour", "tool", "what")
-    for each in await base.sums(workspace, ["*"], since=first, until=last, by=by):
+    for each in await base.sums(workspace, ["*"], since=-_EVER, until=_EVER, by=by):
         yield "counter", {"workspace": workspace, **_json(each._asdict())}
     yield "base", {"workspace": workspace, "learned": learned}
 

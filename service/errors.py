@@ -102,14 +102,11 @@ _FULL = (
     "the log store has no space left; nothing of this call was stored, reading goes on; "
     "free space on its volume and send the call again"
 )
-
 _READ_ONLY = (
     "the log store takes no writes at the moment; nothing of this call was stored, reading goes "
     "on; send the call again shortly"
 )
-
 _AWAY = "the {} cannot do this at the moment; try again shortly"
-
 ANSWERS: Mapping[type[Exception], tuple[int, str]] = {
     ExecutionConflictError: (409, "conflict"),
     InvalidExecutionError: (409, "refused"),
@@ -127,7 +124,6 @@ ANSWERS: Mapping[type[Exception], tuple[int, str]] = {
 }
 """Status and code of what operations raise; the message is the exception's. `refused` is what is
 well-formed and makes no sense here and now."""
-
 UNAVAILABLE: Mapping[type[Exception], tuple[str, str, int]] = {
     StoreFullError: ("store_full", _FULL, 30),
     StoreReadOnlyError: ("store_read_only", _READ_ONLY, 5),

@@ -35,7 +35,8 @@ from retrieval import counters as what
 from retrieval.knowledge.profile import agent_token
 from retrieval.principals import agent_mark, key_mark
 
-_EVER = (-(2**40), 2**40)
+_EVER = 2**40
+"""Hours: more than there are, on either side of 1970."""
 _STATES: frozenset[str] = frozenset(("tool", "promotion", "review"))
 
 
@@ -212,11 +213,9 @@ async def _base_without(store: Store, whose: Forgotten) -> int:
     if whose.agent is not None:
         names = [f"{kind}{whose.agent}" for kind in what.OF_AGENTS]
     if names:
-        first, last = _EVER
-        if whose.before is not None:
-            last = hour_of(whose.before) - 1
+        last = _EVER if whose.before is None else hour_of(whose.before) - 1
         sums = await base.sums(
-            workspace, names, since=first, until=last, by=("hour", "tool", "what")
+            workspace, names, since=-_EVER, until=last, by=("hour", "tool", "what")
         )
         less = {Counter(e.what or "", e.hour or 0, e.tool): -e.number for e in sums}
         await base.commit(Commit(workspace, counters=less))

@@ -49,8 +49,6 @@ _ANY_NUMBER = 2**63
 _BOM = b"\xef\xbb\xbf"
 _LIKE_JSON = re.compile(rb'[{\[]\s*["{\[]')
 _NOTES = 20
-
-
 Piece: TypeAlias = tuple[str, bytes | None]
 """A line or a document with its place; None for one that is too long."""
 Reader: TypeAlias = Callable[[str, bytes | None], Iterator[Placed]]

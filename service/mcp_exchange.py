@@ -134,8 +134,5 @@ async def _within_its_request(ctx: Context, call_next: CallNext) -> HandlerResul
 
 def _who_calls(context: Context) -> Caller:
     headers = context.request.headers if context.request else {}
-    session = read_session(headers.get(SESSION_HEADER))
-    if session is not None:
-        session_id, name = session
-        return Caller(name or "unknown", session_id)
-    return Caller(client_name(context) or "unknown")
+    session_id, name = read_session(headers.get(SESSION_HEADER)) or (None, client_name(context))
+    return Caller(name or "unknown", session_id)

@@ -95,12 +95,9 @@ async def _compared(context: Context) -> Agreement:
 
 def disagreement(counts: StoreCounts, vectors: int) -> str | None:
     """What is wrong with a number of vectors, and the cure; None where what is queued tells why."""
-    expected = counts.documents
-    if vectors < expected - counts.pending:
-        missing = expected - counts.pending - vectors
+    if (missing := counts.documents - counts.pending - vectors) > 0:
         return f"{missing:,} documents have no vector although none is queued: {_CURE}"
-    if vectors > expected + counts.pending:
-        surplus = vectors - expected - counts.pending
+    if (surplus := vectors - counts.documents - counts.pending) > 0:
         return f"{surplus:,} vectors are of documents that the log store does not know: {_CURE}"
     return None
 

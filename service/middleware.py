@@ -89,8 +89,7 @@ def refuse_foreign_origin(origin: str | None, hosts: Collection[str]) -> None:
     if origin is None:
         return
     try:
-        parts = urlsplit(origin)
-        host = parts.hostname or ""
+        host = urlsplit(origin).hostname or ""
     except ValueError:  # half an IPv6 address
         host = ""
     if not host or host == ANY_HOST or host not in hosts:
@@ -224,7 +223,6 @@ _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
 """Asked every few seconds by machines; their lines are for debugging only, as those of the
 dashboard, whose open pages ask every second."""
-
 OnRequest = Callable[[str, str | None, int, float], None]
 """Told the method, the route's template, the status (0 for none) and the seconds of a request."""
 _REQUEST_ID = "aftercall_request_id"

@@ -22,8 +22,6 @@ from service.context import Context
 
 MAX_PATTERNS = 5_000
 """Patterns that are looked through, those of most failures; `docs/figures/scale.md` has 1,400."""
-
-
 MAX_REPAIRS = 2_000
 """The latest repairs that are looked at."""
 

@@ -115,11 +115,9 @@ class _ToolInPath(_NameInPath):
 register_url_convertor("name", _NameInPath())
 register_url_convertor("tool", _ToolInPath())
 ExecutionId = Annotated[Id, Path(alias="executionId", description="A UUID.")]
-
 SuggestionId = Annotated[
     Id, Path(alias="suggestionId", description="A UUID, from `POST /suggest`.")
 ]
-
 ToolId = Annotated[
     Name,
     Path(
@@ -128,7 +126,6 @@ ToolId = Annotated[
         json_schema_extra={"not": {"pattern": "./(failures|health)$"}},
     ),
 ]
-
 Namespace = Annotated[Name, Path(description="A capability that tools serve; may hold slashes.")]
 
 

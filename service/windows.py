@@ -14,7 +14,7 @@ from typing import Any, Literal
 from aftercall import models as m
 from mongo.contents import hour_of
 from mongo.protocol import CounterDimension
-from mongo.records import CounterSum, Cursor, ToolKey
+from mongo.records import EPOCH, CounterSum, Cursor, ToolKey
 from retrieval import counters as what
 from service.context import Context
 
@@ -22,7 +22,6 @@ _DAY = 24
 _DAYS: Mapping[m.UsageWindow, int] = {"24h": 1, "7d": 7, "30d": 30}
 _MAX_HOURS = 48
 """Hours of the longest window of dates that is shown hour by hour."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -165,4 +164,4 @@ def window_before(context: Context, window: m.UsageWindow) -> m.UsageWindow:
 
 
 def _moment(hour: int) -> datetime:
-    return _EPOCH + timedelta(hours=hour)
+    return EPOCH + timedelta(hours=hour)

@@ -266,9 +266,7 @@ class ClaudeCodeSessions:
         name = first_name(value, "sessionId") or CLAUDE_CODE
         if value.get("isSidechain") is True:
             name = name_of(f"{name}/{value.get('agentId') or 'sidechain'}") or name
-        session = self._sessions.get(name)
-        if session is None:
-            session = self._sessions[name] = _Conversation(self.given, name, CLAUDE_CODE)
+        session = self._sessions.setdefault(name, _Conversation(self.given, name, CLAUDE_CODE))
         at = {key: value[key] for key in ("timestamp",) if key in value}
         yield from session.feed(_Turn(f"{where}, message", {**message, **at}))
 

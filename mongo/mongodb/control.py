@@ -14,7 +14,8 @@ from pymongo import DESCENDING, UpdateOne
 from pymongo.errors import DuplicateKeyError
 
 from mongo.errors import KeyChangedError
-from mongo.mongodb.database import Database, Part, Record, guarded, write
+from mongo.mongodb.database import Part, Record, guarded, write
+from mongo.mongodb.log_writes import micros
 from mongo.mongodb.store import MongoOptions, open_database
 from mongo.protocol import ControlStore
 from mongo.records import AuditEntry, AuditHead, StoredKey, decoded, encoded
@@ -27,19 +28,14 @@ _KEY = "key:"
 class MongoControl(Part):
     """As `mongo.protocol.ControlStore`."""
 
-    def __init__(self, db: Database) -> None:
-        super().__init__(db)
-        self._keys = db.database["KEYS"]
-        self._audit = db.database["AUDIT"]
-
     @guarded
     async def head(self) -> AuditHead:
-        row = await self._keys.find_one({"_id": _HEAD})
+        row = await self._db.keys.find_one({"_id": _HEAD})
         return AuditHead(row["position"], row["hash"]) if row else AuditHead()
 
     @guarded
     async def keys(self) -> list[StoredKey]:
-        cursor = self._keys.find({"_id": {"$gt": _KEY}}).sort("created_at")
+        cursor = self._db.keys.find({"_id": {"$gt": _KEY}}).sort("created_at")
         return [
             replace(
                 decoded(StoredKey, row["data"].encode()),
@@ -53,7 +49,7 @@ class MongoControl(Part):
         self, entry: AuditEntry, key: StoredKey | None = None, before: StoredKey | None = None
     ) -> AuditEntry:
         if key is not None:
-            there = await self._keys.find_one({"_id": _KEY + key.id}, {"data": 1})
+            there = await self._db.keys.find_one({"_id": _KEY + key.id}, {"data": 1})
             if (there and there["data"]) != (before and before.data().decode()):
                 raise KeyChangedError(key.id)
         entry = await self._add(entry)
@@ -67,9 +63,9 @@ class MongoControl(Part):
             chained = entry.chained(await self.head())
             try:
                 fields: Record = json.loads(encoded(chained))
-                await self._audit.insert_one({"_id": chained.position, **fields})
+                await self._db.audit.insert_one({"_id": chained.position, **fields})
             except DuplicateKeyError:  # of a writer that was faster, or was killed then
-                taken = await self._audit.find_one({"_id": chained.position})
+                taken = await self._db.audit.find_one({"_id": chained.position})
                 if taken is not None:
                     await self._move_head(_entry(taken))
                 await asyncio.sleep(0)
@@ -78,20 +74,16 @@ class MongoControl(Part):
 
     async def _put(self, key: StoredKey, before: StoredKey | None) -> None:
         name = _KEY + key.id
+        data = key.data().decode()
         if before is None:
-            created = {
-                "_id": name,
-                "data": key.data().decode(),
-                "created_at": _micros(key.created_at),
-            }
+            created = {"_id": name, "data": data, "created_at": micros(key.created_at)}
             try:
-                await self._keys.insert_one(created)
+                await self._db.keys.insert_one(created)
             except DuplicateKeyError:
                 raise KeyChangedError(key.id) from None
             return
-        done = await self._keys.update_one(
-            {"_id": name, "data": before.data().decode()}, {"$set": {"data": key.data().decode()}}
-        )
+        which = {"_id": name, "data": before.data().decode()}
+        done = await self._db.keys.update_one(which, {"$set": {"data": data}})
         if not done.matched_count:
             raise KeyChangedError(key.id)
 
@@ -99,14 +91,14 @@ class MongoControl(Part):
         moved = {"position": entry.position, "hash": entry.hash}
         which = {"_id": _HEAD, "position": {"$lt": entry.position}}
         # Where it is there already the filter matches nothing, and the upsert fails by its key.
-        await write(self._keys, [UpdateOne(which, {"$set": moved}, upsert=True)])
+        await write(self._db.keys, [UpdateOne(which, {"$set": moved}, upsert=True)])
 
     @guarded
     async def used(self, moments: Mapping[str, datetime]) -> None:
         await write(
-            self._keys,
+            self._db.keys,
             [
-                UpdateOne({"_id": _KEY + name}, {"$max": {"used_at": _micros(moment)}})
+                UpdateOne({"_id": _KEY + name}, {"$max": {"used_at": micros(moment)}})
                 for name, moment in moments.items()
             ],
         )
@@ -118,7 +110,7 @@ class MongoControl(Part):
         which: Record = {} if before is None else {"position": {"$lt": before}}
         if workspace is not None:
             which["workspace"] = workspace
-        cursor = self._audit.find(which).sort("position", DESCENDING).limit(limit)
+        cursor = self._db.audit.find(which).sort("position", DESCENDING).limit(limit)
         return [_entry(row) async for row in cursor]
 
     async def close(self) -> None:
@@ -128,10 +120,6 @@ class MongoControl(Part):
 async def open_mongo_control(options: MongoOptions) -> ControlStore:
     """Open the control store of a database as `open_mongo_store` does; the caller closes it."""
     return MongoControl(await open_database(options))
-
-
-def _micros(moment: datetime) -> int:
-    return round(moment.timestamp() * 1e6)
 
 
 def _entry(row: Record) -> AuditEntry:

@@ -220,6 +220,7 @@ class Database:
         self.journal = database["JOURNAL"]
         """Large commits, in pieces, until they are applied."""
         self.leases = database["LEASES"]
+        self.keys, self.audit = database["KEYS"], database["AUDIT"]
         self._client = client
         self._is_closed = False
         self._running = 0

@@ -194,11 +194,9 @@ class MongoEvents(Part):
         self, workspace: str, kind: StateKind, keys: Sequence[str] | None = None
     ) -> list[StateRow]:
         await settled(self._db, workspace)
-        which: Record = {"workspace": workspace, "kind": kind}
+        which: Record = {"workspace": workspace, "kind": kind, "_id": within(workspace, kind)}
         if keys is not None:
             which["_id"] = {"$in": [key(workspace, kind, each) for each in dict.fromkeys(keys)]}
-        else:
-            which["_id"] = within(workspace, kind)
         return [
             StateRow(kind, row["key"], row["data"], position=row["position"])
             async for row in self._db.state.find(which).sort("_id", 1)
@@ -222,11 +220,9 @@ class MongoEvents(Part):
     @guarded
     async def erase(self, workspace: str, through: int, before: datetime, limit: int) -> int:
         while True:
-            row = await settled(self._db, workspace)
+            row = await _counted(self._db, workspace)
             if row is None:
                 return 0
-            await _head(self._db, row)
-            row = await self._db.heads.find_one({"_id": workspace}, _WITHOUT_BODY) or row
             first, upto = row.get("first", 1), min(through, row.get("through", 0))
             last, erased = await _oldest(self._db, workspace, first, upto, before, limit)
             if erased:
@@ -250,11 +246,9 @@ class MongoEvents(Part):
 
     async def _forget(self, workspace: str, positions: Sequence[int]) -> int:
         while True:
-            row = await settled(self._db, workspace)
+            row = await _counted(self._db, workspace)
             if row is None:
                 return 0
-            await _head(self._db, row)  # what was counted is counted no more
-            row = await self._db.heads.find_one({"_id": workspace}, _WITHOUT_BODY) or row
             which = {
                 "workspace": workspace,
                 "position": {"$in": positions},
@@ -422,6 +416,15 @@ async def _head(db: Database, row: Record) -> Head:
     for kind, (each, _) in found.items():
         counts[kind] = counts.get(kind, 0) + each
     return Head(position, counts, commands)
+
+
+async def _counted(db: Database, workspace: str) -> Record | None:
+    """A head that has counted all it can; what is erased then is counted no more."""
+    row = await settled(db, workspace)
+    if row is not None:
+        await _head(db, row)
+        row = await db.heads.find_one({"_id": workspace}, _WITHOUT_BODY) or row
+    return row
 
 
 async def _oldest(

@@ -4,6 +4,7 @@ import json
 import sqlite3
 import time
 import zlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -82,10 +83,8 @@ class SqliteEvents(FileUser):
         def read(connection: sqlite3.Connection) -> list[Event]:
             found: list[Event] = []
             for session in [None] if sessions is None else sorted(sessions):
-                given: list[Any] = [*parameters]
-                given += [] if before is None else [before]
-                given += [] if session is None else [session]
-                rows = connection.execute(query, [*given, limit])
+                given = (each for each in (before, session) if each is not None)
+                rows = connection.execute(query, [*parameters, *given, limit])
                 found += bounded(_events(workspace, rows), limit)
             return found if sessions is None else sorted(found, key=lambda e: -e.position)
 
@@ -251,13 +250,10 @@ def _row(workspace: str, position: int, received: int, event: Event) -> tuple[An
 
 
 def _count(connection: sqlite3.Connection, workspace: str, kinds: Iterable[str], by: int) -> None:
-    numbers: dict[str, int] = {}
-    for kind in kinds:
-        numbers[kind] = numbers.get(kind, 0) + by
     connection.executemany(
         "INSERT INTO counts VALUES (?, ?, ?) ON CONFLICT (workspace, kind) "
         "DO UPDATE SET number = number + excluded.number",
-        [(workspace, kind, number) for kind, number in numbers.items()],
+        [(workspace, kind, number * by) for kind, number in Counter(kinds).items()],
     )
 
 

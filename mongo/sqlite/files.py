@@ -410,7 +410,10 @@ class GroupCommitWriter:
             _handle(self._connection, group)
             self._connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001  # the thread must live on, the callers must hear
-            self._roll_back()
+            # SQLite may have done so itself. If this fails, the next BEGIN does too and says why.
+            with contextlib.suppress(sqlite3.Error):
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
             if len(group) == 1:
                 self._fail(group[0], error)
             else:
@@ -421,17 +424,10 @@ class GroupCommitWriter:
                     self._commit([call])
 
     def _fail(self, call: _Call, error: Exception) -> None:
+        call.error = error
         if isinstance(error, sqlite3.Error):
             call.error = from_sqlite(error, self._path)
             call.error.__cause__ = error
-        else:
-            call.error = error
-
-    def _roll_back(self) -> None:
-        # SQLite may have done so itself. If this fails, the next BEGIN does too and says why.
-        with contextlib.suppress(sqlite3.Error):
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
 
 
 MAX_BYTES = 16 << 20

@@ -305,8 +305,7 @@ class SqliteStore:
 
     async def switch(self, number: int, facts: Mapping[str, str]) -> None:
         def operation(connection: sqlite3.Connection) -> None:
-            current = _get(connection, _GENERATION) or "1"
-            if int(current) != number - 1:
+            if int(current := _get(connection, _GENERATION) or "1") != number - 1:
                 raise StoreFencedError(
                     f"generation {current} is current, so {number} cannot follow it: "
                     "another rebuild was faster"

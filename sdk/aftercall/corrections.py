@@ -92,7 +92,6 @@ _QUOTES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u00b4": "'", "`": "'"})
 
 # A colon ends nothing: what stands after it is often quoted ("translate: ...").
 _END = re.compile(r"[.!?;\n\u2026]+|,? \bbut\b ")
-
 _OPENING = re.compile(
     r"[\s,\-\u2013\u2014]*(?:(?:h+m+|um|uh|oh|ah|well|wait|hey|sorry|thanks|thank you|ok|okay|"
     r"actually|please|and|but)\b|"

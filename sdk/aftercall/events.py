@@ -60,8 +60,6 @@ MAX_REQUESTS = 1_000
 """Known to an observer at a time, some 2 KB each."""
 _COMPLAIN_AGAIN_S = 60.0
 _next_complaint: dict[str, float] = {}  # by class of sinks, which are few; time.monotonic()
-
-
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
 Status: TypeAlias = Literal["ok", "error"]
 

@@ -18,13 +18,11 @@ OTHER = "other"
 """The label of all tools without one of their own."""
 MAX_CHARS = 128
 """Of a label. A server's name and a tool's together may have 513."""
-
 BOUNDS_MS = (
     1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0,
     1_000.0, 2_500.0, 5_000.0, 10_000.0, 30_000.0, 60_000.0,
 )  # fmt: skip
 """Upper bounds of the buckets: from tools in the same process to those that ask a model."""
-
 LONGEST_MS = 86_400_000.0
 """A day. A longer call is a mistake of a clock; one of 1e300 ms would drown the sum for good."""
 Status = Literal["ok", "error"]

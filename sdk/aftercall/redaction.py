@@ -35,7 +35,6 @@ _NAMED_SCHEMAS = frozenset(
     {"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
 )
 """Keywords that hold schemas under names of the author's choice (JSON Schema 2020-12, draft 7)."""
-
 _VALUE, _VALUES = frozenset({"default", "example"}), frozenset({"examples"})
 """Keywords that hold a value of the property, and a list of such (`example` is OpenAPI's)."""
 CallT = TypeVar("CallT", bound=Call)

@@ -186,8 +186,6 @@ _GRAMMAR = {
     part: re.compile(pattern, re.VERBOSE) for part, pattern in NAME_TABLE["grammar"].items()
 }
 _SLIPS = frozenset(NAME_TABLE["ids"])
-
-
 _NUMBER = re.compile(rf" (?:{any_of(NAME_TABLE['numbers'])})\.?(?=\s?[:=])")
 """Between the name of a number and its sign: `kimlik no:`."""
 

@@ -9,7 +9,6 @@ from aftercall.files import read_table
 
 MASKED = re.compile(r"\[(?:redacted|hashed):[a-z]+:[0-9a-f+-]+\]")
 """How a masked value looks."""
-
 Kind = Literal["secret", "likely", "random"]
 """How a name judges its value: secret whatever it is, if it looks like one, if it looks random."""
 

@@ -20,7 +20,6 @@ _EPILOG = (
     "service is of the demo's own, on a free port, and goes with its data when you press Ctrl-C. "
     "docs/demo-history.md tells what is in the history."
 )
-
 _PICTURED = 110
 """Columns of the picture."""
 _FOR_HISTORY = ("days", "calls", "seed", "exit")

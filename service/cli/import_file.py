@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _FIRST_LOOK = 4096
 """Bytes of the beginning that tell an archive from executions."""
-
 _LONG_HELP = """Records the calls of FILE in the running service at --service, as if agents sent
 them. FILE may hold executions, one JSON object a line; OTLP traces as JSON; exports of LangSmith
 and Langfuse; sessions of Claude Code (the .jsonl files below ~/.claude/projects); messages of
@@ -25,8 +24,6 @@ beginning of FILE shows which it is, unless --format says so. An archive made by
 is restored as a whole into the empty store that the settings name (--data-dir, or
 AFTERCALL_MONGO_URI), while no service uses it; run it again if it was interrupted. Files may be
 compressed with gzip. Importing a file twice records nothing twice."""
-
-
 _TITLES = {
     "otlp": "OTLP traces",
     "langsmith": "runs of LangSmith",

@@ -12,13 +12,11 @@ if TYPE_CHECKING:
     from service.stores import Stores
 
 _USAGE = 2
-
 _LONG_HELP = """Learns from what `aftercall serve` records and makes its vectors, on MongoDB and
 Qdrant. Run as many as are needed beside any number of services; they share out the workspaces among
 them, and each execution is learned from once. Services that are to leave learning to workers are
 started with AFTERCALL_INDEXING_HERE=false. The embedded stores need no worker: the service learns
 by itself."""
-
 _EMBEDDED = (
     "there is nothing for a worker to do: the log store is the embedded one, whose folder is for "
     "one process at a time, and `aftercall serve` learns by itself. Set AFTERCALL_MONGO_URI and "

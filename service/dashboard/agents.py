@@ -19,8 +19,6 @@ _COUNTS: Final = (
     h.Column("failures", "Failures", "number"),
     h.Column("rate", "Success rate", "percent", of=w.success_rate),
 )
-
-
 _REPAIRED: Final = h.Column(
     "repaired", "Needed a repair", "percent", "Of its successes: a second attempt or a suggestion.",
     lambda each: each.repaired / each.successes if each.successes else None,

@@ -214,10 +214,9 @@ class HiddenRule(DemoTable):
 
 
 def _found(patterns: dict[str, str], call: JsonObject) -> bool:
-    values = {name: call.get(name) for name in patterns}
     return all(
-        value is not None and re.search(patterns[name], str(value))
-        for name, value in values.items()
+        call.get(name) is not None and re.search(pattern, str(call[name]))
+        for name, pattern in patterns.items()
     )
 
 

@@ -66,7 +66,7 @@ def _completed(document: dict[str, Any]) -> dict[str, Any]:
     schemas = document["components"]["schemas"]
     for of_fastapi in ("HTTPValidationError", "ValidationError"):
         schemas.pop(of_fastapi, None)
-    reference = "#/components/schemas/{model}"
+    reference = f"{_REFERENCE}{{model}}"
     _, errors = models_json_schema([(ErrorResponse, "validation")], ref_template=reference)
     schemas.update(errors["$defs"])
     for methods in document["paths"].values():
@@ -143,7 +143,7 @@ def _errors_of(path: str, operation: Mapping[str, Any], extra: Mapping[str, Any]
 
 def _error(status: str, error: Mapping[str, str]) -> dict[str, Any]:
     example = {"error": {"code": error["code"], "message": error["message"], "details": None}}
-    schema = {"$ref": "#/components/schemas/ErrorResponse"}
+    schema = {"$ref": f"{_REFERENCE}ErrorResponse"}
     described: dict[str, Any] = {
         "description": error["description"],
         "content": {"application/json": {"schema": schema, "example": example}},

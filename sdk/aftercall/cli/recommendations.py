@@ -17,7 +17,6 @@ from aftercall.toolbox import AsyncToolbox
 
 _MAX_SHOWN = 1_000
 _STATES = ("open", "taken", "done", "dismissed", "all")
-
 _ACTIONS: dict[str, tuple[RecommendationState, str]] = {
     "take": ("taken", "say that somebody works on one"),
     "done": ("done", "say that it is fixed; it opens again when its evidence returns"),

@@ -49,7 +49,6 @@ _RETRIED_STATUS = frozenset({429, 502, 503, 504})
 
 # What a proxy in front of the service may answer by itself: the status alone says what is wrong.
 _STATUS_SAYS_ALL = frozenset({413, 429})
-
 _LOWER_ERRORS = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.CookieConflict, httpx2.StreamError)
 
 

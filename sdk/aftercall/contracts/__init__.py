@@ -54,7 +54,6 @@ __all__ = [
     "CONTRACT_VIOLATION", "ContractViolationError", "Deliverable", "DeliverableReader", "Violation",
     "canonical", "check", "checked", "deliverable", "violation_error",
 ]  # fmt: skip
-
 CallP = ParamSpec("CallP")
 ResultT = TypeVar("ResultT")
 _logger = logging.getLogger(__name__)
@@ -63,7 +62,6 @@ MAX_VIOLATIONS = 20
 _MAX_PATH_CHARS = 500
 """Of a pointer into a result; a longer one stops at the last place that fits."""
 _MAX_EXPECTED_CHARS = 300
-
 _WORDS = {
     "type": "must be of type {0.expected}, but it is: {0.actual}",
     "required": "the key {0.expected!r} is missing ({0.actual})",

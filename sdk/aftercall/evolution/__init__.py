@@ -62,7 +62,6 @@ __all__ = [
     "EvolverError", "EvolvingTool", "JudgedAnswer", "PastEvolution", "PastFailure", "RejectedCode",
     "UnusableAnswerError", "checks_beside", "evolve",
 ]  # fmt: skip
-
 T = TypeVar("T")
 _MAX_REASON = 2_000
 """Characters of a reason and a mutation that are kept: they are read in lists, and embedded."""

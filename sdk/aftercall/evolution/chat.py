@@ -29,7 +29,6 @@ _MAX_CHARS = {"description": 4_000, "why": 4_000, "code": 20_000, "input_schema"
 """Bounds of what is quoted, in items and characters: a prompt must fit a small model's window."""
 _CONNECT_TIMEOUT_S = 5.0
 _KEY = re.compile(r"[!-~]+", re.ASCII)
-
 _CURES = {
     400: "check model and max_tokens",
     401: "check api_key",
@@ -37,7 +36,6 @@ _CURES = {
     404: "check base_url and model",
     429: "come back later",
 }
-
 SYSTEM: str = read_table("prompts.toml")["evolution"]
 
 

@@ -34,7 +34,6 @@ from aftercall.secret_forms import mask_secrets
 
 MAX_SOURCE_BYTES = 256 * 1024
 """Largest source of a tool that is evolved or accepted; a model's answer ends long before."""
-
 _PLACEHOLDER = re.compile(r"\[redacted:source:(\d{1,6})\]")
 _MIN_ECHO = 6
 """Shortest secret that is looked for in other texts; shorter ones occur in any text by chance."""

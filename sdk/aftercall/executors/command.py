@@ -58,7 +58,6 @@ _SCRIPT = "{tool_dir}/"
 _EVOLVED = "{evolved_file}"
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}", re.ASCII)
 _OF_THIS_MACHINE = ("tool_dir", "evolved_file")
-
 _LAST_LINE = re.compile(
     r"(?P<type>[A-Za-z_][\w.]{0,200}(?:Error|Exception|Timeout|Warning)): (?P<message>.*)"
 )

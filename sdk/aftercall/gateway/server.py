@@ -58,7 +58,6 @@ LISTED_WITHIN_S = 3.0
 """Servers whose list is known from the last run start once a client had it, or after this time."""
 CHECK_EVERY_S = 30.0
 """How often the service is looked at, so that its return is noticed."""
-
 _CONNECT_TIMEOUT_S = 1.0  # a service that is away must not hold a failing call up for long
 _LAST_SPANS_S = 2.0  # as long as running calls get
 _MAX_DESCRIPTION_CHARS = 20_000

@@ -60,7 +60,6 @@ _LONGEST_PAUSE_S = 30.0
 
 # The words of the Python and the TypeScript SDK for a session id that they do not know (HTTP 404).
 _FORGOTTEN_SESSION = ("session not found", "session terminated")
-
 _OF_ONE_CONNECTION = frozenset(
     {
         mcp_types.PROTOCOL_VERSION_META_KEY,
@@ -71,7 +70,6 @@ _OF_ONE_CONNECTION = frozenset(
     }
 )
 """Keys of `_meta` that describe a connection, and so never cross from one to the other."""
-
 _logger = logging.getLogger(__name__)
 T = TypeVar("T")
 CallResult = mcp_types.CallToolResult | mcp_types.InputRequiredResult

@@ -65,8 +65,6 @@ class HarmonyResult:
 
 
 HarmonyItem: TypeAlias = HarmonyText | HarmonyCall | HarmonyResult
-
-
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 

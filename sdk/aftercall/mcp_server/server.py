@@ -58,8 +58,6 @@ LiveSchema = Annotated[
     Object | None,
     Field(description="The tool's input schema, where you know it: proposals are checked with it."),
 ]
-
-
 _SYNONYMS = {
     "tool_name": ("tool", "name", "function", "function_name", "functionName"),
     "server_name": ("server", "mcp_server", "mcpServer"),
@@ -332,7 +330,6 @@ _CONNECT_TIMEOUT_S = 1.0
 """A service that is away must not hold a model up for long."""
 _RETRIES = 1
 """For a connection that the service closed meanwhile; what else helps is the model's own retry."""
-
 _UNEXPECTED = (
     "something unexpected happened while this tool ran; nothing is known to be wrong with the "
     "arguments. Trying once more may help; the log of the MCP server has more"

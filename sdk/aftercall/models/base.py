@@ -95,19 +95,16 @@ Text = Annotated[str, AfterValidator(check_text)]
 """Text without NUL characters and lone surrogates."""
 Name = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(check_text)]
 """A name of an agent, a server, a tool, a session, ...: 1 to 256 characters."""
-
 Id = Annotated[
     str,
     AfterValidator(_canonical_uuid),
     WithJsonSchema({"type": "string", "pattern": _UUID_PATTERN}),
 ]
 """A UUID in its canonical lower-case text form."""
-
 Share = Annotated[float, Field(ge=0, le=1)]
 """From 0 to 1: a share, or a probability."""
 WHOLE = (Strict(), BeforeValidator(whole))
 """Of an int: `3.0` is one in JSON, `"3"` and `true` are none."""
-
 Timestamp = Annotated[
     AwareDatetime,
     BeforeValidator(_text_timestamp),
@@ -124,6 +121,5 @@ Object = Annotated[
     JsonObject, PlainValidator(check_json_object), _AS_IT_IS, WithJsonSchema({"type": "object"})
 ]
 """A JSON object of plain, finite, clean values (see `aftercall.json_values`)."""
-
 Json = Annotated[JsonValue, PlainValidator(check_json_value), _AS_IT_IS, WithJsonSchema({})]
 """Any plain JSON value."""

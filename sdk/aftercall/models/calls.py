@@ -88,7 +88,6 @@ _UNKNOWN_PARAMETERS: JsonDict = {
         {"properties": {"parameters": {"maxProperties": 0}}},
     ]
 }
-
 _ERROR_FITS_OUTCOME: JsonDict = {
     "anyOf": [
         {"properties": {"outcome": {"const": "success"}, "error": {"type": "null"}}},
@@ -98,8 +97,6 @@ _ERROR_FITS_OUTCOME: JsonDict = {
         },
     ]
 }
-
-
 Verdict = Literal["pass", "repair", "warn", "block"]
 
 
@@ -236,16 +233,12 @@ ErrorCategory = Literal[
     "execution",
     "unknown",
 ]
-
 Action = Literal["change_parameters", "retry_unchanged", "switch_tool", "call_first", "escalate"]
 ChangeClass = Literal["lossless", "plausible", "lossy", "semantic"]
 """How much of what was asked a change keeps; see `aftercall.change_classes`."""
-
 EvidenceSource = Literal[
     "schema", "error", "context", "repairs", "profile", "similar", "parameters", "session", "seed"
 ]
-
-
 Flag = Annotated[bool, Strict()]
 """A JSON boolean: `"no"` and 0 are refused instead of read, for safety hangs on it."""
 

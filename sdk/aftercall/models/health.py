@@ -25,7 +25,6 @@ from aftercall.models.tools import PromotionStatus
 ReferralKind = Literal["wrong_tool_boundary", "low_utility"]
 """`wrong_tool_boundary`: what was asked for crosses a boundary of the tool. `low_utility`: the
 output is valid and of little use to the caller."""
-
 MAX_AXES = 20
 """Boundary axes of one referral; of more, the first are kept."""
 MAX_AXIS_CHARS = 80
@@ -334,7 +333,6 @@ RecommendationKind = Literal["repair", "tighten_contract", "split", "recompose",
 """`repair`: the implementation fails. `tighten_contract`: answers are weak, or users correct them.
 `split`: the tool is asked to do several jobs. `recompose`: the same, and other tools are there that
 do one of them. `review_promotion`: a promoted version fails more than the original did."""
-
 RecommendationState = Literal["open", "taken", "done", "dismissed"]
 
 

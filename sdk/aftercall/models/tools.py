@@ -57,7 +57,6 @@ _VERSION = {
     "maxLength": 256,
     "pattern": r"^\s*v?[0-9]{1,9}(\.[0-9]{1,9}){0,2}\s*$",
 }
-
 Version = Annotated[
     Name, AfterValidator(lambda text: parse_version(text) and text), WithJsonSchema(_VERSION)
 ]
@@ -122,12 +121,9 @@ RankingMode = Literal["fitness", "seed"]
 `fitness`: by the success to expect in scenarios like this one (`Factors.posterior`). `seed`: by the
 formula of seed 002, with failures that wear off.
 """
-
 EXPLORE = "Whether tools may be tried out that may change something; others always may."
 MAX_SCENARIO = 10_000
 """Characters of a scenario; the model reads about the first thousand."""
-
-
 Scenario = Annotated[
     Text,
     Field(max_length=MAX_SCENARIO),

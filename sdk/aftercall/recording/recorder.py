@@ -42,7 +42,6 @@ from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 _LOGGER = logging.getLogger("aftercall")
 STATE_FOLDER: Final = ""
 """Spool in `aftercall/spool` below `$XDG_STATE_HOME`, or `~/.local/state` when that is not set."""
-
 _SWEEP_S = 10.0
 """How often an idle courier looks for segments that dead processes left behind."""
 _MAX_RETRY_AFTER_S = 300.0

@@ -46,8 +46,6 @@ class ExecutionSink(Protocol):
 
 ToolKey = tuple[str | None, str]
 """Server name and tool name."""
-
-
 MIN_CALLS = 20
 """Of a tool, from which on its rate is stated."""
 _MAX_TOOLS = 10_000

@@ -102,7 +102,6 @@ _PASSING = frozenset(
     }
 )  # fmt: skip
 _PASSING_CODES = frozenset({"408", "425", "429", "502", "503", "504", "ETIMEDOUT", "ECONNREFUSED"})
-
 _BROKEN = frozenset(
     {
         "SyntaxError", "IndentationError", "ImportError", "ModuleNotFoundError", "NameError",
