@@ -232,8 +232,7 @@ def _learn_execution(
     _learn_links(cache, stored, knowledge)
     _learn_repairs(cache, batch, stored, schema_hash)
     _learn_followed(cache, batch, stored)
-    notes = cache.get(CALL, execution.execution_id)
-    if notes is not None and notes.waiting:
+    if (notes := cache.get(CALL, execution.execution_id)) is not None and notes.waiting:
         for correction in notes.waiting:
             trials.learn_correction(cache, correction, Called.of(stored), stored.position)
         notes.waiting = []
@@ -520,8 +519,7 @@ def _wanted_by_execution(
     if execution.suggestion_id is not None:
         yield JUDGED, f"{execution.suggestion_id}\x1f{execution.execution_id}"
         yield FOLLOWED, execution.suggestion_id
-        found = batch.issued.get(execution.suggestion_id)
-        if found is not None:
+        if (found := batch.issued.get(execution.suggestion_id)) is not None:
             yield KNOWLEDGE, tool_row(found[1].tool)
 
 

@@ -67,8 +67,7 @@ class Intake:
             except InvalidExecutionError as error:
                 rejected.append(Rejection(index=index, message=str(error)))
                 continue
-            stands_for = self.sampler.stands_for(workspace, record)
-            if stands_for:
+            if stands_for := self.sampler.stands_for(workspace, record):
                 kept.append(_Kept(index, record, stands_for))
             else:
                 left_out += 1

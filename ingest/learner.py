@@ -181,8 +181,7 @@ def learn_removal(knowledge: ToolKnowledge, removal: RuleRemoval) -> None:
     One that is switched off is kept, and not told until it is switched on; nor is another form of
     it, since what is learned becomes more general with the next example.
     """
-    known = knowledge.signature(removal.signature)
-    if known is None:
+    if (known := knowledge.signature(removal.signature)) is None:
         return
     if removal.change != "remove":
         changed = changed_places(edits_of_key(removal.edit_key))

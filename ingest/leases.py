@@ -119,8 +119,7 @@ class LeaseKeeper:
         if not is_ours and not self._watch.is_free(seen):
             return False
         asked = self._clock()
-        taken = await self._leases.take(self.name, self._holder, seen)
-        if taken is None:
+        if (taken := await self._leases.take(self.name, self._holder, seen)) is None:
             return False
         self._lease, self._confirmed = taken, asked
         self._watch = BeatWatch(self.ttl, self._clock)
@@ -155,8 +154,7 @@ class LeaseKeeper:
 
         After a `StoreError` it is held until the ttl has passed.
         """
-        held = self._lease
-        if held is None:
+        if (held := self._lease) is None:
             return False
         asked = self._clock()
         beaten = await self._leases.beat(held)

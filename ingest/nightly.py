@@ -157,8 +157,7 @@ async def _take(keeper: LeaseKeeper, ttl: float) -> None:
 
 async def is_rebuilding(store: Store, ttl: float) -> bool:
     """Whether anybody alive does; who begins after this was asked begins with the base as it is."""
-    lease = await store.leases.read(REBUILD)
-    if lease is None or not lease.held:
+    if (lease := await store.leases.read(REBUILD)) is None or not lease.held:
         return False
     try:
         await (await take_lease(store, ttl, REBUILD)).close()

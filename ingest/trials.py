@@ -230,8 +230,7 @@ def _count(cache: WorkspaceCache, tool: ToolKey, execution_id: str, counted: Cou
 
 
 def _move(known: ToolTrials, key: str, counted: Counted, version: str) -> None:
-    left = known.versions.get(counted.version)
-    if left is None:
+    if (left := known.versions.get(counted.version)) is None:
         return  # forgotten, with the call in it
     taken = left.take_out(key, counted.outcome)
     if not (left.trials or left.successes or left.failures):
@@ -282,8 +281,7 @@ def _learn_scenario(
         trials=[trial],
         message=message[:_MAX_MESSAGE] if message else None,
     )
-    document = cache.get(DOCUMENT, identity)
-    if document is not None:
+    if (document := cache.get(DOCUMENT, identity)) is not None:
         _merge(document, new, trial, at)
     cache.put_document(document or new, position, tool)
 
@@ -404,8 +402,7 @@ def _count_axes(cache: WorkspaceCache, axes: Mapping[str, str], at: datetime) ->
 
 def _put(cache: WorkspaceCache, tool: ToolKey, known: KnownHealth) -> None:
     cache.put(HEALTH, tool_row(tool), tool=tool)
-    used_at = known.used_at or known.troubled_at
-    if used_at is not None:
+    if (used_at := known.used_at or known.troubled_at) is not None:
         cache.put(USED, tool_row(tool), tool=tool, rank=_rank(used_at))
     if known.troubled_at is not None:
         cache.put(TROUBLE, tool_row(tool), tool=tool, rank=_rank(known.troubled_at))
@@ -427,8 +424,7 @@ def _count_call(known: KnownHealth, execution: Execution, category: ErrorCategor
             known.repair_successes.add(at)
     known.used_at = max(known.used_at or at, at)
     known.first_seen = min(known.first_seen or at, at)
-    called = method_of(execution.parameters)
-    if called is None:
+    if (called := method_of(execution.parameters)) is None:
         return
     parameter, method = called
     if is_earlier(parameter, known.method_parameter):

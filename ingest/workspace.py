@@ -110,8 +110,7 @@ class WorkspaceCache:
 
     async def load_sessions(self, log: EventLog, sessions: set[str], *, before: int) -> None:
         """Read the calls before a position of those of the sessions that are not here yet."""
-        unknown = sessions - self.sessions.keys()
-        if not unknown:
+        if not (unknown := sessions - self.sessions.keys()):
             return
         found = await log.latest(
             self.workspace, "execution", SESSION_CALLS, sessions=unknown, before=before

@@ -81,8 +81,7 @@ def due_of(said: Said, found: Iterable[tuple[str, Alert]], now: datetime) -> dic
 @asynccontextmanager
 async def alerting(context: Context) -> AsyncIterator[None]:
     """Look once a minute until the block ends, where an address is configured."""
-    url = context.settings.alerts.url
-    if url is None:
+    if (url := context.settings.alerts.url) is None:
         yield
         return
     keeper = LeaseKeeper(context.store.leases, "alerts", ttl=_LEASE_S)
@@ -113,8 +112,7 @@ async def send_alerts(context: Context, url: str) -> int:
         await _keep(context, {thing: now for thing, _ in found})
         return 0
     said = decoded(Said, fact.encode())
-    due = due_of(said, found, now)
-    if not due:
+    if not (due := due_of(said, found, now)):
         return 0
     async with httpx2.AsyncClient(timeout=_TIMEOUT_S, follow_redirects=False) as client:
         for thing, alert in due.items():

@@ -173,8 +173,7 @@ def is_archive(beginning: bytes) -> bool:
 
 async def refuse_half_imported(metadata: Metadata) -> None:
     """For everything that serves from a store, learns from it, or copies it."""
-    mark = await metadata.get(_FACT)
-    if mark is not None and not mark.endswith(_DONE):
+    if (mark := await metadata.get(_FACT)) is not None and not mark.endswith(_DONE):
         raise HalfImportedError(
             f"an import into this store did not come to its end (archive {mark}): run "
             "`aftercall import FILE` again with the same file, which goes on, or begin with an "

@@ -75,8 +75,7 @@ async def correct(
         }
     )
     correction_id = clean.correction_id or str(uuid4())
-    known = await _known(context, workspace, correction_id)
-    if known is None:
+    if (known := await _known(context, workspace, correction_id)) is None:
         now = context.clock()
         check_time(corrected_at := clean.timestamp or now, now)
         execution_id, call = await _corrected(context, workspace, clean)

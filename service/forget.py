@@ -172,8 +172,7 @@ async def _state_without(store: Store, workspace: str, gone: set[int]) -> list[S
     touched: set[tuple[StateKind, str]] = set()
     left: dict[tuple[StateKind, str], StateRow] = {}
     async for event in all_events(store.events, workspace):
-        row = state_of(workspace, event)
-        if row is not None and event.position in gone:
+        if (row := state_of(workspace, event)) is not None and event.position in gone:
             touched.add((row.kind, row.key))
         elif row is not None:
             left[row.kind, row.key] = row

@@ -229,8 +229,7 @@ def bootstrap_key(settings: Settings) -> StoredKey | None:
             raise ConfigurationError(f"AFTERCALL_KEYS_BOOTSTRAP_FILE: {error}") from None
     if not text:
         return None
-    parts = _TOKEN.fullmatch(text.strip())
-    if parts is None:
+    if (parts := _TOKEN.fullmatch(text.strip())) is None:
         raise ConfigurationError(
             "AFTERCALL_KEYS_BOOTSTRAP is no key: it is ac_, 16 hexadecimal digits, _ and at least "
             f"32 letters and digits of chance, such as from {_MAKE_ONE}"
@@ -325,8 +324,7 @@ async def verify_audit(store: ControlStore, known: AuditHead | None = None) -> V
     By `known`, an entry that was noted elsewhere, an audit written anew as a whole is found too.
     """
     head = noted = await store.head()
-    newest = await store.entries(1)
-    if newest and newest[0].position == noted.position + 1:
+    if (newest := await store.entries(1)) and newest[0].position == noted.position + 1:
         # Its writer was killed, or is about to move the head on.
         head = AuditHead(newest[0].position, newest[0].hash)
     expected = head

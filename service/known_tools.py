@@ -78,8 +78,7 @@ async def _named(
 ) -> dict[ToolKey, StoredTool | None]:
     names, found = query.tool, list[StoredTool]()
     if query.namespace is not None:
-        members = registry.in_namespace(query.namespace)
-        if not members:
+        if not (members := registry.in_namespace(query.namespace)):
             raise UnknownNamespaceError(query.namespace, registry.nearest_names(query.namespace))
         found.extend(members)
     found.extend(registry.by_id[name] for name in names if name in registry.by_id)

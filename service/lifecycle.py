@@ -153,8 +153,7 @@ class Shared:
         seconds after it was begun to be read; one that took longer three times as long, so that
         reading it over and over takes a quarter of the time at most. An error is not kept.
         """
-        task = self._tasks.get(key)
-        if task is None:
+        if (task := self._tasks.get(key)) is None:
             begun = asyncio.get_running_loop().time()
             task = self._tasks[key] = asyncio.ensure_future(read())
             task.add_done_callback(lambda done: self._done(key, done, begun, seconds))

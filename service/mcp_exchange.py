@@ -63,8 +63,7 @@ def new_session(client_name: str | None) -> str:
 
 def read_session(text: str | None) -> tuple[str, str | None] | None:
     """The session and the client's name in an id; None for none, and for what is no id of ours."""
-    found = _ID.fullmatch(text or "")
-    if found is None:
+    if (found := _ID.fullmatch(text or "")) is None:
         return None
     session_id, packed = found.groups()
     try:
@@ -115,8 +114,7 @@ class McpExchange:
 
 async def _within_its_request(ctx: Context, call_next: CallNext) -> HandlerResult:
     """Give what a tool asks the headers of its request, and a new client its session."""
-    request = ctx.request
-    if request is None:
+    if (request := ctx.request) is None:
         return await call_next(ctx)
     if ctx.method == "initialize":
         info = (ctx.params or {}).get("clientInfo")  # nobody has validated it yet

@@ -47,8 +47,7 @@ async def nightly(
     The settings say how often; there is no run at all where that is 0. The store remembers the last
     one, so that a restart neither repeats nor postpones one. The first is not before `settle`.
     """
-    every = timedelta(hours=settings.nightly.every_h)
-    if not every:
+    if not (every := timedelta(hours=settings.nightly.every_h)):
         yield
         return
     retry_s = min(every, _AGAIN).total_seconds()
@@ -86,8 +85,7 @@ async def run_process(settings: Settings, *command: str) -> int:
 
 async def _due_in_s(store: Store, every: timedelta) -> float:
     """Until the next run is due; not positive when it is overdue, or there was none."""
-    last = await last_report(store)
-    if last is None:
+    if (last := await last_report(store)) is None:
         return 0
     if last.is_behind:
         every = min(every, _AGAIN)

@@ -67,8 +67,7 @@ async def promotion_history(
     context: Context, workspace: str, namespace: str, limit: int
 ) -> m.PromotionHistory:
     """The latest changes in a namespace, newest first; none where nothing was ever promoted."""
-    events = await events_of(context.store.events, workspace, namespace, limit)
-    if not events:
+    if not (events := await events_of(context.store.events, workspace, namespace, limit)):
         _check_served(await context.memory.registry(workspace), namespace)
     changes = [
         m.PromotionChange(

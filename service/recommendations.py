@@ -115,8 +115,7 @@ async def recommendations_about(
     context: Context, workspace: str, tools: Sequence[ToolKey]
 ) -> list[m.Recommendation]:
     """Open and taken ones about these tools, greatest priority first."""
-    known = await context.memory.health(tools)
-    if not known:
+    if not (known := await context.memory.health(tools)):
         return []
     around = await _workspace(context, workspace)
     found = await asyncio.to_thread(about_tools, around, known.items())

@@ -264,8 +264,7 @@ def traced(settings: Settings) -> Iterator[Callable[[ASGIApp], ASGIApp]]:
 
     Nothing is measured, and an app stays as it is, unless `tracing.url` is set.
     """
-    url = settings.tracing.url
-    if url is None:
+    if (url := settings.tracing.url) is None:
         yield lambda app: app
         return
     try:

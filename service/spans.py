@@ -73,8 +73,7 @@ class RequestSpans:
                 _failed(span, type(error).__qualname__)
                 raise
             finally:
-                route = route_of(scope)
-                if route is not None:
+                if (route := route_of(scope)) is not None:
                     span.update_name(_named(method, route))
                     span.set_attribute("http.route", route)
 

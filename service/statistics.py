@@ -472,8 +472,7 @@ def _quantiles(durations: Mapping[str, int]) -> m.DurationQuantiles | None:
 
 
 def _times(waited_ms: Iterable[float]) -> m.RepairTimes:
-    found = list(waited_ms)
-    if not found:
+    if not (found := list(waited_ms)):
         return m.RepairTimes()
     p50, p95 = np.percentile(found, [50, 95])
     return m.RepairTimes(

@@ -236,8 +236,7 @@ def where_store_is(settings: Settings) -> str:
 
 def where_index_is(settings: Settings) -> str:
     """The vector index's address for messages, without credentials."""
-    url = settings.qdrant.url
-    if url is None:
+    if (url := settings.qdrant.url) is None:
         return str(settings.data.dir)
     if url.startswith(LOCAL_QDRANT):
         return url.removeprefix(LOCAL_QDRANT)

@@ -71,8 +71,7 @@ async def put_tool(context: Context, workspace: str, tool_id: str, spec: ToolSpe
     spec = await aside(context.redactor.tool, spec)
     async with context.changing:
         registry = await context.memory.registry(workspace)
-        circle = find_cycle(tool_id, spec.evolved_from, registry)
-        if circle is not None:
+        if (circle := find_cycle(tool_id, spec.evolved_from, registry)) is not None:
             raise RefusedError(
                 f"evolvedFrom: leads in a circle: {' -> '.join(circle)}; "
                 "name the tool that this one is a newer version of"
@@ -231,11 +230,9 @@ def _failed(
     stored = _registered(registry, tool_id)
     in_force, plain = offered(registry, stored), plain_candidate(registry, stored, "original")
     possible = [in_force, plain]
-    if call is not None:
-        called = [each for each in possible if each.key == call.tool_key]
-        if called:
-            possible = called
-            version = version or call.execution.tool_version or NO_VERSION
+    if call and (called := [each for each in possible if each.key == call.tool_key]):
+        possible = called
+        version = version or call.execution.tool_version or NO_VERSION
     if version is None:
         return in_force, in_force.tool.version
     for each in possible:

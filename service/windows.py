@@ -109,8 +109,7 @@ class WindowHours:
         """What the store sums up, read once while the generation and its cursor are as `seen`."""
         kept = self.context.sums
         key = (*seen, self.workspace, self.first, self.last, *names, by, tool)
-        found = kept.get(key)
-        if found is None:
+        if (found := kept.get(key)) is None:
             found = kept[key] = await self.context.store.counters.sums(
                 self.workspace, names, since=self.first, until=self.last, by=by, tool=tool
             )

@@ -247,8 +247,7 @@ def mcp_answer(result: Mapping[str, Any]) -> ToolAnswer:
     texts = texts_of(blocks if isinstance(blocks, list) else [])
     structured = result.get("structuredContent")
     is_error = result.get("isError") is True
-    typed = error_in_result(structured, texts, is_error=is_error)
-    if typed is not None:
+    if (typed := error_in_result(structured, texts, is_error=is_error)) is not None:
         return ToolAnswer(typed)
     if is_error:
         return failure_in_text("\n".join(texts) or words_of(structured))

@@ -56,12 +56,10 @@ def look_at(beginning: bytes, wanted: Format | None = None) -> Detection:
 def contents(beginning: bytes) -> str:
     """What a file that begins so holds, for somebody whose file could not be read."""
     look = look_at(beginning)
-    text = beginning.removeprefix(b"\xef\xbb\xbf").strip()
-    if not text:
+    if not (text := beginning.removeprefix(b"\xef\xbb\xbf").strip()):
         return "nothing"
     begun = _begun(text if look.shape == "document" else text.split(b"\n", 1)[0])
-    each = next(_first_objects(begun), None)
-    if each is None:
+    if (each := next(_first_objects(begun), None)) is None:
         return "JSON without objects" if begun is not None else "text that is no JSON"
     keys = [json.dumps(key[:40]) for key in list(each)[:_KEYS]]
     return f"JSON {'objects' if look.shape == 'lines' else 'in one piece'} with {', '.join(keys)}"

@@ -245,8 +245,7 @@ class McpLog:
         channel.of_server.clear()
 
     def _drop(self, channel: _Channel, key: tuple[str, object]) -> Iterator[Placed]:
-        opened = channel.open.pop(key, None)
-        if opened is not None and opened.method == "tools/call":
+        if (opened := channel.open.pop(key, None)) is not None and opened.method == "tools/call":
             yield unreadable(opened.message.where, _NEVER)
 
 

@@ -173,8 +173,7 @@ def _answer(value: dict[str, Any], given: Given) -> ToolAnswer:
 def _raised(text: str) -> ToolAnswer:
     """An exception as LangChain writes it: its `repr`, and its traceback."""
     said = text.split("Traceback (most recent call last)", maxsplit=1)[0].strip()
-    found = _EXCEPTION.fullmatch(said)
-    if found is None:
+    if (found := _EXCEPTION.fullmatch(said)) is None:
         return failure_in_text(said or text)
     message = python_literal(f"({found[2]})") if found[2] else ""
     if isinstance(message, list):

@@ -220,8 +220,7 @@ class _Conversation:
     def _result(
         self, where: str, key: str, content: object, told: dict[str, Any]
     ) -> Iterator[Placed]:
-        call = self.waiting.pop(key, None)
-        if call is not None:
+        if (call := self.waiting.pop(key, None)) is not None:
             flags = (told.get("status") == "error", told.get("is_error"), told.get("isError"))
             prefixes = self.given.error_prefixes
             answer = transcript_answer(
@@ -404,8 +403,7 @@ def _object_in(text: str | None) -> Mapping[str, Any] | None:
 
 
 def _structured(held: Mapping[str, Any], *, failed: bool) -> ToolAnswer | None:
-    typed = Outcome.coerce(held).error
-    if typed is not None:
+    if (typed := Outcome.coerce(held).error) is not None:
         return ToolAnswer(typed)
     if is_mcp_result(held) and "isError" in held:
         return mcp_answer(held)

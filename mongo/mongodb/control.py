@@ -65,8 +65,7 @@ class MongoControl(Part):
                 fields: Record = json.loads(encoded(chained))
                 await self._db.audit.insert_one({"_id": chained.position, **fields})
             except DuplicateKeyError:  # of a writer that was faster, or was killed then
-                taken = await self._db.audit.find_one({"_id": chained.position})
-                if taken is not None:
+                if (taken := await self._db.audit.find_one({"_id": chained.position})) is not None:
                     await self._move_head(_entry(taken))
                 await asyncio.sleep(0)
             else:

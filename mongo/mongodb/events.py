@@ -220,8 +220,7 @@ class MongoEvents(Part):
     @guarded
     async def erase(self, workspace: str, through: int, before: datetime, limit: int) -> int:
         while True:
-            row = await _counted(self._db, workspace)
-            if row is None:
+            if (row := await _counted(self._db, workspace)) is None:
                 return 0
             first, upto = row.get("first", 1), min(through, row.get("through", 0))
             last, erased = await _oldest(self._db, workspace, first, upto, before, limit)
@@ -246,8 +245,7 @@ class MongoEvents(Part):
 
     async def _forget(self, workspace: str, positions: Sequence[int]) -> int:
         while True:
-            row = await _counted(self._db, workspace)
-            if row is None:
+            if (row := await _counted(self._db, workspace)) is None:
                 return 0
             which = {
                 "workspace": workspace,
@@ -255,8 +253,7 @@ class MongoEvents(Part):
                 "kind": {"$gt": TOMBSTONE},
             }
             named = {"kind": 1, "position": 1, "schema_hash": 1}
-            found = await self._db.log.find(which, named).to_list()
-            if not found:
+            if not (found := await self._db.log.find(which, named).to_list()):
                 return 0
             schemas = {each["schema_hash"] for each in found if "schema_hash" in each}
             counted = Counter(
@@ -314,8 +311,7 @@ class MongoEvents(Part):
             }
         )
         while True:
-            head = await settled(self._db, workspace)
-            if head is None:
+            if (head := await settled(self._db, workspace)) is None:
                 fresh = UpdateOne({"_id": workspace}, {"$setOnInsert": {"last": 0}}, upsert=True)
                 await write(self._db.heads, [fresh])
                 continue

@@ -104,8 +104,7 @@ class MongoKnowledge(Part):
                             "body": piece,
                         }
                     )
-            done = await self._name_journal(commit, row, serial, journal)
-            if done is not None:
+            if (done := await self._name_journal(commit, row, serial, journal)) is not None:
                 # What was written down is for others who come after a failure.
                 await finish(db, done, pieces)
                 return serial
@@ -252,8 +251,7 @@ class MongoKnowledge(Part):
             raise StoreFencedError(
                 f"{commit.workspace} has been learned to {position} by another process: read anew"
             )
-        lease = commit.lease
-        if lease is not None and fences.get(lease.name, 0) > lease.token:
+        if (lease := commit.lease) is not None and fences.get(lease.name, 0) > lease.token:
             raise StoreFencedError(
                 f"the lease {lease.name} is held no more: take it again, read anew and do it again"
             )

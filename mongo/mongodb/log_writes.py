@@ -67,8 +67,7 @@ def verdicts_of(
 
 async def known_hashes(db: Database, workspace: str, names: Iterable[str]) -> dict[str, str]:
     """The content hashes of those of the events that exist, by their names."""
-    wanted = list(names)
-    if not wanted:
+    if not (wanted := list(names)):
         return {}
     which = {"_id": {"$in": wanted}, "workspace": workspace}
     return {

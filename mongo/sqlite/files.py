@@ -392,8 +392,7 @@ class GroupCommitWriter:
         group: list[_Call] = []
         with contextlib.suppress(queue.Empty):
             while len(group) < MAX_GROUP:
-                call = self._queue.get(block=not group)
-                if call is None:
+                if (call := self._queue.get(block=not group)) is None:
                     return group, False
                 if not call.future.done():  # cancelled before its turn
                     group.append(call)

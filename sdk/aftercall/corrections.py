@@ -112,8 +112,7 @@ def _without_openings(clause: str) -> tuple[str, bool]:
     """A clause without its first small words, and whether one of them was a no."""
     denies = False
     for _ in range(_MOST_CLAUSES):
-        opening = _OPENING.match(clause)
-        if opening is None:
+        if (opening := _OPENING.match(clause)) is None:
             break
         denies = denies or opening["no"] is not None
         clause = clause[opening.end() :]

@@ -97,8 +97,7 @@ def value_at(document: JsonObject, path: str) -> JsonValue:
 
 
 def _apply_one(document: JsonObject, operation: Operation) -> None:
-    parts = parse_pointer(operation.path)
-    if not parts:
+    if not (parts := parse_pointer(operation.path)):
         raise JsonPatchError("the whole document cannot be replaced; name a member")
     container: JsonValue = document
     for part in parts[:-1]:

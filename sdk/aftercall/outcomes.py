@@ -386,8 +386,7 @@ def error_of(said: object) -> ExecutionError:
     if isinstance(content := said.get("content"), list):
         texts = [str(each["text"]) for each in content if isinstance(each, dict) and "text" in each]
         return error_of("\n".join(texts) or dict(said) | {"content": None})
-    inner = said.get("error")
-    if inner and isinstance(inner, str | Mapping):
+    if (inner := said.get("error")) and isinstance(inner, str | Mapping):
         return error_of(inner)
     kind = next((said[key] for key in ("type", "name") if isinstance(said.get(key), str)), "Error")
     message, code = said.get("message"), said.get("code")

@@ -187,8 +187,7 @@ def resolve_path(root: Path, path: Path) -> Path:
 def resolve_file(root: Path, relative: str) -> Path:
     """The regular file that `relative` names below `root`, with every symbolic link followed."""
     path = root / check_relative_path(relative)
-    file = resolve_path(root, path)
-    if not file.is_file():
+    if not (file := resolve_path(root, path)).is_file():
         raise FilePathError(f"there is no file {str(path)[:300]!r}")
     return file
 

@@ -238,8 +238,7 @@ class _Mask:
         return tuple(sorted(forms, key=lambda text: (-len(text), text))[:_MAX_ECHOES])
 
     def parameters(self, tool_name: str, parameters: JsonObject) -> JsonObject:
-        kept = self.redactor.allowlists.get(tool_name)
-        if kept is None:
+        if (kept := self.redactor.allowlists.get(tool_name)) is None:
             return self.object(parameters)
         return {
             name if name in kept else self.text(name): (

@@ -160,8 +160,7 @@ def _stated(stated: ParameterView, written: Written) -> Iterator[str]:
 
 def _types(shape: Shape) -> str:
     """`integer`, or `integer 90 %, string 10 %`; the form of texts where most have one."""
-    total = sum(shape.types.values())
-    if not total:
+    if not (total := sum(shape.types.values())):
         return ""
     usual = list(shape.usual_types())
     shares = (f"{each} {round(100 * shape.types[each] / total)} %" for each in usual)
@@ -174,8 +173,7 @@ def _types(shape: Shape) -> str:
 
 def _range(seen: ParameterProfile, written: Written) -> str:
     """The numbers that worked, where these are common knowledge, and what was beyond them."""
-    bound = seen.boundary()
-    if bound is None:
+    if (bound := seen.boundary()) is None:
         return ""
     ends = {bound.smallest, bound.largest}
     if any(written(end) != canonical_json(end) for end in ends):

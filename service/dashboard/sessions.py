@@ -207,8 +207,7 @@ class SessionStep(NamedTuple):
 async def session(look: Look) -> Shown:
     """The page of one."""
     name = look.named["session"]
-    steps = await steps_of(*look.space, name)
-    if not steps:
+    if not (steps := await steps_of(*look.space, name)):
         raise NothingHereError(
             f"There is no call of a session {w.one_line(session_name(name), 80)!r}.",
             "Its calls may have expired. The page Sessions lists the latest.",

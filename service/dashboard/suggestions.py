@@ -90,8 +90,7 @@ def points(bins: Sequence[m.ConfidenceBin]) -> dict[str, list[Point]]:
 def trust_words(confidence: m.ConfidenceStatistics) -> str:
     """What the calibration says, in a sentence or two."""
     of = f"Of {w.counted(confidence.judged, 'outcome')}, "
-    error = confidence.expected_calibration_error
-    if error is None:
+    if (error := confidence.expected_calibration_error) is None:
         return f"{of}none says how sure the suggestion was."
     on_average = (
         f"{of}what was promised and what came of it differ by {_points_apart(error)} on average."

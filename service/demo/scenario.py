@@ -352,8 +352,7 @@ def show_summary(console: Console, played: Sequence[PlayedCall]) -> None:
         f"{meant} of these {len(after)} did what their agent meant."
     )
     for agent, run in groupby(played, key=lambda each: each.session.agent):
-        learned = [each for each in run if each.ending == "repaired" and each.repairs_known]
-        if learned:
+        if learned := [each for each in run if each.ending == "repaired" and each.repairs_known]:
             mistakes = ", ".join(str(each.call.mistake) for each in learned)
             console.print(f"  {agent} was repaired by what others had found out: {mistakes}.")
 

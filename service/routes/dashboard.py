@@ -325,8 +325,7 @@ def _assets() -> dict[str, tuple[str, bytes]]:
 
 
 async def _static(request: Request) -> Response:
-    asset = _assets().get(request.path_params["name"])
-    if asset is None:
+    if (asset := _assets().get(request.path_params["name"])) is None:
         raise NotFoundProblemError("there is no such file")
     kind, content = asset
     kept = {"cache-control": "public, max-age=31536000, immutable"}

@@ -68,8 +68,7 @@ async def readyz(request: Request) -> Response:
     A service that waits for a restart with another model answers meanwhile, so it counts as ready.
     """
     lifecycle: Lifecycle = request.app.state.lifecycle
-    context = lifecycle.context
-    if context is None:
+    if (context := lifecycle.context) is None:
         raise UnavailableError("not_ready", f"the service is {lifecycle.phase}; try again shortly")
     if not await log_store_answers(context):
         raise UnavailableError(

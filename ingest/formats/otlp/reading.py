@@ -172,8 +172,7 @@ class _Family:
     def _above(self, span: Span) -> Iterator[_Known]:
         key = span.trace_id + span.span_id
         for _ in range(_MAX_CLIMB):
-            parent = self._parents.get(key)
-            if parent is None:
+            if (parent := self._parents.get(key)) is None:
                 return
             key = parent
             if (known := self._known.get(key)) is not None:

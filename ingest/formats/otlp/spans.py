@@ -336,8 +336,7 @@ class _Encoded:
 def _any_value(data: bytes, depth: int, left: _Budget) -> object:
     """An `AnyValue`; the last of its alternatives counts, as in every oneof."""
     value = wire.Value.FromString(data)
-    kind = value.WhichOneof("value")
-    if kind is None:
+    if (kind := value.WhichOneof("value")) is None:
         return None
     found = getattr(value, kind)
     if kind == "string":

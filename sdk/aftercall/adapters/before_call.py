@@ -122,8 +122,7 @@ class BeforeCall:
 
     def watched(self, key: CallKey, parameters: JsonObject, checked: Checked) -> ShadowFacts:
         """What would have been done about a call that is only watched, and about the one before."""
-        unmade = self._unmade.pop(key, None)
-        if unmade is None:
+        if (unmade := self._unmade.pop(key, None)) is None:
             return ShadowFacts(before=checked.verdict)
         is_same = same_json(unmade, parameters)
         return ShadowFacts(before=checked.verdict, after="same" if is_same else "other")

@@ -433,8 +433,7 @@ def delivered(result: ToolResult, wanted: Deliverable) -> object:
     array where one is asked for, as servers without structured content give each item a block.
     None without any text.
     """
-    structured = result.structured_content
-    if structured is not None:
+    if (structured := result.structured_content) is not None:
         return structured if "result" in wanted.named else unwrapped(structured)
     kind = wanted.expected_type
     texts = [block.text for block in result.content if isinstance(block, TextContent)]

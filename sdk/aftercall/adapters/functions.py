@@ -260,8 +260,7 @@ class _CallSignature:
         self._spread = spread[0] if spread else None
         self._takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in self._parameters)
         self._unrecorded = unrecorded
-        unknown = unrecorded - {p.name for p in self._parameters}
-        if unknown and not self._takes_any:
+        if (unknown := unrecorded - {p.name for p in self._parameters}) and not self._takes_any:
             raise ConfigurationError(
                 f"unrecorded names {', '.join(sorted(unknown))}, which the function does not take"
             )

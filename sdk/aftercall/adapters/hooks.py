@@ -137,8 +137,7 @@ class CallHooks:
             if isinstance(error, str):
                 error = ExecutionError(type="ToolError", message=bounded_text(error, 8000))
             job.raised(ToolFailedError(error) if isinstance(error, ExecutionError) else error)
-        question = job.question
-        if question is not None:
+        if (question := job.question) is not None:
             asking, inside = AsyncAsking(self._reflector.client, tool), job.asking()
             trusted = None if self._policy.trust_annotations else ToolAnnotations()
             job.answered(await ask(asking, question, self._policy, trusted, inside))

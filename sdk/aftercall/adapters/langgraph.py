@@ -150,8 +150,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
         }
 
     def _present(self, call: "_Call", reflected: _Reflected) -> GraphResult:
-        error = reflected.exception
-        if error is None:
+        if (error := reflected.exception) is None:
             result = reflected.value()
             if isinstance(result, _Interrupted):
                 raise result.error
@@ -227,8 +226,7 @@ class _Call(ResultReader[object]):
     def read(self, result: object) -> Outcome[Any] | None:
         if isinstance(result, _Interrupted):
             return None
-        message = self.message_in(result)
-        if message is None:
+        if (message := self.message_in(result)) is None:
             return Outcome(f"<{type(result).__name__}>")
         is_error, artifact, text = message.status == "error", message.artifact, str(message.text)
         if isinstance(artifact, Outcome):
@@ -366,6 +364,4 @@ def _parted(shown: str) -> tuple[str, str]:
 def _shown(block: Any) -> JsonValue:
     if isinstance(block, str):
         return block
-    if block.get("type") == "text":
-        return str(block.get("text"))
-    return f"<{block.get('type')}>"
+    return str(block.get("text")) if block.get("type") == "text" else f"<{block.get('type')}>"

@@ -248,8 +248,7 @@ class _ReflectingInvoker:
             return await _invoked(self._plain, context, sent)
 
         reflected = await self._reflection.reflected(self._tool, context, arguments, call)
-        error = reflected.exception
-        if error is None:
+        if (error := reflected.exception) is None:
             return reflected.value()
         failure = _FailurePolicy(self._tool, context, ours=self._reflection.failure)
         if failure.raises(error) or reflected.error is None:
@@ -257,8 +256,7 @@ class _ReflectingInvoker:
                 error.add_note(reflected.advice)
             raise error
         # What the tool itself would say comes first, then the suggestions.
-        own = await failure.text_for(error)
-        if own is None:
+        if (own := await failure.text_for(error)) is None:
             return failure_text(reflected.error, reflected.advice)
         return with_advice(own, reflected.advice)
 

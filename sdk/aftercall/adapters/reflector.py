@@ -65,8 +65,7 @@ class KnownTool:
         return client.suggest(self._described(execution), annotations=claims)
 
     def _described(self, execution: Execution) -> Execution:
-        error = execution.error
-        if error is not None and self.has_run():
+        if (error := execution.error) is not None and self.has_run():
             ran = error.model_copy(update={"details": {**error.details, "ran": True}})
             execution = execution.model_copy(update={"error": ran})
         try:

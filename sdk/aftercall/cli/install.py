@@ -69,8 +69,7 @@ def client_files(
         if not Path(client).is_file():
             raise ConfigurationError(f"{client} is no file, and none of {', '.join(known)}")
         return [Path(client)]
-    found = [path for path in known[client] if path.is_file()]
-    if not found:
+    if not (found := [path for path in known[client] if path.is_file()]):
         places = " and ".join(map(str, known[client]))
         raise ConfigurationError(f"{client} has no configuration here: looked for {places}")
     return found

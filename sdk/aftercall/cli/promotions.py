@@ -76,8 +76,7 @@ def _import(client: Client, args: argparse.Namespace) -> None:
     except ConfigurationError as error:
         raise ConfigurationError(f"{error}; nothing was imported") from error
     root = Path(args.root) if args.root else path.resolve().parent
-    missing = {} if args.no_file_check else missing_files(promotions, root)
-    if missing:
+    if missing := {} if args.no_file_check else missing_files(promotions, root):
         lines = "".join(f"\n  {name}: {problem}" for name, problem in missing.items())
         raise ConfigurationError(
             f"{_count(len(missing), 'promoted file')} cannot be used; nothing was imported. "
@@ -95,8 +94,7 @@ def _import(client: Client, args: argparse.Namespace) -> None:
 
 def _list(client: Client, args: argparse.Namespace) -> None:
     del args
-    promotions = client.export_promotions()
-    if not promotions:
+    if not (promotions := client.export_promotions()):
         print("nothing is promoted")
     width = max((len(one_line(name)) for name in promotions), default=0)
     for name, promotion in promotions.items():
@@ -106,13 +104,11 @@ def _list(client: Client, args: argparse.Namespace) -> None:
 
 
 def _history(client: Client, args: argparse.Namespace) -> None:
-    changes = client.promotion_history(args.namespace).changes
-    if not changes:
+    if not (changes := client.promotion_history(args.namespace).changes):
         print("nothing was ever promoted there")
     for change in changes:
         action = change.action.replace("_", " ")
-        moment = change.at.strftime("%Y-%m-%d %H:%M:%S")
-        print(f"{moment}  {action:<11}  {_holds(change.promotion)}")
+        print(f"{change.at:%Y-%m-%d %H:%M:%S}  {action:<11}  {_holds(change.promotion)}")
 
 
 def _rollback(client: Client, args: argparse.Namespace) -> None:

@@ -61,8 +61,7 @@ def _run(args: argparse.Namespace) -> int:
         ("vector index", status.vector_index),
     ]
     state = "ready" if status.ready else "NOT READY YET"
-    up = duration(status.uptime_s)
-    lines = [f"Aftercall {status.version} at {url}: {state}, up {up}"]
+    lines = [f"Aftercall {status.version} at {url}: {state}, up {duration(status.uptime_s)}"]
     lines += [f"  {label:<22} {text}" for label, text in rows]
     if status.indexing == "workers":
         lines.append(f"  {'learning':<22} by `aftercall worker` alone")

@@ -175,8 +175,7 @@ def _of_member(value: object, name: str, wanted: Deliverable, path: str) -> Iter
 
 
 def _bounds(value: object, wanted: Deliverable, path: str) -> Iterator[Violation]:
-    items = items_of(value)
-    if items is not None:
+    if (items := items_of(value)) is not None:
         yield from _of_size(len(items), wanted.min_items, wanted.max_items, "items", path)
     elif isinstance(value, str):
         yield from _of_size(len(value), wanted.min_length, wanted.max_length, "length", path)
@@ -218,11 +217,7 @@ def deliverable(
     if wanted is not None and constraints:
         raise ConfigurationError("@deliverable takes a deliverable or keywords, not both")
     asked = Deliverable.from_dict(constraints if wanted is None else wanted)
-
-    def decorate(function: Callable[CallP, ResultT]) -> Callable[CallP, ResultT]:
-        return checked(function, asked)
-
-    return decorate
+    return lambda function: checked(function, asked)
 
 
 def checked(
@@ -275,8 +270,7 @@ async def _awaited(result: Awaitable[Any], wanted: Deliverable) -> Any:
 
 
 def _held(result: Any, wanted: Deliverable) -> Any:
-    outcome = Outcome.coerce(result)
-    if not outcome.is_ok:
+    if not (outcome := Outcome.coerce(result)).is_ok:
         return result
     shaped, violations = held_against(outcome.value, wanted)
     if not isinstance(result, Outcome):
@@ -338,16 +332,14 @@ def canonical(value: Any, wanted: Deliverable) -> Any:
 
 def _in_container(value: Any, wanted: Deliverable) -> Any:
     """Out of an envelope, out of or into an array of one: where that makes it what is asked for."""
-    kind = wanted.expected_type
-    if kind is None:
+    if (kind := wanted.expected_type) is None:
         return value
 
     def fits(each: Any) -> bool:
         return _answers_to(each, wanted) if kind == "object" else is_of_type(each, kind)
 
     if isinstance(value, dict):
-        held = _enveloped(value, wanted)
-        if held is not None and fits(held):
+        if (held := _enveloped(value, wanted)) is not None and fits(held):
             return held
         return [value] if kind == "array" and _answers_to(value, wanted.items) else value
     is_one = kind != "array" and isinstance(value, list) and len(value) == 1
@@ -374,8 +366,7 @@ def _answers_to(value: Any, wanted: Deliverable | None) -> bool:
 
 def _in_style(value: dict[Any, Any], wanted: Deliverable) -> dict[Any, Any]:
     """Keys in the deliverable's spelling, each where it stood; two that fit are both left."""
-    missing = [name for name in wanted.named if name not in value]
-    if not missing:
+    if not (missing := [name for name in wanted.named if name not in value]):
         return value
     by_style: dict[str, list[str]] = {}
     for key in value:

@@ -281,8 +281,7 @@ class _Work:
         # It is done to the end, also when the caller is cancelled meanwhile.
         file, promotion, notes = await to_the_end(asyncio.ensure_future(keeping))
         self.notes += notes
-        knows = self.service is not None
-        if self.service is not None:
+        if knows := self.service is not None:
             try:
                 await self.service.promote(self.tool.namespace, promotion)
             except (AftercallError, ValueError) as error:

@@ -74,8 +74,7 @@ def checks_beside(script: Path) -> Checks | None:
     The test imports the script by its own name (`import translator`). Looking for it is for the
     local configuration to decide, for it means that a file of this name is run.
     """
-    test = script.with_name(f"test_{script.stem}.py")
-    if not test.is_file():
+    if not (test := script.with_name(f"test_{script.stem}.py")).is_file():
         return None
     command = ("{python}", "-m", "pytest", "-q", "-p", "no:cacheprovider", test.name)
     return Checks(commands=(command,), files=(test,))
@@ -163,9 +162,8 @@ def accept(code: str, *, known: Sequence[str]) -> str:
         content = clean.encode()
     except UnicodeEncodeError as error:
         raise RejectedCodeError("the code holds characters that UTF-8 cannot write") from error
-    if len(content) > MAX_SOURCE_BYTES:
-        size = f"{len(content):,} bytes; at most {MAX_SOURCE_BYTES:,}"
-        raise RejectedCodeError(f"the code has {size}")
+    if (size := len(content)) > MAX_SOURCE_BYTES:
+        raise RejectedCodeError(f"the code has {size:,} bytes; at most {MAX_SOURCE_BYTES:,}")
     _check_python(content)
     if any(clean == _with_plain_ends(source) for source in known):
         raise RejectedCodeError("the code is the same as before; change what makes it fail")

@@ -70,8 +70,7 @@ def commit(
                 )
         newest = max(versions)
         version = VersionNumber(newest.major, newest.minor + 1)  # seed 002
-        file = create_beside(script, version, code)
-        made.append(file)
+        made.append(file := create_beside(script, version, code))
         promotion = Promotion(
             evolved_version=str(version),
             evolved_file=file.relative_to(root).as_posix(),
@@ -107,8 +106,7 @@ def commit(
 
 
 def _stem_and_suffix(script_name: str) -> tuple[str, str]:
-    found = _SCRIPT.fullmatch(script_name)
-    if found is None:
+    if (found := _SCRIPT.fullmatch(script_name)) is None:
         raise ConfigurationError(
             f"the script's name {script_name[:100]!r} is odd; rename it to letters, digits, `_`, "
             "`-` and `.`, for instance to translator.py"

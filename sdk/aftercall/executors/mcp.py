@@ -69,8 +69,7 @@ class McpExecutor:
         self, tool: Tool, input_data: JsonValue, *, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> ExecutorResult:
         """Call the tool by its name; raises as `Executor.execute`."""
-        client = self._clients.get(tool.server_name or "")
-        if client is None:
+        if (client := self._clients.get(tool.server_name or "")) is None:
             raise ToolRefusedError(
                 f"the tool {titled(tool)} is of the MCP server {tool.server_name!r}, which is not "
                 "named here; add it to McpExecutor"

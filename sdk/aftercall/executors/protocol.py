@@ -90,8 +90,7 @@ class Executors:
         self, tool: Tool, input_data: JsonValue, *, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> ExecutorResult:
         """Run the tool by the first that fits; it is refused when none does."""
-        executor = self._fitting(tool)
-        if executor is None:
+        if (executor := self._fitting(tool)) is None:
             raise ToolRefusedError(
                 f"nothing here runs the tool {titled(tool)}: register a callable for it, allow the "
                 "command of its implementation, or name its MCP server"

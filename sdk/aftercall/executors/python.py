@@ -57,8 +57,7 @@ class PythonExecutor:
         self, tool: Tool, input_data: JsonValue, *, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> ExecutorResult:
         """Call it; the result is made plain JSON; raises as `Executor.execute`."""
-        function = self._found(tool)
-        if function is None:
+        if (function := self._found(tool)) is None:
             raise ToolRefusedError(
                 f"no Python callable is registered for the tool {titled(tool)}; "
                 "add it with PythonExecutor.register"

@@ -125,8 +125,7 @@ class GatewayConfig:
         if command:
             entry |= {"command": command[0], "args": list(command[1:]), "gets_environment": True}
         if url:
-            absent = [each for each in headers if each not in os.environ]
-            if absent:
+            if absent := [each for each in headers if each not in os.environ]:
                 raise ConfigurationError(f"--header {absent[0]}: there is no such variable")
             entry |= {"url": url, "headers": {each: os.environ[each] for each in headers}}
         return cls.from_dict({"mcpServers": {name: entry}}, source="the command line")

@@ -216,8 +216,7 @@ class _Callers:
         headers = dict(scope.get("headers", ()))
         kind, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         key = key.strip() if kind.lower() == "bearer" else ""
-        problem = await self._problem(key)
-        if problem is None:
+        if (problem := await self._problem(key)) is None:
             await (await self.app(key))(scope, receive, send)
             return
         status, message = problem

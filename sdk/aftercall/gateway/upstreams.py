@@ -453,8 +453,7 @@ class UpstreamProvider(ProxyProvider):
         SDK lists the tools before every single call, to check the call's headers. A server that is
         away keeps its last list: a call will say that it is away.
         """
-        tools = self._tools
-        if tools is None:
+        if (tools := self._tools) is None:
             try:
                 tools = await self.refresh()
             except UpstreamUnavailableError as error:
@@ -480,8 +479,7 @@ class UpstreamProvider(ProxyProvider):
             return []
 
     async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
-        tool = self.known(name)
-        if tool is None:
+        if (tool := self.known(name)) is None:
             # A new tool, a wrong name, or nothing was listed yet; the caller hears of a failure.
             tool = (await self.refresh()).get(name)
         return tool if tool is not None and (not version or version.matches(tool.version)) else None

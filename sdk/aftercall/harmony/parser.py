@@ -410,8 +410,7 @@ def _tool_and_arguments(header: MessageHeader, payload: str) -> tuple[str, JsonO
         if name is None or not isinstance(value, dict):
             raise _PayloadError('names no tool; write {"tool": NAME, "arguments": {...}}')
         return name, _arguments(value.get("arguments", {}))
-    name = tool_name(header.recipient)
-    if name is None:
+    if (name := tool_name(header.recipient)) is None:
         raise _PayloadError("is addressed to a tool without a name")
     if not header.complete and not payload.strip():
         raise _PayloadError("never came: the message broke off before it")

@@ -93,10 +93,9 @@ class SuggestFix(WireModel):
             return given
         read = dict(given)
         for name, others in _SYNONYMS.items():
-            if name not in read and to_camel(name) not in read:
-                found = next((other for other in others if other in read), None)
-                if found is not None:
-                    read[name] = read.pop(found)
+            found = next((other for other in others if other in read), None)
+            if found is not None and name not in read and to_camel(name) not in read:
+                read[name] = read.pop(found)
         with suppress(ValueError, RecursionError):
             if isinstance(text := read.get("parameters"), str):
                 read["parameters"] = json.loads(text) if text.strip() else {}

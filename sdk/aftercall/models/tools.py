@@ -38,8 +38,7 @@ class VersionNumber(NamedTuple):
 
 def parse_version(text: str) -> VersionNumber:
     """The numbers of a version; a `ValueError` where the text is none."""
-    found = _NUMBERS.fullmatch(text.strip())
-    if found is None:
+    if (found := _NUMBERS.fullmatch(text.strip())) is None:
         raise ValueError(f"{text[:40]!r} is no version; write it like 1.2.0")
     return VersionNumber(*(int(number or 0) for number in found.groups()))
 

@@ -136,8 +136,7 @@ class ReflectedCall(Generic[ResultT]):
         """The attempt returned."""
         self._last_result = result
         self.question = None
-        outcome = self._reader.read(result)
-        if outcome is None:
+        if (outcome := self._reader.read(result)) is None:
             self._is_open = True
         elif outcome.error is None:
             self._ended(None, bounded_json(outcome.value), outcome.status)

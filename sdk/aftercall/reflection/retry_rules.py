@@ -213,8 +213,7 @@ class RetryRules:
                 self.reason = f"the advised wait of {wait_s:.1f} s is too long to hold the call"
                 return None
             return Retry(parameters, wait_s, offer, changes)
-        corrected = apply_changes(parameters, offer.changes)
-        if corrected is None:
+        if (corrected := apply_changes(parameters, offer.changes)) is None:
             self.reason = "the suggested change does not fit the parameters that were sent"
             return None
         refusal = _own_gate(offer, self.tool_name, self.annotations, parameters, corrected)

@@ -360,8 +360,7 @@ class AsyncToolbox:
         if self._evolver is None or self._promotions is None:
             raise ConfigurationError("this toolbox has no evolver; pass evolver and promotions")
         tool = await self.resolver.original(tool_id)
-        script = script_of(self.executors, tool)
-        if script is None:
+        if (script := script_of(self.executors, tool)) is None:
             raise ConfigurationError(
                 f"the tool {titled(tool)} is no script of this machine, so it cannot be evolved; "
                 "its implementation must name one as {tool_dir}/name.py, for a CommandExecutor"

@@ -81,8 +81,7 @@ class Resolver:
     async def in_force(self, tool_id: str) -> Tool:
         """The promoted version of a tool, or the tool itself."""
         promotions = self.promotions()
-        entry = promotions.get(tool_id)
-        if entry is not None:
+        if (entry := promotions.get(tool_id)) is not None:
             return await self._in_place_of(await self._meant_by(tool_id, entry), entry)
         try:
             offered = await self.service.get_tool(tool_id, use_evolved=True)
@@ -131,8 +130,7 @@ class Resolver:
 
         Of a promoted version that is no tool of its own, version and file are the service's.
         """
-        own = self._own.get(offered.tool_id)
-        if own is None:
+        if (own := self._own.get(offered.tool_id)) is None:
             # Another id for a tool of this program: its claims about itself are the program's.
             names = (offered.server_name, offered.name)
             for each in self._own.values():
