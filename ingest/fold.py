@@ -15,25 +15,7 @@ from datetime import timedelta
 from typing import Any
 
 from aftercall.models import Execution
-from ingest import trials
-from ingest.learner import (
-    add_to_document,
-    counts_of_answer,
-    counts_of_execution,
-    evolution_document,
-    evolution_id,
-    failure_document,
-    learn_failure,
-    learn_outcome,
-    learn_passed,
-    learn_recoveries,
-    learn_removal,
-    learn_repair,
-    learn_success,
-    success_document,
-    tool_document,
-    tool_document_row_id,
-)
+from ingest import learner, trials
 from ingest.mining import mine, passed
 from ingest.workspace import WorkspaceCache
 from mongo.contents import (
@@ -174,7 +156,7 @@ def _learn(cache: WorkspaceCache, batch: Batch, event: Event, learned: Learned) 
         case StoredExecution():
             _learn_execution(cache, batch, content, learned)
         case IssuedSuggestion():
-            learned.counters.update(counts_of_answer(content))
+            learned.counters.update(learner.counts_of_answer(content))
             if (waiting := cache.get(FOLLOWED, event.id)) is not None:
                 for followed in waiting.calls:
                     _count_followed(cache, event.id, content, followed, event.position)
@@ -197,10 +179,10 @@ def _learn(cache: WorkspaceCache, batch: Batch, event: Event, learned: Learned) 
         case ToolChange():
             _learn_tool(cache, content, event)
         case RuleRemoval():
-            learn_removal(cache.made(KNOWLEDGE, tool_row(content.tool)), content)
+            learner.learn_removal(cache.made(KNOWLEDGE, tool_row(content.tool)), content)
             cache.put(KNOWLEDGE, tool_row(content.tool), tool=content.tool)
         case PromotionEvent() if content.promoted is not None:
-            cache.put_document(evolution_document(content.promoted), event.position)
+            cache.put_document(learner.evolution_document(content.promoted), event.position)
 
 
 def _learn_execution(
@@ -212,23 +194,23 @@ def _learn_execution(
     registered = cache.get(REGISTERED, tool_row(tool))
     schema_hash = stored.schema_hash or (registered.schema_hash if registered else None)
     if reading is not None:
-        learn_failure(knowledge, execution, reading, schema_hash)
+        learner.learn_failure(knowledge, execution, reading, schema_hash)
     else:
-        learn_success(knowledge, execution, schema_hash)
+        learner.learn_success(knowledge, execution, schema_hash)
     cache.put(KNOWLEDGE, tool_row(tool), tool=tool)
     if reading is not None or execution.parameters_known:  # which are the shape of a success
         document = cache.get(DOCUMENT, batch.documents[stored.position])
         if document is not None:
-            add_to_document(document, execution, reading)
+            learner.add_to_document(document, execution, reading)
         elif reading is not None:
-            document = failure_document(stored.workspace, execution, reading)
+            document = learner.failure_document(stored.workspace, execution, reading)
         else:
-            document = success_document(stored.workspace, execution)
+            document = learner.success_document(stored.workspace, execution)
         cache.put_document(document, stored.position, tool)
     weakness = weakness_of(execution) if reading is None else None
     trials.learn_trial(cache, stored, reading, weakness)
     trials.learn_health(cache, stored, reading, weakness)
-    learned.counters.update(counts_of_execution(cache, stored, reading))
+    learned.counters.update(learner.counts_of_execution(cache, stored, reading))
     _learn_links(cache, stored, knowledge)
     _learn_repairs(cache, batch, stored, schema_hash)
     _learn_followed(cache, batch, stored)
@@ -276,14 +258,14 @@ def _learn_repairs(
     lately = [each.execution for each in calls if each.received_at >= since]
     if found := passed(lately, stored.execution):
         knowledge = cache.made(KNOWLEDGE, tool_row(tool))
-        learn_passed(knowledge, found, _reading(batch, found.failed))
+        learner.learn_passed(knowledge, found, _reading(batch, found.failed))
     for repair in mine(of_tool, stored.execution, lambda failed: _reading(batch, failed)):
         knowledge = cache.made(KNOWLEDGE, tool_row(tool))
         everywhere = cache.made(KNOWLEDGE, tool_row(workspace_wide(tool.workspace)))
-        learn_repair(knowledge, repair, schema_hash, everywhere)
+        learner.learn_repair(knowledge, repair, schema_hash, everywhere)
         cache.put(KNOWLEDGE, tool_row(workspace_wide(tool.workspace)))
         if repair.edits is not None:
-            learn_recoveries(repair, knowledge, everywhere)
+            learner.learn_recoveries(repair, knowledge, everywhere)
             mended = MendedFailure(
                 failed_id=repair.failed.execution_id,
                 mended_id=repair.mended.execution_id,
@@ -357,7 +339,7 @@ def _count_outcome(cache: WorkspaceCache, outcome: SuggestionOutcome, position: 
     if cache.get(JUDGED, key) is not None or issued.suggestion is None:
         return
     tool, everywhere = issued.tool, workspace_wide(cache.workspace)
-    learn_outcome(
+    learner.learn_outcome(
         cache.made(KNOWLEDGE, tool_row(tool)),
         issued.signature,
         issued.category,
@@ -390,9 +372,9 @@ def _learn_tool(cache: WorkspaceCache, change: ToolChange, event: Event) -> None
                 names.schema_hashes[change.tool_id] = each.tool.schema_hash
             cache.put(REGISTERED, tool_row(each.tool_key), tool=each.tool_key)
     if before is not None and (after is None or after.tool_key != before.tool_key):
-        cache.remove_document(tool_document_row_id(before), event.position)
+        cache.remove_document(learner.tool_document_row_id(before), event.position)
     if after is not None:
-        cache.put_document(tool_document(after), event.position, after.tool_key)
+        cache.put_document(learner.tool_document(after), event.position, after.tool_key)
 
 
 # What a batch needs
@@ -497,9 +479,9 @@ def _wanted_by_report(
             for tool in filter(None, (change.before, change.after)):
                 stored = StoredTool(workspace, tool)
                 yield REGISTERED, tool_row(stored.tool_key)
-                yield DOCUMENT, tool_document_row_id(stored)
+                yield DOCUMENT, learner.tool_document_row_id(stored)
         case PromotionEvent(promoted=StoredPromotion() as promoted):
-            yield DOCUMENT, evolution_id(promoted)
+            yield DOCUMENT, learner.evolution_id(promoted)
 
 
 def _wanted_by_execution(

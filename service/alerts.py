@@ -13,17 +13,7 @@ from typing import Final, Literal, NamedTuple
 
 import httpx2
 
-from aftercall.models import (
-    CallCounts,
-    FailurePattern,
-    PatternStatistics,
-    Text,
-    Timestamp,
-    ToolName,
-    ToolUsage,
-    WindowTotals,
-    WireModel,
-)
+from aftercall import models as m
 from aftercall.models.base import Name
 from ingest.leases import LeaseKeeper
 from mongo.records import decoded, encoded
@@ -46,14 +36,14 @@ _TOOLS: Final = 500
 AlertKind = Literal["new_pattern", "tool_in_trouble", "contract_drift"]
 
 
-class Alert(WireModel):
+class Alert(m.WireModel):
     """Body of the POST: one thing. What tools said stands in `text` as data."""
 
     kind: AlertKind
     workspace: Name
-    tool: ToolName
-    text: Text
-    at: Timestamp
+    tool: m.ToolName
+    text: m.Text
+    at: m.Timestamp
     url: str | None = None
     """The page about it, where the service knows its public address."""
 
@@ -140,7 +130,7 @@ async def news(context: Context, workspace: str) -> list[tuple[str, Alert]]:
     )
     told: list[tuple[str, Alert]] = []
 
-    def add(kind: AlertKind, tool: ToolName, text: str, path: str, thing: str) -> None:
+    def add(kind: AlertKind, tool: m.ToolName, text: str, path: str, thing: str) -> None:
         url = f"{base}/dashboard{path}" if base else None
         text = context.redactor.text(text)
         alert = Alert(kind=kind, workspace=workspace, tool=tool, text=text, at=now, url=url)
@@ -156,7 +146,7 @@ async def news(context: Context, workspace: str) -> list[tuple[str, Alert]]:
     for one in await context.memory.tools(workspace):
         for change in one.tool.contract_changes:
             if now - change.at < _NEWS:
-                tool = ToolName(
+                tool = m.ToolName(
                     tool_id=one.tool.tool_id,
                     server_name=one.tool.server_name,
                     tool_name=one.tool.name,
@@ -188,15 +178,15 @@ class DayChange(NamedTuple):
     words: str
     tone: Literal["good", "bad", "warn", "plain"] = "plain"
     """`good` and `bad` only where it is clear."""
-    tool: ToolName | None = None
-    pattern: FailurePattern | None = None
+    tool: m.ToolName | None = None
+    pattern: m.FailurePattern | None = None
 
 
 def changes(
-    day: WindowTotals,
-    patterns: PatternStatistics,
-    tools_day: Sequence[ToolUsage],
-    tools_week: Sequence[ToolUsage],
+    day: m.WindowTotals,
+    patterns: m.PatternStatistics,
+    tools_day: Sequence[m.ToolUsage],
+    tools_week: Sequence[m.ToolUsage],
 ) -> list[DayChange]:
     """What changed in 24 hours, most general first, never empty; `tools_week` are of 7 days."""
     if day.before is None:
@@ -222,14 +212,14 @@ def changes(
     ]
 
 
-def is_sure(one: CallCounts, other: CallCounts) -> bool:
+def is_sure(one: m.CallCounts, other: m.CallCounts) -> bool:
     """Whether two rates differ by more than chance (pooled z-test); never with few calls."""
-    n, m = w.calls(one), w.calls(other)
-    if min(n, m) < _FEW:
+    n, k = w.calls(one), w.calls(other)
+    if min(n, k) < _FEW:
         return False
-    pooled = (one.successes + other.successes) / (n + m)
-    error = sqrt(pooled * (1 - pooled) * (1 / n + 1 / m))
-    return error > 0 and abs(one.successes / n - other.successes / m) / error >= _SURE
+    pooled = (one.successes + other.successes) / (n + k)
+    error = sqrt(pooled * (1 - pooled) * (1 / n + 1 / k))
+    return error > 0 and abs(one.successes / n - other.successes / k) / error >= _SURE
 
 
 def _changed_calls(now: int, before: int) -> DayChange:
@@ -243,7 +233,7 @@ def _changed_calls(now: int, before: int) -> DayChange:
     return DayChange(f"{words}, {w.count(before)} in the 24 hours before{by}.")
 
 
-def _changed_rate(now: CallCounts, before: CallCounts) -> list[DayChange]:
+def _changed_rate(now: m.CallCounts, before: m.CallCounts) -> list[DayChange]:
     rate, former = w.success_rate(now), w.success_rate(before)
     if rate is None or former is None:
         return []
@@ -258,12 +248,12 @@ def _changed_rate(now: CallCounts, before: CallCounts) -> list[DayChange]:
     return [DayChange(f"{words}: down by {-points:.1f} points.", "bad")]
 
 
-def _changed_tools(day: Sequence[ToolUsage], week: Sequence[ToolUsage]) -> Iterable[DayChange]:
+def _changed_tools(day: Sequence[m.ToolUsage], week: Sequence[m.ToolUsage]) -> Iterable[DayChange]:
     today = {(each.tool.server_name, each.tool.tool_name): each for each in day}
     failing: list[DayChange] = []
     recovered: list[DayChange] = []
     for each in week:
-        now = today.get((each.tool.server_name, each.tool.tool_name), CallCounts())
+        now = today.get((each.tool.server_name, each.tool.tool_name), m.CallCounts())
         # Both windows end now, so what is left of the week is what was before these 24 hours.
         failed = max(0, each.failures - now.failures)
         earlier = failed + max(0, each.successes - now.successes)

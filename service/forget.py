@@ -15,19 +15,7 @@ from datetime import datetime
 from uuid import uuid4
 
 from aftercall.models import ForgetRequest
-from mongo.contents import (
-    CorrectionRecord,
-    FailureRecord,
-    IssuedSuggestion,
-    PromotionEvent,
-    SuggestionOutcome,
-    ToolChange,
-    execution_of,
-    hour_of,
-    named,
-    promotion_command,
-    tool_command,
-)
+from mongo import contents
 from mongo.paging import all_events, all_rows
 from mongo.protocol import Store
 from mongo.records import Commit, Counter, Event, Removal, StateKind, StateRow, decoded
@@ -75,7 +63,7 @@ class Forgotten(ForgetRequest):
         """What rows of the base that bear its words hold, as JSON."""
         by = self.key_id
         if self.agent is not None:
-            name = self.agent if by is None else named(by, self.agent)
+            name = self.agent if by is None else contents.named(by, self.agent)
             yield json.dumps(self.agent).encode()
             for mark in (agent_mark(name), agent_token(name)):
                 yield f'{mark}"'.encode()  # behind the mark of whichever key
@@ -86,15 +74,15 @@ class Forgotten(ForgetRequest):
 def _speaker(event: Event) -> tuple[str | None, str | None]:
     match event.kind:
         case "execution":
-            call = execution_of(event).execution
+            call = contents.execution_of(event).execution
             return call.agent, call.session_id
         case "suggestion":
-            issued = decoded(IssuedSuggestion, event.data)
+            issued = decoded(contents.IssuedSuggestion, event.data)
             return issued.agent, issued.session
         case "outcome":
-            return decoded(SuggestionOutcome, event.data).agent, None
+            return decoded(contents.SuggestionOutcome, event.data).agent, None
         case "correction":
-            return decoded(CorrectionRecord, event.data).agent, None
+            return decoded(contents.CorrectionRecord, event.data).agent, None
         case _:
             return None, None
 
@@ -119,15 +107,15 @@ class _Found:
     def is_quoted_by(self, event: Event) -> bool:
         match event.kind:
             case "suggestion":
-                given = decoded(IssuedSuggestion, event.data).suggestion
+                given = decoded(contents.IssuedSuggestion, event.data).suggestion
                 return given is not None and not self.calls.isdisjoint(given.evidence.execution_ids)
             case "outcome":
-                said = decoded(SuggestionOutcome, event.data)
+                said = decoded(contents.SuggestionOutcome, event.data)
                 return said.execution_id in self.calls or said.suggestion_id in self.suggestions
             case "mark":
-                return decoded(FailureRecord, event.data).execution_id in self.calls
+                return decoded(contents.FailureRecord, event.data).execution_id in self.calls
             case "correction":
-                return decoded(CorrectionRecord, event.data).execution_id in self.calls
+                return decoded(contents.CorrectionRecord, event.data).execution_id in self.calls
             case _:
                 return False
 
@@ -183,10 +171,12 @@ def state_of(workspace: str, event: Event) -> StateRow | None:
     """What a command left, whatever was there before."""
     match event.kind:
         case "tool":
-            change = decoded(ToolChange, event.data)
-            row = tool_command(workspace, change.tool_id, None, change.after, event.principal)[1]
+            change = decoded(contents.ToolChange, event.data)
+            row = contents.tool_command(
+                workspace, change.tool_id, None, change.after, event.principal
+            )[1]
         case "promotion":
-            row = promotion_command(decoded(PromotionEvent, event.data), None)[1]
+            row = contents.promotion_command(decoded(contents.PromotionEvent, event.data), None)[1]
         case "review":
             said = json.loads(event.data)
             if pattern_id := said.get("pattern_id"):
@@ -212,7 +202,7 @@ async def _base_without(store: Store, whose: Forgotten) -> int:
     if whose.agent is not None:
         names = [f"{kind}{whose.agent}" for kind in what.OF_AGENTS]
     if names:
-        last = _EVER if whose.before is None else hour_of(whose.before) - 1
+        last = _EVER if whose.before is None else contents.hour_of(whose.before) - 1
         sums = await base.sums(
             workspace, names, since=-_EVER, until=last, by=("hour", "tool", "what")
         )

@@ -12,21 +12,12 @@ from mongo.errors import StoreInUseError
 from mongo.protocol import Store
 from retrieval.index.opening import INDEX_FACT, destroy_index, next_index_name
 from retrieval.index.protocol import EdgePlace, VectorIndex
+from service import stores
 from service.archive import refuse_half_imported
 from service.cli.options import seldom
 from service.forget import learned_without
 from service.lifecycle import COMMAND_PATIENCE_S, when_it_answers
 from service.settings import Settings
-from service.stores import (
-    INDEX_MODEL_FACT,
-    index_place,
-    is_remote,
-    open_named,
-    opened_embedder,
-    opened_store,
-    remove_former,
-    where_index_is,
-)
 
 GRACE_S = 10.0
 """Before what is on a server is removed: services notice the switch within half a second."""
@@ -34,21 +25,21 @@ GRACE_S = 10.0
 
 async def rebuild(settings: Settings, say: Callable[[str], None]) -> Rebuilt:
     """Learn all anew beside what answers, then switch; returns what was made. It may be killed."""
-    async with opened_beside(settings, say) as store, opened_embedder(settings) as embedder:
+    async with opened_beside(settings, say) as store, stores.opened_embedder(settings) as embedder:
         await refuse_half_imported(store.metadata)
-        place = index_place(settings)
-        former_model = await store.metadata.get(INDEX_MODEL_FACT)
+        place = stores.index_place(settings)
+        former_model = await store.metadata.get(stores.INDEX_MODEL_FACT)
         forgotten = await learned_without(store)
 
         async def open_index(generation: int) -> VectorIndex:
             async def opened() -> VectorIndex:
                 await destroy_index(place, name)  # of a rebuild that was killed
-                return await open_named(settings, name, embedder)
+                return await stores.open_named(settings, name, embedder)
 
             name = next_index_name(generation)
             return await when_it_answers(
                 opened,
-                f"the vector index at {where_index_is(settings)}",
+                f"the vector index at {stores.where_index_is(settings)}",
                 patience_s=0 if settings.qdrant.url is None else COMMAND_PATIENCE_S,
             )
 
@@ -58,7 +49,7 @@ async def rebuild(settings: Settings, say: Callable[[str], None]) -> Rebuilt:
             open_index=open_index,
             facts=lambda generation: {
                 INDEX_FACT: next_index_name(generation),
-                INDEX_MODEL_FACT: embedder.fingerprint,
+                stores.INDEX_MODEL_FACT: embedder.fingerprint,
                 **forgotten,
             },
             lease_s=settings.indexing.lease_s,
@@ -72,11 +63,11 @@ async def rebuild(settings: Settings, say: Callable[[str], None]) -> Rebuilt:
                 f"(AFTERCALL_EMBEDDING_MODEL={settings.embedding.model}); until then it answers "
                 "from its former vectors and learns nothing"
             )
-        if is_remote(settings):
+        if stores.is_remote(settings):
             say(f"removing what was current before in {GRACE_S:.0f} s")
             await asyncio.sleep(GRACE_S)
         if is_same_model or isinstance(place, EdgePlace):
-            await remove_former(place, next_index_name(done.generation))
+            await stores.remove_former(place, next_index_name(done.generation))
         else:
             say("the former vectors stay on the server; the next rebuild removes them")
         return done
@@ -88,11 +79,11 @@ async def opened_beside(settings: Settings, say: Callable[[str], None]) -> Async
     async with AsyncExitStack() as stack:
         try:
             store = await stack.enter_async_context(
-                opened_store(settings, patience_s=COMMAND_PATIENCE_S)
+                stores.opened_store(settings, patience_s=COMMAND_PATIENCE_S)
             )
         except StoreInUseError:
             say(f"a service runs on {settings.data.dir}: it goes on answering and learning")
-            store = await stack.enter_async_context(opened_store(settings, beside=True))
+            store = await stack.enter_async_context(stores.opened_store(settings, beside=True))
         yield store
 
 

@@ -37,6 +37,7 @@ from pymongo import UpdateOne
 from pymongo.errors import DocumentTooLarge
 
 from aftercall.json_values import JsonObject
+from mongo.mongodb import log_writes
 from mongo.mongodb.database import (
     MAX_BYTES,
     Database,
@@ -49,19 +50,6 @@ from mongo.mongodb.database import (
     tool_in,
     within,
     write,
-)
-from mongo.mongodb.log_writes import (
-    MICROSECOND,
-    TOMBSTONE,
-    append_events,
-    apply_pending,
-    bury,
-    check_state,
-    known_hashes,
-    micros,
-    records_of,
-    settled,
-    verdicts_of,
 )
 from mongo.records import EPOCH, Appended, Event, EventKind, Head, StateKind, StateRow, ToolKey
 
@@ -121,7 +109,7 @@ class MongoEvents(Part):
             events = [event for arrival in group for event in arrival.events]
             try:
                 with self._db.call():
-                    verdicts = await append_events(self._db, workspace, events)
+                    verdicts = await log_writes.append_events(self._db, workspace, events)
             except Exception as error:  # noqa: BLE001  # its callers raise it
                 for _, answer in group:
                     if not answer.done():  # cancelled meanwhile
@@ -148,7 +136,7 @@ class MongoEvents(Part):
             if time.monotonic() - first_look[1] < GAP_S:
                 await asyncio.sleep(_LOOK_S)
             else:
-                await bury(self._db, workspace, range(*page.gap))
+                await log_writes.bury(self._db, workspace, range(*page.gap))
             position = page.through
 
     @guarded
@@ -193,7 +181,7 @@ class MongoEvents(Part):
     async def state(
         self, workspace: str, kind: StateKind, keys: Sequence[str] | None = None
     ) -> list[StateRow]:
-        await settled(self._db, workspace)
+        await log_writes.settled(self._db, workspace)
         which: Record = {"workspace": workspace, "kind": kind, "_id": within(workspace, kind)}
         if keys is not None:
             which["_id"] = {"$in": [key(workspace, kind, each) for each in dict.fromkeys(keys)]}
@@ -250,7 +238,7 @@ class MongoEvents(Part):
             which = {
                 "workspace": workspace,
                 "position": {"$in": positions},
-                "kind": {"$gt": TOMBSTONE},
+                "kind": {"$gt": log_writes.TOMBSTONE},
             }
             named = {"kind": 1, "position": 1, "schema_hash": 1}
             if not (found := await self._db.log.find(which, named).to_list()):
@@ -274,7 +262,7 @@ class MongoEvents(Part):
                 },
             )
             if done.matched_count:
-                await apply_pending(self._db, {"_id": workspace, "pending": pending})
+                await log_writes.apply_pending(self._db, {"_id": workspace, "pending": pending})
                 for name in schemas:
                     self._known_schemas.pop((workspace, name), None)
                 return len(found)
@@ -303,7 +291,7 @@ class MongoEvents(Part):
     async def _command(
         self, workspace: str, events: Sequence[Event], state: Sequence[StateRow]
     ) -> list[Appended]:
-        records = records_of(workspace, events)
+        records = log_writes.records_of(workspace, events)
         body = bson.encode(
             {
                 "records": list(records.values()),
@@ -311,12 +299,12 @@ class MongoEvents(Part):
             }
         )
         while True:
-            if (head := await settled(self._db, workspace)) is None:
+            if (head := await log_writes.settled(self._db, workspace)) is None:
                 fresh = UpdateOne({"_id": workspace}, {"$setOnInsert": {"last": 0}}, upsert=True)
                 await write(self._db.heads, [fresh])
                 continue
-            await check_state(self._db, workspace, state)
-            known = await known_hashes(self._db, workspace, records)
+            await log_writes.check_state(self._db, workspace, state)
+            known = await log_writes.known_hashes(self._db, workspace, records)
             serial = head.get("commands", 0) + 1
             pending = {"id": uuid4().hex, "body": body}
             done = await self._db.heads.update_one(
@@ -324,8 +312,10 @@ class MongoEvents(Part):
                 {"$set": {"commands": serial, "pending": pending}},
             )
             if done.matched_count:
-                await apply_pending(self._db, {**head, "commands": serial, "pending": pending})
-                return verdicts_of(workspace, events, known, set(records) - set(known))
+                await log_writes.apply_pending(
+                    self._db, {**head, "commands": serial, "pending": pending}
+                )
+                return log_writes.verdicts_of(workspace, events, known, set(records) - set(known))
 
 
 # Reading.
@@ -355,7 +345,7 @@ async def _page(db: Database, workspace: str, position: int, limit: int) -> _Pag
                 if row["position"] > position + 1:
                     return _Page(events, position, (position + 1, row["position"]))
             position = max(position, row["position"])
-            if row["kind"] == TOMBSTONE:
+            if row["kind"] == log_writes.TOMBSTONE:
                 continue
             events.append(_event(workspace, row))
             size += len(row["data"])
@@ -377,7 +367,7 @@ def _event(workspace: str, row: Mapping[str, Any]) -> Event:
         None,
         workspace,
         row["position"],
-        EPOCH + row["received_us"] * MICROSECOND,
+        EPOCH + row["received_us"] * log_writes.MICROSECOND,
     )
 
 
@@ -385,7 +375,7 @@ async def _head(db: Database, row: Record) -> Head:
     """How far a log goes; what was counted is kept, so that it is not counted again."""
     workspace = row["_id"]
     if "pending" in row:
-        row = await settled(db, workspace) or row
+        row = await log_writes.settled(db, workspace) or row
     through, position = row.get("through", 0), row.get("position", 0)
     counts: dict[EventKind, int] = dict(row.get("counts", {}))
     commands = row.get("commands", 0)
@@ -399,7 +389,7 @@ async def _head(db: Database, row: Record) -> Head:
         return Head(position, counts, commands)
     number = sum(number for number, _ in found.values())
     last = max(position for _, position in found.values())
-    found.pop(TOMBSTONE, None)
+    found.pop(log_writes.TOMBSTONE, None)
     position = max((each for _, each in found.values()), default=position)
     if number == last - through:  # without a gap, so nothing will come in between
         await db.heads.update_one(
@@ -416,7 +406,7 @@ async def _head(db: Database, row: Record) -> Head:
 
 async def _counted(db: Database, workspace: str) -> Record | None:
     """A head that has counted all it can; what is erased then is counted no more."""
-    row = await settled(db, workspace)
+    row = await log_writes.settled(db, workspace)
     if row is not None:
         await _head(db, row)
         row = await db.heads.find_one({"_id": workspace}, _WITHOUT_BODY) or row
@@ -431,8 +421,8 @@ async def _oldest(
     rows = db.log.find(which, {"position": 1, "kind": 1, "received_us": 1}).sort("position", 1)
     async with rows:
         async for row in rows:
-            if row["kind"] != TOMBSTONE:
-                if row["received_us"] >= micros(before) or sum(counts.values()) >= limit:
+            if row["kind"] != log_writes.TOMBSTONE:
+                if row["received_us"] >= log_writes.micros(before) or sum(counts.values()) >= limit:
                     break
                 counts[row["kind"]] = counts.get(row["kind"], 0) + 1
             last = row["position"]
