@@ -78,8 +78,7 @@ def learn_success(knowledge: ToolKnowledge, execution: Execution, schema_hash: s
     """Add a success to the tool's profile, in place."""
     if not execution.parameters_known:
         return
-    profile = knowledge.profile_to_update(schema_hash)
-    call = profile.observe_success(
+    call = knowledge.profile_to_update(schema_hash).observe_success(
         execution.parameters, session_of(execution), execution.agent, execution.timestamp
     )
     forget_repeat(knowledge.runs, call, session_mark(execution.session_id, execution.agent))
@@ -221,10 +220,9 @@ def _is_otherwise(repair: Repair, edits: Sequence[Edit], value_sources: ValueSou
     except EditDoesNotApplyError:
         return False
     mended = repair.mended.parameters
-    names = {name for edit in edits for name in names_of(edit)}
     return any(
         (name in made) != (name in mended) or not same_value(made.get(name), mended.get(name))
-        for name in names
+        for name in {name for edit in edits for name in names_of(edit)}
     )
 
 

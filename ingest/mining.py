@@ -59,10 +59,9 @@ def mine(calls: Sequence[Execution], new: Execution, read: Read) -> list[Repair]
         if failed.error is None or (new.outcome == "failure" and failed is not ordered[place]):
             continue
         named = [call for where, call in naming.get(failed.execution_id, ()) if where > at]
-        later = ordered[at + 1 : at + 1 + MAX_CALLS_BETWEEN]
         near = [
             each
-            for each in later
+            for each in ordered[at + 1 : at + 1 + MAX_CALLS_BETWEEN]
             if each.timestamp - failed.timestamp <= MAX_GAP
             and each.repair_of in (None, failed.execution_id)
         ]

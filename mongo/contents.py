@@ -299,11 +299,10 @@ def tool_command(
 ) -> tuple[Event, StateRow]:
     """The event of a put or a deletion, and the state that it leaves."""
     known = after or (before.tool if before else None)
-    change = ToolChange(tool_id, before.tool if before else None, after)
     event = Event(
         kind="tool",
         id=str(uuid4()),
-        data=encoded(change),
+        data=encoded(ToolChange(tool_id, before.tool if before else None, after)),
         tool=ToolKey(workspace, known.server_name, known.name) if known else None,
         principal=principal,
         schema_hash=after.schema_hash if after else None,

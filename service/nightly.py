@@ -66,12 +66,11 @@ async def nightly(
 
 async def run_process(settings: Settings, *command: str) -> int:
     """A command of `aftercall` in a process of its own, to its end; its exit code."""
-    others = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "aftercall.cli", *command,
         stdin=DEVNULL, stdout=DEVNULL,
         env={
-            **others,
+            **{name: value for name, value in os.environ.items() if not name.startswith(PREFIX)},
             **environment_of(settings),
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
         },

@@ -222,9 +222,8 @@ class _Conversation:
     ) -> Iterator[Placed]:
         if (call := self.waiting.pop(key, None)) is not None:
             flags = (told.get("status") == "error", told.get("is_error"), told.get("isError"))
-            prefixes = self.given.error_prefixes
             answer = transcript_answer(
-                make_json_value(content), failed=True in flags, prefixes=prefixes
+                make_json_value(content), failed=True in flags, prefixes=self.given.error_prefixes
             )
             said = answer.error.model_dump(mode="json") if answer.error else answer.result
             at = call.at or (self.at or self.given.at) + timedelta(milliseconds=call.sequence)

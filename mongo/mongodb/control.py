@@ -35,13 +35,12 @@ class MongoControl(Part):
 
     @guarded
     async def keys(self) -> list[StoredKey]:
-        cursor = self._db.keys.find({"_id": {"$gt": _KEY}}).sort("created_at")
         return [
             replace(
                 decoded(StoredKey, row["data"].encode()),
                 used_at=(used := row.get("used_at")) and datetime.fromtimestamp(used / 1e6, UTC),
             )
-            async for row in cursor
+            async for row in self._db.keys.find({"_id": {"$gt": _KEY}}).sort("created_at")
         ]
 
     @guarded

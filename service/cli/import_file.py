@@ -106,11 +106,10 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
                 flush=True,
             )
         )
-        client = None if args.dry_run else stack.enter_context(Client(args.service, retries=5))
         send(
             read(stream, chosen, given),
             chosen,
-            client=client,
+            client=None if args.dry_run else stack.enter_context(Client(args.service, retries=5)),
             report=report,
             on_progress=lambda: progress(f"{report.calls:,} calls"),
         )

@@ -66,7 +66,6 @@ async def failures(look: Look) -> Shown:
 async def costly(look: Look, most: int) -> list[tuple[PatternCost, str, str]]:
     """What to fix first: how often it is met, and the id of advice to the tool's maker."""
     advised = await open_recommendations(look)
-    found = await statistics.fix_first(*look.space, look.window, most)
     return [
         (
             each,
@@ -74,7 +73,7 @@ async def costly(look: Look, most: int) -> list[tuple[PatternCost, str, str]]:
                                     compared(each.before)))),
             next((e.recommendation_id for e in advised.get(place_of(each.pattern.tool), ())), ""),
         )
-        for each in found.patterns
+        for each in (await statistics.fix_first(*look.space, look.window, most)).patterns
     ]  # fmt: skip
 
 

@@ -163,10 +163,9 @@ def _without_secrets(edit: Edit, redactor: Redactor) -> Edit:
     secret = next((str(step) for step in edit.path if redactor.is_secret_name(str(step))), None)
     if secret is None:
         return edit
-    values = edit.model_dump(include={"before", "value", "text"})
     masked = {
         name: next(iter(redactor.parameters("", {secret: value}).values()))
-        for name, value in values.items()
+        for name, value in edit.model_dump(include={"before", "value", "text"}).items()
     }
     return edit.model_copy(update=masked)
 

@@ -61,10 +61,9 @@ async def recommendations_page(look: Look) -> Shown:
 
 async def _docs(look: Look) -> list[_Doc]:
     """What descriptions of tools leave out: lessons of failures in the window, and corrections."""
-    met = await statistics.patterns(*look.space, look.window, 500)
     rows = [
         _Doc(each.pattern.tool, each.pattern.lesson, each.pattern.title, each.failures)
-        for each in met.patterns
+        for each in (await statistics.patterns(*look.space, look.window, 500)).patterns
         if each.pattern.lesson and each.pattern.category in _DOCUMENTED
     ]
     for one in (await corrections(*look.space, limit=_MAX_CORRECTIONS)).corrections:

@@ -196,13 +196,12 @@ class Dashboard:
         return response
 
     def _set_session(self, request: Request, response: Response, session: str) -> None:
-        is_secure = "https" in (request.url.scheme, urlsplit(self._server.public_url or "").scheme)
         response.set_cookie(
             SESSION_COOKIE,
             session,
             max_age=_SESSION_S if session else 0,
             path=PREFIX,
-            secure=is_secure,
+            secure="https" in (request.url.scheme, urlsplit(self._server.public_url or "").scheme),
             httponly=True,
             samesite="strict",
         )

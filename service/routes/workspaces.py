@@ -44,7 +44,6 @@ async def list_workspaces(_query: NoQuery, space: Administering) -> m.WorkspaceL
         if key.revoked_at is None and (key.expires_at is None or key.expires_at > now)
     )
     heads = await context.store.events.heads()
-    names = sorted(name for name in heads.keys() | held.keys() if access.sees(name))
     return m.WorkspaceList(
         workspaces=[
             m.KnownWorkspace(
@@ -52,7 +51,7 @@ async def list_workspaces(_query: NoQuery, space: Administering) -> m.WorkspaceL
                 events=sum(heads[name].counts.values()) if name in heads else 0,
                 keys=held[name],
             )
-            for name in names
+            for name in sorted(name for name in heads.keys() | held.keys() if access.sees(name))
         ]
     )
 

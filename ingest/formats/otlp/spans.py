@@ -283,7 +283,6 @@ def protobuf_spans(body: bytes) -> Iterator[Span | NoSpan]:
 def _members(data: bytes, budget: "_Budget") -> Members:
     span = wire.Span.FromString(data)
     status = wire.Status.FromString(span.status)
-    events = map(wire.Event.FromString, span.events[-_MAX_EVENTS:])
     return {
         **{name: getattr(span, name).hex() for name in ("traceId", "spanId", "parentSpanId")},
         "name": _decoded(span.name),
@@ -297,7 +296,7 @@ def _members(data: bytes, budget: "_Budget") -> Members:
                 "name": _decoded(each.name),
                 "attributes": _pairs(each.attributes, keys.OF_EVENTS, budget),
             }
-            for each in events
+            for each in map(wire.Event.FromString, span.events[-_MAX_EVENTS:])
         ],
     }
 

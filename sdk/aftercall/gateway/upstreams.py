@@ -208,8 +208,7 @@ class Upstream:
         """
 
         async def call(client: Client[ClientTransport]) -> CallResult:
-            session = client.session
-            result: CallResult = await session.call_tool(
+            result: CallResult = await client.session.call_tool(
                 name, arguments, allow_input_required=True, **options
             )
             return result
