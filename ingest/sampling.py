@@ -80,8 +80,7 @@ class SuccessSampler:
 
     def _rate(self, tool: ToolKey) -> _Rate:
         now = self._clock()
-        rate = self._rates.get(tool)
-        if rate is None:
+        if (rate := self._rates.get(tool)) is None:
             rate = self._rates[tool] = _Rate(max(1.0, self._per_minute), now)
         earned = (now - rate.seen_at) * self._per_minute / 60
         rate.tokens = min(max(1.0, self._per_minute), rate.tokens + earned)

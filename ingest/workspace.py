@@ -130,8 +130,7 @@ class WorkspaceCache:
 
     def session_call(self, execution: Execution) -> SessionCall:
         """A call of a session with its plain values."""
-        known = self._session_calls.get(execution.execution_id)
-        if known is None:
+        if (known := self._session_calls.get(execution.execution_id)) is None:
             values = extract(execution.result)
             known = session_call(execution.tool_name, execution.parameters, values)
             self._session_calls[execution.execution_id] = known

@@ -99,8 +99,7 @@ class Keyring:
             keys.append(self.bootstrap)
         known = {}
         for key in (replace(each, used_at=None) for each in keys):
-            before = self._known.get(key.id)
-            if before is None or before.key != key:
+            if (before := self._known.get(key.id)) is None or before.key != key:
                 scopes = SCOPES if "admin" in key.scopes else SCOPES & {*key.scopes}
                 access = Access(key.id, key.workspace, scopes, key.rate)
                 before = _Known(key, access, tokens=(key.rate or 0) * _BURST_S)
@@ -330,8 +329,7 @@ async def verify_audit(store: ControlStore, known: AuditHead | None = None) -> V
     expected = head
     seen = known is None or known.position == 0
     while expected.position:
-        page = await store.entries(500, before=expected.position + 1)
-        if not page:
+        if not (page := await store.entries(500, before=expected.position + 1)):
             return Verdict(head, f"entry {expected.position} is missing")
         for entry in page:
             if entry.position != expected.position:

@@ -121,8 +121,7 @@ async def _facts(
             sources: tuple[object | None, ...] = (
                 record.tool, record.knowledge, record.health, clusters, registry,
             )  # fmt: skip
-            facts = _unchanged(context, record.key, sources)
-            if facts is None:
+            if (facts := _unchanged(context, record.key, sources)) is None:
                 facts = facts_of(
                     record,
                     clusters=clusters,

@@ -211,8 +211,7 @@ async def _of_marks(context: Context, workspace: str) -> Mapping[str, str]:
     at = await consolidated_at(context, workspace)
     if at is None:  # what is there is of a first run that is under way
         return {}
-    known = context.pattern_marks.get((workspace, at))
-    if known is None:
+    if (known := context.pattern_marks.get((workspace, at))) is None:
         found = await _most(context, workspace, MAX_PATTERNS)
         known = {mark.hex(): each.pattern_id for each in found for mark in each.marks()}
         context.pattern_marks[workspace, at] = known

@@ -242,8 +242,7 @@ def _check_served(registry: Registry, namespace: str) -> None:
 
 
 def _held_in(registry: Registry, namespace: str) -> StoredPromotion:
-    stored = registry.promotions.get(namespace)
-    if stored is None:
+    if (stored := registry.promotions.get(namespace)) is None:
         _check_served(registry, namespace)
         raise NotPromotedError(f"nothing is promoted in {namespace[:80]!r}; the original serves it")
     return stored

@@ -134,8 +134,7 @@ async def _one(context: Context, workspace: str, recommendation_id: str) -> m.Re
     for each in await _all(context, workspace):
         if each.recommendation_id == recommendation_id:
             return each
-    review = (await _stored(context, workspace)).get(recommendation_id)
-    if review is None:
+    if (review := (await _stored(context, workspace)).get(recommendation_id)) is None:
         listed = "GET /recommendations?state=all"
         raise UnknownNameError(recommendation_id, (), "recommendation", listed)
     return snapshot_of(review)

@@ -83,8 +83,7 @@ class WindowHours:
         rest = replace(self, first=over.last + 1)
         counted = sum(each.number for each in await over.read(seen, (what.COUNTED,)))
         key = (generation, self.workspace, over.first, over.last, *names, by, tool, counted)
-        closed = over_lately.get(key)
-        if closed is None:
+        if (closed := over_lately.get(key)) is None:
             closed = await over.read(seen, names, by, tool)
             if knowledge.generation != generation:  # these are of the one after it
                 return await self.sums(names, by, tool)

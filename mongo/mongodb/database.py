@@ -309,8 +309,7 @@ async def look(collection: Collection, which: Record, change: str) -> Record | N
     """A record; where it has a change to be applied, after its own process had time for it."""
     seen, since = None, 0.0
     while True:
-        row = await collection.find_one(which)
-        if row is None or change not in row:
+        if (row := await collection.find_one(which)) is None or change not in row:
             return row
         if row[change]["id"] != seen:
             seen, since = row[change]["id"], time.monotonic()

@@ -406,8 +406,7 @@ async def _head(db: Database, row: Record) -> Head:
 
 async def _counted(db: Database, workspace: str) -> Record | None:
     """A head that has counted all it can; what is erased then is counted no more."""
-    row = await log_writes.settled(db, workspace)
-    if row is not None:
+    if (row := await log_writes.settled(db, workspace)) is not None:
         await _head(db, row)
         row = await db.heads.find_one({"_id": workspace}, _WITHOUT_BODY) or row
     return row

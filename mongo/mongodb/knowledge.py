@@ -333,8 +333,7 @@ async def settled(db: Database, workspace: str, generation: int) -> Record | Non
     """A cursor's record whose last commit is applied; None where there is none yet."""
     which = {"_id": key(workspace, str(generation)), "workspace": workspace}
     while True:
-        row = await look(db.cursors, which, "journal")
-        if row is None or "journal" not in row:
+        if (row := await look(db.cursors, which, "journal")) is None or "journal" not in row:
             return row
         await finish(db, row, await _pieces(db, row))
 

@@ -72,8 +72,7 @@ class MongoStore(Part):
 
     @guarded
     async def refresh(self) -> bool:
-        mark = await self._db.mark.find_one({"_id": MARK}, {"generation": 1})
-        if mark is None:
+        if (mark := await self._db.mark.find_one({"_id": MARK}, {"generation": 1})) is None:
             raise StoreDamagedError(
                 f"the database {self._db.where} has lost its record STORE: restore a backup of it"
             )

@@ -282,8 +282,7 @@ class SqliteStore:
 
     async def refresh(self) -> bool:
         number = int(await self.metadata.get(_GENERATION) or 1)
-        before = self._current
-        if before is not None and before.generation == number:
+        if (before := self._current) is not None and before.generation == number:
             return False
         self._current = await self._open(number, is_new=False)
         if before is not None:

@@ -298,8 +298,7 @@ def _plain(text: str, at: int) -> tuple[int, int]:
 
 def _filled(text: str, at: int) -> tuple[int, int] | None:
     """A random token a few plain words behind a name: `Invalid API key provided: ...`."""
-    match = _GRAMMAR["filled"].match(text[at : at + 600])
-    if match is None:
+    if (match := _GRAMMAR["filled"].match(text[at : at + 600])) is None:
         return None
     words, value = re.findall(r"[a-z]+", match["fill"].lower()), match["value"].rstrip(".")
     if len(words) > 4 or not _SLIPS.isdisjoint(words) or not looks_random(value, 16):

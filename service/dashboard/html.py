@@ -178,8 +178,7 @@ def _plain(value: object) -> object:
 
 
 def _csv_cell(value: object) -> str | int | float:
-    value = _plain(value)
-    if value is None:
+    if (value := _plain(value)) is None:
         return ""
     if isinstance(value, int | float):  # a negative number is no formula
         return value

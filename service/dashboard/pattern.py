@@ -172,8 +172,7 @@ def _without_secrets(edit: Edit, redactor: Redactor) -> Edit:
 
 def state_words(pattern: FailurePattern) -> str:
     """Whether it is open, ignored or resolved; of one that came back, the tool's versions."""
-    review = pattern.review
-    if review is None or not review.reopened:
+    if (review := pattern.review) is None or not review.reopened:
         return pattern.state
     since = f", resolved in {w.one_line(review.version)}" if review.version else ""
     now = f", the latest is {w.one_line(review.version_now)}" if review.version_now else ""

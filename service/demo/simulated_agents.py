@@ -251,8 +251,7 @@ class _Player:
             counts["asked"] += answer is not None
             counts["abstained"] += answer is not None and answer.abstained
             error = before.error or ExecutionError(message="")
-            retry = rules.next_retry(error, answer)
-            if retry is None or self.at >= self._now:
+            if (retry := rules.next_retry(error, answer)) is None or self.at >= self._now:
                 return
             self.at += timedelta(seconds=retry.wait_s)
             failed = self._call(

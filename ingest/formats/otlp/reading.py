@@ -121,8 +121,7 @@ class _Family:
         key = span.trace_id + span.span_id
         if span.parent_span_id:
             self._parents[key] = span.trace_id + span.parent_span_id
-        attributes = span.attributes
-        if not attributes:
+        if not (attributes := span.attributes):
             return
         known = _Known(
             agent=_agent_in(attributes),

@@ -154,8 +154,7 @@ class ReflectionMiddleware(Middleware):
                 raise
 
         async def known() -> KnownTool:
-            tool = await _tool_of(context.fastmcp_context, request.name)
-            if tool is None:
+            if (tool := await _tool_of(context.fastmcp_context, request.name)) is None:
                 return KnownTool()
             error, code = raised, code_of(tool.fn) if isinstance(tool, FunctionTool) else None
             return KnownTool(

@@ -132,8 +132,7 @@ def check(value: object, deliverable: Deliverable) -> list[Violation]:
 
 
 def _violations(value: object, wanted: Deliverable, path: str) -> Iterator[Violation]:
-    kind = wanted.expected_type
-    if kind is not None and not is_of_type(value, kind):
+    if (kind := wanted.expected_type) is not None and not is_of_type(value, kind):
         yield Violation(path, "type", kind, type_of(value))
         return
     if wanted.non_empty is True and (is_empty(value) or (kind is None and _holds_nothing(value))):
@@ -301,8 +300,7 @@ class DeliverableReader(ResultReader[ResultT]):
 
     def read(self, result: ResultT) -> Outcome[Any] | None:
         """What the inner reader says, or the violation of a success."""
-        outcome = self.inner.read(result)
-        if outcome is None or not outcome.is_ok:
+        if (outcome := self.inner.read(result)) is None or not outcome.is_ok:
             return outcome
         _, violations = held_against(self.delivered(result), self.deliverable)
         return Outcome(failure=violation_error(violations)) if violations else outcome

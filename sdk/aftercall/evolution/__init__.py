@@ -193,8 +193,7 @@ class _Work:
             )
             # What the caller saw may be what the service has heard of already.
             past.setdefault((failure.scenario, failure.error_message), failure)
-        schema = self.tool.input_schema
-        if schema is not None and self.redactor is not None:
+        if (schema := self.tool.input_schema) is not None and self.redactor is not None:
             schema = self.redactor.tool(ToolSpec(name="schema", input_schema=schema)).input_schema
         return EvolutionTask(
             tool_id=hide(self.tool.tool_id),

@@ -138,8 +138,7 @@ async def _run(
     output = finished.stdout.decode(errors="replace")
     if finished.left_out:
         output = f"[{finished.left_out:,} bytes left out]\n{output}"
-    status = finished.status
-    if status is None:
+    if (status := finished.status) is None:
         ending = f"was not done after {checks.timeout_s:g} s and was killed"
     elif status < 0:
         ending = f"was ended by signal {-status} ({signal.strsignal(-status)})"

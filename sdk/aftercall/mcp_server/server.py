@@ -379,8 +379,7 @@ def build_server(client: AsyncClient, *, who_calls: WhoCalls | None = None) -> "
     async def call_tool(
         context: RequestContext, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        tool = TOOLS.get(params.name)
-        if tool is None:
+        if (tool := TOOLS.get(params.name)) is None:
             name = bounded_text(params.name, 60)
             cure = f"there is no tool {name!r}; there are {', '.join(TOOLS)}"
             raise MCPError(code=types.INVALID_PARAMS, message=cure)

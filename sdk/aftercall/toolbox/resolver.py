@@ -174,8 +174,7 @@ def entry_for(tool: Tool, promotions: Mapping[str, Promotion]) -> Promotion | No
     """
     if tool.tool_id in promotions:
         return promotions[tool.tool_id]
-    entry = promotions.get(tool.namespace or "")
-    if entry is None or tool.evolved_from is not None:
+    if (entry := promotions.get(tool.namespace or "")) is None or tool.evolved_from is not None:
         return None
     is_meant = tool.version is None or same_version(tool.version, entry.original_version)
     return entry if is_meant else None

@@ -150,8 +150,7 @@ class ResilientRules:
         """Whom to try next; None ends it, and all that are left are skipped."""
         while self._left:
             candidate = self._left.pop(0)
-            why = self.stop_reason or self._why_not(candidate)
-            if why is None:
+            if (why := self.stop_reason or self._why_not(candidate)) is None:
                 return candidate
             self.skipped.append(Skipped(candidate.tool.tool_id, candidate.tool.version, why))
         return None
