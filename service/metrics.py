@@ -11,22 +11,17 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from aftercall.metrics import ToolCallMetrics
 from aftercall.models import Execution, Outcome, OutcomeReport, RecordReceipt, SuggestResponse
 from aftercall.models.calls import Action, ErrorCategory
-from mongo.errors import (
-    StoreDamagedError,
-    StoreFullError,
-    StoreReadOnlyError,
-    StoreUnavailableError,
-)
+from mongo import errors
 from retrieval.index.protocol import VectorIndexUnavailableError
 from service.version import VERSION
 
 Store = Literal["log", "vectors"]
 _KINDS: Mapping[Store, Mapping[type[Exception], str]] = {
     "log": {
-        StoreFullError: "full",
-        StoreReadOnlyError: "read_only",
-        StoreUnavailableError: "unavailable",
-        StoreDamagedError: "damaged",
+        errors.StoreFullError: "full",
+        errors.StoreReadOnlyError: "read_only",
+        errors.StoreUnavailableError: "unavailable",
+        errors.StoreDamagedError: "damaged",
         Exception: "other",
     },
     "vectors": {VectorIndexUnavailableError: "unavailable", Exception: "other"},

@@ -41,30 +41,24 @@ from pymongo.errors import (
     WriteConcernError,
 )
 
-from mongo.errors import (
-    StoreError,
-    StoreFullError,
-    StoreReadOnlyError,
-    StoreUnavailableError,
-    closed,
-)
+from mongo import errors
 from mongo.records import Event, Row, ToolKey
 
 DUPLICATE_KEY = 11000
 _READ_ONLY = {10107, 13435, 13436, 10058, 166}  # not the primary; IllegalOperation
 _TOO_LARGE = {10334, 17280, 17419, 17420}  # BSONObjectTooLarge, and after an update
-_ANSWERS: tuple[tuple[set[int], tuple[str, ...], type[StoreError], str], ...] = (
+_ANSWERS: tuple[tuple[set[int], tuple[str, ...], type[errors.StoreError], str], ...] = (
     (
         {14031},  # OutOfDiskSpace
         ("no space left", "disk is full", "out of disk space"),
-        StoreFullError,
+        errors.StoreFullError,
         "no space left for MongoDB at {where}: what this call was to store may be missing, reading "
         "goes on. Free space on the server and send the call again",
     ),
     (
         _READ_ONLY,
         ("readonly database", "read-only", "read only", "readonly mode"),
-        StoreReadOnlyError,
+        errors.StoreReadOnlyError,
         "MongoDB at {where} takes no writes at the moment (no primary, or read-only): name all "
         "members of its replica set in the address, or see that it has a primary; then send the "
         "call again",
@@ -72,21 +66,21 @@ _ANSWERS: tuple[tuple[set[int], tuple[str, ...], type[StoreError], str], ...] = 
     (
         {18, 8000},
         (),
-        StoreError,
+        errors.StoreError,
         "MongoDB at {where} refuses the user or the password: correct them in the address "
         "(AFTERCALL_MONGO_URI), with authSource where the user is of another database",
     ),
     (
         {13},
         (),
-        StoreError,
+        errors.StoreError,
         "the user may not do this at MongoDB at {where}: give it the role readWrite on the "
         "database",
     ),
     (
         _TOO_LARGE,
         (),
-        StoreError,
+        errors.StoreError,
         "a record is too large for MongoDB at {where} (16 MiB): send less in one call, or leave "
         "large results out",
     ),
@@ -96,7 +90,7 @@ _AWAY = {6, 7, 24, 50, 64, 89, 91, 112, 133, 134, 189, 202, 262, 317, 358, 9001,
 """Host not reachable, interrupted, stepping down, shutting down, too slow."""
 
 
-def from_driver(error: PyMongoError | InvalidDocument, where: str) -> StoreError:
+def from_driver(error: PyMongoError | InvalidDocument, where: str) -> errors.StoreError:
     """The store's error for one of the driver's; the caller raises it `from` the original."""
     away = said = ""
     match error:
@@ -118,7 +112,7 @@ def from_driver(error: PyMongoError | InvalidDocument, where: str) -> StoreError
         case OperationFailure():
             return from_code(error.code, str(error), where)
         case InvalidOperation():
-            return closed()
+            return errors.closed()
         case ConfigurationError():
             said = (
                 f"the options for MongoDB at {where} do not fit it ({type(error).__name__}): look "
@@ -131,10 +125,10 @@ def from_driver(error: PyMongoError | InvalidDocument, where: str) -> StoreError
             )
         case _:
             said = f"MongoDB at {where}: {type(error).__name__}; look at the server's log"
-    return _away(where, away) if away else StoreError(said)
+    return _away(where, away) if away else errors.StoreError(said)
 
 
-def from_code(code: int | None, text: str, where: str) -> StoreError:
+def from_code(code: int | None, text: str, where: str) -> errors.StoreError:
     """The store's error for a code of the server; `text` is looked at, never shown."""
     lowered = text.lower()
     for codes, texts, kind, message in _ANSWERS:
@@ -142,13 +136,13 @@ def from_code(code: int | None, text: str, where: str) -> StoreError:
             return kind(message.format(where=where))
     if code in _AWAY:
         return _away(where, f"it is busy or changes its state (code {code})")
-    return StoreError(
+    return errors.StoreError(
         f"MongoDB at {where} refused an operation (code {code}): look at the server's log, and "
         "report this if it repeats"
     )
 
 
-def _from_bulk(error: BulkWriteError, where: str) -> StoreError:
+def _from_bulk(error: BulkWriteError, where: str) -> errors.StoreError:
     details: Mapping[str, Any] = error.details or {}
     for fault in details.get("writeErrors", []):
         if fault.get("code") != DUPLICATE_KEY:
@@ -158,8 +152,8 @@ def _from_bulk(error: BulkWriteError, where: str) -> StoreError:
     return from_code(DUPLICATE_KEY, "", where)
 
 
-def _away(where: str, why: str) -> StoreUnavailableError:
-    return StoreUnavailableError(
+def _away(where: str, why: str) -> errors.StoreUnavailableError:
+    return errors.StoreUnavailableError(
         f"MongoDB at {where} does not answer ({why}): see that it runs and that this machine "
         "reaches it; the call can be sent again"
     )
@@ -234,7 +228,7 @@ class Database:
         A `StoreUnavailableError` where it was closed before.
         """
         if self._is_closed and not self._running:  # else it is a part of what still runs
-            raise closed()
+            raise errors.closed()
         self._running += 1
         self._idle.clear()
         try:

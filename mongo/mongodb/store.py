@@ -21,14 +21,7 @@ from pymongo.read_concern import ReadConcern
 from pymongo.uri_parser import parse_uri
 from pymongo.write_concern import WriteConcern
 
-from mongo.errors import (
-    StoreDamagedError,
-    StoreError,
-    StoreFencedError,
-    StoreTooNewError,
-    StoreUnavailableError,
-    closed,
-)
+from mongo import errors
 from mongo.mongodb import database
 from mongo.mongodb.database import MARK, Database, Part, Record, guarded, write
 from mongo.mongodb.events import MongoEvents
@@ -65,7 +58,7 @@ class MongoStore(Part):
     def knowledge(self) -> MongoKnowledge:
         """The current generation, as of the latest `refresh`."""
         if self._current is None:
-            raise closed()
+            raise errors.closed()
         return self._current
 
     counters = knowledge
@@ -73,7 +66,7 @@ class MongoStore(Part):
     @guarded
     async def refresh(self) -> bool:
         if (mark := await self._db.mark.find_one({"_id": MARK}, {"generation": 1})) is None:
-            raise StoreDamagedError(
+            raise errors.StoreDamagedError(
                 f"the database {self._db.where} has lost its record STORE: restore a backup of it"
             )
         number = int(mark["generation"])
@@ -110,7 +103,7 @@ class MongoStore(Part):
             },
         )
         if not switched.matched_count:
-            raise StoreFencedError(
+            raise errors.StoreFencedError(
                 f"generation {number} cannot become current: another rebuild was faster, or has "
                 "begun anew; nothing was switched"
             )
@@ -124,7 +117,7 @@ class MongoStore(Part):
             if passed != BASE:
                 with self._db.call():
                     await drop_generations(self._db, {"$gt": BASE, "$lt": passed})
-        except StoreUnavailableError as error:
+        except errors.StoreUnavailableError as error:
             log.warning("a former generation is left to the next rebuild: %s", error)
         finally:
             await self._db.close()
@@ -271,7 +264,7 @@ class MongoOptions:
             servers = _servers(self.uri)
         except (PyMongoError, TypeError, ValueError) as error:
             # The driver's own words may repeat the address.
-            raise StoreError(
+            raise errors.StoreError(
                 f"the address of MongoDB cannot be read ({type(error).__name__}): write it as "
                 "mongodb://user:password@host:27017/ (AFTERCALL_MONGO_URI), with characters "
                 "such as @ and : in user and password escaped (%40, %3A), and with options as the "
@@ -329,7 +322,7 @@ async def _check(db: Database) -> None:
         # Looked for again: another process may have made it, and collections, in between.
         mark = await db.mark.find_one({"_id": MARK})
         if mark is None and taken:
-            raise StoreDamagedError(
+            raise errors.StoreDamagedError(
                 f"the database {name} holds collections of our names ({', '.join(sorted(taken))}) "
                 "that are not Aftercall's; it was left as it is. Name another database "
                 "(AFTERCALL_MONGO_DATABASE), or restore a backup"
@@ -343,19 +336,19 @@ async def _check(db: Database) -> None:
         except DuplicateKeyError:  # another process was faster
             mark = await db.mark.find_one({"_id": MARK}) or {}
     if mark.get("application") != _APPLICATION:
-        raise StoreDamagedError(
+        raise errors.StoreDamagedError(
             f"the database {name} has a collection STORE that is not Aftercall's; it was left as "
             "it is. Name another database (AFTERCALL_MONGO_DATABASE)"
         )
     layout = mark.get("layout", 0)
     if layout > LAYOUT:
-        raise StoreTooNewError(
+        raise errors.StoreTooNewError(
             f"the database {name} was written by a newer version of Aftercall (layout {layout}, "
             f"this one has {LAYOUT}); it was left as it is. Upgrade Aftercall, or name another "
             "database (AFTERCALL_MONGO_DATABASE)"
         )
     if layout < LAYOUT:
-        raise StoreDamagedError(
+        raise errors.StoreDamagedError(
             f"the database {name} has layout {layout}, this version of Aftercall has {LAYOUT}: "
             "export it with the version that wrote it, and import it into another database "
             "(AFTERCALL_MONGO_DATABASE)"

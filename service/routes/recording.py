@@ -17,18 +17,8 @@ from ingest.formats.otlp.wire import success_json, success_protobuf
 from retrieval.log import execution
 from retrieval.log import executions as stored_executions
 from retrieval.parameters import is_large
+from service import errors
 from service.context import Context
-from service.errors import (
-    PROTOBUF,
-    TRACES,
-    InvalidProblemError,
-    MalformedJsonError,
-    NotFoundProblemError,
-    ProblemError,
-    TooLargeProblemError,
-    media_type,
-    safe_message,
-)
 from service.requests import (
     ExecutionId,
     Reading,
@@ -63,7 +53,7 @@ async def read_execution(execution_id: ExecutionId, space: Reading) -> Execution
     """Secrets were masked before it was written, and are masked again before it is returned."""
     found = await execution(space.context.store.events, space.workspace, execution_id)
     if found is None:
-        raise NotFoundProblemError("there is no execution of that id")
+        raise errors.NotFoundProblemError("there is no execution of that id")
     return await aside(space.context.redactor.call, found, when=is_large(found))
 
 
@@ -90,7 +80,7 @@ class _Outcome:
     def reject(self, place: str, message: str) -> None:
         self.rejected += 1
         if len(self.reasons) < _MAX_REASONS:
-            reason = safe_message(f"{place}: {message}" if place else message)
+            reason = errors.safe_message(f"{place}: {message}" if place else message)
             self.reasons.append(reason[:_MAX_REASON])
 
     def message(self) -> str:
@@ -100,7 +90,7 @@ class _Outcome:
 
 
 @router.post(
-    TRACES,
+    errors.TRACES,
     summary="OpenTelemetry spans: every tool call among them is recorded",
     response_class=Response,
 )
@@ -111,11 +101,11 @@ async def export_traces(request: Request, space: Recording) -> Response:
     executions; all others are taken and left out. Sending a span again is harmless. Spans that
     cannot be read are counted in `partialSuccess`, with the first reasons.
     """
-    encoding = media_type(request.headers)
-    if encoding not in {PROTOBUF, _JSON}:
+    encoding = errors.media_type(request.headers)
+    if encoding not in {errors.PROTOBUF, _JSON}:
         # A web page can send neither to another origin without a CORS preflight, which this service
         # never grants; what a page could send (text, forms) is refused here.
-        raise unsupported(f"send the body with Content-Type: {PROTOBUF} or {_JSON}")
+        raise unsupported(f"send the body with Content-Type: {errors.PROTOBUF} or {_JSON}")
     packing = request.headers.get("content-encoding", "identity").strip().lower()
     if packing not in {"identity", "gzip", ""}:
         raise unsupported("send the body with Content-Encoding: gzip, or without one")
@@ -130,7 +120,7 @@ async def export_traces(request: Request, space: Recording) -> Response:
         batch: list[Placed]
         while batch := await aside(list, islice(located, _BATCH), when=is_large):
             await _store(batch, outcome, *space)
-    encode = success_protobuf if encoding == PROTOBUF else success_json
+    encode = success_protobuf if encoding == errors.PROTOBUF else success_json
     return Response(encode(outcome.rejected, outcome.message()), media_type=encoding)
 
 
@@ -167,26 +157,27 @@ async def _store(
 def _begin(packed: bytes, *, encoding: str, is_packed: bool, most: int) -> Iterator[Placed]:
     body = gunzip(packed, most) if is_packed else packed
     try:
-        return read_protobuf(body) if encoding == PROTOBUF else read_json(_json(body))
+        return read_protobuf(body) if encoding == errors.PROTOBUF else read_json(_json(body))
     except TooManySpansError as error:
-        raise TooLargeProblemError(str(error)) from None
+        raise errors.TooLargeProblemError(str(error)) from None
     except OtlpError as error:
         # The protocol wants a 400 for all that cannot be decoded.
-        raise ProblemError(400, "malformed_traces", str(error)) from None
+        raise errors.ProblemError(400, "malformed_traces", str(error)) from None
 
 
 def _json(body: bytes) -> object:
     if not body:
-        raise MalformedJsonError("the body is empty; send a JSON value")
+        raise errors.MalformedJsonError("the body is empty; send a JSON value")
     if (
         body.count(b"{") + body.count(b"[") > _MAX_JSON_CONTAINERS
         or body.count(b",") > _MAX_JSON_MEMBERS
     ):
-        raise TooLargeProblemError(
+        raise errors.TooLargeProblemError(
             f"more than {_MAX_JSON_CONTAINERS:,} objects and lists, or {_MAX_JSON_MEMBERS:,} "
-            f"values, in one request; nothing was stored, send fewer spans at a time, or {PROTOBUF}"
+            "values, in one request; nothing was stored, send fewer spans at a time, or "
+            f"{errors.PROTOBUF}"
         )
     try:
         return parse_json(body)
-    except InvalidProblemError as error:
-        raise ProblemError(400, "malformed_traces", error.message) from None
+    except errors.InvalidProblemError as error:
+        raise errors.ProblemError(400, "malformed_traces", error.message) from None

@@ -17,18 +17,10 @@ import mcp_types
 from fastmcp import FastMCP
 from pydantic import ValidationError
 
-from aftercall import AsyncClient, Recorder
+from aftercall import AsyncClient, Recorder, errors
 from aftercall.adapters.before_call import ToolHandling
 from aftercall.adapters.fastmcp import ReflectionMiddleware
 from aftercall.contracts import Deliverable
-from aftercall.errors import (
-    AftercallError,
-    ApiError,
-    ConfigurationError,
-    NotAllowedError,
-    RateLimitedError,
-    ServiceFailedError,
-)
 from aftercall.explain import how_to_install
 from aftercall.files import data_folder
 from aftercall.gateway.config import GatewayConfig
@@ -144,7 +136,7 @@ async def _say_missing(service: str, api_key: str | None) -> None:
     """Once, as soon as the service answers: what calls leave out that could be learned from."""
     async with _client(service, api_key) as client:
         for _ in range(_MAX_ASKED):
-            with suppress(AftercallError):
+            with suppress(errors.AftercallError):
                 for each in (await client.status()).missing:
                     _say(each)
                 return
@@ -236,10 +228,10 @@ class _Callers:
         try:
             async with _client(self._service, key) as client:
                 await client.status()
-        except (NotAllowedError, ConfigurationError) as error:
-            if not isinstance(error, NotAllowedError) or error.status != _FORBIDDEN:
+        except (errors.NotAllowedError, errors.ConfigurationError) as error:
+            if not isinstance(error, errors.NotAllowedError) or error.status != _FORBIDDEN:
                 return 401, "the service does not know this key"
-        except AftercallError:
+        except errors.AftercallError:
             # One that was served goes on while the service is away; others have to wait.
             return None if key in self._apps else (503, "the service cannot say whose this key is")
         self._seen[key] = time.monotonic()
@@ -477,7 +469,7 @@ class ToolRegistrar:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), pause_s)
             is_there = False
-            with suppress(AftercallError):
+            with suppress(errors.AftercallError):
                 is_there = await self._client.ready()
             if is_there and self._is_away:
                 self._registered.clear()  # its store may be empty
@@ -489,12 +481,12 @@ class ToolRegistrar:
                 continue
             try:
                 await self._client.put_tool(tool_id, spec)
-            except (RateLimitedError, ServiceFailedError):
+            except (errors.RateLimitedError, errors.ServiceFailedError):
                 return  # not now; asked again at the next look
-            except ApiError as error:
+            except errors.ApiError as error:
                 # The service will not take this one however often it is asked.
                 _logger.warning("tool %s is not registered: %s", tool_id, error)
-            except AftercallError:
+            except errors.AftercallError:
                 self._is_away = True
                 return
             self._registered[tool_id] = spec

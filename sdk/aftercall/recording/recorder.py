@@ -16,16 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, Self
 
-from aftercall.client import Client
-from aftercall.client.transport import (
-    MAX_BODY_BYTES,
-    checked_base_url,
-    encode,
-    full_jitter_s,
-    key_id,
-    own_key,
-    record_encoded,
-)
+from aftercall.client import Client, transport
 from aftercall.errors import (
     AftercallError,
     ApiError,
@@ -111,9 +102,11 @@ class Recorder:
         flush_interval_s: float = 0.2,
     ) -> None:
         self._client = client
-        self._base_url = str(checked_base_url(base_url)) if client is None else client.base_url
-        self._api_key = own_key(api_key)
-        known_as = key_id(self._api_key) if client is None else client.key_id
+        self._base_url = (
+            str(transport.checked_base_url(base_url)) if client is None else client.base_url
+        )
+        self._api_key = transport.own_key(api_key)
+        known_as = transport.key_id(self._api_key) if client is None else client.key_id
         self._redactor = redactor or (DEFAULT_REDACTOR if client is None else client.redactor)
         self._max_queue = max_queue
         self._max_batch = min(max_batch, MAX_BATCH)
@@ -294,7 +287,7 @@ def _open_spool(
 
 def _subfolder(base_url: str, known_as: str) -> str:
     """A folder per service and key, so that one's executions never come as another's."""
-    url = checked_base_url(base_url)
+    url = transport.checked_base_url(base_url)
     host = re.sub(r"[^a-z0-9.]+", "-", url.netloc.decode().lower()).strip("-.")
     said = " ".join((base_url.rstrip("/"), known_as)).strip()
     return f"{host}-{sha256(said.encode()).hexdigest()[:8]}"
@@ -422,7 +415,7 @@ class Courier:
         """Fill the hand with a request's worth; returns how many were taken."""
         taken = size = 0
         with self._lock:
-            while self.queue and taken < most and size < MAX_BODY_BYTES:
+            while self.queue and taken < most and size < transport.MAX_BODY_BYTES:
                 size += self._encode_next()
                 taken += 1
         return taken
@@ -433,12 +426,12 @@ class Courier:
         time.sleep(0)
         execution = self.queue.popleft()
         try:
-            line = encode(execution, self.redactor)
+            line = transport.encode(execution, self.redactor)
         # What callers hand over, or change later, may be anything.
         except Exception as error:  # noqa: BLE001
             problem = f"they could not be encoded ({type(error).__name__})"
         else:
-            if len(line) + 2 <= MAX_BODY_BYTES:
+            if len(line) + 2 <= transport.MAX_BODY_BYTES:
                 self._hand.append(line)
                 return len(line)
             problem = f"an execution of {len(line):,} bytes is larger than a request may be"
@@ -477,7 +470,7 @@ class Courier:
             group = groups.popleft()
             try:
                 self._client = self._client or self.connect()
-                receipt = self._client.send(record_encoded(group))
+                receipt = self._client.send(transport.record_encoded(group))
             except (InvalidRequestError, TooLargeError, ConflictError) as error:
                 # One bad record must not take its neighbours with it.
                 if middle := len(group) // 2:
@@ -499,7 +492,7 @@ class Courier:
 
     def _back_off(self, error: AftercallError) -> None:
         self._failures += 1
-        wait_s = full_jitter_s(self._failures, base_s=0.5, cap_s=30.0)
+        wait_s = transport.full_jitter_s(self._failures, base_s=0.5, cap_s=30.0)
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, ApiError):
             # Without a word of what was sent: a service's message may quote its input.
@@ -528,7 +521,7 @@ def _body_sized(lines: Sequence[bytes], max_lines: int) -> Iterator[list[bytes]]
     group: list[bytes] = []
     size = 2  # the brackets of the list
     for line in lines:
-        if group and (len(group) >= max_lines or size + len(line) + 1 > MAX_BODY_BYTES):
+        if group and (len(group) >= max_lines or size + len(line) + 1 > transport.MAX_BODY_BYTES):
             yield group
             group, size = [], 2
         group.append(line)
