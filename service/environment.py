@@ -152,8 +152,7 @@ def _shown(value: object) -> str:
 
 def check_serving(settings: Settings) -> None:
     """Refuse what would leave a service useless without anybody noticing."""
-    shares_nothing = settings.mongo.uri is None or settings.qdrant.url is None
-    if shares_nothing and not settings.indexing.here:
+    if not settings.indexing.here and None in (settings.mongo.uri, settings.qdrant.url):
         raise ConfigurationError(
             "AFTERCALL_INDEXING_HERE is false, so that nothing would be learned: a worker needs "
             "stores that processes can share. Unset it, or set AFTERCALL_MONGO_URI and "

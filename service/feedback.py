@@ -90,8 +90,7 @@ async def correct(
             called=None if call is None else Called.of(call),
         )
         event = correction_event(record, context.caller.principal)
-        verdicts = await context.store.events.append(workspace, [event])
-        if verdicts == ["accepted"]:
+        if await context.store.events.append(workspace, [event]) == ["accepted"]:
             context.indexer.wake()
             return _recorded(record, call, duplicate=False)
         # The same id came twice at once, and the other was first.

@@ -141,7 +141,7 @@ class ServiceMetrics:
         return is_first
 
 
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 _BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """There is a histogram per route, so it has few buckets."""
 _NO_ANSWER = "none"
@@ -176,7 +176,7 @@ class RequestMetrics:
         An unusual method is `other`. The route is the template, never the path, which may be
         anything; None for no such route. The status is 0 when there was no answer.
         """
-        method = method if method in _METHODS else "other"
+        method = method if method in METHODS else "other"
         route = route or "unknown"
         self._requests.labels(method, route, str(status) if status else _NO_ANSWER).inc()
         self._durations.labels(method, route).observe(seconds)

@@ -189,8 +189,6 @@ async def metrics_page(requests: RequestMetrics, lifecycle: Lifecycle) -> Respon
 
 
 class _Seen(Collector):
-    """What was seen just now."""
-
     def __init__(self, now: Iterable[Metric]) -> None:
         self._now = now
 

@@ -142,8 +142,7 @@ async def reviews_of(
         stored, pattern = decoded(StoredPatternReview, row.data or b""), by_id[row.key]
         hour, is_back = hour_of(stored.changed_at), False
         if stored.state == "resolved":
-            since = await _since(context, workspace, pattern, hour)
-            is_back = since.total() > stored.counted
+            is_back = (await _since(context, workspace, pattern, hour)).total() > stored.counted
         found[row.key] = m.PatternReview(
             state=stored.state,
             reason=stored.reason,

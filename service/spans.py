@@ -15,12 +15,12 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aftercall.stages import Stage, StageMeter, measured_by
+from service.metrics import METHODS
 from service.middleware import route_of, set_trace_id
 
 _UNTRACED: Final = frozenset({"/healthz", "/readyz", "/metrics", "/v1/traces"})
 """Asked all the time by machines; and a service that sends its spans to itself must not send spans
 of that for ever."""
-_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 _PROPAGATOR = TraceContextTextMapPropagator()
 
 
@@ -38,7 +38,7 @@ class RequestSpans:
             with measured_by(None):
                 await self._app(scope, receive, send)
             return
-        method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
+        method = scope["method"] if scope["method"] in METHODS else "_OTHER"
         # Where it listens, not the name that the caller gave it.
         address, port = scope.get("server") or (None, None)
         attributes = {

@@ -20,15 +20,7 @@ from mongo.errors import StoreError
 from mongo.protocol import ControlStore, Store
 from mongo.sqlite.control import open_sqlite_control
 from mongo.sqlite.store import open_sqlite_store
-from retrieval.index.opening import (
-    INDEX_FACT,
-    CurrentIndex,
-    Patience,
-    destroy_index,
-    index_name,
-    list_indexes,
-    open_index,
-)
+from retrieval.index import opening
 from retrieval.index.protocol import (
     EdgePlace,
     IndexInUseError,
@@ -53,7 +45,7 @@ INDEX_MODEL_FACT = "index_model"
 LOCAL_QDRANT = "local:"
 """What an address begins with that names a folder of the client's own slow store."""
 logger = logging.getLogger(__name__)
-ClosableT = TypeVar("ClosableT", Store, ControlStore, CachedEmbedder, CurrentIndex)
+ClosableT = TypeVar("ClosableT", Store, ControlStore, CachedEmbedder, opening.CurrentIndex)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +54,7 @@ class Stores:
 
     store: Store
     embedder: CachedEmbedder
-    index: CurrentIndex
+    index: opening.CurrentIndex
     memory: Memory
     seeds: CommonMistakes
 
@@ -87,11 +79,13 @@ async def open_stores(
                 level="warning",
             )
 
-        async def open_current() -> CurrentIndex:
-            name = index_name(await store.metadata.get(INDEX_FACT))
+        async def open_current() -> opening.CurrentIndex:
+            name = opening.index_name(await store.metadata.get(opening.INDEX_FACT))
             # An embedded one is slow only where the machine is, and then no answer is soon enough.
-            patience = None if settings.qdrant.url is None else Patience()
-            return CurrentIndex(await open_named(settings, name, opened), name, patience=patience)
+            patience = None if settings.qdrant.url is None else opening.Patience()
+            return opening.CurrentIndex(
+                await open_named(settings, name, opened), name, patience=patience
+            )
 
         index = await when_it_answers(
             open_current,
@@ -247,7 +241,7 @@ def where_index_is(settings: Settings) -> str:
 
 async def open_named(settings: Settings, name: str, embedder: Embedder) -> VectorIndex:
     """The index of a name, where the settings say, for the vectors of an embedder."""
-    return await open_index(
+    return await opening.open_index(
         index_place(settings), name, dimension=embedder.dimension, fingerprint=embedder.fingerprint
     )
 
@@ -259,17 +253,17 @@ async def remove_former(place: IndexPlace, current: str) -> list[str]:
     it has switched. What is newer than the current one is being made by a rebuild, or was.
     """
     removed = []
-    names = await list_indexes(place)
+    names = await opening.list_indexes(place)
     for name in names[: names.index(current)] if current in names else []:
         try:
-            await destroy_index(place, name)
+            await opening.destroy_index(place, name)
         except IndexInUseError:
             continue
         removed.append(name)
     return removed
 
 
-async def _prepare(store: Store, embedder: Embedder, index: CurrentIndex) -> None:
+async def _prepare(store: Store, embedder: Embedder, index: opening.CurrentIndex) -> None:
     await refuse_half_imported(store.metadata)
     if not await index.count():
         known = await counts(store)
@@ -291,9 +285,9 @@ async def _clean_up(settings: Settings, store: Store, current: str) -> None:
             await remove_former(place, current)
         if await store.leases.read(REBUILD) is None or not await keeper.try_take():
             return
-        names = await list_indexes(place)
+        names = await opening.list_indexes(place)
         for name in names[names.index(current) + 1 :] if current in names else []:
-            await destroy_index(place, name)
+            await opening.destroy_index(place, name)
             log_event(logger, "removed what a killed rebuild left", name=name)
     except (StoreError, VectorIndexError, OSError) as error:
         log_event(logger, "former vectors are still there", level="warning", error=error)

@@ -126,8 +126,7 @@ class WindowHours:
         steps = range(self.first, self.last + 1, self.step)
         points = [Counter[str]() for _ in steps]
         for each in await self.sums(names, ("hour", "what"), tool) if names else ():
-            place = ((each.hour or 0) - self.first) // self.step
-            points[place][each.what or ""] += each.number
+            points[((each.hour or 0) - self.first) // self.step][each.what or ""] += each.number
         return list(zip(map(_moment, steps), points, strict=True))
 
     async def by_key(self, *names: str) -> dict[ToolKey, Counter[str]]:

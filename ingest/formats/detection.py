@@ -27,8 +27,7 @@ _ELEMENTS = 20
 _OF_OTLP = frozenset({"resourceSpans", "resourceLogs", "resourceMetrics"})
 _OF_AN_EXECUTION = frozenset({"executionId", "execution_id", "toolName", "tool_name"})
 _KEYS = 8
-_SAID = re.compile(rb"Message from (?:client|server): ")
-_JSONRPC = re.compile(rb'\{.{0,1000}"jsonrpc"', re.DOTALL)
+_OF_A_LOG = re.compile(rb'Message from (?:client|server): |\{.{0,1000}"jsonrpc"', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ def _first_objects(value: object, depth: int = 2) -> Iterator[dict[str, Any]]:
 
 
 def _format_of_log(line: bytes) -> Format | None:
-    return "mcp" if _SAID.search(line) or _JSONRPC.search(line) else None
+    return "mcp" if _OF_A_LOG.search(line) else None
 
 
 def _whole(line: bytes) -> object:

@@ -156,7 +156,6 @@ class _Conversation:
                 yield from self._assistant(turn)
 
     def finish(self) -> Iterator[Placed]:
-        """Calls that have no result."""
         yield from (unreadable(call.where, _NO_RESULT) for call in self.waiting.values())
         self.waiting.clear()
 

@@ -238,7 +238,6 @@ class MongoKnowledge(Part):
         return key(workspace, str(self.generation), *parts)
 
     def _check(self, commit: Commit, mark: Record, row: Record | None) -> None:
-        """Raise what is raised for a commit that rests on what no longer holds."""
         current, building = mark.get("generation"), mark.get("building", {}).get("id")
         if self.generation not in (BASE, current) and (
             self._building is None or self._building != building

@@ -198,9 +198,7 @@ def canonical_json(value: JsonValue) -> str:
 
     `1` and `1.0` differ: a tool may tell them apart.
     """
-    if type(value) is int:
-        return int.__repr__(value)
-    return _CANONICAL.encode(value)
+    return int.__repr__(value) if type(value) is int else _CANONICAL.encode(value)
 
 
 def exceeds(value: JsonValue, values: int, chars: int) -> bool:

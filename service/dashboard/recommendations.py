@@ -69,8 +69,8 @@ async def _docs(look: Look) -> list[_Doc]:
     for one in (await corrections(*look.space, limit=_MAX_CORRECTIONS)).corrections:
         if one.tool_name is not None:
             tool = ToolName(server_name=one.server_name, tool_name=one.tool_name)
-            why, text = f"a user's correction ({one.kind})", look.context.redactor.text(one.text)
-            rows.append(_Doc(tool, text, why, 1))
+            text = look.context.redactor.text(one.text)
+            rows.append(_Doc(tool, text, f"a user's correction ({one.kind})", 1))
     return rows
 
 

@@ -390,8 +390,7 @@ def _error_of(span: Span, call: ToolCall, result: JsonValue) -> ExecutionError |
     result never makes a failure.
     """
     error_type = loose_text(span.attributes.get(keys.ERROR_TYPE))
-    is_typed = error_type is not None and span.status != OK_STATUS
-    if not (span.status == ERROR_STATUS or is_typed):
+    if span.status != ERROR_STATUS and (error_type is None or span.status == OK_STATUS):
         return None
     exception = span.exception
     if error_type in {None, _UNSPECIFIC}:
