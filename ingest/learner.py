@@ -47,7 +47,6 @@ from retrieval.knowledge.rules import (
     MAX_PROFILES,
     MAX_SHARED_RULES,
     NO_SCHEMA,
-    UNNAMED_AGENT,
     RepairRule,
     ToolKnowledge,
     remember,
@@ -255,8 +254,8 @@ def learn_outcome(
     category: ErrorCategory,
     edits: list[Edit],
     outcome: Outcome,
-    agent: str = UNNAMED_AGENT,
-    shared: ToolKnowledge | None = None,
+    agent: str,
+    shared: ToolKnowledge,
     faults: Mapping[str, str] | None = None,
 ) -> None:
     """Add what became of a suggestion to its rule, in place, also of a failure not learned yet."""
@@ -264,9 +263,8 @@ def learn_outcome(
         return  # too special: such a rule would serve nobody
     known = knowledge.signature_to_update(signature, category)
     known.rule_to_update(edits).reported(agent, outcome)
-    if shared is not None:
-        for rule in _shared_rules(shared, faults or known.faults, edits):
-            rule.reported(agent, outcome)
+    for rule in _shared_rules(shared, faults or known.faults, edits):
+        rule.reported(agent, outcome)
 
 
 def success_document(workspace: str, execution: Execution) -> Document:

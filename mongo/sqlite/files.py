@@ -23,15 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from aftercall.files import sync_folder
-from mongo.errors import (
-    StoreDamagedError,
-    StoreError,
-    StoreFullError,
-    StoreInUseError,
-    StoreReadOnlyError,
-    StoreUnavailableError,
-    closed,
-)
+from mongo import errors
 from mongo.records import Event, Row
 
 _ANOTHER_FOLDER = "or choose another data folder (--data-dir)"
@@ -42,7 +34,7 @@ fsync on delayed allocation)."""
 _FULL_CODES = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
-def from_sqlite(error: sqlite3.Error, path: Path) -> StoreError:
+def from_sqlite(error: sqlite3.Error, path: Path) -> errors.StoreError:
     """The store's error for one of SQLite's; the caller raises it `from` the original."""
     extended = getattr(error, "sqlite_errorcode", None)  # absent when the binding itself complains
     code = None if extended is None else extended & 0xFF
@@ -57,56 +49,60 @@ def from_sqlite(error: sqlite3.Error, path: Path) -> StoreError:
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         return damaged(path, str(error))
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreUnavailableError(
+        return errors.StoreUnavailableError(
             f"{path} is locked by another program, such as a database browser or a backup, or by "
             "an Aftercall rebuild that is just switching: close it and try again"
         )
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return StoreError(
+        return errors.StoreError(
             f"{path} cannot be opened for writing ({error}): give this user read and write "
             f"permission on the file and its folder, {_ANOTHER_FOLDER}"
         )
-    return StoreError(f"{path}: {error}; if this repeats, check the disk and the service's log")
+    return errors.StoreError(
+        f"{path}: {error}; if this repeats, check the disk and the service's log"
+    )
 
 
-def from_os(error: OSError, where: Path) -> StoreError:
+def from_os(error: OSError, where: Path) -> errors.StoreError:
     """The store's error for what the operating system said about the folder or a file in it."""
     if error.errno in _FULL_CODES:
         return full(where)
     if error.errno == errno.EROFS or (error.errno == errno.EACCES and where.is_file()):
         return read_only(where, error.strerror or "no permission")
     if error.errno in (errno.EACCES, errno.EPERM):
-        return StoreError(
+        return errors.StoreError(
             f"{where} cannot be written ({error.strerror}): give this user read and write "
             f"permission there, {_ANOTHER_FOLDER}"
         )
     if error.errno in (errno.EEXIST, errno.ENOTDIR):
-        return StoreError(
+        return errors.StoreError(
             f"{where} is not a folder: move the file of that name away, {_ANOTHER_FOLDER}"
         )
-    return StoreError(f"{where} cannot be used ({error.strerror}): mend that, {_ANOTHER_FOLDER}")
+    return errors.StoreError(
+        f"{where} cannot be used ({error.strerror}): mend that, {_ANOTHER_FOLDER}"
+    )
 
 
-def full(where: Path) -> StoreFullError:
+def full(where: Path) -> errors.StoreFullError:
     """No space: nothing was stored."""
-    return StoreFullError(
+    return errors.StoreFullError(
         f"no space left for {where}: nothing was stored, and what it holds is as it was. "
         f"Free space on its volume and try again, {_ANOTHER_FOLDER}"
     )
 
 
-def read_only(where: Path, what: str) -> StoreReadOnlyError:
+def read_only(where: Path, what: str) -> errors.StoreReadOnlyError:
     """It can be read, and takes no writes: nothing was stored."""
-    return StoreReadOnlyError(
+    return errors.StoreReadOnlyError(
         f"{where} cannot be written ({what}): nothing was stored, and what it holds is as it was. "
         "Mount its volume for writing and give this user read and write permission on the file "
         f"and its folder, {_ANOTHER_FOLDER}"
     )
 
 
-def damaged(path: Path, what: str) -> StoreDamagedError:
+def damaged(path: Path, what: str) -> errors.StoreDamagedError:
     """Not ours, or corrupt; the file was left as it is."""
-    return StoreDamagedError(
+    return errors.StoreDamagedError(
         f"{path} is not a usable Aftercall store ({what}); it was left as it is. Restore a backup "
         f"of it, move it away to start with an empty store, {_ANOTHER_FOLDER}"
     )
@@ -187,7 +183,7 @@ class FolderLock:
         except BlockingIOError as error:
             holder = os.pread(self._descriptor, 20, 0).decode(errors="replace").strip()
             self.release()
-            raise StoreInUseError(
+            raise errors.StoreInUseError(
                 f"the data folder {folder} is in use by process {holder or 'unknown'}: stop that "
                 "process, or choose another data folder (--data-dir)"
             ) from error
@@ -260,7 +256,7 @@ def connect_writer(path: Path, synchronous: Literal["FULL", "NORMAL"]) -> sqlite
 
 def _refuse_without_wal(path: Path, mode: str) -> None:
     if mode != "wal":
-        raise StoreError(
+        raise errors.StoreError(
             f"the file system of {path} cannot carry a write-ahead log (SQLite offers '{mode}'): "
             "put the data folder on a local disk (--data-dir)"
         )
@@ -287,7 +283,7 @@ class ReadPool:
         try:
             answer = loop.run_in_executor(self._threads, partial(self._run, query))
         except RuntimeError as error:  # what an executor says after its shutdown
-            raise closed() from error
+            raise errors.closed() from error
         return await answer
 
     def close(self) -> None:
@@ -367,7 +363,7 @@ class GroupCommitWriter:
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         with self._closing:
             if self._is_closed:
-                raise closed()
+                raise errors.closed()
             self._queue.put(_Call(handler, argument, future))
         return await future
 
