@@ -328,6 +328,7 @@ def in_form(text: str, wanted: str) -> str | None:
         (f"https://{bare}",) if _WITHOUT_SCHEME.fullmatch(bare) else (),
         (bare.zfill(len(bare) + more) for more in (1, 2) if bare.isdecimal()),
         _months(bare),
+        (id_within(text),) if form is None else (),
         _PARTS.split(text) if form is None else (),
         (
             each

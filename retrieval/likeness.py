@@ -137,6 +137,22 @@ def synonym_of(text: str, known: Sequence[str]) -> tuple[str, bool] | None:
     return None
 
 
+def abbreviated(text: str, known: Sequence[str]) -> str | None:
+    """The only known code whose letters a word has in their order: `GK` of `goalkeeper`."""
+    word = text.lower() if text.isalpha() and _SHORT_CODE < len(text) <= _MAX_NAME else ""
+    found = [each for each in known[:_MAX_KNOWN] if _stands_in(each.lower(), word)]
+    coded = all(each.isupper() and len(each) <= _SHORT_CODE for each in known[:_MAX_KNOWN])
+    return found[0] if len(found) == 1 and coded and known else None
+
+
+_SHORT_CODE = 3
+
+
+def _stands_in(code: str, word: str) -> bool:
+    letters = iter(word[1:])
+    return code[:1] == word[:1] and all(letter in letters for letter in code[1:])
+
+
 def named_in(text: str, known: Sequence[str]) -> str | None:
     """The only known value whose words a short text holds beside others: `open` of `State.OPEN`."""
     words, flat = words_of(text[:_MAX_NAME]), _flat(text)

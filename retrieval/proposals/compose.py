@@ -71,8 +71,11 @@ def _boxed_inside(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     value = value_at(case.parameters, fault.path)
     view = object_view(case.schema or {}, fault.path, {})
     needed = [each for each in view.parameters.values() if each.required] if view else []
+    given = {each.name: each.allowed[0] for each in needed if len(each.allowed) == 1}
+    needed = [each for each in needed if each.name not in given]
     if isinstance(value, str) and len(needed) == 1 and fits(value, needed[0].types):
-        edit = Replace(name="", before=value, value={needed[0].name: value}).at(fault.path)
+        made: JsonObject = {needed[0].name: value, **given}
+        edit = Replace(name="", before=value, value=made).at(fault.path)
         yield Option((edit,), f"it is an object with `{needed[0].name}`", _BOXED, ("schema",),
                      covers=frozenset({index}))  # fmt: skip
 

@@ -297,25 +297,23 @@ _PLAIN = re.compile(r"[-\d.\s,;x]{3,80}")
 
 
 def _of_money(case: Case, name: str, text: str) -> JsonObject | None:
-    """An object of an amount and a currency for `12.90 EUR`."""
+    """An object of an amount and its currency or unit for `12.90 EUR`, `5 mM`."""
     view = object_view(case.schema, (name,), {}) if case.schema is not None else None
     found = _MONEY.fullmatch(text.strip())
     if view is None or found is None:
         return None
-    amount, currency = found["amount"] or found["after"], found["code"] or found["before"]
-    places = {
-        word: [each for each in view.parameters.values() if word in words_of(each.name)]
-        for word in ("amount", "currency")
-    }
-    if any(len(of) != 1 for of in places.values()):
+    amount, unit = found["amount"] or found["after"], found["code"] or found["before"]
+    fields = view.parameters.values()
+    of_unit = [each for each in fields if unit in each.allowed or "currency" in words_of(each.name)]
+    of_amount = [each for each in fields if not {"amount", "value"}.isdisjoint(words_of(each.name))]
+    if len(of_unit) != 1 or len(of_amount) != 1 or of_unit == of_amount:
         return None
-    [money], [code] = places.values()
-    held = cast_to_one(amount, money.types)
-    return None if held is None else {money.name: held[1], code.name: currency}
+    held = cast_to_one(amount, of_amount[0].types)
+    return None if held is None else {of_amount[0].name: held[1], of_unit[0].name: unit}
 
 
 _MONEY = re.compile(
-    r"(?P<amount>\d{1,15}(?:\.\d{1,6})?)\s?(?P<code>[A-Z]{3})"
+    r"(?P<amount>\d{1,15}(?:\.\d{1,6})?)\s?(?P<code>[A-Z]{3}|[^\s\d.,][^\s\d,]{0,9})"
     r"|(?P<before>[A-Z]{3})\s?(?P<after>\d{1,15}(?:\.\d{1,6})?)"
 )
 

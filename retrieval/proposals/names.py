@@ -1,5 +1,6 @@
 """Names: what a missing or an unknown parameter of a call may be, by name and value. Pure."""
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 
@@ -12,6 +13,7 @@ from retrieval.edits import Cast, Edit, Remove, Rename, Replace
 from retrieval.likeness import best_matches, name_similarity, negates, relates_otherwise, words_of
 from retrieval.measures import counted_in, measured
 from retrieval.proposals.case import Case, Option, Trials, one, prior
+from retrieval.proposals.faults import misses
 from retrieval.proposals.layouts import is_stated, names_of_tool
 from retrieval.proposals.shape import holds_parameters
 from retrieval.reading.faults import Fault
@@ -66,6 +68,7 @@ _UNSEEN_IS_UNKNOWN = 5
 _SAME = 0.95
 """Likeness of two spellings of one name."""
 _NEARLY = 0.1
+_OF_KIND = re.compile(r"([a-z]{2,6})_\w{4,}")
 _MAX_FREE = 10
 """Unknown names of a call beyond which none of them is the only candidate for anything."""
 _MAX_NAMES = 100
@@ -307,15 +310,23 @@ def _rename_trials(case: Case, source: str, target: str, free: list[str]) -> Tri
         return None  # another parameter that the call does not have is the like one
     is_flag = isinstance(value, bool) and view and not fits(value, view.types)
     is_remark = WORDS["remarks"].issuperset(words_of(source))
-    if relates_otherwise(source, target) or qualifiers_of(source) or is_flag or is_remark:
+    is_other = _is_of_itself(source, value) or (view is not None and misses(view, str(value)))
+    is_other = is_other or is_flag or is_remark or relates_otherwise(source, target)
+    if is_other or qualifiers_of(source):
         return _OTHER_MEANING
-    meant = _could_be_meant(case, value, target)
+    meant = _could_be_meant(case, value, target) or (view is not None and view.form is not None)
     if isinstance(value, str) and seen and seen.formats and not meant:
         return _UNLIKE
     words = set(words_of(source))
     shown = words & WORDS["neutral"] or (view and words & view.described_by)
     telling = meant and format_of(str(value)) not in _ANY_TEXT
     return _ONLY_CANDIDATE if shown or telling else _ONLY_LEFT
+
+
+def _is_of_itself(name: str, value: JsonValue) -> bool:
+    """Whether an id begins as its name does: a `cus_...` is the customer that it is called."""
+    kind = _OF_KIND.match(value) if isinstance(value, str) else None
+    return kind is not None and any(each.startswith(kind[1]) for each in words_of(name))
 
 
 def _is_between(case: Case, source: str, target: str) -> bool:

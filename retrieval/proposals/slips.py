@@ -26,6 +26,9 @@ _THIS_YEAR = prior("format.year", 5, 2)
 _CROSSED = prior("shape.crossed", 8, 2)
 _REVERSED = prior("shape.reversed", 5, 2)
 _CODED = prior("snap.coded", 12, 1)
+_IN_SECONDS = prior("cast.seconds", 12, 1)
+_MILLIS = 1_000_000_000_000
+"""Since 1970, of September 2001; twice as many are of 2033."""
 _IN_CENTS = prior("cast.cents", 5, 2)
 _EXACT = prior("context.exact", 30, 1)
 _EXACT_DIGITS = 15
@@ -148,6 +151,20 @@ def crossed_options(case: Case, index: int, name: str) -> Iterator[Option]:
             reason = f"`{name}` is beyond a pole, and `{other}` is not"
             yield Option(_exchanged(case, name, other), reason, _CROSSED, ("parameters",),
                          covers=frozenset({index}))  # fmt: skip
+
+
+def seconds_options(case: Case, index: int, name: str) -> Iterator[Option]:
+    """Seconds since 1970 for all milliseconds of them, where the tool counts in seconds."""
+    edits: list[Edit] = [
+        Replace(name=each, before=value, value=value // 1000)
+        for each, value in case.parameters.items()
+        if isinstance(value, int) and _MILLIS <= value < 2 * _MILLIS
+        and (view := case.parameter(each)) is not None
+        and not {"second", "seconds"}.isdisjoint(view.described_by)
+    ]  # fmt: skip
+    if any(isinstance(edit, Replace) and edit.name == name for edit in edits):
+        yield Option(tuple(edits), "the tool counts in seconds, not in thousandths", _IN_SECONDS,
+                     ("schema",), covers=frozenset({index}))  # fmt: skip
 
 
 def number_options(case: Case, index: int, name: str) -> Iterator[Option]:

@@ -22,6 +22,7 @@ from retrieval.forms import (
 )
 from retrieval.likeness import (
     Nearness,
+    abbreviated,
     is_portion,
     likest,
     may_be_several,
@@ -41,6 +42,7 @@ from retrieval.proposals.slips import (
     one_of_two,
     reversed_options,
     rounded_options,
+    seconds_options,
     slip_options,
 )
 from retrieval.reading.faults import Fault
@@ -322,6 +324,9 @@ def _near(
             reason = f"the listed value that means {'' if same[1] else 'nearly '}the same"
             trials = _SYNONYM if same[1] else _LIKE
             yield one(index, put(case, name, texts[same[0]]), reason, trials, source)
+        elif code := abbreviated(unmarked(value), list(texts)):
+            reason = "the only listed code whose letters it has in their order"
+            yield one(index, put(case, name, texts[code]), reason, _LIKE, source)
         elif value not in known and (named := named_in(value, list(texts))):
             about = {*words_of(name), *words_of(case.tool), *words_of(named)}
             trials = _NAMED if about.issuperset(words_of(value)) else _NAMED_BESIDE
@@ -533,6 +538,7 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
         return
     target = candidates[0]
     yield from crossed_options(case, index, target)
+    yield from seconds_options(case, index, target)
     view, seen, value = case.parameter(target), case.seen(target), case.parameters[target]
     low = fault.minimum if fault.minimum is not None else view.minimum if view else None
     high = fault.maximum if fault.maximum is not None else view.maximum if view else None

@@ -400,7 +400,7 @@ def _of_pydantic(path: Path, code: str, text: str) -> Fault:
 # ------------------------------------------------------------------ JSON of zod, ajv and APIs
 _MAX_ISSUES = 20
 _MAX_DEPTH = 3
-_LISTS = ("issues", "errors", "detail", "details", "error")
+_LISTS = ("issues", "errors", "detail", "details", "error", "meta")
 _WRAPPERS = frozenset({"error", "errors", "details", "detail", "meta"})
 _TEXTS = ("message", "msg", "detail", "errors", "errorMessages", "reason", "description", "title",
           "error")  # fmt: skip

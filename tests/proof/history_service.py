@@ -23,6 +23,7 @@ def main() -> int:
     from ingest.indexer import Indexer
     from mongo.mongodb.knowledge import MongoKnowledge
     from mongo.sqlite.store import SqliteKnowledge, open_sqlite_store
+    from retrieval.index import opening
     from service import learning, rebuild, stores
 
     async def open_index(*_: Any, **__: Any) -> NoVectors:
@@ -37,7 +38,7 @@ def main() -> int:
             if child.returncode is None:
                 child.terminate()
 
-    vars(stores)["open_index"] = open_index
+    vars(opening)["open_index"] = open_index
     vars(learning)["run_process"] = process
     rebuild.GRACE_S = 1.0
     if "AFTERCALL_MONGO_URI" not in os.environ:
