@@ -23,7 +23,7 @@ from tests.browser.story import (
     tell_mending,
     tell_referrals,
 )
-from tests.service.running_service import ServeProcess
+from tests.service.running_service import ServeProcess, eventually
 
 pytestmark = pytest.mark.real
 
@@ -121,7 +121,7 @@ def fits(page: Page, width: int) -> None:
     expect(page).to_have_title(f"{heading.inner_text()} - Aftercall")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(BROKEN_HEADERS) == []
-    page.wait_for_function(f"({UNMARKED})().length == 0")  # they are marked a frame later
+    eventually(lambda: page.evaluate(UNMARKED) == [], 20)  # they are marked a frame later
 
 
 SAID = {
