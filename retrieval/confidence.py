@@ -532,8 +532,10 @@ def judged(estimate: float, likely: float, bar: float, blend: float, *, is_doubt
     is as likely as the `blend` says. `bar` is what the trees must say, as `bar_of` tells it.
     """
     told = likely if likely > bar else min(likely, _NOT_SURE)
-    if is_doubted or estimate < MIN_CONFIDENCE:
+    if is_doubted:
         least = min(estimate, told)
+    elif estimate < MIN_CONFIDENCE:
+        least = min(told, _EVEN - 0.01)
     elif estimate > SURE:
         least = estimate if told > SURE else told
     else:
