@@ -17,6 +17,7 @@ from retrieval.edits import Remove, Replace, touches
 from retrieval.forms import id_within, in_form, same_moment, told_forms
 from retrieval.likeness import words_of
 from retrieval.parameters import Path, element_view, leaves_like, object_view, value_at
+from retrieval.proposals.bounds import out_of_range_options
 from retrieval.proposals.case import Case, Option, Trials, prior, value_sources_of
 from retrieval.proposals.context import context_options
 from retrieval.proposals.experience import WORKED, Reports, reports, rule_options, seed_options
@@ -26,7 +27,6 @@ from retrieval.proposals.session import session_options
 from retrieval.proposals.shape import Reshaped, reshaped
 from retrieval.proposals.values import (
     IDS,
-    out_of_range_options,
     refused_value_options,
     stated_value_options,
     unwrapped_options,

@@ -37,6 +37,7 @@ from retrieval.proposals.layouts import (
     split_off,
     strangers,
 )
+from retrieval.proposals.slips import exchanged
 from retrieval.reading.faults import Fault
 from retrieval.values import fits, says_nothing
 
@@ -392,8 +393,5 @@ def _swapped(case: Case) -> Iterator[Option]:
     for (one, first), (other, second) in combinations(strangers(case), 2):
         mine, its = case.parameter(one), case.parameter(other)
         if mine and its and fits(first, its.types) and fits(second, mine.types):
-            edits = [
-                Replace(name=one, before=first, value=second),
-                Replace(name=other, before=second, value=first),
-            ]
+            edits = exchanged(case, one, other)
             yield as_option(case, edits, f"`{one}` and `{other}` are swapped", _NESTED)

@@ -83,9 +83,9 @@ def slip_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Op
     if (quoted := _requoted(value, fault)) is not None:
         reason = "texts and names in the quotes that this language has for them"
         yield one(index, put(case, name, quoted), reason, _QUOTES, "error")
-    years = set(_YEAR.findall((case.context or "")[:MAX_ACCOUNT]))
-    is_past = "past" in words_of(case.reading.signature) and _YEAR.match(value) is not None
-    if is_past and len(years) == 1 and value[:4] < min(years):
+    is_past = _YEAR.match(value) is not None and "past" in words_of(case.reading.signature)
+    years = set(_YEAR.findall((case.context or "")[:MAX_ACCOUNT])) if is_past else set()
+    if len(years) == 1 and value[:4] < min(years):
         edits = [
             Replace(name=each, before=text, value=f"{min(years)}{text[4:]}")
             for each, text in case.parameters.items()
@@ -102,11 +102,12 @@ def reversed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     ends = [case.parameters.get(name) for name in (later, earlier)]
     if all(isinstance(each, str) for each in ends) and str(ends[0]) < str(ends[1]):
         reason = f"`{later}` and `{earlier}` are the wrong way round"
-        yield Option(_exchanged(case, later, earlier), reason, _REVERSED, ("error",),
+        yield Option(exchanged(case, later, earlier), reason, _REVERSED, ("error",),
                      covers=frozenset({index}))  # fmt: skip
 
 
-def _exchanged(case: Case, one: str, other: str) -> tuple[Edit, ...]:
+def exchanged(case: Case, one: str, other: str) -> tuple[Edit, ...]:
+    """The edits that put the values of two parameters in each other's place."""
     first, second = case.parameters[one], case.parameters[other]
     return (
         Replace(name=one, before=first, value=second),
@@ -149,7 +150,7 @@ def crossed_options(case: Case, index: int, name: str) -> Iterator[Option]:
             and not {"lon", "lng", "long", "longitude"}.isdisjoint(its)
         ):  # fmt: skip
             reason = f"`{name}` is beyond a pole, and `{other}` is not"
-            yield Option(_exchanged(case, name, other), reason, _CROSSED, ("parameters",),
+            yield Option(exchanged(case, name, other), reason, _CROSSED, ("parameters",),
                          covers=frozenset({index}))  # fmt: skip
 
 
@@ -185,6 +186,8 @@ def number_options(case: Case, index: int, name: str) -> Iterator[Option]:
 def rounded_options(case: Case, index: int, name: str) -> Iterator[Option]:
     """For a number that lost its last digits, as those beyond 2^53 do, the context's whole one."""
     sent = str(case.parameters[name])
+    if not sent.isdecimal() or len(sent) <= _EXACT_DIGITS:
+        return
     found = {
         each
         for each in re.findall(r"\b\d{16,25}\b", (case.context or "")[:MAX_ACCOUNT])

@@ -10,7 +10,7 @@ from aftercall.models import EvidenceSource
 from aftercall.redaction import is_redacted
 from retrieval import WORDS
 from retrieval.edit_effects import applied
-from retrieval.edits import Balance, Cast, Clamp, FromError, Remove, Replace, Unwrap, number_of
+from retrieval.edits import Balance, Cast, FromError, Remove, Replace, Unwrap, number_of
 from retrieval.forms import (
     id_within,
     in_form,
@@ -23,7 +23,6 @@ from retrieval.forms import (
 from retrieval.likeness import (
     Nearness,
     abbreviated,
-    is_portion,
     likest,
     may_be_several,
     named_in,
@@ -37,16 +36,13 @@ from retrieval.proposals.case import Case, Option, Trials, one, prior, put, quot
 from retrieval.proposals.faults import misses, stated_forms
 from retrieval.proposals.session import session_texts
 from retrieval.proposals.slips import (
-    crossed_options,
     number_options,
     one_of_two,
     reversed_options,
     rounded_options,
-    seconds_options,
     slip_options,
 )
 from retrieval.reading.faults import Fault
-from retrieval.texts import is_number
 from retrieval.values import (
     CastError,
     cast,
@@ -57,7 +53,6 @@ from retrieval.values import (
     is_placeholder,
     may_be_rounded,
     may_count,
-    number,
     number_in,
     plainer,
     says_nothing,
@@ -136,7 +131,7 @@ _NEAR_REASONS: dict[EvidenceSource, str] = {
     "profile": "other sessions used it with success", "seed": "it is a well-known value",
     "session": "the session has it",
 }  # fmt: skip
-_SYNONYM = prior("snap.synonym", 16, 1)
+SYNONYM = prior("snap.synonym", 16, 1)
 _LIKE = prior("snap.synonym.like", 7, 2)
 _NAMED = prior("snap.named", 12, 1.5)  # "State.OPEN" -> "open"
 _NAMED_BESIDE = Trials(3, 3)
@@ -322,7 +317,7 @@ def _near(
     if isinstance(value, str) and source in ("error", "schema"):
         if same := synonym_of(unmarked(value), list(texts)):
             reason = f"the listed value that means {'' if same[1] else 'nearly '}the same"
-            trials = _SYNONYM if same[1] else _LIKE
+            trials = SYNONYM if same[1] else _LIKE
             yield one(index, put(case, name, texts[same[0]]), reason, trials, source)
         elif code := abbreviated(unmarked(value), list(texts)):
             reason = "the only listed code whose letters it has in their order"
@@ -338,7 +333,7 @@ def _near(
         coded = {each for each, rest in _without_start(list(texts)) if rest == words_of(bare)}
     if len(coded) == 1:
         reason = f"what the list has for it; {_NEAR_REASONS[source]}"
-        yield one(index, put(case, name, texts[coded.pop()]), reason, _SYNONYM, source)
+        yield one(index, put(case, name, texts[coded.pop()]), reason, SYNONYM, source)
     elif found := nearest(bare, list(texts)):
         near = texts[found[0]]
         seen = case.seen(name)
@@ -390,7 +385,7 @@ _ONE_OF_SEVERAL = Trials(1, 4)
 """A text in a list of its own that may be several: `a and b`; or a title with a comma in it."""
 _A_COUNT = Trials(3, 2)
 """A judgement: a small number in the place of a list may say how many, or be the only one."""
-_CONVERTED = prior("cast.converted", 8, 1.5)  # "2.4 kg" -> 2400 grams
+CONVERTED = prior("cast.converted", 8, 1.5)  # "2.4 kg" -> 2400 grams
 _SINCE_1970 = Trials(6, 2)
 _ID_WITHIN = prior("cast.id", 8, 2)  # "https://a.example/tickets/48213" -> 48213
 _AS_SHOWN = prior("format.example", 6, 2)  # "123" -> "gid://shop/Product/123"
@@ -467,7 +462,7 @@ def _converted(case: Case, index: int, name: str, kind: JsonType) -> Iterator[Op
     if not isinstance(value, str) or kind not in ("integer", "number"):
         return
     described = view.described_by if view else frozenset()
-    number, trials = measured(value, name, described), _CONVERTED
+    number, trials = measured(value, name, described), CONVERTED
     if number is None:
         words = {*words_of(name), *described}
         number, trials = seconds_at(value, in_millis=not words.isdisjoint(_MILLIS)), _SINCE_1970
@@ -512,96 +507,6 @@ def _cast_trials(value: JsonValue, corrected: JsonValue, kind: JsonType) -> Tria
         bare = text[-1].isdigit() and text.lstrip("-")[0].isdigit()
         return _WORDS if bare or text[0].isalpha() else _UNITS
     return _ROUNDED if kind == "string" and may_be_rounded(value) else _EXACT
-
-
-# ------------------------------------------------------------------ bounds
-_STATED_BOUND = prior("clamp.stated", 24, 2)  # the error names the parameter and its bound
-_MATCHED_BOUND = prior("clamp.matched", 14, 2)  # it names a bound, and one value lies beyond it
-_SEEN_BOUND = prior("clamp.seen", 4, 3)
-_RAISED = prior("clamp.raised", 2, 3)  # 0 -> 1: too small was often meant as "none" or "all"
-_UNSIGNED = prior("clamp.unsigned", 5, 3)  # -30 -> 30, where nothing may be negative
-_OTHER_BOUND = Trials(3, 3)
-"""A judgement: 3.8 where 0.25 is the most is a share in percent, and a year beyond it another."""
-_INTENT_BOUND = Trials(1, 8)
-"""Of an amount that a write is about: to transfer 100 instead of 500 is another transfer."""
-
-
-def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """The nearest value inside the bounds; the seen ones when the error states none."""
-    name = fault.parameter
-    candidates = [name] if name in case.parameters else _beyond(case, fault) if not name else []
-    if fault.of_length and isinstance(text := case.parameters.get(name or ""), str):
-        coded = [each for each in codes_of(text) if len(each) == fault.maximum]
-        if name and len(coded) == 1:
-            yield one(index, put(case, name, coded[0]), "the code of it", _SYNONYM, "error")
-    if fault.of_length or len(candidates) != 1 or candidates[0] is None:
-        return
-    target = candidates[0]
-    yield from crossed_options(case, index, target)
-    yield from seconds_options(case, index, target)
-    view, seen, value = case.parameter(target), case.seen(target), case.parameters[target]
-    low = fault.minimum if fault.minimum is not None else view.minimum if view else None
-    high = fault.maximum if fault.maximum is not None else view.maximum if view else None
-    sent = value if is_number(value) else 0
-    if sent < 0 and low is not None and low <= -sent <= (-sent if high is None else high):
-        unsigned = Replace(name=target, before=value, value=-sent)
-        yield one(index, unsigned, "the same without its sign", _UNSIGNED, "parameters")
-    if high is not None and sent > high >= sent / 100 and high <= 1:
-        share = Replace(name=target, before=value, value=round(sent / 100, 9))
-        yield one(index, share, "the same as a share of one", _CONVERTED, "parameters")
-    if low is not None or high is not None:
-        is_whole = isinstance(value, int) and not (view and "number" in view.types)
-        if fault.exclusive and not is_whole:
-            return  # the nearest number inside an open bound is nobody's wish
-        stated = " to ".join(number(limit) for limit in (low, high) if limit is not None)
-        least, most = (seen.minimum, seen.maximum) if seen else (None, None)
-        stays = least is not None and most is not None and _is_within(least, low, high)
-        successes = seen.successes if seen and stays and _is_within(most or 0, low, high) else 0
-        within = f"; {successes} successes stay within it" if successes else ""
-        source: EvidenceSource = "schema" if fault.from_schema else "error"
-        reason = f"the {source} states the limit {stated}{within}"
-        edit = Clamp(name=target, minimum=low, maximum=high)
-        trials = _bound_trials(case, target, low, is_named=name in case.parameters)
-        yield one(index, edit, reason, trials, source, successes)
-    elif seen and seen.successes >= 5 and (known := seen.boundary()):
-        too_large = (float(value) if isinstance(value, int | float) else 0.0) > known.largest
-        bound = known.largest if too_large else known.smallest
-        if all(common.value != bound for common in seen.common_values()):
-            return  # where somebody else stopped is theirs to know
-        edit = Clamp(name=target, **{"maximum" if too_large else "minimum": bound})
-        reason = f"{seen.successes} successes stay on this side of {number(bound)}"
-        yield one(index, edit, reason, _SEEN_BOUND, "profile", seen.successes)
-
-
-def _bound_trials(case: Case, name: str, low: float | None, *, is_named: bool) -> Trials:
-    value = case.parameters[name]
-    if not is_portion(name):
-        return _INTENT_BOUND if case.writes else _OTHER_BOUND
-    if isinstance(value, int | float) and low is not None and value < low:
-        return _RAISED
-    return _STATED_BOUND if is_named else _MATCHED_BOUND
-
-
-def _is_within(number: float, low: float | None, high: float | None) -> bool:
-    return (low is None or number >= low) and (high is None or number <= high)
-
-
-def _beyond(case: Case, fault: Fault) -> list[str]:
-    """Parameters beyond a bound without a name; of several those that have it by the schema."""
-    names = [
-        name
-        for name, value in case.parameters.items()
-        if is_number(value) and not _is_within(value, fault.minimum, fault.maximum)
-    ]
-    bound = [
-        name
-        for name in names
-        if (view := case.parameter(name))
-        and (view.minimum, view.maximum) != (None, None)
-        and fault.maximum in (None, view.maximum)
-        and fault.minimum in (None, view.minimum)
-    ]
-    return names if len(names) == 1 else bound
 
 
 # ------------------------------------------------------------------ stated values and totals

@@ -7,12 +7,12 @@ import pytest
 from retrieval.edit_effects import apply_edits
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.parameters import view_of_schema
+from retrieval.proposals.bounds import out_of_range_options
 from retrieval.proposals.case import Case, value_sources_of
 from retrieval.proposals.compose import nested_options
 from retrieval.proposals.faults import inner_faults
 from retrieval.proposals.names import renamed_options, unexpected_options
 from retrieval.proposals.values import (
-    out_of_range_options,
     refused_value_options,
     stated_value_options,
     wrong_type_options,

@@ -1,0 +1,102 @@
+"""Bounds: a number inside the stated or the seen ones, and what a number beyond them may mean."""
+
+from collections.abc import Iterator
+
+from aftercall.models import EvidenceSource
+from retrieval.edits import Clamp, Replace
+from retrieval.likeness import is_portion
+from retrieval.measures import codes_of
+from retrieval.proposals.case import Case, Option, Trials, one, prior, put
+from retrieval.proposals.slips import crossed_options, seconds_options
+from retrieval.proposals.values import CONVERTED, SYNONYM
+from retrieval.reading.faults import Fault
+from retrieval.texts import is_number
+from retrieval.values import number
+
+_STATED_BOUND = prior("clamp.stated", 24, 2)  # the error names the parameter and its bound
+_MATCHED_BOUND = prior("clamp.matched", 14, 2)  # it names a bound, and one value lies beyond it
+_SEEN_BOUND = prior("clamp.seen", 4, 3)
+_RAISED = prior("clamp.raised", 2, 3)  # 0 -> 1: too small was often meant as "none" or "all"
+_UNSIGNED = prior("clamp.unsigned", 5, 3)  # -30 -> 30, where nothing may be negative
+_OTHER_BOUND = Trials(3, 3)
+"""A judgement: 3.8 where 0.25 is the most is a share in percent, and a year beyond it another."""
+_INTENT_BOUND = Trials(1, 8)
+"""Of an amount that a write is about: to transfer 100 instead of 500 is another transfer."""
+
+
+def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """The nearest value inside the bounds; the seen ones when the error states none."""
+    name = fault.parameter
+    candidates = [name] if name in case.parameters else _beyond(case, fault) if not name else []
+    if fault.of_length and isinstance(text := case.parameters.get(name or ""), str):
+        coded = [each for each in codes_of(text) if len(each) == fault.maximum]
+        if name and len(coded) == 1:
+            yield one(index, put(case, name, coded[0]), "the code of it", SYNONYM, "error")
+    if fault.of_length or len(candidates) != 1 or candidates[0] is None:
+        return
+    target = candidates[0]
+    yield from crossed_options(case, index, target)
+    yield from seconds_options(case, index, target)
+    view, seen, value = case.parameter(target), case.seen(target), case.parameters[target]
+    low = fault.minimum if fault.minimum is not None else view.minimum if view else None
+    high = fault.maximum if fault.maximum is not None else view.maximum if view else None
+    sent = value if is_number(value) else 0
+    if sent < 0 and low is not None and low <= -sent <= (-sent if high is None else high):
+        unsigned = Replace(name=target, before=value, value=-sent)
+        yield one(index, unsigned, "the same without its sign", _UNSIGNED, "parameters")
+    if high is not None and sent > high >= sent / 100 and high <= 1:
+        share = Replace(name=target, before=value, value=round(sent / 100, 9))
+        yield one(index, share, "the same as a share of one", CONVERTED, "parameters")
+    if low is not None or high is not None:
+        is_whole = isinstance(value, int) and not (view and "number" in view.types)
+        if fault.exclusive and not is_whole:
+            return  # the nearest number inside an open bound is nobody's wish
+        stated = " to ".join(number(limit) for limit in (low, high) if limit is not None)
+        least, most = (seen.minimum, seen.maximum) if seen else (None, None)
+        stays = least is not None and most is not None and _is_within(least, low, high)
+        successes = seen.successes if seen and stays and _is_within(most or 0, low, high) else 0
+        within = f"; {successes} successes stay within it" if successes else ""
+        source: EvidenceSource = "schema" if fault.from_schema else "error"
+        reason = f"the {source} states the limit {stated}{within}"
+        edit = Clamp(name=target, minimum=low, maximum=high)
+        trials = _bound_trials(case, target, low, is_named=name in case.parameters)
+        yield one(index, edit, reason, trials, source, successes)
+    elif seen and seen.successes >= 5 and (known := seen.boundary()):
+        too_large = (float(value) if isinstance(value, int | float) else 0.0) > known.largest
+        bound = known.largest if too_large else known.smallest
+        if all(common.value != bound for common in seen.common_values()):
+            return  # where somebody else stopped is theirs to know
+        edit = Clamp(name=target, **{"maximum" if too_large else "minimum": bound})
+        reason = f"{seen.successes} successes stay on this side of {number(bound)}"
+        yield one(index, edit, reason, _SEEN_BOUND, "profile", seen.successes)
+
+
+def _bound_trials(case: Case, name: str, low: float | None, *, is_named: bool) -> Trials:
+    value = case.parameters[name]
+    if not is_portion(name):
+        return _INTENT_BOUND if case.writes else _OTHER_BOUND
+    if isinstance(value, int | float) and low is not None and value < low:
+        return _RAISED
+    return _STATED_BOUND if is_named else _MATCHED_BOUND
+
+
+def _is_within(number: float, low: float | None, high: float | None) -> bool:
+    return (low is None or number >= low) and (high is None or number <= high)
+
+
+def _beyond(case: Case, fault: Fault) -> list[str]:
+    """Parameters beyond a bound without a name; of several those that have it by the schema."""
+    names = [
+        name
+        for name, value in case.parameters.items()
+        if is_number(value) and not _is_within(value, fault.minimum, fault.maximum)
+    ]
+    bound = [
+        name
+        for name in names
+        if (view := case.parameter(name))
+        and (view.minimum, view.maximum) != (None, None)
+        and fault.maximum in (None, view.maximum)
+        and fault.minimum in (None, view.minimum)
+    ]
+    return names if len(names) == 1 else bound
