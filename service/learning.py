@@ -98,10 +98,10 @@ class Learning:
         """Notice what other processes did; returns the seconds until the next look."""
         if await self._stores.store.refresh():
             self._has_switched = False
+        await self._stores.memory.follow()  # also while its vectors cannot be opened
         if not self._has_switched:  # tried again, as where the index was away
             await self._switch()
             self._has_switched = True
-        await self._stores.memory.follow()
         return EVERY_S
 
     async def _switch(self) -> None:
