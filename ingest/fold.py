@@ -125,12 +125,14 @@ async def load(
     wanted = await asyncio.to_thread(_wanted, workspace, batch)
     await cache.load(knowledge, wanted)
     # Outcomes of calls that came before the suggestions which they followed.
-    late = [
-        (JUDGED, f"{event.id}\x1f{followed.execution_id}")
+    late: list[tuple[RowKind[Any], str]] = [
+        row
         for event in events
-        if event.kind == "suggestion" and (waiting := cache.get(FOLLOWED, event.id))
+        if event.kind == "suggestion" and event.tool and (waiting := cache.get(FOLLOWED, event.id))
         for followed in waiting.calls
-    ]
+        for row in ((JUDGED, f"{event.id}\x1f{followed.execution_id}"),
+                    (KNOWLEDGE, tool_row(event.tool)))
+    ]  # fmt: skip
     await cache.load(knowledge, late)
     spoken_of = any(kind is CALL and cache.get(kind, key) for kind, key in wanted)
     if spoken_of or any(each.category in trials.REFERRALS for each in batch.readings.values()):
@@ -455,9 +457,8 @@ def _wanted_by_report(
     workspace: str, batch: Batch, event: Event, content: Any
 ) -> Iterator[tuple[RowKind[Any], str]]:
     match content:
-        case IssuedSuggestion() as issued:
-            yield FOLLOWED, event.id
-            yield KNOWLEDGE, tool_row(issued.tool)
+        case IssuedSuggestion():
+            yield FOLLOWED, event.id  # of its tool nothing is read, unless it was followed already
         case SuggestionOutcome() as outcome:
             yield KNOWLEDGE, tool_row(outcome.issued.tool)
             yield JUDGED, event.id

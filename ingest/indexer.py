@@ -34,13 +34,14 @@ EMBED_BATCH = 1024
 _POINTS = 256
 """Of them that the index takes at once: it lets nothing else run for 50 us each."""
 _FLOOD = 2_000
-"""Events a second above which intake has the processor to itself, two seconds at most at a time:
-more than is learned even alone, so that what arrives more slowly is learned beside it."""
+"""Events a second above which intake has the processor to itself: more than is learned even alone,
+so that what arrives more slowly is learned beside it."""
 _BACKLOG = 1_000
 """Events waiting from which on vectors let learning go first."""
-_LOOK_S = 0.02
-_MAX_LOOKS = 100
-_PATIENT_LOOKS = 500
+_LOOK_S = 0.1
+_BURST_LOOKS = 150
+"""How long learning lets a flood pass, once for each backlog: a longer one is learned beside."""
+_PATIENT_LOOKS = 100
 """Of vectors: most is found without, and made sooner they take a tenth of learning's speed."""
 POLL_S = 0.25
 """How often it is looked for what other processes stored, where a store is shared."""
@@ -94,6 +95,7 @@ class Indexer:
         self._learning = _Loop("learning", self._paced_learn_step, poll_s)
         self._embedding = _Loop("embedding", self._paced_embed_step, poll_s)
         self._is_busy = False
+        self._looks = _BURST_LOOKS
 
     @property
     def problem(self) -> str | None:
@@ -135,6 +137,7 @@ class Indexer:
     async def close(self) -> None:
         """Stop after the batch that is under way; what is left stays in the log."""
         await self._learning.close()
+        self._is_busy = False
         await self._embedding.close()
         await self._leases.close()
 
@@ -152,16 +155,18 @@ class Indexer:
         return done
 
     async def _paced_learn_step(self) -> int:
-        """A step that lets a flood pass first: what arrives faster than it can be learned."""
-        for _ in range(_MAX_LOOKS):
-            before = (await waiting(self._store, self._knowledge)).total()
-            self._is_busy = before >= _BACKLOG
-            if not self._is_busy:
-                break
+        """A step that lets a burst pass first: what arrives faster than it can be learned."""
+        before = (await waiting(self._store, self._knowledge)).total()
+        self._is_busy = before >= _BACKLOG
+        if not self._is_busy:
+            self._looks = _BURST_LOOKS
+        while self._is_busy and self._looks:
+            self._looks -= 1
             await asyncio.sleep(_LOOK_S)
             after = (await waiting(self._store, self._knowledge)).total()
             if after - before <= _FLOOD * _LOOK_S:
                 break
+            before = after
         return await self.learn_step()
 
     async def _paced_embed_step(self) -> int:
@@ -301,6 +306,7 @@ async def learn_batch(
         noted.note(records=len(events))
         batch = await fold.load(cache, events, log_=store.events, knowledge=knowledge)
         learned = await asyncio.to_thread(fold.learn, cache, batch)
+        del batch  # some 15 MB, beside as much that is encoded now
         put, removed = await asyncio.to_thread(cache.taken)
         commit = Commit(
             cache.workspace,
