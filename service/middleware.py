@@ -10,9 +10,9 @@ import math
 import re
 import time
 from collections.abc import Callable, Collection, Sequence
+from random import getrandbits
 from typing import Any
 from urllib.parse import urlsplit
-from uuid import uuid4
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -257,7 +257,7 @@ class RequestLog:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         given = Headers(scope=scope).get("x-request-id", "")
-        request_id = given if _GIVEN_ID.fullmatch(given) else uuid4().hex
+        request_id = given if _GIVEN_ID.fullmatch(given) else f"{getrandbits(128):032x}"
         scope[_REQUEST_ID] = request_id
         started = time.perf_counter()
         status = 0
