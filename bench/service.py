@@ -6,8 +6,10 @@ A real `aftercall serve` with the default model on a temporary folder. It record
 `bench/history.py` in batches of 100 over two connections and says how fast they became durable and
 when the last was learned from. Then it is started again three times, and `/suggest` is asked about
 failures that the history does not have and about one that repeats, over one connection, while
-nothing else happens. The floor (`bench/floor.py`) is measured before and after in the same run over
-a copy of the same vectors.
+nothing else happens, and `/check` about calls; then `/suggest` again while 1,000 executions are
+recorded each second. The floor (`bench/floor.py`) is measured before and after in the same run over
+a copy of the same vectors. At last a service on an empty folder is sent 3,000 executions a second:
+how many of them were learned meanwhile is said.
 """
 
 import argparse
@@ -24,7 +26,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -41,6 +43,12 @@ BATCH = 100
 CONNECTIONS = 2
 MIB = 1024 * 1024
 MAX_INDEXING_S = 3600
+AT_ONCE, AT_ONCE_S = 3_000, 20
+"""Executions a second that are to be recorded and learned at once, and for how long."""
+BESIDE = 1_000
+"""Executions a second that are recorded while `/suggest` is asked."""
+IDLE_S = 15
+"""After all is learned, until it is looked what memory a service takes that nobody asks."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +145,8 @@ class Loaded:
     """From the first call on, until all were learned from; vectors come later."""
     lag_s: float
     peak_mib: float
+    idle_mib: float = 0.0
+    """A while after all was learned."""
     batch_ms: list[float] = field(default_factory=list)
 
 
@@ -186,7 +196,60 @@ def load(service: Service, executions: int) -> Loaded:
         time.sleep(0.5)  # asked more often, the page of metrics took a twelfth of the processor
     lag_s = time.perf_counter() - started - seconds
     learning_s = learning_s or seconds + lag_s
-    return Loaded(executions, seconds, learning_s, lag_s, max(peak, service.rss_mib()), batch_ms)
+    peak = max(peak, service.rss_mib())
+    time.sleep(IDLE_S)
+    return Loaded(executions, seconds, learning_s, lag_s, peak, service.rss_mib(), batch_ms)
+
+
+def record_steadily(service: Service, per_second: int, stop: threading.Event, seed: int) -> int:
+    """Record batches of 100 at a pace, or as near to it as the service lets, until told to stop."""
+    sent, started = 0, time.perf_counter()
+    records = history.executions(1_000_000, seed=seed)
+    with closing(service.connect()) as connection:
+        while not stop.wait(max(0.0, started + sent / per_second - time.perf_counter())):
+            body = json.dumps(list(islice(records, BATCH))).encode()
+            connection.request("POST", "/executions", body, {"content-type": "application/json"})
+            response = connection.getresponse()
+            if json.loads(response.read()).get("accepted") != BATCH:
+                raise RuntimeError("a batch was not taken whole")
+            sent += BATCH
+    return sent
+
+
+def at_once(folder: Path, log: Path) -> dict[str, float]:
+    """Recorded and learned a second, of a service that is sent `AT_ONCE` a second."""
+    stop = threading.Event()
+    with serving(folder, log) as service:
+        started = time.perf_counter()
+        threading.Timer(AT_ONCE_S, stop.set).start()
+        sent = record_steadily(service, AT_ONCE, stop, seed=13)
+        seconds, left = time.perf_counter() - started, service.unlearned()
+        service.stop()
+    return {"recorded": sent / seconds, "learned": (sent - left) / seconds}
+
+
+def ask_beside(service: Service, failures: Sequence[dict[str, Any]], warm_up: int) -> list[float]:
+    """As `ask`, while `BESIDE` executions a second are recorded."""
+    stop = threading.Event()
+    beside = threading.Thread(target=record_steadily, args=(service, BESIDE, stop, 17))
+    beside.start()
+    try:
+        return ask(service, failures, warm_up)
+    finally:
+        stop.set()
+        beside.join()
+
+
+def check(service: Service, calls: Sequence[dict[str, Any]]) -> list[float]:
+    """What `/check` says that it took, in milliseconds, of calls as the history has them."""
+    names = ("agent", "serverName", "toolName", "parameters", "context", "sessionId")
+    took = []
+    with closing(service.connect()) as connection:
+        for call in calls:
+            body = json.dumps({"call": {name: call[name] for name in names}}).encode()
+            connection.request("POST", "/check", body, {"content-type": "application/json"})
+            took.append(json.loads(connection.getresponse().read())["tookMs"])
+    return took
 
 
 def ask(service: Service, failures: Sequence[dict[str, Any]], warm_up: int) -> list[float]:
@@ -231,7 +294,7 @@ def percentiles(times: Sequence[float]) -> dict[str, float]:
 def run(executions: int, questions: int) -> dict[str, Any]:
     """All figures; progress on stderr."""
     warm_up = 20
-    new = list(history.new_failures(questions + warm_up))
+    new = list(history.new_failures(2 * questions + warm_up))
     repeated = list(history.repeated_failures(questions + warm_up))
     with tempfile.TemporaryDirectory(prefix="aftercall-bench-") as name:
         folder = Path(name)
@@ -250,13 +313,20 @@ def run(executions: int, questions: int) -> dict[str, Any]:
                 service.stop()
         with serving(data, log) as service:
             starts.append(service.ready_s)
-            say("measuring the floor, /suggest, and the floor again")
-            floors = [floor(folder / "vectors", new[warm_up:], folder)]
-            new_ms = ask(service, new, warm_up)
+            time.sleep(IDLE_S)
+            opened_mib = service.rss_mib()
+            say("measuring the floor, /suggest, /check, and the floor again")
+            floors = [floor(folder / "vectors", new[warm_up : warm_up + questions], folder)]
+            new_ms = ask(service, new[: warm_up + questions], warm_up)
             repeated_ms = ask(service, repeated, warm_up)
-            floors.append(floor(folder / "vectors", new[warm_up:], folder))
+            check_ms = check(service, list(history.executions(questions, seed=19)))
+            floors.append(floor(folder / "vectors", new[warm_up : warm_up + questions], folder))
             rss_mib = service.rss_mib()
+            say(f"asking while {BESIDE:,} executions a second are recorded")
+            beside_ms = ask_beside(service, new[questions:], warm_up)
             service.stop()
+        say(f"recording {AT_ONCE:,} a second for {AT_ONCE_S} s")
+        together = at_once(folder / "at-once", log)
     bare = {name: percentiles([*floors[0][name], *floors[1][name]]) for name in floors[0]}
     return {
         "machine": {
@@ -274,17 +344,27 @@ def run(executions: int, questions: int) -> dict[str, Any]:
             "learnedPerSecond": loaded.executions / loaded.learning_s,
             "indexingLagS": loaded.lag_s,
             "indexedPerSecond": loaded.executions / (loaded.seconds + loaded.lag_s),
+            "atOnce": together,
         },
         "startS": statistics.median(starts),
         "floorMs": bare,
         "suggestNewMs": percentiles(new_ms),
         "suggestRepeatedMs": percentiles(repeated_ms),
+        "suggestBesideMs": percentiles(beside_ms),
+        "checkMs": percentiles(check_ms),
         "ratios": {
             "newToEmbedding": percentiles(new_ms)["p50"] / bare["embedding"]["p50"],
             "newToFloor": percentiles(new_ms)["p50"] / bare["both"]["p50"],
             "repeatedToEmbedding": percentiles(repeated_ms)["p50"] / bare["embedding"]["p50"],
+            "checkToEmbedding": percentiles(check_ms)["p50"] / bare["embedding"]["p50"],
+            "besideP99ToP50": percentiles(beside_ms)["p99"] / percentiles(beside_ms)["p50"],
         },
-        "memoryMiB": {"peakRecording": loaded.peak_mib, "afterSuggest": rss_mib},
+        "memoryMiB": {
+            "peakRecording": loaded.peak_mib,
+            "afterRecording": loaded.idle_mib,
+            "opened": opened_mib,
+            "afterSuggest": rss_mib,
+        },
     }
 
 
@@ -294,14 +374,16 @@ def table(figures: dict[str, Any]) -> str:
     def times(values: dict[str, float]) -> str:
         return " / ".join(f"{values[name]:.2f}" for name in ("p50", "p95", "p99"))
 
-    record, ratios = figures["record"], figures["ratios"]
-    memory = max(figures["memoryMiB"].values())
+    record, ratios, memory = figures["record"], figures["ratios"], figures["memoryMiB"]
+    together = record["atOnce"]
     rows = [
         ("recording, batches of 100", f"{record['perSecond']:,.0f} executions/s", ">= 6,000"),
         ("  one batch, ms p50/p95/p99", times(record["batchMs"]), ""),
-        ("  learned from", f"{record['learnedPerSecond']:,.0f} executions/s", ">= 3,000"),
+        ("  learned from", f"{record['learnedPerSecond']:,.0f} executions/s", ""),
         ("  learned from, with vectors", f"{record['indexedPerSecond']:,.0f} executions/s", ""),
         ("  lag behind the last batch", f"{record['indexingLagS']:.1f} s", "<= 30 s"),
+        (f"sent {AT_ONCE:,}/s: recorded", f"{together['recorded']:,.0f} executions/s", ""),
+        ("  learned meanwhile", f"{together['learned']:,.0f} executions/s", ">= 3,000"),
         ("start to ready, median of 3", f"{figures['startS']:.2f} s", "<= 1.0 s"),
         ("floor: embedding, ms", times(figures["floorMs"]["embedding"]), ""),
         ("floor: index query, ms", times(figures["floorMs"]["query"]), ""),
@@ -311,7 +393,14 @@ def table(figures: dict[str, Any]) -> str:
         ("  p50 to one embedding", f"{ratios['newToEmbedding']:.2f} x", "<= 0.6"),
         ("/suggest, repeated, ms", times(figures["suggestRepeatedMs"]), ""),
         ("  p50 to one embedding", f"{ratios['repeatedToEmbedding']:.2f} x", "<= 0.25"),
-        ("memory, largest seen", f"{memory:,.0f} MiB", "<= 350"),
+        (f"/suggest, {BESIDE:,}/s recorded, ms", times(figures["suggestBesideMs"]), ""),
+        ("  p99 to p50", f"{ratios['besideP99ToP50']:.1f} x", "<= 4"),
+        ("/check, tookMs", times(figures["checkMs"]), ""),
+        ("  p50 to one embedding", f"{ratios['checkToEmbedding']:.3f} x", "<= 0.05"),
+        ("memory, opened, nobody asks", f"{memory['opened']:,.0f} MiB", "<= 350"),
+        ("  after 500 and 500 questions", f"{memory['afterSuggest']:,.0f} MiB", ""),
+        ("  after recording them all", f"{memory['afterRecording']:,.0f} MiB", "<= 350"),
+        ("  largest while recording", f"{memory['peakRecording']:,.0f} MiB", ""),
     ]
     head = (
         f"{figures['executions']:,} executions, {figures['tools']} tools, "

@@ -33,15 +33,15 @@ EMBED_BATCH = 1024
 """Documents per round of the model: sorted by length among so many, 3 % of it is padding."""
 _POINTS = 256
 """Of them that the index takes at once: it lets nothing else run for 50 us each."""
-_FLOOD = 2_000
+_FLOOD = 3_000
 """Events a second above which intake has the processor to itself: more than is learned even alone,
 so that what arrives more slowly is learned beside it."""
 _BACKLOG = 1_000
 """Events waiting from which on vectors let learning go first."""
-_LOOK_S = 0.1
-_BURST_LOOKS = 150
+_LOOK_S = 0.2
+_BURST_LOOKS = 75
 """How long learning lets a flood pass, once for each backlog: a longer one is learned beside."""
-_PATIENT_LOOKS = 100
+_PATIENT_LOOKS = 50
 """Of vectors: most is found without, and made sooner they take a tenth of learning's speed."""
 POLL_S = 0.25
 """How often it is looked for what other processes stored, where a store is shared."""
