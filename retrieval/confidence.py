@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 from math import exp, inf, log, prod, sqrt
 from typing import Any, NamedTuple
 
@@ -452,13 +452,14 @@ they said `SURE`, and one in thirty above this."""
 class RankedProposal:
     """A proposal that may be made, with what its confidence comes from.
 
-    `left` is the share that doubts left of it; `judged` the vector of `JUDGED`, None where it was
-    not judged so.
+    `rank` is what it is ordered by, the higher the surer; `left` the share that doubts left of it;
+    `judged` the vector of `JUDGED`, None where it was not judged so.
     """
 
     proposal: Proposal
     features: tuple[float, ...]
     estimate: Estimate
+    rank: float
     left: float = 1.0
     judged: tuple[float, ...] | None = None
 
@@ -483,17 +484,24 @@ def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
             estimate = Estimate(*map(min, zip(estimate, least, strict=True)))
         left, most = doubted(case, proposal), bound(proposal)
         estimate = Estimate(*(min(most, each) for each in estimate)).times(left)
-        found.append(RankedProposal(proposal, features, estimate, left))
+        found.append(RankedProposal(proposal, features, estimate, estimate.shipped, left))
     found.sort(key=_surest)
     refused = -1.0
     if case.schema is not None and found:
         refused = float(check is not None and not fits_schema(check, case.parameters))
     found[:_MOST_JUDGED] = [_judged(case, each, refused) for each in found[:_MOST_JUDGED]]
-    return sorted(found, key=_surest)
+    found.sort(key=_surest)
+    limits = accumulate((each.estimate.shipped for each in found), min)
+    return [
+        each
+        if each.estimate.shipped == limit
+        else replace(each, estimate=each.estimate.moved_to(limit))
+        for each, limit in zip(found, limits, strict=True)
+    ]
 
 
 def _surest(ranked: RankedProposal) -> tuple[float, str]:
-    return -ranked.estimate.probability, ranked.proposal.key
+    return -ranked.rank, ranked.proposal.key
 
 
 def _judged(case: Case, ranked: RankedProposal, refused: float) -> RankedProposal:
@@ -514,9 +522,9 @@ def _judged(case: Case, ranked: RankedProposal, refused: float) -> RankedProposa
     blend = shipped_blend().probability(odds, ranked.left, estimate)
     if proposal.doubt:  # reported failures weigh as they do, whatever the kind of the mistake
         blend = min(blend, estimate, likely)
-    probability = judged(estimate, likely, bar, blend, is_doubted=ranked.left < 1)
+    rank, probability = judged(estimate, likely, bar, blend, is_doubted=ranked.left < 1)
     moved = ranked.estimate.moved_to(min(most, probability))
-    return replace(ranked, estimate=moved, judged=vector)
+    return replace(ranked, estimate=moved, rank=min(most, rank), judged=vector)
 
 
 def unanimous(odds: Iterator[float], bar: float) -> float:
@@ -525,11 +533,14 @@ def unanimous(odds: Iterator[float], bar: float) -> float:
     return _NOT_SURE if likely > bar and any(logistic(each) <= bar for each in odds) else likely
 
 
-def judged(estimate: float, likely: float, bar: float, blend: float, *, is_doubted: bool) -> float:
-    """The probability by all: what the weights, or the trees, or a doubt keep below a line stays.
+def judged(
+    estimate: float, likely: float, bar: float, blend: float, *, is_doubted: bool
+) -> tuple[float, float]:
+    """What weights, trees and doubts leave, by which repairs are ordered, and the probability.
 
-    The lines are those above which a repair is sure, likelier than not, and shown. Between them it
-    is as likely as the `blend` says. `bar` is what the trees must say, as `bar_of` tells it.
+    What they keep below a line stays: the lines are those above which a repair is sure, likelier
+    than not, and shown. Between them it is as likely as the `blend` says. `bar` is what the trees
+    must say, as `bar_of` tells it.
     """
     told = likely if likely > bar else min(likely, _NOT_SURE)
     if is_doubted:
@@ -541,10 +552,10 @@ def judged(estimate: float, likely: float, bar: float, blend: float, *, is_doubt
     else:
         least = min(told, max(estimate, _NOT_SURE))
     if not MIN_CONFIDENCE <= least <= SURE:
-        return least
+        return least, least
     if least < _EVEN:
-        return max(least, min(blend, _EVEN - 0.01))
-    return min(_NOT_SURE, max(blend, _EVEN))
+        return least, max(least, min(blend, _EVEN - 0.01))
+    return least, min(_NOT_SURE, max(blend, _EVEN))
 
 
 def bar_of(vector: tuple[float, ...]) -> float:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from retrieval.confidence import (
     JUDGED,
     SURE,
+    Blend,
     Estimate,
     bar_of,
     judge,
@@ -103,7 +104,7 @@ def test_neither_alone_is_sure(
     Of a change that shows no word that is gone or new the trees must be surer.
     """
     vector = tuple(float(name == shown) for name in JUDGED)
-    found = judged(estimate, likely, bar_of(vector), blend, is_doubted=is_doubted)
+    _, found = judged(estimate, likely, bar_of(vector), blend, is_doubted=is_doubted)
     if found > SURE:
         assert min(estimate, likely) > SURE
         assert shown in ("new_words", "lost_words") or likely > 0.92
@@ -117,8 +118,8 @@ def test_more_evidence_never_makes_less_likely(
     estimate: float, more: float, likely: float, blend: float, is_doubted: bool
 ) -> None:
     """The blend rises with it as well, but may be anything."""
-    before = judged(estimate, likely, SURE, blend, is_doubted=is_doubted)
-    after = judged(min(1, estimate + more), likely, SURE, blend, is_doubted=is_doubted)
+    _, before = judged(estimate, likely, SURE, blend, is_doubted=is_doubted)
+    _, after = judged(min(1, estimate + more), likely, SURE, blend, is_doubted=is_doubted)
     assert after >= before
 
 
@@ -142,6 +143,25 @@ def test_one_fit_that_is_not_sure_is_enough() -> None:
     assert unanimous(iter([3.0, 2.5, 2.0]), SURE) == pytest.approx(0.953, abs=1e-3)
     assert unanimous(iter([3.0, 2.5, 1.0]), SURE) == pytest.approx(SURE - 0.01)
     assert unanimous(iter([0.0, -5.0]), SURE) == 0.5
+
+
+def test_what_is_ordered_first_is_told_as_the_likelier(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees and weights order repairs; the blend says how likely each is, none more than before."""
+    case = make_case({"city": "Rm", "days": 2}, "Rm is refused")
+    proposals = []
+    for to, right in (("Rome", 5.0), ("Riga", 4.0), ("Reims", 3.0)):
+        option = Option((Replace(name="city", before="Rm", value=to),), "", Trials(right, 4), ())
+        made = {"city": to, "days": 2}
+        proposals.append(Proposal(made, (option,), frozenset(("city",)), to))
+    monkeypatch.setattr("retrieval.confidence.propose", lambda _: proposals)
+    before = judge(case, shipped())
+    likely = iter((0.2, 0.45, 0.3))
+    monkeypatch.setattr(Blend, "probability", lambda *_: next(likely))
+    after = judge(case, shipped())
+    assert [each.proposal.key for each in after] == [each.proposal.key for each in before]
+    assert len(after) == 3
+    told = [each.estimate.shipped for each in after]
+    assert told == sorted(told, reverse=True)
 
 
 def test_an_estimate_moves_as_a_whole() -> None:
