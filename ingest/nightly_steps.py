@@ -23,6 +23,7 @@ from mongo.contents import BETWEEN
 from mongo.paging import all_rows
 from mongo.records import Cursor, Removal, Row, ToolKey, decoded, encoded
 from retrieval.confidence import ENOUGH_OUTCOMES, Scaling
+from retrieval.fitting import refit_scaling
 from retrieval.index.protocol import Kind
 from retrieval.knowledge.documents import Document
 from retrieval.known_tools.common import ToolRecord
@@ -171,8 +172,6 @@ async def recalibrate(job: NightlyJob) -> dict[str, int]:
         before = (await job.memory.calibration(workspace)).scaling
         scaling = Scaling()
         if len(judged) >= ENOUGH_OUTCOMES:
-            from retrieval.fitting import refit_scaling  # noqa: PLC0415 - scikit-learn, a second
-
             scaling = await asyncio.to_thread(
                 refit_scaling,
                 before,

@@ -1,11 +1,9 @@
 """Fitting: a workspace's scaling of confidence, on what became of its suggestions. Pure.
 
-It is a logistic regression (scikit-learn) of its outcomes on the shipped log-odds, with
-pseudo-outcomes that say what the shipped calibration says, so that few outcomes move it little. No
-agent counts for more than `_MOST_OF_AN_AGENT` outcomes beside others; a success counts as right for
+It is a logistic regression (Platt's) of its outcomes on the shipped log-odds, with pseudo-outcomes
+that say what the shipped calibration says, so that few outcomes move it little. No agent counts for
+more than `_MOST_OF_AN_AGENT` outcomes beside others; a success counts as right for
 `_RIGHT_OF_SUCCESS` only (of the corrections that ran on the benchmark so many did what was meant).
-
-It needs scikit-learn, which answering does without: import it where something is fitted.
 """
 
 from collections import Counter
@@ -13,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
 
 from retrieval.confidence import ENOUGH_OUTCOMES, Scaling, log_odds, logistic
 
@@ -21,6 +18,7 @@ _MOST_OF_AN_AGENT = 50.0
 _PSEUDO = 40.0
 _RIGHT_OF_SUCCESS = 0.96
 _SLOPES = (0.3, 2.0)
+_STEPS = 50
 _ANCHORS = np.linspace(-3.0, 4.0, 15)
 _HELD_OUT = 5
 """One outcome in so many, the newest, judges a new scaling before it replaces the current one."""
@@ -85,10 +83,14 @@ def _platt(
     right = np.where(np.array(rights), _RIGHT_OF_SUCCESS, 0.0) * weights
     expected = np.array([logistic(float(score)) for score in _ANCHORS]) * (_PSEUDO / len(_ANCHORS))
     pseudo = np.full(len(_ANCHORS), _PSEUDO / len(_ANCHORS))
-    features = np.concatenate([scores, _ANCHORS, scores, _ANCHORS])[:, None]
-    labels = np.repeat([True, False], len(scores) + len(_ANCHORS))
-    weight = np.concatenate([right, expected, weights - right, pseudo - expected])
-    model = LogisticRegression(C=1e6, max_iter=1000).fit(features, labels, sample_weight=weight)
-    slope = float(np.clip(model.coef_[0][0], *_SLOPES))
-    shift = float(model.intercept_[0])
+    x = np.concatenate([scores, _ANCHORS])
+    features = np.stack([x, np.ones_like(x)])
+    weight, wanted = np.concatenate([weights, pseudo]), np.concatenate([right, expected])
+    fitted = np.array([1.0, 0.0])
+    for _ in range(_STEPS):  # Newton's, none longer than 1: from no scaling it is not far
+        told = 1 / (1 + np.exp(-fitted @ features))
+        steepness = (features * (weight * told * (1 - told))) @ features.T
+        step = np.linalg.solve(steepness, features @ (wanted - weight * told))
+        fitted = fitted + step.clip(-1, 1)
+    slope, shift = float(np.clip(fitted[0], *_SLOPES)), float(fitted[1])
     return Scaling(shift=round(shift, 4), slope=round(slope, 4), outcomes=len(weights))

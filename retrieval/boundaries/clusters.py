@@ -25,12 +25,12 @@ from itertools import chain, count
 from textwrap import shorten
 
 import numpy as np
+from fastcluster import linkage
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from aftercall.models import MAX_AXES, MAX_AXIS_CHARS
 from embeddings.protocol import Vectors
-from retrieval import gathered
 
 SENTENCES = ("{}", "an app for {}", "This request is about {}.", "How do I do {}?")
 """An axis is put in the place of `{}`."""
@@ -167,14 +167,15 @@ def without_hubs(vectors: Vectors) -> Similarity:
 
 def average_linkage(similarity: Similarity, threshold: float) -> list[list[int]]:
     """Clusters joined while two are similar by `threshold` on average (UPGMA), diagonal aside."""
-    from scipy.cluster.hierarchy import fcluster, linkage  # noqa: PLC0415 - serving is without it
-    from scipy.spatial.distance import squareform  # noqa: PLC0415 - as above
-
-    if len(similarity) < 2:
-        return [[row] for row in range(len(similarity))]
-    distances = squareform(_FARTHEST - similarity.astype(np.float64), checks=False)
-    labels = fcluster(linkage(distances, "average"), _FARTHEST - threshold, "distance")
-    return sorted(gathered(zip(labels, range(len(labels)), strict=True)).values())
+    rows = len(similarity)
+    clusters = {row: [row] for row in range(rows)}
+    distances = _FARTHEST - similarity[np.triu_indices(rows, 1)].astype(np.float64)
+    joined = linkage(distances, "average") if rows > 1 else ()
+    for number, (one, other, distance, _) in enumerate(joined, rows):
+        if distance > _FARTHEST - threshold:
+            break  # those that follow are farther apart
+        clusters[number] = sorted(clusters.pop(int(one)) + clusters.pop(int(other)))
+    return sorted(clusters.values())
 
 
 def _nearest(vectors: Vectors, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Similarity]:

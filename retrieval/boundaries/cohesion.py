@@ -11,6 +11,7 @@ from itertools import zip_longest
 
 from aftercall import models as m
 from aftercall.redaction import Redactor
+from retrieval.beta import Beta
 from retrieval.boundaries.clusters import AxisClusters, KnownCluster
 from retrieval.health.record import HALF_LIFE, AxisBook, AxisSeen, KnownHealth, Tally, axes_of_pair
 
@@ -158,9 +159,7 @@ def _confidence(weights: list[float], total: float, min_share: float) -> float:
         return 0.0
     mine = weights[1] + _JEFFREYS
     others = max(0.0, total - weights[1]) + _JEFFREYS * (len(weights) - 1)
-    from scipy.special import betaincc  # noqa: PLC0415 - serving starts without it
-
-    return float(betaincc(mine, others, min_share))
+    return 1 - float(Beta(mine, others).below(min_share))
 
 
 def boundaries_of(

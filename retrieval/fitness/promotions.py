@@ -5,12 +5,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
-import numpy as np
-
 from aftercall.models import Promotion, PromotionStatus, VersionTrials
 from aftercall.models.tools import same_version
 from mongo.contents import PromotionEvent, StoredPromotion
 from mongo.records import ToolKey
+from retrieval.beta import Beta
 from retrieval.fitness.registry import (
     Registry,
     ToolCandidate,
@@ -26,7 +25,6 @@ LEAST_TRIALS = 10
 SURE = 0.95
 """Probability from which on a promotion is reported. It is looked at again and again, so more than
 1 in 20 harmless promotions would be reported at some time; a report changes nothing by itself."""
-_QUANTILES = 5_000
 Statistics = Mapping[ToolKey, ToolTrials]
 
 
@@ -41,14 +39,10 @@ def compare(evolved: Counts, original: Counts) -> float:
     """The probability, in [0, 1], that the evolved version's failure rate is the higher one.
 
     0.5 where nothing is known of either. A further failure of the evolved version never lowers it.
-    With a uniform prior each failure rate is a Beta(failures + 1, successes + 1). The mean of the
-    one's tail over the quantiles of the other gives the probability within 0.0001.
+    With a uniform prior each failure rate is a Beta(failures + 1, successes + 1).
     """
-    from scipy.special import betainc, betaincinv  # noqa: PLC0415 - serving starts without it
-
-    quantiles = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
-    rates = betaincinv(original.failures + 1, original.successes + 1, quantiles)
-    return float(1 - betainc(evolved.failures + 1, evolved.successes + 1, rates).mean())
+    rate, usual = (Beta(each.failures + 1, each.successes + 1) for each in (evolved, original))
+    return rate.above(usual)
 
 
 def fails_more(evolved: Counts, original: Counts) -> bool:

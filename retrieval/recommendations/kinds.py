@@ -14,6 +14,7 @@ from typing import TypeVar, get_args
 from aftercall import models as m
 from mongo.records import ToolKey
 from retrieval.advice.other_tools import names_said
+from retrieval.beta import Beta
 from retrieval.boundaries.cohesion import CohesionRules
 from retrieval.fitness.registry import Registry
 from retrieval.fitness.score import PENALTIES
@@ -305,7 +306,6 @@ def _too_many(bad: float, good: float) -> float:
 
     The prior is a Beta of that mean which is worth `PRIOR_CALLS` trials. Counts may be weighted.
     """
-    from scipy.special import betaincc  # noqa: PLC0415 - serving starts without it
-
     prior = TOLERATED_RATE * PRIOR_CALLS
-    return float(betaincc(bad + prior, good + PRIOR_CALLS - prior, TOLERATED_RATE))
+    rate = Beta(bad + prior, good + PRIOR_CALLS - prior)
+    return 1 - float(rate.below(TOLERATED_RATE))
