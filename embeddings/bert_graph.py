@@ -220,8 +220,7 @@ _GIVEN = ("input_ids", "attention_mask")
 
 
 def _value(name: str, kind: str, shape: Sequence[str | int]) -> bytes:
-    sizes = [_field(2 if isinstance(each, str) else 1, each) for each in shape]
-    dims = b"".join(_field(1, each) for each in sizes)
+    dims = b"".join(_field(1, _field(2 if isinstance(each, str) else 1, each)) for each in shape)
     return _field(1, name) + _field(2, _field(1, _field(1, _TYPES[kind]) + _field(2, dims)))
 
 

@@ -53,12 +53,12 @@ class HashingEmbedder(ThreadedEmbedder):
         if dimension < 1:
             raise ValueError(f"the dimension is {dimension}; it must be at least 1")
 
-        def encode(texts: list[str], _role: Role) -> Vectors:
-            return np.stack([hashed_vector(text, dimension) for text in texts])
-
-        # The number is the algorithm's version.
-        name = f"hashing-1@{dimension}"
-        super().__init__(encode, name="hashing", fingerprint=name, dimension=dimension)
+        super().__init__(
+            lambda texts, _: np.stack([hashed_vector(text, dimension) for text in texts]),
+            name="hashing",
+            fingerprint=f"hashing-1@{dimension}",  # the number is the algorithm's version
+            dimension=dimension,
+        )
 
 
 def hashed_vector(text: str, dimension: int) -> Vectors:
@@ -101,8 +101,9 @@ class SentenceTransformersEmbedder(ThreadedEmbedder):
             vectors = run(texts, normalize_embeddings=True, show_progress_bar=False)
             return np.asarray(vectors, dtype=np.float32)
 
-        known = fingerprint(name, weights_sha256)
-        super().__init__(encode, name=name, fingerprint=known, dimension=dimension)
+        super().__init__(
+            encode, name=name, fingerprint=fingerprint(name, weights_sha256), dimension=dimension
+        )
 
     @classmethod
     async def open(cls, name_or_path: str) -> "SentenceTransformersEmbedder":

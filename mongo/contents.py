@@ -167,8 +167,9 @@ class IssuedSuggestion:
 
 def suggestion_event(suggestion_id: str, issued: IssuedSuggestion, principal: str = OWNER) -> Event:
     """The event of a suggestion, or under an id of its own of an answer without one."""
-    data = encoded(issued)
-    return Event("suggestion", suggestion_id, data, tool=issued.tool, principal=principal)
+    return Event(
+        "suggestion", suggestion_id, encoded(issued), tool=issued.tool, principal=principal
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,8 +362,9 @@ def promotion_command(
         principal=principal,
     )
     data = None if change.promoted is None else encoded(change.promoted)
-    expected = before.position if before else 0
-    return event, StateRow("promotion", change.namespace, data, expected=expected)
+    return event, StateRow(
+        "promotion", change.namespace, data, expected=before.position if before else 0
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter
@@ -245,13 +246,7 @@ def reader(kind: type[T]) -> Callable[[bytes], T]:
     They take two thirds of the time. The kind's fields are to hold what JSON holds: a check that
     makes something else of that is left out too.
     """
-    validator = SchemaValidator(_unchecked(_adapter(kind).core_schema))
-
-    def read(data: bytes) -> T:
-        value: T = validator.validate_json(data)
-        return value
-
-    return read
+    return SchemaValidator(_unchecked(_adapter(kind).core_schema)).validate_json
 
 
 def _unchecked(schema: Any) -> Any:
@@ -267,10 +262,4 @@ def _unchecked(schema: Any) -> Any:
     return {name: _unchecked(each) for name, each in schema.items()}
 
 
-_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
-
-
-def _adapter(kind: Any) -> TypeAdapter[Any]:  # a type
-    if kind not in _ADAPTERS:
-        _ADAPTERS[kind] = TypeAdapter(kind)
-    return _ADAPTERS[kind]
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)  # of a type

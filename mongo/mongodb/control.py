@@ -121,5 +121,4 @@ async def open_mongo_control(options: MongoOptions) -> ControlStore:
 
 
 def _entry(row: Record) -> AuditEntry:
-    fields = {name: row[name] for name in row if name != "_id"}
-    return decoded(AuditEntry, json.dumps(fields).encode())
+    return decoded(AuditEntry, json.dumps({k: row[k] for k in row if k != "_id"}).encode())

@@ -94,12 +94,11 @@ class MongoEvents(Part):
             return await self._command(workspace, events, state)
         if not events:
             return []
-        answer = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[list[Appended]] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(workspace, []).append(_Arrival(events, answer))
         if workspace not in self._writers:
             self._writers[workspace] = asyncio.create_task(self._write(workspace))
-        verdicts: list[Appended] = await answer
-        return verdicts
+        return await answer
 
     async def _write(self, workspace: str) -> None:
         while waiting := self._waiting.get(workspace):

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from mongo.errors import KeyChangedError
 from mongo.protocol import ControlStore
@@ -28,13 +27,12 @@ class SqliteControl(FileUser):
         return await self._readers.run(_head)
 
     async def keys(self) -> list[StoredKey]:
-        query = "SELECT data, used_at FROM keys ORDER BY rowid"
         return await self._readers.run(
             lambda c: [
                 replace(
                     decoded(StoredKey, data), used_at=used and datetime.fromtimestamp(used, UTC)
                 )
-                for data, used in c.execute(query)
+                for data, used in c.execute("SELECT data, used_at FROM keys ORDER BY rowid")
             ]
         )
 
@@ -51,17 +49,13 @@ class SqliteControl(FileUser):
     async def entries(
         self, limit: int, *, before: int | None = None, workspace: str | None = None
     ) -> list[AuditEntry]:
-        query = "SELECT data FROM audit WHERE position < ?"
-        parameters: list[Any] = [before or 2**62]
-        if workspace is not None:
-            query += " AND data ->> 'workspace' = ?"
-            parameters.append(workspace)
-        query += " ORDER BY position DESC LIMIT ?"
-        parameters.append(limit)
+        query = """
+        SELECT data FROM audit WHERE position < ?1
+        AND (?2 IS NULL OR data ->> 'workspace' = ?2) ORDER BY position DESC LIMIT ?3
+        """
+        given = (before or 2**62, workspace, limit)
         return await self._readers.run(
-            lambda c: [
-                decoded(AuditEntry, data.encode()) for (data,) in c.execute(query, parameters)
-            ]
+            lambda c: [decoded(AuditEntry, data.encode()) for (data,) in c.execute(query, given)]
         )
 
     async def close(self) -> None:
@@ -79,8 +73,9 @@ async def open_sqlite_control(data_dir: Path) -> ControlStore:
 def _open(data_dir: Path) -> SqliteControl:
     files.make_folder(data_dir)
     with ExitStack() as resources:
-        path = data_dir / "control.sqlite3"
-        writer, readers = open_file(path, "control", resources, synchronous="FULL")
+        writer, readers = open_file(
+            data_dir / "control.sqlite3", "control", resources, synchronous="FULL"
+        )
         return SqliteControl(writer, readers, resources.pop_all())
 
 

@@ -5,14 +5,14 @@ import sqlite3
 import time
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from aftercall.json_values import JsonObject, canonical_json
 from mongo.errors import StateConflictError
 from mongo.records import EPOCH, Appended, Event, EventKind, Head, StateKind, StateRow, ToolKey
-from mongo.sqlite.files import FileUser, bounded
+from mongo.sqlite.files import FileUser, bounded, named_tool
 
 _COLUMNS = """
 position, kind, id, server, tool, session, principal, received, content_hash, schema_hash, data
@@ -43,7 +43,8 @@ class SqliteEvents(FileUser):
         """  # noqa: S608  # the columns are ours
         return await self._readers.run(
             lambda c: bounded(
-                _events(workspace, c.execute(query, (workspace, position, limit))), limit
+                (_event(workspace, row) for row in c.execute(query, (workspace, position, limit))),
+                limit,
             )
         )
 
@@ -70,7 +71,7 @@ class SqliteEvents(FileUser):
         where, parameters = ["workspace = ?", "kind = ?"], [workspace, kind]
         if tool is not None:
             where += ["server = ?", "tool = ?"]
-            parameters += [tool.server_name or "", tool.tool_name]
+            parameters += named_tool(tool)
         if before is not None:
             where.append("position < ?")
         if sessions is not None:
@@ -85,7 +86,7 @@ class SqliteEvents(FileUser):
             for session in [None] if sessions is None else sorted(sessions):
                 given = (each for each in (before, session) if each is not None)
                 rows = connection.execute(query, [*parameters, *given, limit])
-                found += bounded(_events(workspace, rows), limit)
+                found += bounded((_event(workspace, row) for row in rows), limit)
             return found if sessions is None else sorted(found, key=lambda e: -e.position)
 
         return await self._readers.run(read)
@@ -182,10 +183,9 @@ def _append(connection: sqlite3.Connection, arrivals: Sequence[_Arrival]) -> lis
 def _append_one(connection: sqlite3.Connection, arrival: _Arrival) -> list[Appended]:
     workspace, events, state = arrival
     known = _known(connection, workspace, events)
-    head = connection.execute(
+    position, received = connection.execute(
         "SELECT position, received FROM heads WHERE workspace = ?", (workspace,)
-    ).fetchone()
-    position, received = head or (0, 0)
+    ).fetchone() or (0, 0)
     now = time.time_ns() // 1000
     verdicts: list[Appended] = []
     rows: list[tuple[Any, ...]] = []
@@ -206,8 +206,7 @@ def _append_one(connection: sqlite3.Connection, arrival: _Arrival) -> list[Appen
                 (workspace, event.schema_hash, canonical_json(event.input_schema)),
             )
     if rows:
-        places = ", ".join("?" * 12)
-        connection.executemany(f"INSERT INTO events VALUES ({places})", rows)  # noqa: S608
+        connection.executemany(f"INSERT INTO events VALUES (?{', ?' * 11})", rows)  # noqa: S608
         connection.execute(
             "INSERT INTO heads VALUES (?, ?, ?) ON CONFLICT (workspace) "
             "DO UPDATE SET position = excluded.position, received = excluded.received",
@@ -224,27 +223,23 @@ def _append_one(connection: sqlite3.Connection, arrival: _Arrival) -> list[Appen
 def _known(
     connection: sqlite3.Connection, workspace: str, events: Sequence[Event]
 ) -> dict[tuple[str, str], str]:
-    wanted: dict[str, list[str]] = {}
-    for event in events:
-        wanted.setdefault(event.kind, []).append(event.id)
+    query = """
+    SELECT e.id, e.content_hash FROM json_each(?) AS wanted CROSS JOIN events AS e
+    ON e.workspace = ? AND e.kind = ? AND e.id = wanted.value
+    """
     return {
         (kind, name): content_hash
-        for kind, ids in wanted.items()
+        for kind in {event.kind for event in events}
         for name, content_hash in connection.execute(
-            """
-            SELECT e.id, e.content_hash FROM json_each(?) AS wanted CROSS JOIN events AS e
-            ON e.workspace = ? AND e.kind = ? AND e.id = wanted.value
-            """,
-            (json.dumps(ids), workspace, kind),
+            query, (json.dumps([e.id for e in events if e.kind == kind]), workspace, kind)
         )
     }
 
 
 def _row(workspace: str, position: int, received: int, event: Event) -> tuple[Any, ...]:
-    server, tool = ("", "") if event.tool is None else event.tool[1:]
     data = event.data if len(event.data) < _LARGE else zlib.compress(event.data, _LEVEL)
     return (
-        workspace, position, event.kind, event.id, server or "", tool, event.session,
+        workspace, position, event.kind, event.id, *named_tool(event.tool), event.session,
         event.principal, received, event.content_hash, event.schema_hash, data,
     )  # fmt: skip
 
@@ -275,10 +270,6 @@ def _put_state(
         connection.execute(
             "INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?, ?)", (*key, position, row.data)
         )
-
-
-def _events(workspace: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[Event]:
-    return (_event(workspace, row) for row in rows)
 
 
 def _event(workspace: str, row: tuple[Any, ...]) -> Event:

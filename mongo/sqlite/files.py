@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeVar
 
 from aftercall.files import sync_folder
 from mongo import errors
-from mongo.records import Event, Row
+from mongo.records import Event, Row, ToolKey
 
 _ANOTHER_FOLDER = "or choose another data folder (--data-dir)"
 _NO_SPACE_BYTES = 1 << 20
@@ -443,6 +443,11 @@ def bounded(
         kept.append(each)
         size += len(each.data)
     return kept
+
+
+def named_tool(tool: ToolKey | None) -> tuple[str, str]:
+    """The columns `server` and `tool` of what is about a tool, or about none."""
+    return ("", "") if tool is None else (tool.server_name or "", tool.tool_name)
 
 
 class FileUser:

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, closing
 from operator import attrgetter
 from pathlib import Path
@@ -14,10 +14,17 @@ from typing import Any, Literal
 
 from mongo.errors import StoreDamagedError, StoreError, StoreFencedError, StoreFullError, closed
 from mongo.protocol import CounterDimension, EventLog, Leases, Metadata
-from mongo.records import Commit, Counter, CounterSum, Cursor, Lease, Row, ToolKey
+from mongo.records import Commit, CounterSum, Cursor, Lease, Row, ToolKey
 from mongo.sqlite import files
 from mongo.sqlite.events import SqliteEvents
-from mongo.sqlite.files import FileUser, GroupCommitWriter, ReadPool, bounded, connect_writer
+from mongo.sqlite.files import (
+    FileUser,
+    GroupCommitWriter,
+    ReadPool,
+    bounded,
+    connect_writer,
+    named_tool,
+)
 
 _COLUMNS = "kind, key, data, server, tool, rank, serial"
 _ORDERS = {"key": "key", "rank": "rank DESC, key", "serial": "serial, kind, key"}
@@ -94,7 +101,7 @@ class SqliteKnowledge(FileUser):
             given.append(after)
         if tool is not None:
             where += ["server = ?", "tool = ?", "tool <> ''"]
-            given += [tool.server_name or "", tool.tool_name]
+            given += named_tool(tool)
         query = f"""
         SELECT {_COLUMNS} FROM rows WHERE {" AND ".join(where)} ORDER BY {_ORDERS[by]}
         """  # noqa: S608
@@ -132,10 +139,8 @@ class SqliteKnowledge(FileUser):
         given: dict[str, Any] = {"workspace": workspace, "since": since, "until": until}
         parts = []
         for place, name in enumerate(what):
-            named = f"what = :n{place}"
-            if name.endswith("*"):
-                named = f"what >= :n{place} AND what < :n{place} || char(0x10ffff)"
-            parts.append(_NAMED + named)
+            begins = f"what >= :n{place} AND what < :n{place} || char(0x10ffff)"
+            parts.append(_NAMED + (begins if name.endswith("*") else f"what = :n{place}"))
             given[f"n{place}"] = name.removesuffix("*")
         of_tool = ""
         if tool is not None:
@@ -169,10 +174,9 @@ def _shown(column: str, by: Collection[CounterDimension]) -> str:
 
 def _commit(connection: sqlite3.Connection, commit: Commit) -> int:
     workspace = commit.workspace
-    found = connection.execute(
+    position, serial = connection.execute(
         "SELECT position, serial FROM cursors WHERE workspace = ?", (workspace,)
-    ).fetchone()
-    position, serial = found or (0, 0)
+    ).fetchone() or (0, 0)
     if commit.moved is not None and commit.moved[0] != position:
         raise StoreFencedError(
             f"{workspace} has been learned to {position} by another process: read anew"
@@ -189,14 +193,20 @@ def _commit(connection: sqlite3.Connection, commit: Commit) -> int:
         DO UPDATE SET server = excluded.server, tool = excluded.tool, rank = excluded.rank,
             serial = excluded.serial, data = excluded.data
         """,
-        [_stored(workspace, serial + 1, row) for row in commit.put],
+        [
+            (workspace, e.kind, e.key, *named_tool(e.tool), e.rank, serial + 1, e.data)
+            for e in commit.put
+        ],
     )
     connection.executemany(
         """
         INSERT INTO counters VALUES (?, ?, ?, ?, ?, ?)
         ON CONFLICT DO UPDATE SET number = number + excluded.number
         """,
-        list(_counted(workspace, commit.counters)),
+        [
+            (workspace, counter.what, counter.hour, *named_tool(counter.tool), number)
+            for counter, number in commit.counters.items()
+        ],
     )
     if any(number < 0 for number in commit.counters.values()):  # names of agents are no more
         connection.execute("DELETE FROM counters WHERE workspace = ? AND number = 0", (workspace,))
@@ -215,17 +225,6 @@ def _check_fence(connection: sqlite3.Connection, lease: Lease) -> None:
         )
     if found is None or found[0] < lease.token:
         connection.execute("INSERT OR REPLACE INTO fences VALUES (?, ?)", (lease.name, lease.token))
-
-
-def _stored(workspace: str, serial: int, row: Row) -> tuple[Any, ...]:
-    server, tool = ("", "") if row.tool is None else row.tool[1:]
-    return (workspace, row.kind, row.key, server or "", tool, row.rank, serial, row.data)
-
-
-def _counted(workspace: str, counters: Mapping[Counter, int]) -> Iterable[tuple[Any, ...]]:
-    for counter, number in counters.items():
-        server, tool = ("", "") if counter.tool is None else counter.tool[1:]
-        yield workspace, counter.what, counter.hour, server or "", tool, number
 
 
 def _row(workspace: str, row: tuple[Any, ...]) -> Row:
@@ -423,8 +422,9 @@ def _open_generation(data_dir: Path, number: int, *, is_new: bool) -> SqliteKnow
             _copy(base, path)
     with ExitStack() as resources:
         # What the base holds is gone from the log; another one falls back with its cursor.
-        synchronous = "FULL" if number == 0 else "NORMAL"
-        writer, readers = open_file(path, "knowledge", resources, synchronous=synchronous)
+        writer, readers = open_file(
+            path, "knowledge", resources, synchronous="FULL" if number == 0 else "NORMAL"
+        )
         return SqliteKnowledge(path, writer, readers, resources.pop_all())
 
 
