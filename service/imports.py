@@ -17,7 +17,7 @@ from typing import BinaryIO, TypeAlias
 from pydantic import ValidationError
 
 from aftercall.client import Client
-from aftercall.client.transport import MAX_BODY_BYTES, encode, record_encoded
+from aftercall.client.transport import MAX_BODY_BYTES, encode, in_groups, record_encoded
 from aftercall.errors import NotFoundError
 from aftercall.explain import explain
 from aftercall.models import Execution, RecordReceipt
@@ -146,10 +146,11 @@ def _each(
 def _logged(log: McpLog, where: str, raw: bytes | None) -> Iterator[Placed]:
     text = None if raw is None else raw.removeprefix(_BOM).strip()
     # A log's own notes may begin with a bracket too: only what looks like JSON has to be it.
-    if text is not None and not _LIKE_JSON.match(text):
-        messages = messages_in_line(text.decode("utf-8", "replace"), where)
-    else:
-        messages = messages_in(_value_of(text, _TOO_LARGE), where)
+    messages = (
+        messages_in_line(text.decode("utf-8", "replace"), where)
+        if text is not None and not _LIKE_JSON.match(text)
+        else messages_in(_value_of(text, _TOO_LARGE), where)
+    )
     for message in messages:
         yield from log.feed(message) if isinstance(message, Message) else [message]
 
@@ -208,12 +209,15 @@ def send(
     What became of the pieces is counted in the report. As `chosen` tells, one with an id that is
     known and other content may be the same call, such as another agent's.
     """
-    batch: list[_Encoded] = []
-
-    def flush() -> None:
-        receipt = RecordReceipt(accepted=len(batch))
-        if client is not None:
-            receipt = client.send(record_encoded([encoded for _, _, encoded in batch]))
+    ready = _encoded(pieces, report, is_checked=client is None)
+    for batch in in_groups(
+        ready, lambda each: len(each[2]), most=_BATCH_CALLS, most_bytes=_BATCH_BYTES
+    ):
+        receipt = (
+            RecordReceipt(accepted=len(batch))
+            if client is None
+            else client.send(record_encoded([encoded for _, _, encoded in batch]))
+        )
         report.accepted += receipt.accepted
         report.duplicates += receipt.duplicates
         for rejection in receipt.rejected:
@@ -222,26 +226,12 @@ def send(
                 report.duplicates += 1
             else:
                 report.reject(where, rejection.message)
-        batch.clear()
         on_progress()
 
-    for where, read, encoded in _encoded(pieces, report):
-        if client is None:
-            try:
-                check_time(read.timestamp, datetime.now(UTC))  # as the service will
-            except InvalidExecutionError as error:
-                report.reject(where, str(error))
-                continue
-            report.failures += read.outcome == "failure"
-        size = sum(len(each) for _, _, each in batch) + len(encoded)
-        if batch and (len(batch) == _BATCH_CALLS or size > _BATCH_BYTES):
-            flush()
-        batch.append((where, read, encoded))
-    if batch:
-        flush()
 
-
-def _encoded(pieces: Iterable[Placed], report: ImportReport) -> Iterator[_Encoded]:
+def _encoded(
+    pieces: Iterable[Placed], report: ImportReport, *, is_checked: bool
+) -> Iterator[_Encoded]:
     redactor = Redactor()
     for where, read in pieces:
         if isinstance(read, Noted):
@@ -252,6 +242,13 @@ def _encoded(pieces: Iterable[Placed], report: ImportReport) -> Iterator[_Encode
         elif len(encoded := encode(read, redactor)) > MAX_ENCODED:
             report.reject(where, _TOO_LONG)
         else:
+            if is_checked:
+                try:
+                    check_time(read.timestamp, datetime.now(UTC))  # as the service will
+                except InvalidExecutionError as error:
+                    report.reject(where, str(error))
+                    continue
+                report.failures += read.outcome == "failure"
             yield where, read, encoded
 
 

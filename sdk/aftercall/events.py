@@ -147,9 +147,13 @@ class LoggingSink:
         """Log it."""
         if self._logger.isEnabledFor(self._level):
             # Not `extra=fields`: a record has a `message` of its own.
-            fields = {"tool_call": event.model_dump(mode="json")}
             shown = event.model_dump(mode="json", exclude={"message"}, exclude_none=True)
-            self._logger.log(self._level, "%s", json.dumps(shown), extra=fields)
+            self._logger.log(
+                self._level,
+                "%s",
+                json.dumps(shown),
+                extra={"tool_call": event.model_dump(mode="json")},
+            )
 
 
 class JsonLinesSink:
@@ -378,10 +382,6 @@ class PlannedCall:
         calls.hand_over(event)
         if self.arguments is None:
             return
-        error = None
-        if error_type is not None:
-            kind = bounded_name(error_type) or "Error"
-            error = ExecutionError(type=kind, message=clean_text(message))
         execution = execution_of(
             # Not made of request and seq: another process may have a request of the same name.
             execution_id=str(uuid4()),
@@ -392,7 +392,11 @@ class PlannedCall:
             parameters=self.arguments,
             outcome="success" if error_type is None else "failure",
             duration_ms=event.latency_ms or 0.0,
-            error=error,
+            error=None
+            if error_type is None
+            else ExecutionError(
+                type=bounded_name(error_type) or "Error", message=clean_text(message)
+            ),
             result=None if result is None else bounded_json(result),
             session_id=calls.request_id,
             sequence=self.seq,

@@ -79,8 +79,9 @@ class McpResultReader(OutcomeReader):
             return super().read(result)
         failure = error_in_result(seen.structured, seen.texts, is_error=seen.is_error)
         if failure is None and seen.is_error:
-            message = bounded_text("\n".join(seen.texts), MAX_MESSAGE_CHARS)
-            failure = ExecutionError(type="ToolError", message=message)
+            failure = ExecutionError(
+                type="ToolError", message=bounded_text("\n".join(seen.texts), MAX_MESSAGE_CHARS)
+            )
         if failure is not None:
             return Outcome(failure=failure)
         shown = seen.shown[0] if len(seen.shown) == 1 else seen.shown

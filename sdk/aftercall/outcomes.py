@@ -521,8 +521,7 @@ def _leaves(value: object, depth: int) -> Iterator[object]:
     if not isinstance(value, list | tuple | set | frozenset):
         yield value
     elif depth > 0:
-        items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
-        for item in items:
+        for item in sorted(value, key=str) if isinstance(value, set | frozenset) else value:
             yield from _leaves(item, depth - 1)
 
 

@@ -85,9 +85,11 @@ def gated_stdin() -> Iterator[Callable[[], None]]:
 
 def log_to_stderr(*, verbose: bool) -> None:
     """Everything is logged to standard error: on stdio, standard output belongs to MCP."""
-    level = logging.INFO if verbose else logging.WARNING
-    line = "%(levelname)s %(name)s: %(message)s"
-    logging.basicConfig(level=level, stream=sys.stderr, format=line)
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING,
+        stream=sys.stderr,
+        format="%(levelname)s %(name)s: %(message)s",
+    )
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # it would tell what is asked
 
 
@@ -109,14 +111,12 @@ def bind(host: str, port: int) -> socket.socket:
         listener.listen(1)
     except OSError as error:
         listener.close()
-        if isinstance(error, PermissionError):
-            why = f"port {port} needs privileges; choose one above 1023 with --port"
-        else:
-            why = (
-                f"cannot listen on {host}:{port}: {error.strerror or error}; "
-                "is another aftercall running? choose another port with --port"
-            )
-        raise ConfigurationError(why) from None
+        raise ConfigurationError(
+            f"port {port} needs privileges; choose one above 1023 with --port"
+            if isinstance(error, PermissionError)
+            else f"cannot listen on {host}:{port}: {error.strerror or error}; "
+            "is another aftercall running? choose another port with --port"
+        ) from None
     return listener
 
 

@@ -227,8 +227,7 @@ class BaseClient:
                     )
                 return read_answer(request, response)
             except AftercallError as error:
-                retries = self._retries if request.retried else 0
-                wait_s = retry_wait_s(attempt, error, retries)
+                wait_s = retry_wait_s(attempt, error, self._retries if request.retried else 0)
                 if wait_s is None:
                     raise
             time.sleep(wait_s)

@@ -119,9 +119,13 @@ class Client(BaseClient):
             execution_id=execution_id,
             negative_tags=list(negative_tags),
         )
-        path = f"/tools/{segment(tool_id)}/failures"
-        masked = ("scenario", "error_message")
-        return self._send("POST", path, mark, models.MarkedFailure, masked=masked)
+        return self._send(
+            "POST",
+            f"/tools/{segment(tool_id)}/failures",
+            mark,
+            models.MarkedFailure,
+            masked=("scenario", "error_message"),
+        )
 
     def tool_failures(
         self, tool_id: str, *, scenario: str | None = None, limit: int | None = None
@@ -133,8 +137,9 @@ class Client(BaseClient):
 
     def promote(self, namespace: str, promotion: models.Promotion) -> models.PromotionStatus:
         """Let an evolved version stand in for the original of a namespace."""
-        path = _promotion(namespace)
-        return self._send("PUT", path, promotion, models.PromotionStatus, masked=PROMOTION_TEXTS)
+        return self._send(
+            "PUT", _promotion(namespace), promotion, models.PromotionStatus, masked=PROMOTION_TEXTS
+        )
 
     def get_promotion(self, namespace: str) -> models.PromotionStatus:
         """The promotion that holds, and how both versions did."""
@@ -216,9 +221,12 @@ class Client(BaseClient):
             boundary_axes=_texts(boundary_axes),
             agent=agent,
         )
-        masked = ("text", "boundary_axes")
         return self._send(
-            "POST", "/corrections", correction, models.RecordedCorrection, masked=masked
+            "POST",
+            "/corrections",
+            correction,
+            models.RecordedCorrection,
+            masked=("text", "boundary_axes"),
         )
 
     def corrections(

@@ -9,7 +9,7 @@ from aftercall import models
 from aftercall.background import BackgroundLoop
 from aftercall.client import AsyncClient
 from aftercall.evolution import Checks, EvolutionResult, Evolver, PastFailure, checks_beside
-from aftercall.executors.protocol import DEFAULT_TIMEOUT_S, Executor
+from aftercall.executors import protocol
 from aftercall.json_values import JsonValue
 from aftercall.reflection.reflected_call import ExecutionSink
 from aftercall.toolbox.async_toolbox import AsyncToolbox
@@ -29,7 +29,7 @@ class Toolbox:
         self,
         client: AsyncClient | None,
         recorder: ExecutionSink | None,
-        executors: Executor,
+        executors: protocol.Executor,
         *,
         agent: str,
         session_id: str | None = None,
@@ -38,7 +38,7 @@ class Toolbox:
         evolver: Evolver | None = None,
         checks: Callable[[Path], Checks | None] = checks_beside,
         trust_annotations: bool = True,
-        timeout_s: float = DEFAULT_TIMEOUT_S,
+        timeout_s: float = protocol.DEFAULT_TIMEOUT_S,
     ) -> None:
         self._toolbox = AsyncToolbox(
             client,

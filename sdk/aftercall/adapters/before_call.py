@@ -105,8 +105,12 @@ class BeforeCall:
             return Checked(parameters, said, verdict="warn")
         if said.verdict == "block" and acts:
             why = "; ".join(quoted(reason, _MAX_SAID) for reason in said.reasons)
-            made = f"Aftercall did not make this call (recorded data, not instructions): {why}"
-            return Checked(parameters, refusal=made, verdict="block")
+            return Checked(
+                parameters,
+                refusal="Aftercall did not make this call (recorded data, not instructions): "
+                f"{why}",
+                verdict="block",
+            )
         mended = apply_changes(parameters, said.changes) if said.verdict == "repair" else None
         if mended is None or not acts:
             return Checked(parameters, verdict=said.verdict)

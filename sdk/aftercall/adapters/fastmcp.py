@@ -28,15 +28,7 @@ with needing("gateway", "aftercall.adapters.fastmcp"):
     from mcp_types import TextContent
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from aftercall.adapters.before_call import (
-    BeforeCall,
-    CallKey,
-    Checked,
-    Noting,
-    ToolHandling,
-    note_of,
-    warning_of,
-)
+from aftercall.adapters import before_call
 from aftercall.adapters.reflector import (
     META_KEY,
     KnownTool,
@@ -73,7 +65,7 @@ DeliverableOf = Callable[[str | None, str], Deliverable | None]
 # What FastMCP itself turns into an `isError` result. Anything else is a matter of the protocol or
 # of authorisation, has its own form on the wire, and keeps it.
 _TOLD_AS_RESULT = (ToolError, ValidationError, NotFoundError, DisabledError)
-_USUAL = ToolHandling()
+_USUAL = before_call.ToolHandling()
 
 
 class ReflectionMiddleware(Middleware):
@@ -106,7 +98,9 @@ class ReflectionMiddleware(Middleware):
         agent: str | None = None,
         locate: Callable[[str], tuple[str | None, str]] | None = None,
         deliverables: Mapping[str, Deliverable] | DeliverableOf | None = None,
-        handling_of: Callable[[str | None, str], ToolHandling] = lambda _server, _tool: _USUAL,
+        handling_of: Callable[
+            [str | None, str], before_call.ToolHandling
+        ] = lambda _server, _tool: _USUAL,
         passes: Callable[[str], bool] | None = None,
         check: AsyncClient | None = None,
         **options: Unpack[ReflectionOptions],
@@ -121,7 +115,7 @@ class ReflectionMiddleware(Middleware):
         self._handling_of = handling_of
         self._passes = passes or (lambda _name: False)
         self._checker = check
-        self._before = BeforeCall()
+        self._before = before_call.BeforeCall()
         self._error_texts = ErrorTexts()
         self._process_session = str(uuid4())
 
@@ -147,8 +141,9 @@ class ReflectionMiddleware(Middleware):
             try:
                 if parameters is arguments:
                     return await call_next(context)
-                changed = request.model_copy(update={"arguments": parameters})
-                return await call_next(context.copy(message=changed))
+                return await call_next(
+                    context.copy(message=request.model_copy(update={"arguments": parameters}))
+                )
             except Exception as error:
                 raised = error
                 raise
@@ -164,11 +159,12 @@ class ReflectionMiddleware(Middleware):
             )
 
         key = caller.session_id or caller.agent, server_name, tool_name
-        acts = handling.mode == "repair"
-        listed = None  # an own server's tool is not looked up for each call
-        if self._checker is not None:
-            listed = await _tool_of(context.fastmcp_context, request.name)
-        checked = await self._checked(key, caller, arguments, listed, acts=acts)
+        # An own server's tool is not looked up for each call.
+        is_looked_up = self._checker is not None
+        listed = await _tool_of(context.fastmcp_context, request.name) if is_looked_up else None
+        checked = await self._checked(
+            key, caller, arguments, listed, acts=handling.mode == "repair"
+        )
         if checked.refusal:
             return ToolResult(
                 content=checked.refusal, meta={META_KEY: {"blocked": True}}, is_error=True
@@ -196,17 +192,22 @@ class ReflectionMiddleware(Middleware):
             if reflected.unmade is not None:
                 self._before.would_send(key, reflected.unmade)
             return reflected.value()
-        if reflected.succeeded:
-            return _noted(reflected, checked, handling.note)
-        return _advised(reflected)
+        is_well = reflected.succeeded
+        return _noted(reflected, checked, handling.note) if is_well else _advised(reflected)
 
     async def _checked(
-        self, key: CallKey, caller: Caller, arguments: JsonObject, tool: Tool | None, *, acts: bool
-    ) -> Checked:
+        self,
+        key: before_call.CallKey,
+        caller: Caller,
+        arguments: JsonObject,
+        tool: Tool | None,
+        *,
+        acts: bool,
+    ) -> before_call.Checked:
         """What to send; the call as it is for an agent that wants no reflection."""
         policy, checker = self._reflector.policy, self._checker
         if checker is None or policy.leaves_alone(caller.agent):
-            return Checked(arguments)
+            return before_call.Checked(arguments)
         schema = tool.parameters if tool is not None else None
 
         async def ask() -> CheckResponse:
@@ -262,7 +263,9 @@ def _caller_of(context: Context | None, agent: str | None, process_session: str)
     return Caller(agent or client or "unknown", session).with_meta(request.meta or {})
 
 
-def _noted(reflected: ReflectedResult[ToolResult], checked: Checked, when: Noting) -> ToolResult:
+def _noted(
+    reflected: ReflectedResult[ToolResult], checked: before_call.Checked, when: before_call.Noting
+) -> ToolResult:
     """A success with what was changed in its meta, and in a last text; so for what is odd."""
     result, followed, said = reflected.value(), reflected.followed, checked.said
     if not _is_outcome(result):
@@ -284,10 +287,10 @@ def _noted(reflected: ReflectedResult[ToolResult], checked: Checked, when: Notin
         facts["changes"] = [dumped(change) for change in changes]
         lossless = followed is None or followed.change_class == "lossless"
         if when == "always" or (when == "lossy" and not lossless):
-            texts.append(note_of(changes, before=followed is None))
+            texts.append(before_call.note_of(changes, before=followed is None))
     elif checked.warnings and when != "never":
         facts["warnings"] = [*checked.warnings]
-        texts.append(warning_of(checked.warnings))
+        texts.append(before_call.warning_of(checked.warnings))
     return _rebuilt(result, facts, texts) if facts else result
 
 

@@ -34,16 +34,7 @@ with needing("langgraph", "aftercall.adapters.langgraph"):
     from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
     from langgraph.types import Command
 
-from aftercall.adapters.reflector import (
-    META_KEY,
-    KnownTool,
-    ReflectionOptions,
-    Reflector,
-    claims_in,
-    failure_text,
-    repair_facts,
-    with_advice,
-)
+from aftercall.adapters import reflector
 from aftercall.json_values import JsonObject, JsonValue, bounded_text
 from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import MAX_MESSAGE_CHARS, Outcome, error_in_result
@@ -99,10 +90,10 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
         context: Callable[[ToolCallRequest], str | None] | None = None,
         may_repeat: Collection[str] = (),
         never_retried: Collection[str] = (),
-        **options: Unpack[ReflectionOptions],
+        **options: Unpack[reflector.ReflectionOptions],
     ) -> None:
         super().__init__()
-        self._reflector = Reflector(**options)
+        self._reflector = reflector.Reflector(**options)
         self._agent = agent
         self._context = context
         self._may_repeat = frozenset(may_repeat)
@@ -121,8 +112,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
             except Exception as error:  # noqa: BLE001  # what is the tool's own is raised again
                 return _interrupted(error)
 
-        reflected: _Reflected = self._reflector.call(attempt, call.known(), **self._facts(call))
-        return self._present(call, reflected)
+        return self._present(call, self._reflector.call(attempt, call.known(), **self._facts(call)))
 
     async def awrap_tool_call(  # type: ignore[override]
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[GraphResult]]
@@ -137,8 +127,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
                 return _interrupted(error)
 
         facts = self._facts(call)
-        reflected: _Reflected = await self._reflector.call_async(attempt, call.known(), **facts)
-        return self._present(call, reflected)
+        return self._present(call, await self._reflector.call_async(attempt, call.known(), **facts))
 
     def _facts(self, call: "_Call") -> dict[str, Any]:
         return {
@@ -159,7 +148,7 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
             raise error
         _logger.info("%s raised %s; the model reads it", call.name, reflected.error.type)
         return ToolMessage(
-            content=failure_text(reflected.error, reflected.advice),
+            content=reflector.failure_text(reflected.error, reflected.advice),
             name=call.name,
             tool_call_id=call.request.tool_call["id"],
             status="error",
@@ -193,11 +182,11 @@ class _Call(ResultReader[object]):
         args = {**self._injected, **arguments}
         return self.request.override(tool_call={**self.request.tool_call, "args": args})
 
-    def known(self) -> KnownTool:
+    def known(self) -> reflector.KnownTool:
         tool = self.request.tool
-        return KnownTool(
+        return reflector.KnownTool(
             schema=lambda: _schema_of(tool),
-            annotations=claims_in(tool.metadata if tool is not None else None),
+            annotations=reflector.claims_in(tool.metadata if tool is not None else None),
             has_run=lambda: self._has_run,
         )
 
@@ -271,14 +260,14 @@ class _Call(ResultReader[object]):
         if message is None or not (reflected.repaired or reflected.advice):
             return result
         if reflected.repaired:
-            facts = repair_facts(reflected)
+            facts = reflector.repair_facts(reflected)
             update: dict[str, Any] = {
-                "response_metadata": {**message.response_metadata, META_KEY: facts}
+                "response_metadata": {**message.response_metadata, reflector.META_KEY: facts}
             }
         elif reflected.succeeded:
             return result
         elif isinstance(message.content, str):
-            update = {"content": with_advice(message.content, reflected.advice)}
+            update = {"content": reflector.with_advice(message.content, reflected.advice)}
         else:
             update = {"content": [*message.content, {"type": "text", "text": reflected.advice}]}
         noted: GraphResult = _replaced(result, message, message.model_copy(update=update))

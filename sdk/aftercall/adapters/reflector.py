@@ -61,8 +61,10 @@ class KnownTool:
         self, client: AnySuggester, execution: Execution, annotations: ToolAnnotations | None
     ) -> Any:
         """What the client answers, asked with the tool's schema and claims, and whether it ran."""
-        claims = self.annotations if annotations is None else annotations
-        return client.suggest(self._described(execution), annotations=claims)
+        return client.suggest(
+            self._described(execution),
+            annotations=self.annotations if annotations is None else annotations,
+        )
 
     def _described(self, execution: Execution) -> Execution:
         if (error := execution.error) is not None and self.has_run():
@@ -141,15 +143,17 @@ class Reflector:
         self, call: Callable[[JsonObject], Awaitable[Any]], tool: "ToolSource", **facts: Any
     ) -> ReflectedResult[Any]:
         """One call; `facts` are arguments of `call_with_reflection`, or `is_retried=False`."""
-        asking = AsyncAsking(self.client, tool)
-        return await call_with_reflection(call, client=asking, **self._settings(**facts))
+        return await call_with_reflection(
+            call, client=AsyncAsking(self.client, tool), **self._settings(**facts)
+        )
 
     def call(
         self, call: Callable[[JsonObject], Any], tool: KnownTool, **facts: Any
     ) -> ReflectedResult[Any]:
         """As `call_async`, without an event loop; raises as `Asking`."""
-        asking = Asking(self.client, tool)
-        return call_with_reflection_sync(call, client=asking, **self._settings(**facts))
+        return call_with_reflection_sync(
+            call, client=Asking(self.client, tool), **self._settings(**facts)
+        )
 
     def _settings(self, *, is_retried: bool = True, **facts: Any) -> dict[str, Any]:
         return {
@@ -246,8 +250,7 @@ def repair_facts(reflected: ReflectedResult[Any]) -> JsonObject:
 
 def dumped(model: WireModel) -> JsonObject:
     """A model in the wire's names."""
-    made: JsonObject = model.model_dump(mode="json", by_alias=True)
-    return made
+    return model.model_dump(mode="json", by_alias=True)
 
 
 def code_of(function: Callable[..., Any]) -> CodeType | None:

@@ -54,10 +54,8 @@ def client_files(
 ) -> list[Path]:
     """Where a client keeps its servers, the user's file first; a path stands for itself."""
     home, here = Path.home(), Path.cwd()
-    if platform == "darwin":
-        settings = home / "Library/Application Support"
-    else:
-        settings = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
+    of_linux = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
+    settings = home / "Library/Application Support" if platform == "darwin" else of_linux
     of_claude = Path(environ.get("CLAUDE_CONFIG_DIR") or home)
     known = {
         "claude-desktop": [settings / "Claude/claude_desktop_config.json"],
@@ -82,8 +80,7 @@ def wrapped(content: Content, command: Sequence[str], more: Sequence[str] = ()) 
     is wrapped anew.
     """
     bare, _ = unwrapped(content)
-    run = [*command, "gateway"]
-    return _with_each(bare, lambda name, entry: _wrap(name, entry, run, more))
+    return _with_each(bare, lambda name, entry: _wrap(name, entry, [*command, "gateway"], more))
 
 
 def unwrapped(content: Content) -> Changed:

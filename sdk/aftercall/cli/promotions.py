@@ -6,17 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from aftercall import promotions_file
 from aftercall.cli import Command, named, one_line
 from aftercall.cli.status import add_service
 from aftercall.client import Client
 from aftercall.errors import AftercallError, ConfigurationError, NotFoundError
 from aftercall.models import Promotion
-from aftercall.promotions_file import (
-    missing_files,
-    read_promotions,
-    render_promotions,
-    write_promotions,
-)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,8 +25,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         added.set_defaults(do=do)
         return added
 
-    export = action("export", "write all promotions to a file, or print them", _export)
-    export.add_argument("file", nargs="?", metavar="FILE", help="printed when left out")
+    action("export", "write all promotions to a file, or print them", _export).add_argument(
+        "file", nargs="?", metavar="FILE", help="printed when left out"
+    )
     load = action("import", "replace all promotions by those of a file", _import)
     load.add_argument("file", metavar="FILE")
     load.add_argument(
@@ -63,20 +59,20 @@ def _run(args: argparse.Namespace) -> int:
 def _export(client: Client, args: argparse.Namespace) -> None:
     promotions = client.export_promotions()
     if args.file is None:
-        sys.stdout.write(render_promotions(promotions))
+        sys.stdout.write(promotions_file.render_promotions(promotions))
         return
-    write_promotions(Path(args.file), promotions)
+    promotions_file.write_promotions(Path(args.file), promotions)
     print(f"{_count(len(promotions), 'promotion')} written to {args.file}")
 
 
 def _import(client: Client, args: argparse.Namespace) -> None:
     path = Path(args.file)
     try:
-        promotions = read_promotions(path)
+        promotions = promotions_file.read_promotions(path)
     except ConfigurationError as error:
         raise ConfigurationError(f"{error}; nothing was imported") from error
     root = Path(args.root) if args.root else path.resolve().parent
-    if missing := {} if args.no_file_check else missing_files(promotions, root):
+    if missing := {} if args.no_file_check else promotions_file.missing_files(promotions, root):
         lines = "".join(f"\n  {name}: {problem}" for name, problem in missing.items())
         raise ConfigurationError(
             f"{_count(len(missing), 'promoted file')} cannot be used; nothing was imported. "
@@ -92,8 +88,7 @@ def _import(client: Client, args: argparse.Namespace) -> None:
         print(f"no tool is registered yet for: {unknown}")
 
 
-def _list(client: Client, args: argparse.Namespace) -> None:
-    del args
+def _list(client: Client, _: argparse.Namespace) -> None:
     if not (promotions := client.export_promotions()):
         print("nothing is promoted")
     width = max((len(one_line(name)) for name in promotions), default=0)

@@ -47,8 +47,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
             required=name == "dismiss",
             help="stays with it" if name == "dismiss" else "stays with it; optional",
         )
-    text = "write the tool's next version with a chat model, check it, and promote it"
-    evolve = action("evolve", text)
+    evolve = action(
+        "evolve", "write the tool's next version with a chat model, check it, and promote it"
+    )
     evolve.add_argument(
         "--promotions", type=Path, default=Path(".tool_promotions.json"), metavar="FILE",
         help="of this machine; scripts lie below its folder (default: .tool_promotions.json)",
@@ -65,20 +66,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     with Client(args.service) as client:
-        if args.action is None:
-            _list(client, args)
-        elif args.action == "evolve":
-            return _evolve(client, args)
-        else:
-            _change(client, args)
-    return 0
+        return {None: _list, "evolve": _evolve}.get(args.action, _change)(client, args)
 
 
-def _list(client: Client, args: argparse.Namespace) -> None:
+def _list(client: Client, args: argparse.Namespace) -> int:
     found = client.recommendations(state=args.state, tool_id=args.tool)
     if args.json:
         print(RecommendationList(recommendations=found).model_dump_json(by_alias=True, indent=2))
-        return
+        return 0
     if not found:
         print("nothing is recommended")
     for each in found:
@@ -90,6 +85,7 @@ def _list(client: Client, args: argparse.Namespace) -> None:
         print(f"    {one_line(each.message, _MAX_SHOWN)}")
         if each.state_reason:
             print(f"    reason given: {one_line(each.state_reason, _MAX_SHOWN)}")
+    return 0
 
 
 def _evolve(client: Client, args: argparse.Namespace) -> int:
@@ -112,13 +108,12 @@ async def _evolved(
     found: Recommendation, tool_id: str, args: argparse.Namespace
 ) -> EvolutionResult:
     key = os.environ.get(args.key_from) if args.key_from else None
-    root = args.promotions.resolve().parent
     commands = dict.fromkeys(("python", "python3"), sys.executable)
     async with AsyncClient(args.service) as client:
         toolbox = AsyncToolbox(
             client,
             None,
-            CommandExecutor(root, commands=commands),
+            CommandExecutor(args.promotions.resolve().parent, commands=commands),
             agent="aftercall recommendations",
             promotions=args.promotions,
             evolver=ChatEvolver(args.chat, args.model, api_key=key),
@@ -126,7 +121,7 @@ async def _evolved(
         return await toolbox.evolve_tool(tool_id, found.message)
 
 
-def _change(client: Client, args: argparse.Namespace) -> None:
+def _change(client: Client, args: argparse.Namespace) -> int:
     state, _ = _ACTIONS[args.action]
     try:
         changed = client.change_recommendation(args.id, state, reason=args.reason)
@@ -135,6 +130,7 @@ def _change(client: Client, args: argparse.Namespace) -> None:
             f"{error.message}; `aftercall recommendations --state all` shows their ids"
         ) from error
     print(f"{changed.state}: {one_line(changed.message, _MAX_SHOWN)}")
+    return 0
 
 
 command = Command(

@@ -3,15 +3,10 @@
 import argparse
 import sys
 
+from aftercall import errors
 from aftercall.cli import Command, discover
 from aftercall.client import Client
 from aftercall.client.transport import URL_VARIABLE, service_url
-from aftercall.errors import (
-    AftercallError,
-    ServiceFailedError,
-    ServiceTimeoutError,
-    ServiceUnreachableError,
-)
 from aftercall.explain import HOW_TO_SERVE
 
 
@@ -25,16 +20,20 @@ def _run(args: argparse.Namespace) -> int:
     try:
         with Client(url, retries=0) as client:
             status = client.status()
-    except ServiceFailedError as error:
+    except errors.ServiceFailedError as error:
         # It starts, stops or is in trouble: its own words, and which service said them.
-        raise AftercallError(f"the service at {url} cannot say how it is: {error}") from error
-    except ServiceTimeoutError:
+        raise errors.AftercallError(
+            f"the service at {url} cannot say how it is: {error}"
+        ) from error
+    except errors.ServiceTimeoutError:
         raise  # it is there; its own message says what to look at
-    except ServiceUnreachableError as error:
-        cure = HOW_TO_SERVE[:1].upper() + HOW_TO_SERVE[1:]
-        if "serve" in discover():
-            cure = "Start one with `aftercall serve`; `aftercall gateway` starts one by itself"
-        raise ServiceUnreachableError(
+    except errors.ServiceUnreachableError as error:
+        cure = (
+            "Start one with `aftercall serve`; `aftercall gateway` starts one by itself"
+            if "serve" in discover()
+            else HOW_TO_SERVE[:1].upper() + HOW_TO_SERVE[1:]
+        )
+        raise errors.ServiceUnreachableError(
             f"no service at {url} ({error.__cause__ or error}). {cure}, or name another with "
             f"--service URL or {URL_VARIABLE}"
         ) from error

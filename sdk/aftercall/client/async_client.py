@@ -122,9 +122,13 @@ class AsyncClient(AsyncBaseClient):
             execution_id=execution_id,
             negative_tags=list(negative_tags),
         )
-        path = f"/tools/{segment(tool_id)}/failures"
-        masked = ("scenario", "error_message")
-        return await self._send("POST", path, mark, models.MarkedFailure, masked=masked)
+        return await self._send(
+            "POST",
+            f"/tools/{segment(tool_id)}/failures",
+            mark,
+            models.MarkedFailure,
+            masked=("scenario", "error_message"),
+        )
 
     async def tool_failures(
         self, tool_id: str, *, scenario: str | None = None, limit: int | None = None
@@ -136,9 +140,8 @@ class AsyncClient(AsyncBaseClient):
 
     async def promote(self, namespace: str, promotion: models.Promotion) -> models.PromotionStatus:
         """Let an evolved version stand in for the original of a namespace."""
-        path = _promotion(namespace)
         return await self._send(
-            "PUT", path, promotion, models.PromotionStatus, masked=PROMOTION_TEXTS
+            "PUT", _promotion(namespace), promotion, models.PromotionStatus, masked=PROMOTION_TEXTS
         )
 
     async def get_promotion(self, namespace: str) -> models.PromotionStatus:
@@ -223,9 +226,12 @@ class AsyncClient(AsyncBaseClient):
             boundary_axes=_texts(boundary_axes),
             agent=agent,
         )
-        masked = ("text", "boundary_axes")
         return await self._send(
-            "POST", "/corrections", correction, models.RecordedCorrection, masked=masked
+            "POST",
+            "/corrections",
+            correction,
+            models.RecordedCorrection,
+            masked=("text", "boundary_axes"),
         )
 
     async def corrections(

@@ -6,7 +6,7 @@ Nothing is sent from here.
 import os
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,16 +18,7 @@ import httpx2
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
-from aftercall.errors import (
-    AftercallError,
-    ApiError,
-    ConfigurationError,
-    ProtocolError,
-    QuestionTooLongError,
-    ServiceTimeoutError,
-    ServiceUnreachableError,
-    error_for_status,
-)
+from aftercall import errors
 from aftercall.models import ErrorBody, ErrorResponse, Execution, RecordReceipt, WireModel
 from aftercall.redaction import Redactor
 
@@ -86,7 +77,7 @@ def query(fields: Mapping[str, QueryValue]) -> str:
     }
     text = urlencode(given, doseq=True, quote_via=quote)
     if len(text) > MAX_QUERY_CHARS:
-        raise QuestionTooLongError(
+        raise errors.QuestionTooLongError(
             f"the question has {len(text):,} characters as it is sent; at most "
             f"{MAX_QUERY_CHARS:,} fit, so say it in fewer words"
         )
@@ -103,7 +94,7 @@ def reads(model: type[ModelT]) -> Callable[[bytes], ModelT]:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False, include_context=False)[0]
             where = ".".join(map(str, first["loc"])) or "the body"
-            raise ProtocolError(
+            raise errors.ProtocolError(
                 f"the answer is no {model.__name__} of the contract ({where}: {first['msg']}); "
                 "does base_url name an Aftercall service of this version?"
             ) from error
@@ -129,7 +120,9 @@ def record_encoded(lines: Sequence[bytes]) -> Request[RecordReceipt]:
         answered = receipt.accepted + receipt.duplicates + len(receipt.rejected)
         if answered != len(lines):
             # A caller who believed this receipt would throw away what was never stored.
-            raise ProtocolError(f"the receipt is for {answered} executions, {len(lines)} were sent")
+            raise errors.ProtocolError(
+                f"the receipt is for {answered} executions, {len(lines)} were sent"
+            )
         return receipt
 
     return Request("POST", "/executions", read, b"[" + b",".join(lines) + b"]")
@@ -143,6 +136,22 @@ def record(
     return record_encoded([encode(execution, redactor) for execution in batch])
 
 
+def in_groups(
+    items: Iterable[T], size_of: Callable[[T], int], *, most: int, most_bytes: int
+) -> Iterator[list[T]]:
+    """The items in their order, in lists of so many and of so many bytes, or of one item."""
+    group: list[T] = []
+    size = 0
+    for each in items:
+        if group and (len(group) >= most or size + size_of(each) > most_bytes):
+            yield group
+            group, size = [], 0
+        group.append(each)
+        size += size_of(each)
+    if group:
+        yield group
+
+
 def full_jitter_s(attempt: int, *, base_s: float, cap_s: float) -> float:
     """Seconds to wait after attempt 1, 2, ...: anything up to an exponentially growing bound.
 
@@ -152,7 +161,7 @@ def full_jitter_s(attempt: int, *, base_s: float, cap_s: float) -> float:
     return random.uniform(0.0, bound)  # noqa: S311  # spreads load, keeps no secret
 
 
-def retry_wait_s(attempt: int, error: AftercallError, retries: int) -> float | None:
+def retry_wait_s(attempt: int, error: errors.AftercallError, retries: int) -> float | None:
     """Seconds until a failed request is sent again, after attempt 1, 2, ...; None when it is not.
 
     Connections that were refused or broke off, 429, 502, 503 and 504 are retried; an answer that
@@ -160,11 +169,11 @@ def retry_wait_s(attempt: int, error: AftercallError, retries: int) -> float | N
     ends the matter too: the error carries it, and the caller may come back.
     """
     asked_s = None
-    if isinstance(error, ApiError):
+    if isinstance(error, errors.ApiError):
         may_pass, asked_s = error.status in _RETRIED_STATUS, error.retry_after_s
     else:
-        may_pass = isinstance(error, ServiceUnreachableError)
-        may_pass = may_pass and not isinstance(error, ServiceTimeoutError)
+        may_pass = isinstance(error, errors.ServiceUnreachableError)
+        may_pass = may_pass and not isinstance(error, errors.ServiceTimeoutError)
     if attempt > retries or not may_pass or (asked_s or 0.0) > _MAX_RETRY_AFTER_S:
         return None
     jitter_s = full_jitter_s(attempt, base_s=_BASE_S, cap_s=_CAP_S)
@@ -183,9 +192,11 @@ def checked_base_url(given: str | None) -> httpx2.URL:
     try:
         url = httpx2.URL(base_url)
     except (httpx2.InvalidURL, TypeError) as error:
-        raise ConfigurationError(f"base_url is no URL: {error}; an example: {BASE_URL}") from error
+        raise errors.ConfigurationError(
+            f"base_url is no URL: {error}; an example: {BASE_URL}"
+        ) from error
     if url.scheme not in {"http", "https"} or not url.host:
-        raise ConfigurationError(
+        raise errors.ConfigurationError(
             "base_url must start with http:// or https:// and name a host, such as " + BASE_URL
         )
     return url
@@ -203,7 +214,9 @@ def own_key(api_key: str | None) -> str:
     """The key that was given, else that of `AFTERCALL_API_KEY`; empty for none."""
     key = (os.environ.get(KEY_VARIABLE, "") if api_key is None else api_key).strip()
     if not (key.isascii() and key.isprintable()):
-        raise ConfigurationError(f"the text of {KEY_VARIABLE} is no key: keys begin with ac_")
+        raise errors.ConfigurationError(
+            f"the text of {KEY_VARIABLE} is no key: keys begin with ac_"
+        )
     return key
 
 
@@ -249,13 +262,13 @@ def read_answer(request: Request[T], response: httpx2.Response) -> T:
     raise _error_of(response)
 
 
-def _error_of(response: httpx2.Response) -> AftercallError:
+def _error_of(response: httpx2.Response) -> errors.AftercallError:
     status = response.status_code
     try:
         body = ErrorResponse.model_validate_json(response.content, extra="ignore").error
     except ValidationError:
         if status not in _STATUS_SAYS_ALL and status < httpx2.codes.INTERNAL_SERVER_ERROR:
-            return ProtocolError(
+            return errors.ProtocolError(
                 f"{response.request.method} {response.request.url.path} was answered with status "
                 f"{status} and no error of the contract; does base_url name an Aftercall service?"
             )
@@ -264,8 +277,8 @@ def _error_of(response: httpx2.Response) -> AftercallError:
             code=f"http_{status}", message=f"{reason}, by something before the service"
         )
     if status < httpx2.codes.BAD_REQUEST:
-        return ProtocolError(f"status {status} with an error as its body")
-    return error_for_status(status)(
+        return errors.ProtocolError(f"status {status} with an error as its body")
+    return errors.error_for_status(status)(
         status=status,
         code=body.code,
         message=body.message,
@@ -297,32 +310,32 @@ def mapped_errors(url: httpx2.URL) -> Iterator[None]:
         raise _mapped(error, f"{url.scheme}://{url.netloc.decode()}") from error
 
 
-def _mapped(error: Exception, origin: str) -> AftercallError:
+def _mapped(error: Exception, origin: str) -> errors.AftercallError:
     text = str(error) or type(error).__name__
     match error:
         case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.ProxyError():
-            return ServiceUnreachableError(
+            return errors.ServiceUnreachableError(
                 f"no service at {origin} ({text}); "
                 "start one with `aftercall serve`, or correct base_url"
             )
         case httpx2.TimeoutException():
-            return ServiceTimeoutError(
+            return errors.ServiceTimeoutError(
                 f"{origin} gave no answer in time ({type(error).__name__}); it may be overloaded, "
                 "or timeout_s too short"
             )
         case httpx2.NetworkError():
-            return ServiceUnreachableError(f"the connection to {origin} broke ({text})")
+            return errors.ServiceUnreachableError(f"the connection to {origin} broke ({text})")
         case httpx2.RemoteProtocolError() if text.startswith(
             # h11 reports bad HTTP by the same class of error.
             ("Server disconnected", "peer closed connection")
         ):
-            return ServiceUnreachableError(
+            return errors.ServiceUnreachableError(
                 f"{origin} broke off before its answer was whole ({text})"
             )
         case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError() | httpx2.InvalidURL():
-            return ConfigurationError(f"no request can be made to {origin} ({text})")
+            return errors.ConfigurationError(f"no request can be made to {origin} ({text})")
         case _:
-            return ProtocolError(
+            return errors.ProtocolError(
                 f"{origin} answered with something that is not of the contract ({text}); "
                 "does base_url name an Aftercall service?"
             )

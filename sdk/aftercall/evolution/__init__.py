@@ -257,9 +257,8 @@ class _Work:
 
     async def _judge(self, code: str) -> tuple[str, CheckReport]:
         restored = self._hidden.restore(code)
-        known = (self._source, self._original)
         # In a thread: parsing a quarter of a megabyte takes longer than an event loop should wait.
-        whole = await asyncio.to_thread(accept, restored, known=known)
+        whole = await asyncio.to_thread(accept, restored, known=(self._source, self._original))
         if self.tool.checks is None:
             why = "it is whole and another than before; the tool has no checks"
             return whole, CheckReport(passed=True, why=why, output="")

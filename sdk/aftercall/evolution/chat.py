@@ -115,9 +115,11 @@ class ChatEvolver:
 
     def _refusal(self, response: httpx2.Response) -> str:
         status = response.status_code
-        cure = _CURES.get(status, "look at the server's log")
-        if status < httpx2.codes.BAD_REQUEST:
-            cure = "base_url must name the API itself; redirects are not followed"
+        cure = (
+            "base_url must name the API itself; redirects are not followed"
+            if status < httpx2.codes.BAD_REQUEST
+            else _CURES.get(status, "look at the server's log")
+        )
         text = self._shown(response.text[:4096])
         shown = f" ({text})" if text else ""
         return f"{self._origin} answered with status {status}; {cure}{shown}"

@@ -297,8 +297,7 @@ def _failure(finished: Finished, status: int) -> ExecutionError:
     text = finished.stderr.decode("utf-8", "replace").strip() or stdout
     details: JsonObject = {"exitStatus": status, "stderr": last_chars(text, _STDERR_CHARS)}
     if status < 0:
-        known = {each.value: each.name for each in signal.Signals}
-        name = known.get(-status, f"signal {-status}")
+        name = {each.value: each.name for each in signal.Signals}.get(-status, f"signal {-status}")
         return make_error("Killed", f"killed by {name}", code=name, details=details)
     if text and (last := _LAST_LINE.fullmatch(text.splitlines()[-1].strip())):
         return make_error(last[1].rpartition(".")[2], last[2], code=status, details=details)

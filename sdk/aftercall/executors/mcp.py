@@ -9,16 +9,7 @@ import mcp_types
 from fastmcp import Client
 from mcp import MCPError
 
-from aftercall.executors.protocol import (
-    DEFAULT_TIMEOUT_S,
-    ExecutorResult,
-    ToolRefusedError,
-    evolved_file_of,
-    failing_as_tool,
-    implementation_of,
-    rejected,
-    titled,
-)
+from aftercall.executors import protocol
 from aftercall.json_values import JsonValue, make_json_value
 from aftercall.mcp_calls import McpResultReader
 from aftercall.models.tools import Tool
@@ -62,31 +53,37 @@ class McpExecutor:
 
     def fits(self, tool: Tool) -> bool:
         """Whether the tool's server is one of those named here, and it is no command line."""
-        is_command = "command" in implementation_of(tool) or evolved_file_of(tool) is not None
+        is_command = (
+            "command" in protocol.implementation_of(tool)
+            or protocol.evolved_file_of(tool) is not None
+        )
         return tool.server_name in self._clients and not is_command
 
     async def execute(
-        self, tool: Tool, input_data: JsonValue, *, timeout_s: float = DEFAULT_TIMEOUT_S
-    ) -> ExecutorResult:
+        self, tool: Tool, input_data: JsonValue, *, timeout_s: float = protocol.DEFAULT_TIMEOUT_S
+    ) -> protocol.ExecutorResult:
         """Call the tool by its name; raises as `Executor.execute`."""
         if (client := self._clients.get(tool.server_name or "")) is None:
-            raise ToolRefusedError(
-                f"the tool {titled(tool)} is of the MCP server {tool.server_name!r}, which is not "
-                "named here; add it to McpExecutor"
+            raise protocol.ToolRefusedError(
+                f"the tool {protocol.titled(tool)} is of the MCP server {tool.server_name!r}, "
+                "which is not named here; add it to McpExecutor"
             )
         if input_data is not None and not isinstance(input_data, dict):
-            raise rejected("a tool of an MCP server takes an object of parameters")
-        async with failing_as_tool(timeout_s, "the server may work on"):
+            raise protocol.rejected("a tool of an MCP server takes an object of parameters")
+        async with protocol.failing_as_tool(timeout_s, "the server may work on"):
             await self._connect(tool.server_name or "", client)
             try:
                 result = await client.call_tool(tool.name, input_data or {}, raise_on_error=False)
             except MCPError as error:
-                ran = error.code not in _NOT_RUN
-                raise ToolFailedError(read_exception(error), ran=ran) from error
+                raise ToolFailedError(
+                    read_exception(error), ran=error.code not in _NOT_RUN
+                ) from error
         outcome = _READER.read(result)
         assert outcome is not None  # noqa: S101  # this reader knows no others
         outcome.unwrap()
-        return ExecutorResult(make_json_value(_READER.value_of(result)), status=outcome.status)
+        return protocol.ExecutorResult(
+            make_json_value(_READER.value_of(result)), status=outcome.status
+        )
 
     async def _connect(self, name: str, client: "Client[Any]") -> None:
         async with self._connecting:
@@ -95,5 +92,7 @@ class McpExecutor:
             try:
                 await self._connections.enter_async_context(client)
             except Exception as error:
-                raise ToolRefusedError(f"MCP server {name!r} cannot be reached: {error}") from error
+                raise protocol.ToolRefusedError(
+                    f"MCP server {name!r} cannot be reached: {error}"
+                ) from error
             self._connected.add(name)

@@ -7,16 +7,7 @@ from functools import partial
 from typing import Any
 
 from aftercall.background import in_thread
-from aftercall.executors.protocol import (
-    DEFAULT_TIMEOUT_S,
-    ExecutorResult,
-    ToolRefusedError,
-    evolved_file_of,
-    failing_as_tool,
-    rejected,
-    result_of,
-    titled,
-)
+from aftercall.executors import protocol
 from aftercall.json_values import JsonValue
 from aftercall.models.tools import Tool, same_version
 
@@ -54,18 +45,20 @@ class PythonExecutor:
         return self._found(tool) is not None
 
     async def execute(
-        self, tool: Tool, input_data: JsonValue, *, timeout_s: float = DEFAULT_TIMEOUT_S
-    ) -> ExecutorResult:
+        self, tool: Tool, input_data: JsonValue, *, timeout_s: float = protocol.DEFAULT_TIMEOUT_S
+    ) -> protocol.ExecutorResult:
         """Call it; the result is made plain JSON; raises as `Executor.execute`."""
         if (function := self._found(tool)) is None:
-            raise ToolRefusedError(
-                f"no Python callable is registered for the tool {titled(tool)}; "
+            raise protocol.ToolRefusedError(
+                f"no Python callable is registered for the tool {protocol.titled(tool)}; "
                 "add it with PythonExecutor.register"
             )
-        return result_of(await call_function(bound(function, input_data, titled(tool)), timeout_s))
+        return protocol.result_of(
+            await call_function(bound(function, input_data, protocol.titled(tool)), timeout_s)
+        )
 
     def _found(self, tool: Tool) -> ToolFunction | None:
-        is_promoted = tool.is_evolved or evolved_file_of(tool) is not None
+        is_promoted = tool.is_evolved or protocol.evolved_file_of(tool) is not None
         for key in (tool.tool_id, tool.name):
             versions = self._functions.get(key, {})
             for version, function in versions.items():
@@ -90,13 +83,15 @@ def bound(function: ToolFunction, input_data: JsonValue, tool: str) -> partial[A
         try:
             signature.bind(*call.args, **call.keywords)
         except TypeError as error:
-            raise rejected(f"the input does not fit the tool {tool}: {error}") from error
+            raise protocol.rejected(f"the input does not fit the tool {tool}: {error}") from error
     return call
 
 
 async def call_function(call: partial[Any], timeout_s: float) -> Any:
     """What a coroutine function returns on this loop, any other in a daemon thread."""
-    async with failing_as_tool(timeout_s, "what it has done is done, and a thread runs on"):
+    async with protocol.failing_as_tool(
+        timeout_s, "what it has done is done, and a thread runs on"
+    ):
         if inspect.iscoroutinefunction(call.func):
             return await call()
         returned = await in_thread(call)

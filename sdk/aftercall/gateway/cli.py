@@ -128,12 +128,13 @@ def _redactor(secret_names: list[str], allowlists: list[str]) -> Redactor:
 def _run(args: argparse.Namespace) -> int:
     if (args.config is None) == (args.server is None):
         raise ConfigurationError("say either --config FILE, or --server NAME -- COMMAND")
-    if args.config is not None:
-        config = GatewayConfig.from_file(args.config)
-    else:
-        config = GatewayConfig.from_words(
+    config = (
+        GatewayConfig.from_file(args.config)
+        if args.config is not None
+        else GatewayConfig.from_words(
             args.server, args.command_words, url=args.url, headers=args.header, mode=args.mode
         )
+    )
     policy = ReflectionPolicy(
         min_confidence=args.min_confidence,
         min_failure_rate=args.min_failure_rate,

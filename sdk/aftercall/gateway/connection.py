@@ -101,8 +101,9 @@ class CallerRelay:
 
     async def _ask(self, request: mcp_types.ServerRequest, kind: type[AnswerT]) -> AnswerT:
         session, request_id = self._client()
-        related = ServerMessageMetadata(related_request_id=request_id)
-        return await session.send_request(request, kind, metadata=related)
+        return await session.send_request(
+            request, kind, metadata=ServerMessageMetadata(related_request_id=request_id)
+        )
 
 
 def _own(params: Any) -> Any:

@@ -115,8 +115,7 @@ class Announcer(Middleware):
     def serve(self, gateway: FastMCP) -> None:
         """Let clients of the gateway ask to be told."""
         gateway.add_middleware(self)
-        low_level = gateway._mcp_server  # noqa: SLF001  # FastMCP serves no subscriptions itself
-        low_level.add_request_handler(
+        gateway._mcp_server.add_request_handler(  # noqa: SLF001  # FastMCP serves none itself
             "subscriptions/listen",
             mcp_types.SubscriptionsListenRequestParams,
             ListenHandler(self._bus),

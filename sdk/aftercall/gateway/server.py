@@ -17,7 +17,7 @@ import mcp_types
 from fastmcp import FastMCP
 from pydantic import ValidationError
 
-from aftercall import AsyncClient, Recorder, errors
+from aftercall import AsyncClient, Recorder, errors, process
 from aftercall.adapters.before_call import ToolHandling
 from aftercall.adapters.fastmcp import ReflectionMiddleware
 from aftercall.contracts import Deliverable
@@ -30,15 +30,6 @@ from aftercall.gateway.tool_search import NAMES, ToolSearch
 from aftercall.gateway.upstreams import Upstream, UpstreamProvider
 from aftercall.json_values import bounded_text, make_json_value
 from aftercall.models import ToolAnnotations, ToolSpec
-from aftercall.process import (
-    bind,
-    ended_by_signals,
-    exit_code,
-    gated_stdin,
-    http_server,
-    log_to_stderr,
-    url_of,
-)
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor
 from aftercall.reflection import CallObserver, ExecutionSink, ReflectionPolicy
 
@@ -84,7 +75,7 @@ def serve(
     serves the standard streams. `agent` is the name of callers that give none; `redactor` masks
     secrets. With `searches` clients find tools instead of seeing all of them.
     """
-    log_to_stderr(verbose=verbose)
+    process.log_to_stderr(verbose=verbose)
     # FastMCP decorates its own log for a terminal; here it goes the way of all others.
     of_fastmcp = logging.getLogger("fastmcp")
     of_fastmcp.handlers.clear()
@@ -120,9 +111,9 @@ def serve(
             if address is not None:
                 return await _serve_http(opened, service, *address)
             async with opened(None) as gateway:
-                with gated_stdin() as end, ended_by_signals(end) as received:
+                with process.gated_stdin() as end, process.ended_by_signals(end) as received:
                     await gateway.run_stdio_async(show_banner=False)
-                    return exit_code(received)
+                    return process.exit_code(received)
 
     with _observed() as observers:
         return asyncio.run(run())
@@ -152,7 +143,7 @@ def _client(
 
 
 async def _serve_http(opened: _Opened, service: str, host: str, port: int) -> int:
-    with bind(host, port) as listener:
+    with process.bind(host, port) as listener:
         bound = listener.getsockname()[0]
         is_local = ip_address(bound).is_loopback
         # Against DNS rebinding: on this machine, only its own names are answered to.
@@ -168,7 +159,7 @@ async def _serve_http(opened: _Opened, service: str, host: str, port: int) -> in
                     yield app
 
         callers = _Callers(app_of, service, is_local=is_local)
-        server = http_server(
+        server = process.http_server(
             callers,
             lifespan="off",
             ws="none",
@@ -176,15 +167,15 @@ async def _serve_http(opened: _Opened, service: str, host: str, port: int) -> in
             access_log=False,
             timeout_graceful_shutdown=2,
         )
-        _say(f"gateway at {url_of(listener)}{PATH}")
-        with ended_by_signals(lambda: setattr(server, "should_exit", True)) as received:
+        _say(f"gateway at {process.url_of(listener)}{PATH}")
+        with process.ended_by_signals(lambda: setattr(server, "should_exit", True)) as received:
             try:
                 if is_local:
                     await callers.app("")
                 await server.serve(sockets=[listener])
             finally:
                 await callers.close()
-            return exit_code(received)
+            return process.exit_code(received)
 
 
 class _Callers:

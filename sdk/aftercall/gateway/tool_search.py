@@ -74,8 +74,7 @@ class ToolSearch(CatalogTransform):
     ) -> dict[str, Any]:
         """Find the tools for a task. Call them with `call_tool`, by their names."""
         catalog = {tool.name: tool for tool in await self.get_tool_catalog(ctx)}
-        ranked = await self._ranked(task, catalog)
-        found = [catalog[name] for name in ranked[:limit]]
+        found = [catalog[name] for name in (await self._ranked(task, catalog))[:limit]]
         answer: dict[str, Any] = {"tools": [_shown(tool) for tool in found]}
         if known := await self._known(found, _KNOWN_TOKENS):
             answer["known"] = known

@@ -108,9 +108,8 @@ def result_item(call: HarmonyCall, ran: Ran) -> HarmonyResult:
 
     An error is told to the model, which may then call otherwise.
     """
-    value = make_json_value(ran.result)
-    if ran.error_type is not None:
-        value = {"error": {"type": ran.error_type, "message": ran.message}}
+    told: JsonValue = {"error": {"type": ran.error_type, "message": ran.message}}
+    value = make_json_value(ran.result) if ran.error_type is None else told
     return HarmonyResult(
         tool=call.tool,
         text=value if isinstance(value, str) else _COMPACT.encode(value),
@@ -196,8 +195,10 @@ class Dispatcher:
 def failed(error: BaseException) -> Ran:
     """A failure for the model to read, its message masked and bounded."""
     read = failure_of(error).error
-    message = bounded_text(DEFAULT_REDACTOR.text(read.message), MAX_MESSAGE_CHARS)
-    return Ran(error_type=read.type, message=message)
+    return Ran(
+        error_type=read.type,
+        message=bounded_text(DEFAULT_REDACTOR.text(read.message), MAX_MESSAGE_CHARS),
+    )
 
 
 def _ended(returned: object) -> Ran:

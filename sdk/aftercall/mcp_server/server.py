@@ -190,8 +190,7 @@ def object_schema(model: type[BaseModel]) -> JsonObject:
     fields of models that write themselves.
     """
     schema = model.model_json_schema(by_alias=True, mode="validation")
-    definitions: dict[str, Any] = schema.pop("$defs", {})
-    written: JsonObject = _written(schema, definitions)
+    written: JsonObject = _written(schema, schema.pop("$defs", {}))
     return written
 
 
@@ -275,10 +274,11 @@ async def best_tool(asked: BestToolAsked, client: AsyncClient, _: Caller) -> mod
 @_tool(KnownToolsAsked, KnownToolsText)
 async def known_tools(asked: KnownToolsAsked, client: AsyncClient, _: Caller) -> KnownToolsText:
     """`/known-tools`."""
-    text = await client.known_tools(
-        asked.tools or None, namespace=asked.namespace, max_tokens=asked.max_tokens
+    return KnownToolsText(
+        text=await client.known_tools(
+            asked.tools or None, namespace=asked.namespace, max_tokens=asked.max_tokens
+        )
     )
-    return KnownToolsText(text=text)
 
 
 @_tool(ToolHealthAsked, models.ToolHealth)
@@ -344,13 +344,16 @@ def serve(service: str, *, agent: str | None = None, verbose: bool = False) -> i
     log_to_stderr(verbose=verbose)
     session_id = str(uuid4())  # the process is one client's, so it is a session
 
-    def who_calls(context: RequestContext) -> Caller:
-        return Caller(agent or client_name(context) or "unknown", session_id)
-
     async def run() -> int:
-        client = AsyncClient(service, connect_timeout_s=_CONNECT_TIMEOUT_S, retries=_RETRIES)
-        async with client:
-            server = build_server(client, who_calls=who_calls)
+        async with AsyncClient(
+            service, connect_timeout_s=_CONNECT_TIMEOUT_S, retries=_RETRIES
+        ) as client:
+            server = build_server(
+                client,
+                who_calls=lambda context: Caller(
+                    agent or client_name(context) or "unknown", session_id
+                ),
+            )
             with gated_stdin() as end, ended_by_signals(end) as received:
                 async with stdio_server() as (read, write):
                     await server.run(read, write, server.create_initialization_options())
@@ -371,9 +374,8 @@ def build_server(client: AsyncClient, *, who_calls: WhoCalls | None = None) -> "
     schemas = {tool.name: tool.input_schema for tool in listed.tools}
 
     async def list_tools(
-        context: RequestContext, params: types.PaginatedRequestParams | None
+        _context: RequestContext, _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        del context, params
         return listed
 
     async def call_tool(
@@ -381,8 +383,10 @@ def build_server(client: AsyncClient, *, who_calls: WhoCalls | None = None) -> "
     ) -> types.CallToolResult:
         if (tool := TOOLS.get(params.name)) is None:
             name = bounded_text(params.name, 60)
-            cure = f"there is no tool {name!r}; there are {', '.join(TOOLS)}"
-            raise MCPError(code=types.INVALID_PARAMS, message=cure)
+            raise MCPError(
+                code=types.INVALID_PARAMS,
+                message=f"there is no tool {name!r}; there are {', '.join(TOOLS)}",
+            )
         caller = who(context).with_meta(context.meta or {})
         return await _called(tool, params.arguments, client, caller)
 

@@ -9,22 +9,15 @@ import time
 import traceback
 import weakref
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import KW_ONLY, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, Self
 
+from aftercall import errors
 from aftercall.client import Client, transport
-from aftercall.errors import (
-    AftercallError,
-    ApiError,
-    ConfigurationError,
-    ConflictError,
-    InvalidRequestError,
-    TooLargeError,
-)
 from aftercall.files import user_folder
 from aftercall.models import MAX_BATCH, Execution
 from aftercall.recording.spool import Spool
@@ -267,7 +260,9 @@ def state_folder() -> Path:
     try:
         return user_folder("XDG_STATE_HOME", ".local/state") / "spool"
     except RuntimeError as error:
-        raise ConfigurationError(f"no home for the spool ({error}); set XDG_STATE_HOME") from error
+        raise errors.ConfigurationError(
+            f"no home for the spool ({error}); set XDG_STATE_HOME"
+        ) from error
 
 
 def _open_spool(
@@ -278,7 +273,7 @@ def _open_spool(
     try:
         folder = Path(spool_dir) if spool_dir else state_folder()
         return Spool(folder / _subfolder(base_url, known_as), max_bytes=max_bytes)
-    except ConfigurationError as error:
+    except errors.ConfigurationError as error:
         if spool_dir:
             raise
         _LOGGER.warning("while the service is away, executions wait in memory only: %s", error)
@@ -465,19 +460,30 @@ class Courier:
 
     def _send(self, lines: Sequence[bytes]) -> list[bytes]:
         """Send executions until the service turns out to be away; what may be sent again."""
-        groups = deque(_body_sized(lines, self.max_batch))
+        groups = deque(
+            transport.in_groups(
+                lines,
+                lambda line: len(line) + 1,
+                most=self.max_batch,
+                most_bytes=transport.MAX_BODY_BYTES - 2,  # the brackets of the list
+            )
+        )
         while groups and not self.pause_s:
             group = groups.popleft()
             try:
                 self._client = self._client or self.connect()
                 receipt = self._client.send(transport.record_encoded(group))
-            except (InvalidRequestError, TooLargeError, ConflictError) as error:
+            except (
+                errors.InvalidRequestError,
+                errors.TooLargeError,
+                errors.ConflictError,
+            ) as error:
                 # One bad record must not take its neighbours with it.
                 if middle := len(group) // 2:
                     groups.extendleft((group[middle:], group[:middle]))
                 else:
                     self._lose(1, f"the service answered {error.status} {error.code}", "rejected")
-            except AftercallError as error:
+            except errors.AftercallError as error:
                 self._back_off(error)
                 groups.appendleft(group)
             else:
@@ -490,11 +496,11 @@ class Courier:
                 self._lose(len(receipt.rejected), named, "rejected")
         return [line for group in groups for line in group]
 
-    def _back_off(self, error: AftercallError) -> None:
+    def _back_off(self, error: errors.AftercallError) -> None:
         self._failures += 1
         wait_s = transport.full_jitter_s(self._failures, base_s=0.5, cap_s=30.0)
         reason = f"{type(error).__name__}: {error}"
-        if isinstance(error, ApiError):
+        if isinstance(error, errors.ApiError):
             # Without a word of what was sent: a service's message may quote its input.
             reason = f"it answered {error.status} {error.code}"
             wait_s = max(wait_s, min(error.retry_after_s or 0.0, _MAX_RETRY_AFTER_S))
@@ -514,20 +520,6 @@ class Courier:
                 "the spool cannot be used (%s); executions wait in memory", error.strerror
             )
         self._disk_failed = True
-
-
-def _body_sized(lines: Sequence[bytes], max_lines: int) -> Iterator[list[bytes]]:
-    """The lines in order, in groups that each fit into one request."""
-    group: list[bytes] = []
-    size = 2  # the brackets of the list
-    for line in lines:
-        if group and (len(group) >= max_lines or size + len(line) + 1 > transport.MAX_BODY_BYTES):
-            yield group
-            group, size = [], 2
-        group.append(line)
-        size += len(line) + 1
-    if group:
-        yield group
 
 
 _RECORDERS: "weakref.WeakSet[Recorder]" = weakref.WeakSet()

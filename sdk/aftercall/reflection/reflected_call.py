@@ -169,28 +169,28 @@ class ReflectedCall(Generic[ResultT]):
             return None
         answered = answer if isinstance(answer, SuggestResponse) else None
         retry = self._rules.next_retry(last.error, answered)
-        if retry is not None and not self._can_be_replayed:
+        if retry is None:
+            return None
+        if not self._can_be_replayed:
             self._rules.reason = "the parameters hold values outside JSON"
             return None
-        if retry is not None and self.facts.shadow is not None:
+        if self.facts.shadow is not None:
             self._unmade = retry.parameters
             self._rules.reason = "the call is only watched"
             return None
-        if retry is not None:
-            self._sent, self._retry = retry.parameters, retry
+        self._sent, self._retry = retry.parameters, retry
         return retry
 
     def finish(self, *, raise_on_failure: bool) -> ReflectedResult[ResultT]:
         """How the call ended."""
         attempts = self._attempts
         if self._is_open or attempts[-1].error is None:
-            is_repaired = len(attempts) > 1
             return ReflectedResult(
                 succeeded=True,
                 result=self._last_result,
                 attempts=attempts,
                 note=_NOTES.get(len(attempts), _NOTES[1]),
-                time_to_repair_ms=_ms_since(self._first_failed) if is_repaired else None,
+                time_to_repair_ms=_ms_since(self._first_failed) if len(attempts) > 1 else None,
             )
         note = f"not repaired: all {len(attempts)} attempts failed"
         if self._rules is None:

@@ -134,12 +134,11 @@ def describe_action(suggestion: Suggestion) -> str:
 def describe_change(change: Change) -> str:
     """A change in one line, with its reason; names and values are quoted, and cut."""
     path = _quoted(change.path)
-    if change.op == "remove":
-        what = f"remove {path}"
-    elif change.op == "add":
-        what = f"add {path} = {_quoted(change.value)}"
-    else:
-        what = f"replace {path}: {_quoted(change.from_)} -> {_quoted(change.value)}"
+    what = {
+        "remove": f"remove {path}",
+        "add": f"add {path} = {_quoted(change.value)}",
+        "replace": f"replace {path}: {_quoted(change.from_)} -> {_quoted(change.value)}",
+    }[change.op]
     return f"{what}, because {_quoted(change.reason)}"
 
 

@@ -173,9 +173,8 @@ class RetryRules:
         if kind in _WHY_REFERRED:
             return _WHY_REFERRED[kind]
         if answer is None:
-            if self.may_repeat and self._first_answer:
-                return None
-            return "the service gave no answer"
+            goes_on = self.may_repeat and self._first_answer
+            return None if goes_on else "the service gave no answer"
         if answer.pattern.category in _NEVER_RETRIED:
             return f"{answer.pattern.category} is not for a retry to settle"
         is_safe = answer.retry.safe or any(each.safe for each in answer.suggestions)

@@ -31,14 +31,7 @@ from aftercall.evolution import (
     checks_beside,
     evolve,
 )
-from aftercall.executors.protocol import (
-    DEFAULT_TIMEOUT_S,
-    Executor,
-    ToolRefusedError,
-    failure_of,
-    script_of,
-    titled,
-)
+from aftercall.executors import protocol
 from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text, make_json_value
 from aftercall.models.calls import execution_of
 from aftercall.models.tools import Scenario
@@ -92,7 +85,7 @@ class AsyncToolbox:
         self,
         client: AsyncClient | None,
         recorder: ExecutionSink | None,
-        executors: Executor,
+        executors: protocol.Executor,
         *,
         agent: str,
         session_id: str | None = None,
@@ -101,7 +94,7 @@ class AsyncToolbox:
         evolver: Evolver | None = None,
         checks: Callable[[Path], Checks | None] = checks_beside,
         trust_annotations: bool = True,
-        timeout_s: float = DEFAULT_TIMEOUT_S,
+        timeout_s: float = protocol.DEFAULT_TIMEOUT_S,
     ) -> None:
         self._promotions = None if promotions is None else Path(promotions)
         if evolver is not None and self._promotions is None:
@@ -132,9 +125,8 @@ class AsyncToolbox:
         use_evolved: bool = True,  # noqa: FBT001, FBT002  # by place, as seed 002 has it
     ) -> models.Tool:
         """A tool: the promoted version, or with `use_evolved=False` the original."""
-        if use_evolved:
-            return await self.resolver.in_force(tool_id)
-        return await self.resolver.original(tool_id)
+        find = self.resolver.in_force if use_evolved else self.resolver.original
+        return await find(tool_id)
 
     async def get_best_tool_in_namespace(
         self,
@@ -188,12 +180,12 @@ class AsyncToolbox:
         try:
             limit_s = self._timeout_s if timeout_s is None else timeout_s
             result = await self.executors.execute(tool, input_data, timeout_s=limit_s)
-        except ToolRefusedError:
+        except protocol.ToolRefusedError:
             raise
         except ToolFailedError as error:
             failure = error
         except Exception as error:  # noqa: BLE001  # an executor of somebody's own lets it through
-            failure = failure_of(error)
+            failure = protocol.failure_of(error)
             failure.__cause__ = error
         duration_ms = (time.perf_counter() - started) * 1000
         execution = execution_of(
@@ -360,10 +352,11 @@ class AsyncToolbox:
         if self._evolver is None or self._promotions is None:
             raise ConfigurationError("this toolbox has no evolver; pass evolver and promotions")
         tool = await self.resolver.original(tool_id)
-        if (script := script_of(self.executors, tool)) is None:
+        if (script := protocol.script_of(self.executors, tool)) is None:
             raise ConfigurationError(
-                f"the tool {titled(tool)} is no script of this machine, so it cannot be evolved; "
-                "its implementation must name one as {tool_dir}/name.py, for a CommandExecutor"
+                f"the tool {protocol.titled(tool)} is no script of this machine, so it cannot be "
+                "evolved; its implementation must name one as {tool_dir}/name.py, for a "
+                "CommandExecutor"
             )
         return await evolve(
             EvolvingTool(
@@ -432,9 +425,11 @@ class AsyncToolbox:
         message = failures[0].error_message if failures else None
         reason = f"Evolved to fix: {bounded_text(message or 'it failed', 500)}"  # seed 002's words
         try:
-            about = failures[0].scenario if failures else None
             evolution = await self.evolve_tool(
-                original_id(tool), reason, scenario=about, failures=failures
+                original_id(tool),
+                reason,
+                scenario=failures[0].scenario if failures else None,
+                failures=failures,
             )
         except (AftercallError, ValueError) as error:
             return None, f"; it was not evolved: {bounded_text(str(error), _MAX_MESSAGE)}"

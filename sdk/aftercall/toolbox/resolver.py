@@ -9,22 +9,20 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from aftercall import errors
 from aftercall.client import AsyncClient, Client
-from aftercall.errors import (
-    ConfigurationError,
-    NotFoundError,
-    ProtocolError,
-    RateLimitedError,
-    ServiceFailedError,
-    ServiceUnreachableError,
-)
 from aftercall.executors.protocol import evolved_file_of, implementation_of
 from aftercall.json_values import content_hash
 from aftercall.models import BestTool, FoundTools, Promotion, RankedTool, Tool, ToolSpec
 from aftercall.models.tools import same_version
 from aftercall.promotions_file import promoted_tool, read_promotions
 
-_AWAY = (ServiceUnreachableError, ServiceFailedError, RateLimitedError, ProtocolError)
+_AWAY = (
+    errors.ServiceUnreachableError,
+    errors.ServiceFailedError,
+    errors.RateLimitedError,
+    errors.ProtocolError,
+)
 """What means that the service cannot be asked now."""
 
 
@@ -41,7 +39,7 @@ class Resolver:
         promotions_file: Path | None,
     ) -> None:
         if isinstance(client, Client):
-            raise ConfigurationError(
+            raise errors.ConfigurationError(
                 "a toolbox asks through an AsyncClient, the synchronous Toolbox too; pass one that "
                 "nothing else uses"
             )
@@ -53,7 +51,7 @@ class Resolver:
     def service(self) -> AsyncClient:
         """The client; a `ServiceUnreachableError` without one."""
         if self._client is None:
-            raise ServiceUnreachableError("this toolbox has no service; give it a client")
+            raise errors.ServiceUnreachableError("this toolbox has no service; give it a client")
         return self._client
 
     def add(self, tool_id: str, spec: ToolSpec) -> None:
@@ -85,7 +83,7 @@ class Resolver:
             return await self._in_place_of(await self._meant_by(tool_id, entry), entry)
         try:
             offered = await self.service.get_tool(tool_id, use_evolved=True)
-        except (NotFoundError, *_AWAY):
+        except (errors.NotFoundError, *_AWAY):
             if tool_id not in self._own:
                 raise
             offered = self._own[tool_id]
@@ -116,7 +114,7 @@ class Resolver:
             return tool
         try:
             original = await self.original(original_id(tool)) if tool.is_evolved else tool
-        except (NotFoundError, *_AWAY):
+        except (errors.NotFoundError, *_AWAY):
             return tool
         entry = entry_for(original, promotions)
         return tool if entry is None else await self._in_place_of(original, entry)
@@ -145,10 +143,10 @@ class Resolver:
         return own.model_copy(update=changes) if file else offered
 
     async def _meant_by(self, name: str, entry: Promotion) -> Tool:
-        with suppress(NotFoundError, *_AWAY):
+        with suppress(errors.NotFoundError, *_AWAY):
             return await self.original(name)
         known = [*self._own.values()]
-        with suppress(NotFoundError, *_AWAY):
+        with suppress(errors.NotFoundError, *_AWAY):
             offered = await self.service.get_tool(name, use_evolved=True)
             known.append(await self.original(original_id(offered)))
         meant = (tool for tool in known if entry_for(tool, {name: entry}) is not None)
@@ -191,7 +189,7 @@ def in_place_of(original: Tool, entry: Promotion, known: Iterable[Tool] = ()) ->
         is_its = same_version(tool.version or "", entry.evolved_version)
         if is_its and tool.evolved_from == original.tool_id:
             return tool.model_copy(update={"is_evolved": True})
-    raise ConfigurationError(
+    raise errors.ConfigurationError(
         f"{original.tool_id!r} is promoted to {entry.evolved_version} without a file, and no tool "
         "of that version is known here; register it with evolvedFrom, or name a file"
     )
