@@ -24,15 +24,8 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from aftercall.explain import how_to_install
+from embeddings import models
 from embeddings.bert_graph import WEIGHTS_FILE
-from embeddings.models import (
-    BUNDLED_NAME,
-    OnnxFiles,
-    bundled_model,
-    fingerprint,
-    local_model,
-    sha256,
-)
 from embeddings.protocol import Embedder, EmbeddingError, Role, ThreadedEmbedder, Vectors
 from embeddings.text import terms_text
 
@@ -102,7 +95,10 @@ class SentenceTransformersEmbedder(ThreadedEmbedder):
             return np.asarray(vectors, dtype=np.float32)
 
         super().__init__(
-            encode, name=name, fingerprint=fingerprint(name, weights_sha256), dimension=dimension
+            encode,
+            name=name,
+            fingerprint=models.fingerprint(name, weights_sha256),
+            dimension=dimension,
         )
 
     @classmethod
@@ -127,7 +123,7 @@ def _load(name_or_path: str) -> tuple[Any, str]:
             f"cannot load the sentence-transformers model {name_or_path!r}: {error}"
         ) from error
     weights = Path(name_or_path) / WEIGHTS_FILE
-    return model, sha256(weights) if weights.is_file() else _hash_of_tensors(model)
+    return model, models.sha256(weights) if weights.is_file() else _hash_of_tensors(model)
 
 
 def _hash_of_tensors(model: Any) -> str:
@@ -149,7 +145,7 @@ class OnnxModel:
     The vector of a text is the mean of its tokens' hidden states, scaled to unit length.
     """
 
-    def __init__(self, files: OnnxFiles, *, threads: int) -> None:
+    def __init__(self, files: models.OnnxFiles, *, threads: int) -> None:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
@@ -205,11 +201,14 @@ class OnnxEmbedder(ThreadedEmbedder):
 
     @classmethod
     async def open(
-        cls, find: Callable[[], OnnxFiles] = bundled_model, *, threads: int = DEFAULT_THREADS
+        cls,
+        find: Callable[[], models.OnnxFiles] = models.bundled_model,
+        *,
+        threads: int = DEFAULT_THREADS,
     ) -> "OnnxEmbedder":
         """Find a model's files and load them, off the event loop; MiniLM takes some 0.3 s."""
 
-        def load() -> tuple[OnnxFiles, OnnxModel]:
+        def load() -> tuple[models.OnnxFiles, OnnxModel]:
             files = find()
             return files, OnnxModel(files, threads=threads)
 
@@ -300,7 +299,7 @@ class CachedEmbedder:
 
 
 ACCEPTED = (
-    f"'{BUNDLED_NAME}' (the bundled model, on ONNX Runtime), "
+    f"'{models.BUNDLED_NAME}' (the bundled model, on ONNX Runtime), "
     "'onnx:FOLDER' (a BERT in a sentence-transformers folder, on ONNX Runtime), "
     "'st:NAME_OR_PATH' (any model of sentence-transformers, on torch), "
     "'hashing' (no model)"
@@ -308,7 +307,7 @@ ACCEPTED = (
 
 
 async def open_embedder(
-    model: str = BUNDLED_NAME, *, cache_size: int = 10_000, threads: int | None = None
+    model: str = models.BUNDLED_NAME, *, cache_size: int = 10_000, threads: int | None = None
 ) -> CachedEmbedder:
     """The embedder of that name (one of `ACCEPTED`), with a cache of texts before it.
 
@@ -318,8 +317,8 @@ async def open_embedder(
     embedder: Embedder
     if model == "hashing":
         embedder = HashingEmbedder()
-    elif model == BUNDLED_NAME or (kind == "onnx" and argument):
-        find = partial(local_model, Path(argument)) if argument else bundled_model
+    elif model == models.BUNDLED_NAME or (kind == "onnx" and argument):
+        find = partial(models.local_model, Path(argument)) if argument else models.bundled_model
         embedder = await OnnxEmbedder.open(find, threads=threads or DEFAULT_THREADS)
     elif kind == "st" and argument:
         embedder = await SentenceTransformersEmbedder.open(argument)

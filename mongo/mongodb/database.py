@@ -26,20 +26,9 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from bson.errors import InvalidDocument
 from pymongo import AsyncMongoClient, UpdateOne
+from pymongo import errors as driver
 from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.asynchronous.database import AsyncDatabase
-from pymongo.errors import (
-    BulkWriteError,
-    ConfigurationError,
-    ConnectionFailure,
-    DocumentTooLarge,
-    InvalidOperation,
-    NotPrimaryError,
-    OperationFailure,
-    PyMongoError,
-    ServerSelectionTimeoutError,
-    WriteConcernError,
-)
 
 from mongo import errors
 from mongo.records import Event, Row, ToolKey
@@ -90,30 +79,30 @@ _AWAY = {6, 7, 24, 50, 64, 89, 91, 112, 133, 134, 189, 202, 262, 317, 358, 9001,
 """Host not reachable, interrupted, stepping down, shutting down, too slow."""
 
 
-def from_driver(error: PyMongoError | InvalidDocument, where: str) -> errors.StoreError:
+def from_driver(error: driver.PyMongoError | InvalidDocument, where: str) -> errors.StoreError:
     """The store's error for one of the driver's; the caller raises it `from` the original."""
     away = said = ""
     match error:
-        case BulkWriteError():
+        case driver.BulkWriteError():
             return _from_bulk(error, where)
-        case NotPrimaryError():
+        case driver.NotPrimaryError():
             code = error.details.get("code") if isinstance(error.details, Mapping) else None
             if code is None or code in _READ_ONLY:
                 return from_code(min(_READ_ONLY), "", where)
             away = "it steps down"
-        case ServerSelectionTimeoutError():
+        case driver.ServerSelectionTimeoutError():
             away = "no server that takes writes answers"
-        case PyMongoError(timeout=True) if not isinstance(error, WriteConcernError):
+        case driver.PyMongoError(timeout=True) if not isinstance(error, driver.WriteConcernError):
             away = "it took too long (AFTERCALL_MONGO_TIMEOUT_S)"
-        case ConnectionFailure():
+        case driver.ConnectionFailure():
             away = "the connection was lost or refused"
-        case DocumentTooLarge():
+        case driver.DocumentTooLarge():
             return from_code(min(_TOO_LARGE), "", where)
-        case OperationFailure():
+        case driver.OperationFailure():
             return from_code(error.code, str(error), where)
-        case InvalidOperation():
+        case driver.InvalidOperation():
             return errors.closed()
-        case ConfigurationError():
+        case driver.ConfigurationError():
             said = (
                 f"the options for MongoDB at {where} do not fit it ({type(error).__name__}): look "
                 "at the address (AFTERCALL_MONGO_URI)"
@@ -142,7 +131,7 @@ def from_code(code: int | None, text: str, where: str) -> errors.StoreError:
     )
 
 
-def _from_bulk(error: BulkWriteError, where: str) -> errors.StoreError:
+def _from_bulk(error: driver.BulkWriteError, where: str) -> errors.StoreError:
     details: Mapping[str, Any] = error.details or {}
     for fault in details.get("writeErrors", []):
         if fault.get("code") != DUPLICATE_KEY:
@@ -233,7 +222,7 @@ class Database:
         self._idle.clear()
         try:
             yield
-        except (PyMongoError, InvalidDocument) as error:
+        except (driver.PyMongoError, InvalidDocument) as error:
             raise from_driver(error, self.where) from error
         finally:
             self._running -= 1
@@ -275,7 +264,7 @@ async def insert(collection: Collection, records: Sequence[Record]) -> set[int]:
     try:
         if records:
             await collection.insert_many(records, ordered=False)
-    except BulkWriteError as error:
+    except driver.BulkWriteError as error:
         return _taken(error)
     return set()
 
@@ -285,11 +274,11 @@ async def write(collection: Collection, operations: Sequence[UpdateOne]) -> None
     try:
         if operations:
             await collection.bulk_write(operations, ordered=False)
-    except BulkWriteError as error:
+    except driver.BulkWriteError as error:
         _taken(error)
 
 
-def _taken(error: BulkWriteError) -> set[int]:
+def _taken(error: driver.BulkWriteError) -> set[int]:
     """The places whose key is there already; raises the error where it complains of more."""
     details: Mapping[str, Any] = error.details or {}
     faults = details.get("writeErrors", [])

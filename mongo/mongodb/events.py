@@ -37,20 +37,8 @@ from pymongo import UpdateOne
 from pymongo.errors import DocumentTooLarge
 
 from aftercall.json_values import JsonObject
-from mongo.mongodb import log_writes
-from mongo.mongodb.database import (
-    MAX_BYTES,
-    Database,
-    Part,
-    Record,
-    bounded,
-    guarded,
-    key,
-    named_tool,
-    tool_in,
-    within,
-    write,
-)
+from mongo.mongodb import database, log_writes
+from mongo.mongodb.database import Database, Part, Record, guarded, key
 from mongo.records import EPOCH, Appended, Event, EventKind, Head, StateKind, StateRow, ToolKey
 
 GAP_S = 2.0
@@ -160,7 +148,7 @@ class MongoEvents(Part):
     ) -> list[Event]:
         which: Record = {"workspace": workspace, "kind": kind}
         if tool is not None:
-            which |= named_tool(tool)
+            which |= database.named_tool(tool)
         if before is not None:
             which["position"] = {"$lt": before}
         if limit < 1:
@@ -169,7 +157,7 @@ class MongoEvents(Part):
         async def read(condition: Record) -> list[Event]:
             rows = self._db.log.find({**which, **condition}, _FIELDS)
             rows = rows.sort("position", -1).limit(limit)
-            return (await bounded(rows, partial(_event, workspace), limit))[0]
+            return (await database.bounded(rows, partial(_event, workspace), limit))[0]
 
         if sessions is None:
             return await read({})
@@ -181,7 +169,11 @@ class MongoEvents(Part):
         self, workspace: str, kind: StateKind, keys: Sequence[str] | None = None
     ) -> list[StateRow]:
         await log_writes.settled(self._db, workspace)
-        which: Record = {"workspace": workspace, "kind": kind, "_id": within(workspace, kind)}
+        which: Record = {
+            "workspace": workspace,
+            "kind": kind,
+            "_id": database.within(workspace, kind),
+        }
         if keys is not None:
             which["_id"] = {"$in": [key(workspace, kind, each) for each in dict.fromkeys(keys)]}
         return [
@@ -284,7 +276,7 @@ class MongoEvents(Part):
             )
             for name, schema in unknown.items()
         ]
-        await write(self._db.schemas, operations)
+        await database.write(self._db.schemas, operations)
         self._known_schemas.update(((workspace, name), True) for name in unknown)
 
     async def _command(
@@ -300,7 +292,7 @@ class MongoEvents(Part):
         while True:
             if (head := await log_writes.settled(self._db, workspace)) is None:
                 fresh = UpdateOne({"_id": workspace}, {"$setOnInsert": {"last": 0}}, upsert=True)
-                await write(self._db.heads, [fresh])
+                await database.write(self._db.heads, [fresh])
                 continue
             await log_writes.check_state(self._db, workspace, state)
             known = await log_writes.known_hashes(self._db, workspace, records)
@@ -348,7 +340,7 @@ async def _page(db: Database, workspace: str, position: int, limit: int) -> _Pag
                 continue
             events.append(_event(workspace, row))
             size += len(row["data"])
-            if size >= MAX_BYTES:
+            if size >= database.MAX_BYTES:
                 break
     return _Page(events, position, None)
 
@@ -358,7 +350,7 @@ def _event(workspace: str, row: Mapping[str, Any]) -> Event:
         row["kind"],
         row["id"],
         row["data"],
-        tool_in(workspace, row),
+        database.tool_in(workspace, row),
         row.get("session"),
         row["principal"],
         row["content_hash"],

@@ -21,21 +21,7 @@ from pymongo.errors import DuplicateKeyError
 
 from mongo.errors import StoreFencedError
 from mongo.mongodb import database
-from mongo.mongodb.database import (
-    MARK,
-    MAX_BYTES,
-    Database,
-    Part,
-    Record,
-    fenced,
-    guarded,
-    key,
-    look,
-    named_tool,
-    tool_in,
-    within,
-    write,
-)
+from mongo.mongodb.database import Database, Part, Record, guarded, key
 from mongo.protocol import CounterDimension
 from mongo.records import Commit, CounterSum, Cursor, Row, ToolKey
 
@@ -85,7 +71,7 @@ class MongoKnowledge(Part):
         is_small = len(pieces) <= 1 and sum(map(len, pieces)) <= INLINE_BYTES
         while True:
             mark, row = await asyncio.gather(
-                db.mark.find_one({"_id": MARK}), settled(db, workspace, self.generation)
+                db.mark.find_one({"_id": database.MARK}), settled(db, workspace, self.generation)
             )
             self._check(commit, mark or {}, row)
             serial = 1 if row is None else row["serial"] + 1
@@ -130,9 +116,9 @@ class MongoKnowledge(Part):
     ) -> list[Row]:
         which: Record = {"workspace": workspace, "generation": self.generation, "kind": kind}
         if tool is not None:
-            which |= named_tool(tool)
+            which |= database.named_tool(tool)
         if by == "key":
-            which["_id"] = within(workspace, str(self.generation), str(kind))
+            which["_id"] = database.within(workspace, str(self.generation), str(kind))
             if after is not None:
                 which["_id"]["$gt"] = self._key(workspace, str(kind), str(after))
         elif by == "rank":
@@ -301,7 +287,7 @@ class MongoKnowledge(Part):
                 "kind": row.kind,
                 "key": row.key,
                 "data": row.data,
-                **named_tool(row.tool),
+                **database.named_tool(row.tool),
                 "rank": row.rank or None,
             }
             yield {
@@ -332,7 +318,9 @@ async def settled(db: Database, workspace: str, generation: int) -> Record | Non
     """A cursor's record whose last commit is applied; None where there is none yet."""
     which = {"_id": key(workspace, str(generation)), "workspace": workspace}
     while True:
-        if (row := await look(db.cursors, which, "journal")) is None or "journal" not in row:
+        if (
+            row := await database.look(db.cursors, which, "journal")
+        ) is None or "journal" not in row:
             return row
         await finish(db, row, await _pieces(db, row))
 
@@ -344,7 +332,9 @@ async def finish(db: Database, row: Record, pieces: Iterable[bytes]) -> None:
         operations: dict[str, list[UpdateOne]] = {}
         for change in bson.decode(piece)["changes"]:
             operations.setdefault(change["into"], []).append(_operation(workspace, serial, change))
-        await asyncio.gather(*(write(db.database[name], each) for name, each in operations.items()))
+        await asyncio.gather(
+            *(database.write(db.database[name], each) for name, each in operations.items())
+        )
     await db.cursors.update_one(
         {"_id": row["_id"], "workspace": workspace, "journal.id": journal["id"]},
         {"$unset": {"journal": ""}},
@@ -382,9 +372,9 @@ def _operation(workspace: str, serial: int, change: Record) -> UpdateOne:
         return UpdateOne(which, {"$set": gone, "$unset": emptied, "$currentDate": at})
     if "add" in change:
         update = {"$inc": {"number": change["add"]}, "$setOnInsert": change["set"]}
-        return fenced(name, workspace, serial, update)
+        return database.fenced(name, workspace, serial, update)
     update = {"$set": change["set"], "$unset": dict.fromkeys(change["unset"], "")}
-    return fenced(name, workspace, serial, update)
+    return database.fenced(name, workspace, serial, update)
 
 
 # Whole generations.
@@ -418,7 +408,7 @@ async def _copy(collection: database.Collection, workspace: str, generation: int
             continue
         batch.append({**row, "_id": new + row["_id"][old:], "generation": generation})
         size += database.size_of(row)
-        if len(batch) >= _BATCH or size >= MAX_BYTES >> 1:
+        if len(batch) >= _BATCH or size >= database.MAX_BYTES >> 1:
             await collection.insert_many(batch, ordered=False)
             batch, size = [], 0
     if batch:
@@ -443,7 +433,7 @@ async def _drop(db: Database, workspace: str, generation: int) -> None:
 
 
 def _row(row: Record) -> Row:
-    tool = tool_in(row["workspace"], row)
+    tool = database.tool_in(row["workspace"], row)
     return Row(row["kind"], row["key"], row["data"], tool, row.get("rank", 0), row["serial"])
 
 

@@ -10,13 +10,7 @@ from uuid import uuid4
 
 from bson.codec_options import CodecOptions
 from pymongo import ASCENDING, DESCENDING, AsyncMongoClient, IndexModel, ReturnDocument, UpdateOne
-from pymongo.errors import (
-    CollectionInvalid,
-    ConfigurationError,
-    DuplicateKeyError,
-    OperationFailure,
-    PyMongoError,
-)
+from pymongo import errors as driver
 from pymongo.read_concern import ReadConcern
 from pymongo.uri_parser import parse_uri
 from pymongo.write_concern import WriteConcern
@@ -262,7 +256,7 @@ class MongoOptions:
         """
         try:
             servers = _servers(self.uri)
-        except (PyMongoError, TypeError, ValueError) as error:
+        except (driver.PyMongoError, TypeError, ValueError) as error:
             # The driver's own words may repeat the address.
             raise errors.StoreError(
                 f"the address of MongoDB cannot be read ({type(error).__name__}): write it as "
@@ -333,7 +327,7 @@ async def _check(db: Database) -> None:
         }  # fmt: skip
         try:
             await db.mark.insert_one(mark)
-        except DuplicateKeyError:  # another process was faster
+        except driver.DuplicateKeyError:  # another process was faster
             mark = await db.mark.find_one({"_id": MARK}) or {}
     if mark.get("application") != _APPLICATION:
         raise errors.StoreDamagedError(
@@ -360,7 +354,7 @@ async def _make_collections(db: Database) -> None:
     for name in {*_INDEXES} - set(await db.database.list_collection_names()):
         try:
             await db.database.create_collection(name, check_exists=False)
-        except (CollectionInvalid, OperationFailure) as error:
+        except (driver.CollectionInvalid, driver.OperationFailure) as error:
             if getattr(error, "code", _EXISTS) != _EXISTS:
                 raise  # else another process was faster
     await asyncio.gather(
@@ -383,7 +377,7 @@ def _client(options: MongoOptions, where: str) -> AsyncMongoClient[Record]:
             retryWrites=True,
             retryReads=True,
         )
-    except ConfigurationError as error:
+    except driver.ConfigurationError as error:
         raise database.from_driver(error, where) from None
 
 
