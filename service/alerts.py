@@ -106,9 +106,12 @@ async def send_alerts(context: Context, url: str) -> int:
         return 0
     async with httpx2.AsyncClient(timeout=_TIMEOUT_S, follow_redirects=False) as client:
         for thing, alert in due.items():
-            body = alert.model_dump_json(by_alias=True).encode()
-            headers = {"content-type": "application/json"}
-            (await client.post(url, content=body, headers=headers)).raise_for_status()
+            answer = await client.post(
+                url,
+                content=alert.model_dump_json(by_alias=True).encode(),
+                headers={"content-type": "application/json"},
+            )
+            answer.raise_for_status()
             said[thing] = said[alert.about] = now
             await _keep(context, {k: at for k, at in said.items() if now - at < _REMEMBERED})
     return len(due)
@@ -121,9 +124,8 @@ async def _keep(context: Context, said: Said) -> None:
 async def news(context: Context, workspace: str) -> list[tuple[str, Alert]]:
     """What is new in a workspace, each with a key of its own; masked as everywhere."""
     now, base = context.clock(), context.settings.server.public_url
-    totals = await statistics.totals(context, workspace, with_durations=False)
     found = changes(
-        totals.windows[0],
+        (await statistics.totals(context, workspace, with_durations=False)).windows[0],
         await statistics.patterns(context, workspace, "24h", _PATTERNS),
         await statistics.called(context, workspace, "24h", _TOOLS),
         await statistics.called(context, workspace, "7d", _TOOLS),

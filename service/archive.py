@@ -358,8 +358,9 @@ async def import_store(
                 case "base":
                     known = (await base.cursors()).get(workspace)
                     if known is None or not known.position:  # else an interrupted import did it
-                        moved = (0, records[0])
-                        await base.commit(Commit(workspace, counters=counters, moved=moved))
+                        await base.commit(
+                            Commit(workspace, counters=counters, moved=(0, records[0]))
+                        )
                     counters = {}
             on_records(kind, reader.counts[kind])
     if await base.cursors():

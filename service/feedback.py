@@ -4,16 +4,7 @@ from uuid import uuid4
 
 from aftercall import models as m
 from ingest.intake import check_time
-from mongo.contents import (
-    Called,
-    CorrectionRecord,
-    StoredExecution,
-    SuggestionOutcome,
-    correction_event,
-    execution_of,
-    named,
-    outcome_event,
-)
+from mongo import contents
 from mongo.records import ToolKey, decoded
 from retrieval.log import executions, suggestion
 from service.context import Context
@@ -43,14 +34,16 @@ async def record_outcome(
             f"no suggestion {suggestion_id} was made here; send the suggestionId that /suggest gave"
         )
     followed = await _call(context, workspace, report.execution_id)
-    outcome = SuggestionOutcome(
+    outcome = contents.SuggestionOutcome(
         suggestion_id=suggestion_id,
         execution_id=report.execution_id,
         outcome=report.outcome,
         issued=known,
         agent=followed.execution.agent if followed else None,
     )
-    verdicts = await log.append(workspace, [outcome_event(outcome, context.caller.principal)])
+    verdicts = await log.append(
+        workspace, [contents.outcome_event(outcome, context.caller.principal)]
+    )
     context.indexer.wake()
     return verdicts == ["accepted"]
 
@@ -79,7 +72,7 @@ async def correct(
         now = context.clock()
         check_time(corrected_at := clean.timestamp or now, now)
         execution_id, call = await _corrected(context, workspace, clean)
-        record = CorrectionRecord(
+        record = contents.CorrectionRecord(
             correction_id=correction_id,
             execution_id=execution_id,
             kind=clean.kind,
@@ -87,9 +80,9 @@ async def correct(
             corrected_at=corrected_at,
             boundary_axes=tuple(clean.boundary_axes),
             agent=clean.agent,
-            called=None if call is None else Called.of(call),
+            called=None if call is None else contents.Called.of(call),
         )
-        event = correction_event(record, context.caller.principal)
+        event = contents.correction_event(record, context.caller.principal)
         if await context.store.events.append(workspace, [event]) == ["accepted"]:
             context.indexer.wake()
             return _recorded(record, call, duplicate=False)
@@ -110,7 +103,7 @@ async def corrections(
     """The latest corrections, newest first; with a tool's name those that count for it."""
     log, most = context.store.events, limit if tool is None else _LOOKED_AT
     found = await log.latest(workspace, "correction", most)
-    records = [decoded(CorrectionRecord, each.data) for each in found]
+    records = [decoded(contents.CorrectionRecord, each.data) for each in found]
     untied = [each.execution_id for each in records if each.called is None]
     calls = await executions(log, workspace, untied)
     tools = {each.execution.execution_id: each.tool_key for each in calls}
@@ -138,17 +131,19 @@ async def corrections(
 
 async def _corrected(
     context: Context, workspace: str, correction: m.Correction
-) -> tuple[str, StoredExecution | None]:
+) -> tuple[str, contents.StoredExecution | None]:
     """The id of the execution meant, of a session its latest, and the execution if recorded."""
     if correction.session_id is None:
         # The wire model has seen to it that one of both is named.
         execution_id = correction.execution_id or ""
         return execution_id, await _call(context, workspace, execution_id)
-    session = named(context.caller.principal, correction.session_id)
+    session = contents.named(context.caller.principal, correction.session_id)
     events = await context.store.events.latest(
         workspace, "execution", _LOOKED_AT, sessions=[session]
     )
-    calls = [each for each in map(execution_of, events) if _is_of_its_tool(each, correction)]
+    calls = [
+        each for each in map(contents.execution_of, events) if _is_of_its_tool(each, correction)
+    ]
     if not calls:
         names = (("tool", correction.tool_name), ("server", correction.server_name))
         narrowed = "".join(f"of {what} {name!r} " for what, name in names if name is not None)
@@ -163,23 +158,29 @@ async def _corrected(
     return latest.execution.execution_id, latest
 
 
-def _is_of_its_tool(call: StoredExecution, correction: m.Correction) -> bool:
+def _is_of_its_tool(call: contents.StoredExecution, correction: m.Correction) -> bool:
     is_server = correction.server_name in (None, call.execution.server_name)
     return is_server and correction.tool_name in (None, call.execution.tool_name)
 
 
-async def _known(context: Context, workspace: str, correction_id: str) -> CorrectionRecord | None:
+async def _known(
+    context: Context, workspace: str, correction_id: str
+) -> contents.CorrectionRecord | None:
     found = await context.store.events.find(workspace, "correction", [correction_id])
-    return decoded(CorrectionRecord, found[0].data) if found else None
+    return decoded(contents.CorrectionRecord, found[0].data) if found else None
 
 
-async def _call(context: Context, workspace: str, execution_id: str) -> StoredExecution | None:
+async def _call(
+    context: Context, workspace: str, execution_id: str
+) -> contents.StoredExecution | None:
     found = await executions(context.store.events, workspace, [execution_id])
     return found[0] if found else None
 
 
 def _is_same(
-    known: CorrectionRecord, correction: m.Correction, call: StoredExecution | None
+    known: contents.CorrectionRecord,
+    correction: m.Correction,
+    call: contents.StoredExecution | None,
 ) -> bool:
     of_session = (
         call is not None
@@ -198,7 +199,7 @@ def _is_same(
 
 
 def _recorded(
-    record: CorrectionRecord, call: StoredExecution | None, *, duplicate: bool
+    record: contents.CorrectionRecord, call: contents.StoredExecution | None, *, duplicate: bool
 ) -> m.RecordedCorrection:
     return m.RecordedCorrection(
         correction_id=record.correction_id,

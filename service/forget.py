@@ -35,9 +35,8 @@ class Forgotten(ForgetRequest):
 
     def is_of(self, event: Event) -> bool:
         """Whether an event is to go by itself."""
-        if self.key_id is not None and event.principal != self.key_id:
-            return False
-        if self.before is not None and event.received_at >= self.before:
+        is_later = self.before is not None and event.received_at >= self.before
+        if is_later or self.key_id not in (None, event.principal):
             return False
         if self.agent is None and self.session_id is None:
             return bool(self.key_id or self.everything) or event.kind not in _STATES

@@ -79,8 +79,7 @@ async def _health(context: Context, tool: ToolKey, registered: StoredTool | None
 
 async def boundaries(context: Context, workspace: str, limit: int) -> Boundaries:
     """The boundaries as of now; of clusters, co-occurrences and tools at most `limit` each."""
-    tools = await troubled_tools(context.store, workspace, MAX_TOOLS)
-    health = await context.memory.health(tools)
+    health = await context.memory.health(await troubled_tools(context.store, workspace, MAX_TOOLS))
     book = await context.memory.axis_book(workspace)
     clusters = await context.memory.axis_clusters(workspace)
     ids = {each.tool_key: each.tool.tool_id for each in await context.memory.tools(workspace)}

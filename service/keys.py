@@ -305,8 +305,9 @@ async def audit(
     """Entries of the caller's workspace, or of all for an operator, the latest first."""
     only = None if access.workspace == m.ALL_WORKSPACES else access.workspace
     entries = await keyring.store.entries(limit, before=before, workspace=only)
-    shown = [m.AuditRecord.model_validate(each, from_attributes=True) for each in entries]
-    return m.AuditList(entries=shown)
+    return m.AuditList(
+        entries=[m.AuditRecord.model_validate(each, from_attributes=True) for each in entries]
+    )
 
 
 class Verdict(NamedTuple):

@@ -64,10 +64,13 @@ async def known_tools(context: Context, workspace: str, query: KnownToolsQuery) 
     facts = await _facts(context, workspace, registry, {key: wanted[key] for key in first})
 
     def render() -> str:
-        further = len(ordered) - len(first)
-        url = context.settings.server.public_url
         write = prompt_block if query.format == "prompt" else markdown_page
-        return write(facts, query.max_tokens, further=further, dashboard_url=url)
+        return write(
+            facts,
+            query.max_tokens,
+            further=len(ordered) - len(first),
+            dashboard_url=context.settings.server.public_url,
+        )
 
     # In a thread, for it is many small steps of work that must not hold up the other callers.
     return await asyncio.to_thread(render)

@@ -36,9 +36,7 @@ def hosts_to_answer(host: str, configured: Sequence[str]) -> frozenset[str]:
     """
     if configured:
         return frozenset(name.lower() for name in configured)
-    if is_loopback(host):
-        return frozenset((*_LOOPBACK_NAMES, host.lower()))
-    return frozenset((ANY_HOST,))
+    return frozenset((*_LOOPBACK_NAMES, host.lower()) if is_loopback(host) else (ANY_HOST,))
 
 
 class HostGuard:
@@ -60,8 +58,8 @@ class HostGuard:
             self._check(Headers(scope=scope), scope["method"])
         except ProblemError as problem:
             await render(problem, scope)(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
     def _check(self, headers: Headers, method: str) -> None:
         parts = _HOST.fullmatch(headers.get("host", ""))

@@ -94,8 +94,8 @@ async def shown(
     registry = await context.memory.registry(workspace)
     reviews = await reviews_of(context, workspace, patterns)
 
-    def made() -> list[m.FailurePattern]:
-        return [
+    return await asyncio.to_thread(
+        lambda: [
             _answered(
                 each,
                 registry.tool_name(ToolKey(workspace, each.server_name, each.tool_name)),
@@ -104,8 +104,7 @@ async def shown(
             )
             for each in patterns
         ]
-
-    return await asyncio.to_thread(made)
+    )
 
 
 async def change_pattern(
@@ -190,12 +189,11 @@ class PatternRepair(NamedTuple):
 async def latest_repairs(context: Context, workspace: str) -> list[PatternRepair]:
     """The latest repairs, newest first."""
     rows = await context.store.knowledge.scan(workspace, REPAIR.name, MAX_REPAIRS, by="rank")
-    found = ((row.tool, REPAIR.decode(row)) for row in rows)
     return [
         PatternRepair(
             mark_of(document_id(workspace, "reflection", *tool[1:], mended.signature)).hex(), mended
         )
-        for tool, mended in found
+        for tool, mended in ((row.tool, REPAIR.decode(row)) for row in rows)
         if tool is not None
     ]
 

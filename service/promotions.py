@@ -170,12 +170,15 @@ async def _prepared(
     statistics = await statistics_with_marks(
         list(keys), memory=context.memory, log=context.store.events
     )
-    found = []
-    for name, stored in new.items():
-        old, pair = pairs[name]
-        quality = inherited_quality(stored, pair, held.get(name), old, statistics, now=now)
-        found.append(replace(stored, inherited_quality=quality))
-    return found
+    return [
+        replace(
+            stored,
+            inherited_quality=inherited_quality(
+                stored, pairs[name][1], held.get(name), pairs[name][0], statistics, now=now
+            ),
+        )
+        for name, stored in new.items()
+    ]
 
 
 async def _status(

@@ -14,15 +14,9 @@ from mongo.records import ToolKey, decoded
 from retrieval.fitness.promotions import pair_of, status_of
 from retrieval.fitness.registry import Registry, UnknownNameError, UnknownToolError, possible_tools
 from retrieval.log import troubled_tools
+from retrieval.recommendations import queue
 from retrieval.recommendations.evidence import Quotes
 from retrieval.recommendations.kinds import review_of
-from retrieval.recommendations.queue import (
-    Workspace,
-    about_tools,
-    by_priority,
-    queue_of,
-    snapshot_of,
-)
 from service.context import Context
 from service.tools import InvalidChangeError, tools_called
 
@@ -118,16 +112,17 @@ async def recommendations_about(
     if not (known := await context.memory.health(tools)):
         return []
     around = await _workspace(context, workspace)
-    found = await asyncio.to_thread(about_tools, around, known.items())
-    return by_priority(around.words.shown(each) for each in found if each.state in _STILL_TO_DO)
+    found = await asyncio.to_thread(queue.about_tools, around, known.items())
+    return queue.by_priority(
+        around.words.shown(each) for each in found if each.state in _STILL_TO_DO
+    )
 
 
 async def _all(context: Context, workspace: str) -> list[m.Recommendation]:
     around = await _workspace(context, workspace)
     reviews = await _reviews(context, workspace, around.registry, around.now)
-    tools = await troubled_tools(context.store, workspace, MAX_TOOLS)
-    known = await context.memory.health(tools)
-    return await asyncio.to_thread(queue_of, around, known.items(), reviews)
+    known = await context.memory.health(await troubled_tools(context.store, workspace, MAX_TOOLS))
+    return await asyncio.to_thread(queue.queue_of, around, known.items(), reviews)
 
 
 async def _one(context: Context, workspace: str, recommendation_id: str) -> m.Recommendation:
@@ -137,11 +132,11 @@ async def _one(context: Context, workspace: str, recommendation_id: str) -> m.Re
     if (review := (await _stored(context, workspace)).get(recommendation_id)) is None:
         listed = "GET /recommendations?state=all"
         raise UnknownNameError(recommendation_id, (), "recommendation", listed)
-    return snapshot_of(review)
+    return queue.snapshot_of(review)
 
 
-async def _workspace(context: Context, workspace: str) -> Workspace:
-    return Workspace(
+async def _workspace(context: Context, workspace: str) -> queue.Workspace:
+    return queue.Workspace(
         registry=await context.memory.registry(workspace),
         clusters=await context.memory.axis_clusters(workspace),
         reviews=await _stored(context, workspace),

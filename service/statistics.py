@@ -302,8 +302,12 @@ async def fix_first(
     ranked = sorted(costs, key=lambda name: (-costs[name]["cost"], -costs[name]["failures"], name))
     by_id = {each.pattern_id: each for each in met}
     first = await shown(context, workspace, [by_id[name] for name in ranked[:limit]])
-    found = [m.PatternCost(pattern=each, **costs[each.pattern_id]) for each in first]
-    return m.FixFirst(**about, patterns=found, ignored=left["ignored"], resolved=left["resolved"])
+    return m.FixFirst(
+        **about,
+        patterns=[m.PatternCost(pattern=each, **costs[each.pattern_id]) for each in first],
+        ignored=left["ignored"],
+        resolved=left["resolved"],
+    )
 
 
 async def _met(

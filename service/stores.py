@@ -20,15 +20,7 @@ from mongo.errors import StoreError
 from mongo.protocol import ControlStore, Store
 from mongo.sqlite.control import open_sqlite_control
 from mongo.sqlite.store import open_sqlite_store
-from retrieval.index import opening
-from retrieval.index.protocol import (
-    EdgePlace,
-    IndexInUseError,
-    IndexPlace,
-    QdrantPlace,
-    VectorIndex,
-    VectorIndexError,
-)
+from retrieval.index import opening, protocol
 from retrieval.knowledge.documents import CommonMistakes
 from retrieval.log import counts
 from retrieval.memory import Memory
@@ -81,10 +73,12 @@ async def open_stores(
 
         async def open_current() -> opening.CurrentIndex:
             name = opening.index_name(await store.metadata.get(opening.INDEX_FACT))
-            # An embedded one is slow only where the machine is, and then no answer is soon enough.
-            patience = None if settings.qdrant.url is None else opening.Patience()
             return opening.CurrentIndex(
-                await open_named(settings, name, opened), name, patience=patience
+                await open_named(settings, name, opened),
+                name,
+                # An embedded one is slow only where the machine is, and then no answer is soon
+                # enough.
+                patience=None if settings.qdrant.url is None else opening.Patience(),
             )
 
         index = await when_it_answers(
@@ -205,13 +199,13 @@ def _mongo_options(settings: Settings) -> "MongoOptions":
     return MongoOptions(uri="" if uri is None else uri.get_secret_value(), **others)
 
 
-def index_place(settings: Settings) -> IndexPlace:
+def index_place(settings: Settings) -> protocol.IndexPlace:
     """Where the vectors are: on a Qdrant server where one is named, else in the data folder."""
     chosen = settings.qdrant
     if chosen.url is None:
-        return EdgePlace(settings.data.dir)
+        return protocol.EdgePlace(settings.data.dir)
     key = None if chosen.api_key is None else chosen.api_key.get_secret_value()
-    return QdrantPlace(api_key=key, **chosen.model_dump(exclude={"api_key"}))
+    return protocol.QdrantPlace(api_key=key, **chosen.model_dump(exclude={"api_key"}))
 
 
 def is_remote(settings: Settings) -> bool:
@@ -239,14 +233,14 @@ def where_index_is(settings: Settings) -> str:
     return f"{parts.hostname or 'an address without a host'}:{settings.qdrant.grpc_port}"
 
 
-async def open_named(settings: Settings, name: str, embedder: Embedder) -> VectorIndex:
+async def open_named(settings: Settings, name: str, embedder: Embedder) -> protocol.VectorIndex:
     """The index of a name, where the settings say, for the vectors of an embedder."""
     return await opening.open_index(
         index_place(settings), name, dimension=embedder.dimension, fingerprint=embedder.fingerprint
     )
 
 
-async def remove_former(place: IndexPlace, current: str) -> list[str]:
+async def remove_former(place: protocol.IndexPlace, current: str) -> list[str]:
     """Remove the indexes of generations before the current one; the names of those removed.
 
     An embedded one that a process has open stays: that process answers from it, and removes it when
@@ -257,7 +251,7 @@ async def remove_former(place: IndexPlace, current: str) -> list[str]:
     for name in names[: names.index(current)] if current in names else []:
         try:
             await opening.destroy_index(place, name)
-        except IndexInUseError:
+        except protocol.IndexInUseError:
             continue
         removed.append(name)
     return removed
@@ -268,7 +262,7 @@ async def _prepare(store: Store, embedder: Embedder, index: opening.CurrentIndex
     if not await index.count():
         known = await counts(store)
         if known.documents > known.pending:  # some wait for no vector, so there was one
-            raise VectorIndexError(
+            raise protocol.VectorIndexError(
                 "the log store knows documents whose vectors are gone: run `aftercall rebuild`, "
                 "which makes them anew from the log"
             )
@@ -281,7 +275,9 @@ async def _clean_up(settings: Settings, store: Store, current: str) -> None:
     keeper = LeaseKeeper(store.leases, REBUILD, ttl=settings.indexing.lease_s)
     place = index_place(settings)
     try:
-        if isinstance(place, EdgePlace):  # they stayed where a service did not follow the switch
+        if isinstance(
+            place, protocol.EdgePlace
+        ):  # they stayed where a service did not follow the switch
             await remove_former(place, current)
         if await store.leases.read(REBUILD) is None or not await keeper.try_take():
             return
@@ -289,7 +285,7 @@ async def _clean_up(settings: Settings, store: Store, current: str) -> None:
         for name in names[names.index(current) + 1 :] if current in names else []:
             await opening.destroy_index(place, name)
             log_event(logger, "removed what a killed rebuild left", name=name)
-    except (StoreError, VectorIndexError, OSError) as error:
+    except (StoreError, protocol.VectorIndexError, OSError) as error:
         log_event(logger, "former vectors are still there", level="warning", error=error)
     finally:
         await keeper.close()

@@ -11,16 +11,7 @@ from uuid import uuid4
 from aftercall.background import aside
 from aftercall.json_values import JsonObject, content_hash, exceeds
 from aftercall.models import ContractChange, FailureMark, MarkedFailure, Tool, ToolList, ToolSpec
-from mongo.contents import (
-    Called,
-    FailureRecord,
-    StoredExecution,
-    StoredTool,
-    is_same_tool,
-    mark_event,
-    tool_command,
-    tool_of,
-)
+from mongo import contents
 from mongo.records import ToolKey
 from retrieval.fitness.history import statistics_with_marks
 from retrieval.fitness.registry import (
@@ -85,7 +76,7 @@ async def put_tool(context: Context, workspace: str, tool_id: str, spec: ToolSpe
             updated_at=datetime.now(UTC),
             contract_changes=await _drift(context, before, schema) if before and binds else [],
         )
-        if before is not None and binds and is_same_tool(tool, before.tool):
+        if before is not None and binds and contents.is_same_tool(tool, before.tool):
             named = await context.memory.tool(before.tool_key)
             if named is not None and named.tool.tool_id == tool_id:
                 return before.tool  # executions of that name mean the same tool, too
@@ -94,7 +85,7 @@ async def put_tool(context: Context, workspace: str, tool_id: str, spec: ToolSpe
 
 
 async def _drift(
-    context: Context, before: StoredTool, schema: JsonObject | None
+    context: Context, before: contents.StoredTool, schema: JsonObject | None
 ) -> list[ContractChange]:
     """What has changed of a tool's contract, as known before and by this schema."""
     known, old = before.tool.contract_changes, before.tool.input_schema
@@ -158,9 +149,15 @@ async def delete_tool(context: Context, workspace: str, tool_id: str) -> None:
 
 
 async def _change(
-    context: Context, workspace: str, tool_id: str, before: StoredTool | None, after: Tool | None
+    context: Context,
+    workspace: str,
+    tool_id: str,
+    before: contents.StoredTool | None,
+    after: Tool | None,
 ) -> None:
-    event, state = tool_command(workspace, tool_id, before, after, context.caller.principal)
+    event, state = contents.tool_command(
+        workspace, tool_id, before, after, context.caller.principal
+    )
     log = context.store.events
     try:
         await log.append(workspace, [event], [state])
@@ -169,13 +166,14 @@ async def _change(
         # Whether it was stored is not sure: the next question reads it.
         context.memory.forget_state(workspace)
         raise
-    stored = tool_of(workspace, rows[0]) if rows else None
-    context.memory.tool_changed(workspace, tool_id, stored)
+    context.memory.tool_changed(
+        workspace, tool_id, contents.tool_of(workspace, rows[0]) if rows else None
+    )
     context.indexer.wake()
     await context.note(workspace, "tool.put" if after else "tool.delete", tool_id)
 
 
-def _registered(registry: Registry, tool_id: str) -> StoredTool:
+def _registered(registry: Registry, tool_id: str) -> contents.StoredTool:
     if tool_id not in registry.by_id:
         raise UnknownToolError(tool_id, nearest(tool_id, registry.by_id))
     return registry.by_id[tool_id]
@@ -193,7 +191,7 @@ async def mark_failure(
     named = [] if mark.execution_id is None else [mark.execution_id]
     call = next(iter(await executions(log, workspace, named)), None)  # if it is stored yet
     failed, version = _failed(registry, tool_id, mark.version, call)
-    record = FailureRecord(
+    record = contents.FailureRecord(
         tool=failed.key,
         mark_id=mark.mark_id or str(uuid4()),
         version=version,
@@ -204,9 +202,9 @@ async def mark_failure(
         # Masked, a tag with a secret would be in every scenario that holds a secret.
         negative_tags=tuple(tag for tag in mark.negative_tags if redactor.text(tag) == tag),
         execution_id=mark.execution_id,
-        called=None if call is None else Called.of(call),
+        called=None if call is None else contents.Called.of(call),
     )
-    event = mark_event(record, context.caller.principal)
+    event = contents.mark_event(record, context.caller.principal)
     is_new = await log.append(workspace, [event]) == ["accepted"]
     if is_new:
         context.indexer.wake()
@@ -224,7 +222,7 @@ async def mark_failure(
 
 
 def _failed(
-    registry: Registry, tool_id: str, version: str | None, call: StoredExecution | None
+    registry: Registry, tool_id: str, version: str | None, call: contents.StoredExecution | None
 ) -> tuple[ToolCandidate, str | None]:
     """What failed, and in which version: that of the call, of this tool, or what is in force."""
     stored = _registered(registry, tool_id)

@@ -101,12 +101,15 @@ async def _waiting_without(settings: "Settings", whose: "Forgotten") -> int:
     async with opened_control(settings) as control:
         keys = [e.id for e in await control.keys() if e.workspace in (whose.workspace, "*")]
     known_as = [*keys, *([""] if whose.workspace == DEFAULT_WORKSPACE else [])]
-    if whose.key_id is not None:
-        known_as = [each for each in known_as if each == whose.key_id]
     server = settings.server
     given = os.environ.get("AFTERCALL_URL"), server.public_url
     urls = {BASE_URL, f"http://{server.host}:{server.port}", *filter(None, given)}
-    return sum(forget_waiting(url, name, whose.is_waiting) for url in urls for name in known_as)
+    return sum(
+        forget_waiting(url, name, whose.is_waiting)
+        for url in urls
+        for name in known_as
+        if whose.key_id in (None, name)
+    )
 
 
 command = Command(

@@ -117,9 +117,8 @@ def clustered_words(report: Boundaries) -> str:
     """When wordings were last gathered into clusters, and what has come since."""
     if report.clustered_at is None:
         return "Wordings are not gathered into clusters yet; each stands for itself."
-    rest = "No wording has come since."
-    if report.unclustered:
-        rest = f"Come since, each standing for itself: {w.counted(report.unclustered, 'wording')}."
+    come = f"Come since, each standing for itself: {w.counted(report.unclustered, 'wording')}."
+    rest = come if report.unclustered else "No wording has come since."
     return f"Wordings were last gathered into clusters at {w.moment(report.clustered_at)}. {rest}"
 
 

@@ -101,6 +101,5 @@ def pattern_columns(look: Look) -> list[h.Column]:
 
 def compared(before: int | None) -> str:
     """How often it was in the same span before; "" where that is unknown."""
-    if before is None:
-        return ""
-    return f"{w.count(before) if before else 'none'} in the same time before"
+    words = f"{w.count(before) if before else 'none'} in the same time before"
+    return "" if before is None else words

@@ -154,9 +154,7 @@ def _cell(kind: Kind, value: object) -> Cell:
     words = _words(kind, value)
     if isinstance(value, datetime):
         return words, None, value.timestamp()
-    if value is None or isinstance(value, int | float):
-        return words, None, value
-    return words
+    return (words, None, value) if value is None or isinstance(value, int | float) else words
 
 
 def _words(kind: Kind, value: object) -> str:

@@ -96,11 +96,9 @@ class Look:
         that page. `window` and `workspace` in the query replace those of this page.
         """
         path, moved = _in_path(path)
+        usual = {"window": DEFAULT_WINDOW, "workspace": DEFAULT_WORKSPACE}
         asked = {**moved, "window": self.window, "workspace": self.workspace, **query}
-        if asked["window"] == DEFAULT_WINDOW:
-            del asked["window"]
-        if asked["workspace"] == DEFAULT_WORKSPACE:
-            del asked["workspace"]
+        asked = {name: text for name, text in asked.items() if usual.get(name) != text}
         text = f"?{urlencode(asked, errors='replace')}" if asked else ""
         return f"{PREFIX}{quote(path, safe='/', errors='replace')}{text}"
 

@@ -150,13 +150,11 @@ def _operation_line(operation: Operation) -> str:
     before, value = (
         w.one_line(canonical_json(each), _MAX_VALUE) for each in (operation.before, operation.value)
     )
-    match operation.op:
-        case "add":
-            return f"add {path}: {value}"
-        case "remove":
-            return f"remove {path} (was {before})"
-        case "replace":
-            return f"replace {path}: {before} -> {value}"
+    return {
+        "add": f"add {path}: {value}",
+        "remove": f"remove {path} (was {before})",
+        "replace": f"replace {path}: {before} -> {value}",
+    }[operation.op]
 
 
 def _without_secrets(edit: Edit, redactor: Redactor) -> Edit:

@@ -166,9 +166,8 @@ def _types(shape: Shape) -> str:
     shares = (f"{each} {round(100 * shape.types[each] / total)} %" for each in usual)
     words = str(usual[0]) if len(usual) == 1 else ", ".join(shares)
     form = shape.usual_format()
-    if form is None or form[1] < _MOST or form[0] in _NO_FORM:
-        return words
-    return f"{words} ({form[0]})"
+    is_usual = form is not None and form[1] >= _MOST and form[0] not in _NO_FORM
+    return f"{words} ({form[0]})" if form is not None and is_usual else words
 
 
 def _range(seen: ParameterProfile, written: Written) -> str:

@@ -161,7 +161,8 @@ async def sessions(look: Look) -> Shown:
             h.Column("at", "When", "time", of=lambda each: each.call.timestamp),
             look.whole_tool_column(),
             h.Column("outcome", "Outcome", of=lambda each: each.call.outcome),
-            h.Column("said", "What it said", of=lambda each: error_line(each.call)),
+            h.Column("said", "What it said", of=lambda each: w.one_line(
+                w.error_words(each.call.error), w.MAX_SIGNATURE) if each.call.error else ""),
             h.Column("agent", "Agent", of=lambda each: h.Anchor(
                 each.call.agent, look.agent(each.call.agent))),
             h.Column("session", "Session", of=lambda each: link(each.session)),
@@ -185,11 +186,6 @@ def session_name(session: str) -> str:
     """What a session is called: its id, or whose calls without one it holds."""
     name = plain(session)
     return f"{name[1:]}, without a session" if name.startswith("\x1f") else name
-
-
-def error_line(call: Execution) -> str:
-    """What went wrong, in one line; "" of a success."""
-    return w.one_line(w.error_words(call.error), w.MAX_SIGNATURE) if call.error else ""
 
 
 # One session

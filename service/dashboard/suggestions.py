@@ -18,18 +18,16 @@ FEW: Final = 30
 async def suggestions(look: Look) -> Shown:
     """The page."""
     reflection = await statistics.reflection(*look.space, look.window)
-    earlier = await statistics.reflection(*look.space, look.before)
     confidence = await statistics.confidence(*look.space)
-    scaling = (await look.context.memory.calibration(look.workspace)).scaling
     title, across = "Promised and kept, by tenths of confidence", "mean confidence"
     return look.shows(
         "Suggestions",
         "suggestions",
         of=reflection,
         reflection=reflection,
-        earlier=earlier,
+        earlier=await statistics.reflection(*look.space, look.before),
         confidence=confidence,
-        scaling=scaling,
+        scaling=(await look.context.memory.calibration(look.workspace)).scaling,
         effect=effect_words(reflection),
         trust=trust_words(confidence),
         repair_words=repair_words,

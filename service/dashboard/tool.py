@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from aftercall.models import ToolHealth, Trend
+from aftercall.models import ToolHealth
 from aftercall.models.tools import same_version
 from mongo.contents import StoredTool
 from mongo.records import ToolKey
@@ -47,27 +47,26 @@ async def tool(look: Look) -> Shown:
     key = ToolKey(look.workspace, health.tool.server_name, health.tool.tool_name)
     trend = await statistics.trend(*look.space, look.window, key)
     latency = await statistics.latency(*look.space, look.window, key)
-    quality = (await tool_qualities(*look.space, [key]))[key]
     evidence = await look.rarely(f"evidence of {key}", lambda: evidence_of(look, health))
     met = await statistics.patterns(*look.space, look.window, _MAX_PATTERNS)
     earlier = await statistics.trend(*look.space, look.before, key)
     took = [each.duration_ms for each in latency.points]
     at = w.axis([each.at for each in latency.points])
     lines = {name: [getattr(each, name, None) for each in took] for name in ("p50", "p95", "p99")}
-    reports = sorted(report_rows(health), key=lambda row: str(row["at"]), reverse=True)
     rows = evidence["parameters"].rows if evidence["parameters"] else []
+    rates = {w.one_line(e.version): e.points for e in reversed(trend.versions[:_MAX_LINES])}
     return look.shows(
         w.tool_name(health.tool),
         "tool",
         of=trend,
         health=health,
-        quality=quality,
+        quality=(await tool_qualities(*look.space, [key]))[key],
         evidence=evidence,
         counts=statistics.pairs((each.successes, each.failures) for each in trend.points),
         earlier=statistics.pairs((each.successes, each.failures) for each in earlier.points),
         took=latency.overall,
         success=rates_chart("Success rate of this tool", trend, {"Succeeded": trend.points}),
-        by_version=versions_chart(trend),
+        by_version=rates_chart("Success rate by version", trend, rates) if rates else None,
         latency=line_chart("Latency of this tool", at, lines, "ms"),
         asks=ASKS,
         patterns=[e for e in met.patterns if place_of(e.pattern.tool) == place_of(health.tool)],
@@ -91,16 +90,8 @@ async def tool(look: Look) -> Shown:
         ],
         columns=_COLUMNS,
         cohesion=cohesion_words(health.cohesion),
-        reports=reports,
+        reports=sorted(report_rows(health), key=lambda row: str(row["at"]), reverse=True),
     )  # fmt: skip
-
-
-def versions_chart(trend: Trend) -> h.Html | None:
-    """How the most called versions went over time; None where no call names one."""
-    rates = {
-        w.one_line(each.version): each.points for each in reversed(trend.versions[:_MAX_LINES])
-    }
-    return rates_chart("Success rate by version", trend, rates) if rates else None
 
 
 async def evidence_of(look: Look, health: ToolHealth) -> dict[str, Any]:
@@ -112,8 +103,8 @@ async def evidence_of(look: Look, health: ToolHealth) -> dict[str, Any]:
     record = await record_of(context, tool)
     fitness, promotions, marks = [], [], []
     if stored is not None:
-        named = stored.tool.tool_id, stored.tool.namespace  # its id too (seed 002)
-        for namespace in dict.fromkeys(filter(None, named)):
+        # Its id too (seed 002).
+        for namespace in dict.fromkeys(filter(None, (stored.tool.tool_id, stored.tool.namespace))):
             try:  # nothing is left out, for negative tags speak of scenarios
                 best = await context.chooser.best(
                     workspace, namespace, "", use_rag=False, limit=_MAX_CANDIDATES
@@ -183,11 +174,16 @@ def version_rows(
 
 def _unknown(look: Look, name: str, nearest: Sequence[str]) -> Shown:
     shown = w.one_line(name, w.MAX_SENTENCE)
-    several = any(each.endswith(f"/{name}") for each in nearest)
-    names = [
-        h.Anchor(w.one_line(each, w.MAX_SENTENCE), look.link(f"/tools/{each}")) for each in nearest
-    ]
-    page = look.shows("No such tool", "no_tool", name=repr(shown), several=several, names=names)
+    page = look.shows(
+        "No such tool",
+        "no_tool",
+        name=repr(shown),
+        several=any(each.endswith(f"/{name}") for each in nearest),
+        names=[
+            h.Anchor(w.one_line(each, w.MAX_SENTENCE), look.link(f"/tools/{each}"))
+            for each in nearest
+        ],
+    )
     return replace(page, status=404)
 
 

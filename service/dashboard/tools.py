@@ -25,7 +25,6 @@ async def tools(look: Look) -> Shown:
     earlier = await statistics.called(*look.space, look.before, MAX_TOOLS)
     registered = await look.context.memory.tools(look.workspace)
     open_ones = await open_recommendations(look)
-    made = sum(map(w.calls, found.tools)) + w.calls(found.other_tools)
     before = {place_of(each.tool): each for each in earlier}
     columns = [
         *look.tool_columns(),
@@ -54,7 +53,7 @@ async def tools(look: Look) -> Shown:
         columns=[each for each in columns if earlier or each.key != "before"],
         open_ones=sum(map(len, open_ones.values())),
         called=sum(bool(w.calls(each)) for each in found.tools),
-        made=made,
+        made=sum(map(w.calls, found.tools)) + w.calls(found.other_tools),
         worked=sum(each.successes for each in (*found.tools, found.other_tools)),
         earlier=statistics.pairs((each.successes, each.failures) for each in earlier),
         warned=sum(each.cohesion_warning for each in found.tools),

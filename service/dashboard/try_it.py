@@ -51,8 +51,9 @@ async def try_it(look: Look, typed: str | None = None) -> Shown:
             answer = h.render("answer", said="Nothing was asked: the form says what is wrong.")
         except (StoreError, EmbeddingError, VectorIndexError) as error:
             logger.warning("nothing could be tried out: %s", error)
-            said = "The service cannot answer at this moment; its log says why."
-            answer = h.render("answer", said=said)
+            answer = h.render(
+                "answer", said="The service cannot answer at this moment; its log says why."
+            )
         else:
             answer = h.render(
                 "answer",

@@ -70,8 +70,7 @@ def moment(at: datetime | None) -> str:
 def axis(moments: Sequence[datetime]) -> list[str]:
     """Labels of points in time, in UTC: `22 14:00` where an hour is between them, else `11-22`."""
     by_hour = len(moments) > 1 and moments[1] - moments[0] < timedelta(days=1)
-    form = "%d %H:%M" if by_hour else "%m-%d"
-    return [each.astimezone(UTC).strftime(form) for each in moments]
+    return [each.astimezone(UTC).strftime("%d %H:%M" if by_hour else "%m-%d") for each in moments]
 
 
 def span_of(window: UsageWindow) -> str:

@@ -324,10 +324,11 @@ def show_calls(console: Console, played: Sequence[PlayedCall]) -> None:
 
 
 def _suggestion(each: PlayedCall) -> str:
-    parts = []
-    for change in each.best.get("changes", []):
-        name = change["path"].removeprefix("/")
-        parts.append(f"-{name}" if change["op"] == "remove" else f"{name}={change['value']!r}")
+    parts = [
+        f"-{name}" if change["op"] == "remove" else f"{name}={change['value']!r}"
+        for change in each.best.get("changes", [])
+        for name in [change["path"].removeprefix("/")]
+    ]
     return ", ".join(sorted(parts, key=lambda part: part[0] == "-"))
 
 

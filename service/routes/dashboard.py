@@ -283,9 +283,8 @@ def _checked(look: Look) -> Look:
             f"There is no workspace {look.workspace[:_MAX_NAME]!r}.",
             "Choose one of those there are.",
         )
-    asked = look.query.get("window", DEFAULT_WINDOW)
-    if any(look.query.get(each) for each in DATES):
-        asked = "..".join(look.query.get(each, "") for each in DATES)
+    dates = [look.query.get(each, "") for each in DATES]
+    asked = "..".join(dates) if any(dates) else look.query.get("window", DEFAULT_WINDOW)
     try:
         window_dates(asked)
     except ValueError as error:

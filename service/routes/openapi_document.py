@@ -20,8 +20,11 @@ from aftercall.models import ErrorResponse
 from service.dashboard.html import render
 
 _ALWAYS = {"403", "414", "431", "500"}
-_WITH_KEY = {"401", "429"}
-_OF_BODIES = {"400", "408", "413", "415", "422"}
+_OF_PARTS = {
+    "requestBody": {"400", "408", "413", "415", "422"},
+    "parameters": {"422"},
+    "security": {"401", "429"},
+}
 _WITHOUT_STORES = {"/healthz", "/metrics"}
 
 
@@ -66,8 +69,9 @@ def _completed(document: dict[str, Any]) -> dict[str, Any]:
     schemas = document["components"]["schemas"]
     for of_fastapi in ("HTTPValidationError", "ValidationError"):
         schemas.pop(of_fastapi, None)
-    reference = f"{_REFERENCE}{{model}}"
-    _, errors = models_json_schema([(ErrorResponse, "validation")], ref_template=reference)
+    _, errors = models_json_schema(
+        [(ErrorResponse, "validation")], ref_template=f"{_REFERENCE}{{model}}"
+    )
     schemas.update(errors["$defs"])
     for methods in document["paths"].values():
         for operation in methods.values():
@@ -131,13 +135,8 @@ def _add_answer(operation: dict[str, Any], extra: Mapping[str, Any]) -> None:
 
 
 def _errors_of(path: str, operation: Mapping[str, Any], extra: Mapping[str, Any]) -> set[str]:
-    statuses = _ALWAYS | set(extra.get("errors", ()))
-    if "requestBody" in operation:
-        statuses |= _OF_BODIES
-    if "parameters" in operation:
-        statuses.add("422")
-    if "security" in operation:
-        statuses |= _WITH_KEY
+    of_parts = (_OF_PARTS[part] for part in _OF_PARTS.keys() & operation.keys())
+    statuses = _ALWAYS.union(extra.get("errors", ()), *of_parts)
     return statuses if path in _WITHOUT_STORES else statuses | {"503"}
 
 

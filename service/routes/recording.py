@@ -110,8 +110,9 @@ async def export_traces(request: Request, space: Recording) -> Response:
     if packing not in {"identity", "gzip", ""}:
         raise unsupported("send the body with Content-Encoding: gzip, or without one")
     is_packed, packed = packing == "gzip", await whole_body(request)
-    most = request.app.state.limits.unpacked_bytes
-    begin = partial(_begin, encoding=encoding, is_packed=is_packed, most=most)
+    begin = partial(
+        _begin, encoding=encoding, is_packed=is_packed, most=request.app.state.limits.unpacked_bytes
+    )
     is_large = is_packed or len(packed) > _INLINE_BYTES
     # What waits for its turn is packed yet.
     async with request.app.state.trace_turns if is_large else nullcontext():

@@ -107,8 +107,9 @@ async def list_rules(query: Annotated[_RulesQuery, Query()], space: Reading) -> 
             break
         if each.told.suspicious or not query.suspicious:
             found.append(_shown(space, each))
-    bursts = [each async for each in rules.bursts(store, space.workspace, tool)]
-    return m.RuleList(rules=found, bursts=bursts)
+    return m.RuleList(
+        rules=found, bursts=[each async for each in rules.bursts(store, space.workspace, tool)]
+    )
 
 
 @router.get("/rules/{ruleId}", summary="What one learned repair rests on")
