@@ -19,10 +19,8 @@ from itertools import islice
 from aftercall.files import read_table
 from aftercall.models.health import ReferralKind
 
-_Rule = tuple[re.Pattern[str], ReferralKind, float]
 
-
-def _read_rules() -> dict[str, list[_Rule]]:
+def _read_rules() -> dict[str, list[tuple[re.Pattern[str], ReferralKind, float]]]:
     table = read_table("corrections.toml")
     parts: dict[str, str] = {}
 

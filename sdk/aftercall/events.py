@@ -58,7 +58,6 @@ _WINDOW_CHARS = 2000
 waits for it. Ten times the preview, since a masked text is shorter than what it stands for."""
 MAX_REQUESTS = 1_000
 """Known to an observer at a time, some 2 KB each."""
-_COMPLAIN_AGAIN_S = 60.0
 _next_complaint: dict[str, float] = {}  # by class of sinks, which are few; time.monotonic()
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
 Status: TypeAlias = Literal["ok", "error"]
@@ -310,7 +309,7 @@ def _complain(sink: str, error: Exception) -> None:
     """Log that a sink failed, at most once a minute; an error's text may quote an event."""
     now = time.monotonic()
     if now >= _next_complaint.get(sink, 0.0):
-        _next_complaint[sink] = now + _COMPLAIN_AGAIN_S
+        _next_complaint[sink] = now + 60.0
         why = error.strerror if isinstance(error, OSError) else None
         _LOGGER.warning(
             "%s failed with %s while it took an event over; the call is not affected",

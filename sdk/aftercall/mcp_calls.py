@@ -17,15 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from aftercall import outcomes
 from aftercall.json_values import JsonObject, bounded_name, bounded_text
 from aftercall.models.calls import ExecutionError
-from aftercall.outcomes import (
-    MAX_MESSAGE_CHARS,
-    Outcome,
-    error_in_result,
-    status_in_result,
-    unwrapped,
-)
 from aftercall.reflection.reflected_call import ToolKey as ToolKey  # noqa: PLC0414
 from aftercall.reflection.results import OutcomeReader
 
@@ -70,29 +64,34 @@ def name_or_none(value: object) -> str | None:
 class McpResultReader(OutcomeReader):
     """Failures are results of MCP tools with `isError`, typed outcomes, and exceptions."""
 
-    def read(self, result: object) -> Outcome[Any] | None:
+    def read(self, result: object) -> outcomes.Outcome[Any] | None:
         """The typed error in a result, or else its text as it is; or what it holds.
 
         That is the structured content, or else the text, with other blocks by their kind only.
         """
         if (seen := _McpResult.of(result)) is None:
             return super().read(result)
-        failure = error_in_result(seen.structured, seen.texts, is_error=seen.is_error)
+        failure = outcomes.error_in_result(seen.structured, seen.texts, is_error=seen.is_error)
         if failure is None and seen.is_error:
             failure = ExecutionError(
-                type="ToolError", message=bounded_text("\n".join(seen.texts), MAX_MESSAGE_CHARS)
+                type="ToolError",
+                message=bounded_text("\n".join(seen.texts), outcomes.MAX_MESSAGE_CHARS),
             )
         if failure is not None:
-            return Outcome(failure=failure)
+            return outcomes.Outcome(failure=failure)
         shown = seen.shown[0] if len(seen.shown) == 1 else seen.shown
         value = shown if seen.structured is None else seen.structured
-        return Outcome(value, status_in_result(seen.structured, seen.meta))
+        return outcomes.Outcome(value, outcomes.status_in_result(seen.structured, seen.meta))
 
     def value_of(self, result: object) -> object:
         """What the tool returned: the structured content as it was, or else the whole text."""
         if (seen := _McpResult.of(result)) is None:
             return result
-        return "\n".join(seen.shown) if seen.structured is None else unwrapped(seen.structured)
+        return (
+            "\n".join(seen.shown)
+            if seen.structured is None
+            else outcomes.unwrapped(seen.structured)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +137,6 @@ def _member(value: object, *names: str) -> object:
 MAX_TEXT = 600
 """Characters of a text that may be nothing but an error; a page that begins so is longer."""
 MAX_LINES = 6
-_MAX_TOOLS = 500
-_MAX_FORMS = 50
 _BEGINS = re.compile(
     r"\s*(?:[A-Z][\w-]*(?:[ ][\w-]+){0,2}[ ])?(?:[Ee]rror|ERROR|[A-Z]\w*(?:Error|Exception))"
     r"(?:[ ][\w ]{1,40}|[ ]?\(\S{1,20}\)|[ ]?\[\S{1,20}\])?:[ ]?\S"
@@ -167,9 +164,9 @@ class ErrorTexts:
         forms = self._known.setdefault(tool, OrderedDict())
         self._known.move_to_end(tool)
         forms[_form(text)] = None
-        if len(forms) > _MAX_FORMS:
+        if len(forms) > 50:
             forms.popitem(last=False)
-        if len(self._known) > _MAX_TOOLS:
+        if len(self._known) > 500:
             self._known.popitem(last=False)
 
     def why(self, tool: ToolKey, text: str, sent: JsonObject, *, reads: bool = False) -> str | None:

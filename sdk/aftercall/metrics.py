@@ -13,7 +13,6 @@ from aftercall.explain import needing
 with needing("metrics", "aftercall.metrics"):
     from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
-__all__ = ["OTHER", "ToolCallMetrics", "tool_label"]
 OTHER = "other"
 """The label of all tools without one of their own."""
 MAX_CHARS = 128

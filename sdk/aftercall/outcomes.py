@@ -66,7 +66,6 @@ _MAX_READ_STATUS_CHARS = 100
 """Of a `status` that is read from a mapping: the longest word for an outcome is far shorter."""
 _MAX_TEXT = 100_000
 """Characters of a text that may be the JSON of a typed error; one is far shorter."""
-_MAX_KEYS = 1_000
 _MAX_READ = 20_000
 """Characters of one text that are read; of more the rest is cut off anyway."""
 
@@ -298,7 +297,7 @@ def typed_error(value: object, *, has_failed: bool = False) -> ExecutionError | 
 
 
 def _read(value: Mapping[object, object], *, has_failed: bool) -> ExecutionError | None:
-    if len(value) > _MAX_KEYS:
+    if len(value) > 1_000:
         return None
     outer = {_folded(key): item for key, item in value.items() if isinstance(key, str)}
     if not any(str(outer.get(key)).strip().lower() == "error" for key in ("status", "outcome")):

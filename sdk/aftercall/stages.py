@@ -10,7 +10,7 @@ look at one variable.
 """
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Protocol
 
@@ -30,14 +30,10 @@ class StageMeter(Protocol):
 
 
 class _Unmeasured:
-    def __enter__(self) -> "_Unmeasured":
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
     def note(self, **facts: str | float | bool) -> None: ...
 
 
-_UNMEASURED = _Unmeasured()
+_UNMEASURED = nullcontext(_Unmeasured())
 _METER: ContextVar[StageMeter | None] = ContextVar("aftercall_stage_meter", default=None)
 
 

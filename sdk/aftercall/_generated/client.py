@@ -110,19 +110,18 @@ class Client(BaseClient):
         recorded call that failed so; it and the mark count once. `negative_tags` are what the tool
         is not to be offered for any more. `mark_id` is a UUID: the same mark twice counts once.
         """
-        mark = models.FailureMark(
-            mark_id=mark_id or str(uuid4()),
-            scenario=scenario,
-            error_message=error_message,
-            severity=severity,
-            version=version,
-            execution_id=execution_id,
-            negative_tags=list(negative_tags),
-        )
         return self._send(
             "POST",
             f"/tools/{segment(tool_id)}/failures",
-            mark,
+            models.FailureMark(
+                mark_id=mark_id or str(uuid4()),
+                scenario=scenario,
+                error_message=error_message,
+                severity=severity,
+                version=version,
+                execution_id=execution_id,
+                negative_tags=list(negative_tags),
+            ),
             models.MarkedFailure,
             masked=("scenario", "error_message"),
         )
@@ -210,21 +209,20 @@ class Client(BaseClient):
         """
         if session_id is not None and self.redactor is not None:
             session_id = self.redactor.session_id(session_id)
-        correction = models.Correction(
-            correction_id=correction_id or str(uuid4()),
-            execution_id=execution_id,
-            session_id=session_id,
-            server_name=server_name,
-            tool_name=tool_name,
-            text=text,
-            kind=kind,
-            boundary_axes=_texts(boundary_axes),
-            agent=agent,
-        )
         return self._send(
             "POST",
             "/corrections",
-            correction,
+            models.Correction(
+                correction_id=correction_id or str(uuid4()),
+                execution_id=execution_id,
+                session_id=session_id,
+                server_name=server_name,
+                tool_name=tool_name,
+                text=text,
+                kind=kind,
+                boundary_axes=_texts(boundary_axes),
+                agent=agent,
+            ),
             models.RecordedCorrection,
             masked=("text", "boundary_axes"),
         )

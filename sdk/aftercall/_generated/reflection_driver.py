@@ -100,17 +100,16 @@ def call_with_reflection_sync(
         The result, with every attempt, or the first failure with suggestions for a manual fix.
     """
     policy = policy or ReflectionPolicy()
-    facts = CallFacts(
-        tool_name=tool_name,
-        server_name=server_name,
-        agent=agent,
-        session_id=session_id,
-        context=context,
-        annotations=annotations if policy.trust_annotations else None,
-        shadow=shadow,
-    )
     job = ReflectedCall(
-        facts,
+        CallFacts(
+            tool_name=tool_name,
+            server_name=server_name,
+            agent=agent,
+            session_id=session_id,
+            context=context,
+            annotations=annotations if policy.trust_annotations else None,
+            shadow=shadow,
+        ),
         parameters,
         policy,
         recorder,
@@ -137,8 +136,7 @@ def call_with_reflection_sync(
                 job.returned(result)
             else:
                 job.returned(result)
-        question = job.question
-        if question is None:
+        if (question := job.question) is None:
             break
         retry = job.answered(ask_sync(client, question, policy, asked_with, job.asking()))
         if retry is None:

@@ -28,6 +28,7 @@ with needing("gateway", "aftercall.adapters.fastmcp"):
     from mcp_types import TextContent
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from aftercall import outcomes
 from aftercall.adapters import before_call
 from aftercall.adapters.reflector import (
     META_KEY,
@@ -45,18 +46,9 @@ from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableRead
 from aftercall.json_values import JsonObject, bounded_text, json_or_none
 from aftercall.mcp_calls import Caller, ErrorTexts, McpResultReader, ToolKey, name_or_none
 from aftercall.models.calls import Call, CheckResponse, ExecutionError, ToolAnnotations
-from aftercall.outcomes import (
-    MAX_MESSAGE_CHARS,
-    STATUS_KEY,
-    Outcome,
-    referral_of,
-    typed_error_in_text,
-    unwrapped,
-)
 from aftercall.reflection import ReflectedResult, ResultReader
 from aftercall.reflection.results import read_exception
 
-_WRAPPINGS = (ToolError, ValidationError)
 _BODY_ERROR = "_ToolBodyError"
 """FastMCP's own, around a validation error of a tool that has run."""
 DeliverableOf = Callable[[str | None, str], Deliverable | None]
@@ -348,23 +340,23 @@ class ToolResultReader(McpResultReader):
         only where the caller sees it too, so that what a server masks (`mask_error_details`) does
         not come back in a suggestion.
         """
-        if isinstance(error, ToolError) and (typed := typed_error_in_text(str(error))):
+        if isinstance(error, ToolError) and (typed := outcomes.typed_error_in_text(str(error))):
             return typed
         cause = error.__cause__
         if type(cause).__name__ == _BODY_ERROR and cause is not None:
             cause = cause.__cause__
-        if type(error) in _WRAPPINGS and isinstance(cause, Exception):
+        if type(error) in (ToolError, ValidationError) and isinstance(cause, Exception):
             shown, inner = str(error), str(cause)
             return read_exception(cause, message=inner if inner and inner in shown else shown)
         return read_exception(error)
 
-    def read(self, result: object) -> Outcome[Any] | None:
+    def read(self, result: object) -> outcomes.Outcome[Any] | None:
         """None for a request for input (SEP-2322) and for results of extensions (tasks)."""
         outcome = super().read(result) if _is_outcome(result) else None
         if outcome is None or not isinstance(result, ToolResult):
             return outcome
         blocks = [block.text for block in result.content if isinstance(block, TextContent)]
-        text = bounded_text("\n".join(blocks), MAX_MESSAGE_CHARS)
+        text = bounded_text("\n".join(blocks), outcomes.MAX_MESSAGE_CHARS)
         if outcome.error is not None:
             if result.is_error:
                 self.texts.learn(self.tool_key, text)
@@ -376,20 +368,22 @@ class ToolResultReader(McpResultReader):
             read = {"readAsError": self.pattern.pattern}
         else:
             is_text = len(result.content) == len(blocks) == 1
-            is_all = is_text and unwrapped(result.structured_content) in (None, text)
+            is_all = is_text and outcomes.unwrapped(result.structured_content) in (None, text)
             reads = reads_only(self.tool_key[1], _claims_of(self.listed))
             why = self.texts.why(self.tool_key, text, self.sent, reads=reads) if is_all else None
             if why is None:
                 return outcome
             read = {"readAsError": why, "guessed": True}
-        return Outcome(failure=ExecutionError(type="ToolError", message=text, details=read))
+        return outcomes.Outcome(
+            failure=ExecutionError(type="ToolError", message=text, details=read)
+        )
 
 
 def _is_outcome(result: object) -> bool:
     return isinstance(result, ToolResult) and not isinstance(result, InputRequiredToolResult)
 
 
-def outcome_result(outcome: Outcome[Any]) -> ToolResult:
+def outcome_result(outcome: outcomes.Outcome[Any]) -> ToolResult:
     """An outcome as the result of a tool of a FastMCP server.
 
     A success is the result that returning its value makes, with its status in `_meta`. A failure
@@ -403,13 +397,13 @@ def outcome_result(outcome: Outcome[Any]) -> ToolResult:
     return ToolResult(
         content=[] if value is None else value,
         structured_content=value if isinstance(value, dict) else {"result": value},
-        meta=None if outcome.status is None else {STATUS_KEY: outcome.status},
+        meta=None if outcome.status is None else {outcomes.STATUS_KEY: outcome.status},
     )
 
 
 def _as_text(error: ExecutionError) -> str:
     lines = [f"{error.type}: {error.message}"]
-    if (referral := referral_of(error)) is not None:
+    if (referral := outcomes.referral_of(error)) is not None:
         words = ("Mixes", "Task", "Suggested split", "Evidence")
         for word, (_, value) in zip(words, referral, strict=True):
             shown = "; ".join(value) if isinstance(value, list) else value
@@ -436,7 +430,7 @@ def delivered(result: ToolResult, wanted: Deliverable) -> object:
     None without any text.
     """
     if (structured := result.structured_content) is not None:
-        return structured if "result" in wanted.named else unwrapped(structured)
+        return structured if "result" in wanted.named else outcomes.unwrapped(structured)
     kind = wanted.expected_type
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
     values = [] if kind == "string" else [json_or_none(text) for text in texts]

@@ -88,15 +88,14 @@ class CallHooks:
         do, and `tool` its schema and annotations, where the gateway knows them.
         """
         key = key or str(uuid4())
-        facts = CallFacts(
-            tool_name=name,
-            agent=agent or self._agent,
-            server_name=server_name or self._reflector.server_name,
-            session_id=session_id,
-            context=context,
-        )
         job: ReflectedCall[object] = ReflectedCall(
-            facts,
+            CallFacts(
+                tool_name=name,
+                agent=agent or self._agent,
+                server_name=server_name or self._reflector.server_name,
+                session_id=session_id,
+                context=context,
+            ),
             dict(arguments or {}),  # which takes the copy
             self._policy,
             self._reflector.recorder,
@@ -106,10 +105,10 @@ class CallHooks:
         )
         job.begin()
         now = time.monotonic()
-        stale = now - EXPIRES_AFTER_S
         with self._lock:
             self._open.pop(key, None)
             self._open[key] = job, tool or KnownTool(), now
+            stale = now - EXPIRES_AFTER_S
             while len(self._open) > MAX_OPEN or next(iter(self._open.values()))[2] < stale:
                 del self._open[next(iter(self._open))]
         return key

@@ -20,7 +20,7 @@ import re
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack, cast
 
 from pydantic import BaseModel
 
@@ -270,8 +270,8 @@ class _Call(ResultReader[object]):
             update = {"content": reflector.with_advice(message.content, reflected.advice)}
         else:
             update = {"content": [*message.content, {"type": "text", "text": reflected.advice}]}
-        noted: GraphResult = _replaced(result, message, message.model_copy(update=update))
-        return noted
+        noted = _replaced(result, message, message.model_copy(update=update))
+        return cast("GraphResult", noted)
 
 
 def _interrupted(error: Exception) -> _Interrupted:

@@ -22,7 +22,7 @@ import json
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack, cast
 from uuid import uuid4
 
 from aftercall.explain import needing
@@ -47,15 +47,8 @@ with needing("openai-agents", "aftercall.adapters.openai_agents"):
     )
     from agents.tool_context import ToolContext
 
+from aftercall.adapters import reflector
 from aftercall.adapters.hooks import CallHooks
-from aftercall.adapters.reflector import (
-    KnownTool,
-    ReflectionOptions,
-    Reflector,
-    claims_in,
-    failure_text,
-    with_advice,
-)
 from aftercall.errors import ConfigurationError
 from aftercall.json_values import JsonObject, json_or_none
 from aftercall.mcp_calls import McpResultReader
@@ -94,9 +87,9 @@ class ToolReflection(RunHooks[Any]):
         context: Stated = None,
         annotations: Mapping[str, ToolAnnotations] | None = None,
         may_repeat: Collection[str] = (),
-        **options: Unpack[ReflectionOptions],
+        **options: Unpack[reflector.ReflectionOptions],
     ) -> None:
-        self._reflector = Reflector(**options)
+        self._reflector = reflector.Reflector(**options)
         self._agent = agent
         self._session_id = session_id
         self._context = context
@@ -119,12 +112,12 @@ class ToolReflection(RunHooks[Any]):
         """
         read = _AgentsReader().read_exception(error)
         if not isinstance(context, ToolContext):
-            return failure_text(read, "")
+            return reflector.failure_text(read, "")
         key = _id_of(context)
         if not self._calls.is_open(key):  # no hooks are set, so it is begun here
             await self.on_tool_start(context, None, None)
         ended = await self._calls.post(key=key, error=error) if self._calls.is_open(key) else None
-        return failure_text(read, ended.advice if ended is not None else "")
+        return reflector.failure_text(read, ended.advice if ended is not None else "")
 
     def reflecting(self, tool: FunctionTool) -> FunctionTool:
         """A copy of a tool whose failed calls are retried with corrected arguments where safe.
@@ -220,14 +213,14 @@ class ToolReflection(RunHooks[Any]):
             return
         await self._calls.post(result, key=key, error=policy.framework_error(result))
 
-    def _known(self, tool: FunctionTool | None) -> KnownTool:
+    def _known(self, tool: FunctionTool | None) -> reflector.KnownTool:
         if tool is None:
-            return KnownTool()
+            return reflector.KnownTool()
         mcp = tool.mcp_annotations
         claims = self._annotations.get(tool.name)
         if claims is None and mcp is not None:
-            claims = claims_in(mcp.model_dump(by_alias=True))
-        return KnownTool(schema=lambda: tool.params_json_schema, annotations=claims)
+            claims = reflector.claims_in(mcp.model_dump(by_alias=True))
+        return reflector.KnownTool(schema=lambda: tool.params_json_schema, annotations=claims)
 
 
 class _ReflectingInvoker:
@@ -257,8 +250,8 @@ class _ReflectingInvoker:
             raise error
         # What the tool itself would say comes first, then the suggestions.
         if (own := await failure.text_for(error)) is None:
-            return failure_text(reflected.error, reflected.advice)
-        return with_advice(own, reflected.advice)
+            return reflector.failure_text(reflected.error, reflected.advice)
+        return reflector.with_advice(own, reflected.advice)
 
 
 async def _invoked(tool: FunctionTool, context: ToolContext[Any], text: str) -> Any:
@@ -347,8 +340,7 @@ def _id_of(known: Any) -> str:
 
     A call is known by its context, as models number calls anew in every run; a run by its usage.
     """
-    made: str = vars(known).setdefault("_aftercall_id", str(uuid4()))
-    return made
+    return cast("str", vars(known).setdefault("_aftercall_id", str(uuid4())))
 
 
 def _of(stated: Stated, context: RunContextWrapper[Any]) -> str | None:

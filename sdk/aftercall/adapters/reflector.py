@@ -15,6 +15,7 @@ from functools import cache, partial
 from types import CodeType
 from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
+from aftercall import reflection
 from aftercall.background import in_thread
 from aftercall.client import Client
 from aftercall.errors import ConfigurationError
@@ -22,24 +23,12 @@ from aftercall.json_values import JsonObject, bounded_text, make_json_value
 from aftercall.models.base import WireModel
 from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, ToolAnnotations
 from aftercall.recording.recorder import Recorder
-from aftercall.reflection import (
-    AsyncSuggester,
-    CallObserver,
-    ExecutionSink,
-    FailureRates,
-    ReflectedResult,
-    ReflectionPolicy,
-    Suggester,
-    call_with_reflection,
-    call_with_reflection_sync,
-)
 
-AnySuggester: TypeAlias = Suggester | AsyncSuggester
+AnySuggester: TypeAlias = reflection.Suggester | reflection.AsyncSuggester
 """A `Client` or an `AsyncClient`."""
 META_KEY = "aftercall"
 """Under this key of a result's metadata stands what Aftercall did."""
 _logger = logging.getLogger(__name__)
-_MAX_FIRST_ERROR_CHARS = 500
 _MAX_CAUSES = 5
 """Frameworks wrap what a function raised once or twice; causes may be a ring."""
 
@@ -94,11 +83,11 @@ class ReflectionOptions(TypedDict, total=False):
     """
 
     client: AnySuggester | None
-    recorder: ExecutionSink | None
+    recorder: reflection.ExecutionSink | None
     server_name: str | None
-    policy: ReflectionPolicy | None
-    rates: FailureRates | None
-    observers: Sequence[CallObserver]
+    policy: reflection.ReflectionPolicy | None
+    rates: reflection.FailureRates | None
+    observers: Sequence[reflection.CallObserver]
 
 
 @cache
@@ -133,25 +122,25 @@ class Reflector:
 
     def __init__(self, **options: Unpack[ReflectionOptions]) -> None:
         self.client: AnySuggester = options.get("client") or _OWN
-        self.recorder: ExecutionSink = options.get("recorder") or _OWN
+        self.recorder: reflection.ExecutionSink = options.get("recorder") or _OWN
         self.server_name = options.get("server_name")
-        self.policy = options.get("policy") or ReflectionPolicy()
-        self.rates = options.get("rates") or FailureRates()
+        self.policy = options.get("policy") or reflection.ReflectionPolicy()
+        self.rates = options.get("rates") or reflection.FailureRates()
         self.observers = options.get("observers", ())
 
     async def call_async(
         self, call: Callable[[JsonObject], Awaitable[Any]], tool: "ToolSource", **facts: Any
-    ) -> ReflectedResult[Any]:
+    ) -> reflection.ReflectedResult[Any]:
         """One call; `facts` are arguments of `call_with_reflection`, or `is_retried=False`."""
-        return await call_with_reflection(
+        return await reflection.call_with_reflection(
             call, client=AsyncAsking(self.client, tool), **self._settings(**facts)
         )
 
     def call(
         self, call: Callable[[JsonObject], Any], tool: KnownTool, **facts: Any
-    ) -> ReflectedResult[Any]:
+    ) -> reflection.ReflectedResult[Any]:
         """As `call_async`, without an event loop; raises as `Asking`."""
-        return call_with_reflection_sync(
+        return reflection.call_with_reflection_sync(
             call, client=Asking(self.client, tool), **self._settings(**facts)
         )
 
@@ -232,7 +221,7 @@ def with_advice(text: str, advice: str) -> str:
     return f"{text}\n\n{advice}" if advice else text
 
 
-def repair_facts(reflected: ReflectedResult[Any]) -> JsonObject:
+def repair_facts(reflected: reflection.ReflectedResult[Any]) -> JsonObject:
     """What a repaired call's result says of its repair, under `META_KEY`; plain JSON."""
     first = reflected.attempts[0].error
     followed = dumped(reflected.followed) if reflected.followed else {}
@@ -243,7 +232,7 @@ def repair_facts(reflected: ReflectedResult[Any]) -> JsonObject:
         "attempts": len(reflected.attempts),
         **{name: followed.get(name) for name in kept},
         "changes": [dumped(change) for change in reflected.attempts[-1].changes],
-        "firstError": bounded_text(first.message, _MAX_FIRST_ERROR_CHARS) if first else None,
+        "firstError": bounded_text(first.message, 500) if first else None,
         "timeToRepairMs": reflected.time_to_repair_ms,
     }
 

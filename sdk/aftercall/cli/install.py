@@ -31,6 +31,7 @@ from aftercall.cli import Command, one_line
 from aftercall.errors import ConfigurationError
 from aftercall.explain import how_to_install
 from aftercall.files import replace_file
+from aftercall.gateway.local_service import LOCAL_HOSTS
 from aftercall.json_values import unique_members
 from aftercall.redaction import DEFAULT_REDACTOR
 
@@ -38,7 +39,6 @@ MODES = ("repair", "advise", "shadow", "off")
 _COPY = ".before-aftercall"
 _KEYS = ("mcpServers", "servers")  # the latter is VS Code's
 _HTTP = (None, "http", "streamable-http", "streamableHttp")
-_LOCAL_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
@@ -181,7 +181,7 @@ def _not_reached(value: dict[str, Any]) -> str | None:
         return "it speaks SSE; the gateway speaks streamable HTTP"
     if address.query or address.username:
         return "its address holds parameters, which could be read in the list of processes"
-    is_open = bool(headers) or address.hostname in _LOCAL_HOSTS
+    is_open = bool(headers) or address.hostname in LOCAL_HOSTS
     if not is_open or {"headersHelper", "oauth", "auth"} & value.keys():
         return "its login, if it has one, is the client's own, and would end there"
     return None

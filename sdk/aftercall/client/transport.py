@@ -36,7 +36,6 @@ MAX_BODY_BYTES = 8 * 1024 * 1024
 MAX_QUERY_CHARS = 60_000
 """Most characters of a query as it is sent: HTTP clients and servers end near 65,536."""
 _BASE_S, _CAP_S, _MAX_RETRY_AFTER_S = 0.1, 2.0, 5.0
-_RETRIED_STATUS = frozenset({429, 502, 503, 504})
 
 # What a proxy in front of the service may answer by itself: the status alone says what is wrong.
 _STATUS_SAYS_ALL = frozenset({413, 429})
@@ -170,7 +169,7 @@ def retry_wait_s(attempt: int, error: errors.AftercallError, retries: int) -> fl
     """
     asked_s = None
     if isinstance(error, errors.ApiError):
-        may_pass, asked_s = error.status in _RETRIED_STATUS, error.retry_after_s
+        may_pass, asked_s = error.status in (429, 502, 503, 504), error.retry_after_s
     else:
         may_pass = isinstance(error, errors.ServiceUnreachableError)
         may_pass = may_pass and not isinstance(error, errors.ServiceTimeoutError)

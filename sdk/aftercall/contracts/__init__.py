@@ -61,7 +61,6 @@ MAX_VIOLATIONS = 20
 """Reported of one result; of more, the first."""
 _MAX_PATH_CHARS = 500
 """Of a pointer into a result; a longer one stops at the last place that fits."""
-_MAX_EXPECTED_CHARS = 300
 _WORDS = {
     "type": "must be of type {0.expected}, but it is: {0.actual}",
     "required": "the key {0.expected!r} is missing ({0.actual})",
@@ -153,7 +152,7 @@ def _violations(value: object, wanted: Deliverable, path: str) -> Iterator[Viola
         here = path
         for part in error.instance_path:
             here = _below(here, part)
-        asked = bounded_json(error.kind.value, max_chars=_MAX_EXPECTED_CHARS)
+        asked = bounded_json(error.kind.value, max_chars=300)
         yield Violation(here, "json_schema", {error.kind.name: asked}, described(error.instance))
 
 

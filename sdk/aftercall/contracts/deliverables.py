@@ -40,7 +40,6 @@ ENVELOPES = frozenset({"result", "results", "items", "data", "value", "values"})
 """Keys that say nothing about what they hold. FastMCP puts what is no object under `result`."""
 _MAX_PATTERN_BYTES = 1 << 20
 """Of a compiled regular expression: the matcher takes up to its size for each character."""
-_MAX_TYPE_CHARS = 80
 
 # What nearly all values are, found without asking the abstract types, which is many times slower.
 _OF_PLAIN = {
@@ -67,7 +66,7 @@ def type_of(value: object) -> str:
         return "array"
     if members_of(value) is not None:
         return "object"
-    return f"Python {type(value).__name__[:_MAX_TYPE_CHARS]}"  # a class may be called `object`
+    return f"Python {type(value).__name__[:80]}"  # a class may be called `object`
 
 
 def is_of_type(value: object, wanted: str) -> bool:

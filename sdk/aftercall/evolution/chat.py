@@ -24,10 +24,8 @@ from aftercall.redaction import DEFAULT_REDACTOR
 MAX_FAILURES = 10
 MAX_LESSONS = 10
 MAX_PAST_EVOLUTIONS = 5
-_MAX_TEXT = 2_000
 _MAX_CHARS = {"description": 4_000, "why": 4_000, "code": 20_000, "input_schema": 20_000}
 """Bounds of what is quoted, in items and characters: a prompt must fit a small model's window."""
-_CONNECT_TIMEOUT_S = 5.0
 _KEY = re.compile(r"[!-~]+", re.ASCII)
 _CURES = {
     400: "check model and max_tokens",
@@ -96,7 +94,7 @@ class ChatEvolver:
         if self._api_key is not None:
             headers["authorization"] = f"Bearer {self._api_key}"
         async with httpx2.AsyncClient(
-            timeout=httpx2.Timeout(self._timeout_s, connect=_CONNECT_TIMEOUT_S),
+            timeout=httpx2.Timeout(self._timeout_s, connect=5.0),
             headers=headers,
             trust_env=False,
             follow_redirects=False,  # the key is for this address only
@@ -183,7 +181,7 @@ def _short(value: object, name: str) -> object:
     if isinstance(value, datetime):
         return value.isoformat(timespec="seconds")
     if isinstance(value, str):
-        most = _MAX_CHARS.get(name, _MAX_TEXT)
+        most = _MAX_CHARS.get(name, 2_000)
         return value if len(value) <= most else value[:most] + " [cut]"
     return [_short(item, "") for item in value] if isinstance(value, list | tuple) else value
 

@@ -115,23 +115,21 @@ async def _run(
     checks: Checks, command: tuple[str, ...], file: Path, deadline: float
 ) -> CheckReport:
     folder = str(file.parent)
-    filled = [
-        word.replace("{file}", str(file))
-        .replace("{folder}", folder)
-        .replace("{python}", sys.executable)
-        for word in command
-    ]
-    env = {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "LANG": "C.UTF-8",
-        "HOME": folder,
-        "TMPDIR": folder,
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
     finished = await run_program(
-        filled,
+        [
+            word.replace("{file}", str(file))
+            .replace("{folder}", folder)
+            .replace("{python}", sys.executable)
+            for word in command
+        ],
         cwd=file.parent,
-        env=env,
+        env={
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LANG": "C.UTF-8",
+            "HOME": folder,
+            "TMPDIR": folder,
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
         timeout_s=deadline - time.monotonic(),
         kept_bytes=4_000,  # a traceback ends there
     )

@@ -52,7 +52,6 @@ from aftercall.promotions_file import FilePathError, check_relative_path, resolv
 
 MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 """Of standard output; a tool that writes more fails, for a part of a result is none."""
-_MESSAGE_CHARS = 2_000
 _STDERR_CHARS = 4_000
 _SCRIPT = "{tool_dir}/"
 _EVOLVED = "{evolved_file}"
@@ -301,5 +300,5 @@ def _failure(finished: Finished, status: int) -> ExecutionError:
         return make_error("Killed", f"killed by {name}", code=name, details=details)
     if text and (last := _LAST_LINE.fullmatch(text.splitlines()[-1].strip())):
         return make_error(last[1].rpartition(".")[2], last[2], code=status, details=details)
-    shown = last_chars(text, _MESSAGE_CHARS) or "it wrote nothing"
+    shown = last_chars(text, 2_000) or "it wrote nothing"
     return make_error("ExitStatus", f"exit status {status}: {shown}", code=status, details=details)

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
-from typing import Any, Self
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any
 
 import mcp_types
 from fastmcp import Client
@@ -22,7 +22,7 @@ _READER = McpResultReader()
 _NOT_RUN = (mcp_types.INVALID_PARAMS, mcp_types.METHOD_NOT_FOUND, mcp_types.INVALID_REQUEST)
 
 
-class McpExecutor:
+class McpExecutor(AbstractAsyncContextManager["McpExecutor"]):
     """Calls tools of MCP servers; an async context manager that keeps the connections.
 
     Which servers there are is said here alone: a tool of the registry names one of them by its
@@ -39,9 +39,6 @@ class McpExecutor:
         self._connections = AsyncExitStack()
         self._connected: set[str] = set()
         self._connecting = asyncio.Lock()
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()

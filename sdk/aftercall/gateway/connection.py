@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import httpx2
 import mcp_types
@@ -79,10 +79,10 @@ class CallerRelay:
         self, _messages: object, params: mcp_types.CreateMessageRequestParams, _context: object
     ) -> mcp_types.CreateMessageResult | mcp_types.CreateMessageResultWithTools:
         """A question to the client's model."""
-        request = mcp_types.CreateMessageRequest(params=_own(params))
+        asked = mcp_types.CreateMessageRequest
         if params.tools:
-            return await self._ask(request, mcp_types.CreateMessageResultWithTools)
-        return await self._ask(request, mcp_types.CreateMessageResult)
+            return await self._ask(asked, params, mcp_types.CreateMessageResultWithTools)
+        return await self._ask(asked, params, mcp_types.CreateMessageResult)
 
     async def elicit(
         self, _message: str, _kind: object, params: mcp_types.ElicitRequestParams, _context: object
@@ -92,23 +92,23 @@ class CallerRelay:
         capabilities = session.client_capabilities
         if capabilities is None or capabilities.elicitation is None:
             return mcp_types.ElicitResult(action="cancel")
-        return await self._ask(mcp_types.ElicitRequest(params=_own(params)), mcp_types.ElicitResult)
+        return await self._ask(mcp_types.ElicitRequest, params, mcp_types.ElicitResult)
 
     def _client(self) -> tuple[ServerSession, str]:
         if len({_connection(session) for session, _ in self._running.values()}) != 1:
             raise LookupError("it is not known which client to ask: none calls, or several do")
         return next(reversed(self._running.values()))
 
-    async def _ask(self, request: mcp_types.ServerRequest, kind: type[AnswerT]) -> AnswerT:
+    async def _ask(
+        self, asked: Callable[..., mcp_types.ServerRequest], params: BaseModel, kind: type[AnswerT]
+    ) -> AnswerT:
         session, request_id = self._client()
         return await session.send_request(
-            request, kind, metadata=ServerMessageMetadata(related_request_id=request_id)
+            # Without `_meta`, which is of the server's own connection.
+            asked(params=params.model_copy(update={"meta": None})),
+            kind,
+            metadata=ServerMessageMetadata(related_request_id=request_id),
         )
-
-
-def _own(params: Any) -> Any:
-    """Without `_meta`, which is of the server's own connection."""
-    return params.model_copy(update={"meta": None})
 
 
 def _connection(session: ServerSession) -> int:
@@ -229,9 +229,8 @@ class Breaker:
             circuit.is_trying = True
         try:
             yield
-        except BaseException as error:
-            if isinstance(error, Exception):
-                self._count(circuits, lost=is_lost(error))
+        except Exception as error:
+            self._count(circuits, lost=is_lost(error))
             raise
         else:
             self._count(circuits, lost=False)

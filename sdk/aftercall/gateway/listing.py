@@ -32,10 +32,8 @@ INSTRUCTIONS_WAIT_S = 5.0
 """A client that connects while the servers start waits this long for their words."""
 InUse: TypeAlias = Callable[[], Awaitable[str]]
 OpeningT = TypeVar("OpeningT", mcp_types.InitializeResult, mcp_types.DiscoverResult)
-_MOST_FILES = 200
 _MOST_SESSIONS = 256
 """That are told of changes, the newest first; those of stdio are one."""
-_SEND_WITHIN_S = 2.0
 _logger = logging.getLogger(__name__)
 
 
@@ -77,7 +75,7 @@ class LastLists:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             replace_file(_file(self._folder, server), content.encode())
             files = sorted(self._folder.glob("*.json"), key=lambda file: file.stat().st_mtime)
-            for file in files[:-_MOST_FILES]:
+            for file in files[:-200]:
                 file.unlink(missing_ok=True)
         except OSError as error:
             _logger.info("the list of tools of %s is not kept: %s", server.name, error)
@@ -133,7 +131,7 @@ class Announcer(Middleware):
             await self._bus.publish(ToolsListChanged())
             for session in list(self._sessions):
                 with suppress(Exception):  # it has gone, or does not read
-                    async with asyncio.timeout(_SEND_WITHIN_S):
+                    async with asyncio.timeout(2.0):
                         await session.send_tool_list_changed()
 
     async def on_initialize(

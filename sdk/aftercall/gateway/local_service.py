@@ -31,11 +31,10 @@ _LOOKED_WITHIN_S = 2.0
 """Which service is used is said where a connection opens; a client does not wait longer for it."""
 _POLL_S = 0.1
 _AFTER_A_FAILURE_S = 60.0
-_LOG_BYTES = 1 << 20
 _PASSED_ON = re.compile(
     "PATH$|HOME$|USER$|LANG$|LC_|TZ$|TMPDIR$|XDG_|AFTERCALL_|PYTHON|VIRTUAL_ENV$|LD_|DYLD_|SSL_"
 )
-_LOCAL_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
+LOCAL_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class LocalService:
@@ -82,7 +81,7 @@ class LocalService:
     async def _keep(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
             address, cannot = urlsplit(self.url), ""
-            if address.scheme != "http" or address.hostname not in _LOCAL_HOSTS:
+            if address.scheme != "http" or address.hostname not in LOCAL_HOSTS:
                 cannot = "it is not on this machine, so it has to be started there"
             elif "serve" not in discover():
                 cannot = HOW_TO_SERVE
@@ -156,7 +155,7 @@ class LocalService:
         words = [sys.executable, "-P", "-m", "aftercall.cli", "serve"]
         words += ["--host", address.hostname or "", "--port", str(address.port or 80)]
         words += ["--linger", f"{self._linger_s:g}", "--log-level", "warning"]
-        begin_anew = log.exists() and log.stat().st_size > _LOG_BYTES
+        begin_anew = log.exists() and log.stat().st_size > 1 << 20
         with log.open("wb" if begin_anew else "ab") as output:
             # In a session of its own: what ends this gateway must not end what others use.
             return subprocess.Popen(  # noqa: S603  # our own command; no shell

@@ -43,12 +43,10 @@ CHECK_EVERY_S = 30.0
 """How often the service is looked at, so that its return is noticed."""
 _CONNECT_TIMEOUT_S = 1.0  # a service that is away must not hold a failing call up for long
 _LAST_SPANS_S = 2.0  # as long as running calls get
-_MAX_DESCRIPTION_CHARS = 20_000
 _TRUST_S = 5.0
 """Seconds until the service is asked again whether a caller's key holds."""
 _MAX_CALLERS = 32
 """Keys at a time: each starts the configured servers for itself."""
-_MAX_ASKED = 20
 _FORBIDDEN = 403  # a key, without the scope to ask for the status
 _App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 _AppOf: TypeAlias = Callable[[str | None], contextlib.AbstractAsyncContextManager[_App]]
@@ -82,7 +80,6 @@ def serve(
     of_fastmcp.propagate = True
     of_fastmcp.setLevel(logging.getLogger().level)
     local = LocalService(service, say=_say, linger_s=linger_s)
-    lists = LastLists(data_folder() / "listed")
 
     @contextlib.asynccontextmanager
     async def opened(api_key: str | None) -> AsyncIterator[FastMCP[Any]]:
@@ -98,7 +95,7 @@ def serve(
                     policy=policy,
                     agent=agent,
                     observers=observers,
-                    lists=lists,
+                    lists=LastLists(data_folder() / "listed"),
                     in_use=local.looked,
                     searches=searches,
                 )
@@ -126,7 +123,7 @@ def _say(sentence: str) -> None:
 async def _say_missing(service: str, api_key: str | None) -> None:
     """Once, as soon as the service answers: what calls leave out that could be learned from."""
     async with _client(service, api_key) as client:
-        for _ in range(_MAX_ASKED):
+        for _ in range(20):
             with suppress(errors.AftercallError):
                 for each in (await client.status()).missing:
                     _say(each)
@@ -146,14 +143,15 @@ async def _serve_http(opened: _Opened, service: str, host: str, port: int) -> in
     with process.bind(host, port) as listener:
         bound = listener.getsockname()[0]
         is_local = ip_address(bound).is_loopback
-        # Against DNS rebinding: on this machine, only its own names are answered to.
-        names = [host, bound] if is_local else None
 
         @contextlib.asynccontextmanager
         async def app_of(api_key: str | None) -> AsyncIterator[_App]:
             async with opened(api_key) as gateway:
                 app = gateway.http_app(
-                    path=PATH, host_origin_protection="auto", allowed_hosts=names
+                    path=PATH,
+                    host_origin_protection="auto",
+                    # Against DNS rebinding: on this machine, only its own names are answered to.
+                    allowed_hosts=[host, bound] if is_local else None,
                 )
                 async with app.router.lifespan_context(app):
                     yield app
@@ -490,7 +488,7 @@ def _spec(server_name: str, tool: mcp_types.Tool) -> ToolSpec | None:
             {
                 "name": tool.name,
                 "server_name": server_name,
-                "description": bounded_text(tool.description or "", _MAX_DESCRIPTION_CHARS),
+                "description": bounded_text(tool.description or "", 20_000),
                 "input_schema": make_json_value(tool.input_schema),
                 "annotations": ToolAnnotations.model_validate(claims),
             }

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, NoReturn
+from typing import Literal, NoReturn, cast
 
 from aftercall.events import PAYLOAD_PARSE_ERROR, PAYLOAD_TOO_LARGE
 from aftercall.harmony.calls import HarmonyCall, HarmonyItem, HarmonyResult, HarmonyText, is_json
@@ -38,9 +38,7 @@ _SLICE = 4096
 """Characters of a chunk that are taken at once; larger ones cost nothing but their own text."""
 PREVIEW_CHARS = 200
 """Of a payload that a call carries: what its hash is made of (seed 001)."""
-_MAX_MESSAGE_CHARS = 300
 _TOOL_FIRST = re.compile(r'\s*\{\s*"tool"\s*:\s*("(?:[^"\\]|\\.){1,256}")')
-_FUNCTIONS = "functions."
 _ROLES = frozenset({"assistant", "user", "system", "developer", "tool"})
 _CHANNELS = frozenset({"analysis", "commentary", "final", PSEUDO_CHANNEL})
 _TYPES = frozenset({"json", "code"})
@@ -88,7 +86,7 @@ class MessageHeader:
 
 def tool_name(recipient: str) -> str | None:
     """The name of the tool behind a recipient; None when nothing is left of it."""
-    return bounded_text(recipient.strip().removeprefix(_FUNCTIONS), MAX_NAME_CHARS) or None
+    return bounded_text(recipient.strip().removeprefix("functions."), MAX_NAME_CHARS) or None
 
 
 def read_header(raw: str, *, complete: bool = True) -> tuple[MessageHeader, str]:
@@ -397,7 +395,7 @@ def read_message(
         channel=header.channel,
         arguments=arguments,
         error_type=None if problem is None else error_type,
-        message=None if problem is None else bounded_text(problem, _MAX_MESSAGE_CHARS),
+        message=None if problem is None else bounded_text(problem, 300),
         payload=payload[:PREVIEW_CHARS],
     )
 
@@ -430,10 +428,8 @@ def _arguments(value: object) -> JsonObject:
 
 
 def _loads(text: str) -> JsonValue:
-    value: JsonValue = json.loads(
-        text, object_pairs_hook=unique_members, parse_constant=_no_constant
-    )
-    return value
+    value = json.loads(text, object_pairs_hook=unique_members, parse_constant=_no_constant)
+    return cast("JsonValue", value)
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, cast
 from uuid import uuid4
 
 import mcp_types as types
@@ -190,8 +190,7 @@ def object_schema(model: type[BaseModel]) -> JsonObject:
     fields of models that write themselves.
     """
     schema = model.model_json_schema(by_alias=True, mode="validation")
-    written: JsonObject = _written(schema, schema.pop("$defs", {}))
-    return written
+    return cast("JsonObject", _written(schema, schema.pop("$defs", {})))
 
 
 def _written(schema: Any, definitions: dict[str, Any]) -> Any:

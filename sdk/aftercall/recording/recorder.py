@@ -11,10 +11,11 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from aftercall import errors
 from aftercall.client import Client, transport
@@ -49,7 +50,7 @@ class RecorderStats:
     dropped: int
 
 
-class Recorder:
+class Recorder(AbstractContextManager["Recorder"]):
     """Takes executions over at once and delivers them from a background thread.
 
     For synchronous and asynchronous programs alike: `record` takes some microseconds, never blocks
@@ -110,9 +111,6 @@ class Recorder:
         self._start()
         _RECORDERS.add(self)
         atexit.register(self.close)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_exc: object) -> None:
         self.close()

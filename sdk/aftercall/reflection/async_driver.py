@@ -99,17 +99,16 @@ async def call_with_reflection(
         The result, with every attempt, or the first failure with suggestions for a manual fix.
     """
     policy = policy or ReflectionPolicy()
-    facts = CallFacts(
-        tool_name=tool_name,
-        server_name=server_name,
-        agent=agent,
-        session_id=session_id,
-        context=context,
-        annotations=annotations if policy.trust_annotations else None,
-        shadow=shadow,
-    )
     job = ReflectedCall(
-        facts,
+        CallFacts(
+            tool_name=tool_name,
+            server_name=server_name,
+            agent=agent,
+            session_id=session_id,
+            context=context,
+            annotations=annotations if policy.trust_annotations else None,
+            shadow=shadow,
+        ),
         parameters,
         policy,
         recorder,
@@ -136,8 +135,7 @@ async def call_with_reflection(
                 await asyncio.to_thread(job.returned, result)
             else:
                 job.returned(result)
-        question = job.question
-        if question is None:
+        if (question := job.question) is None:
             break
         retry = job.answered(await ask(client, question, policy, asked_with, job.asking()))
         if retry is None:

@@ -19,16 +19,7 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text, make_json_value
 from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, execution_of
 from aftercall.outcomes import Outcome, is_referral, log_line
-from aftercall.reflection.results import (
-    Attempt,
-    CallFacts,
-    CallObserver,
-    ObservedByAll,
-    OutcomeReader,
-    PlannedAttempt,
-    ReflectedResult,
-    ResultReader,
-)
+from aftercall.reflection import results
 from aftercall.reflection.retry_rules import ReflectionPolicy, Retry, RetryRules
 
 ResultT = TypeVar("ResultT")
@@ -81,22 +72,22 @@ class ReflectedCall(Generic[ResultT]):
     since tools may change theirs.
     """
 
-    facts: CallFacts
+    facts: results.CallFacts
     parameters: JsonObject
     policy: ReflectionPolicy
     recorder: ExecutionSink
     rates: FailureRates | None = None
-    reader: ResultReader[ResultT] | None = None
+    reader: results.ResultReader[ResultT] | None = None
     may_repeat: bool = False
-    observers: Sequence[CallObserver] = ()
+    observers: Sequence[results.CallObserver] = ()
 
     def __post_init__(self) -> None:
-        self._reader: ResultReader[ResultT] = self.reader or OutcomeReader()
+        self._reader: results.ResultReader[ResultT] = self.reader or results.OutcomeReader()
         copy = make_json_value(self.parameters)
         self._sent: JsonObject = copy if isinstance(copy, dict) else {}
         self._can_be_replayed = same_json(self._sent, self.parameters)
         self._retry: Retry | None = None
-        self._attempts: list[Attempt] = []
+        self._attempts: list[results.Attempt] = []
         self.question: Execution | None = None
         """What to ask the service; None when there is nothing to ask about."""
         self._rules: RetryRules | None = None
@@ -105,7 +96,7 @@ class ReflectedCall(Generic[ResultT]):
         self._first_result: ResultT | None = None
         self._first_exception: Exception | None = None
         self._last_result: ResultT | None = None
-        self._observed: ObservedByAll
+        self._observed: results.ObservedByAll
         self._execution_id, self._trace_id = "", current_trace_id()
         self._timestamp = datetime.now(UTC)
         self._started = self._first_failed = time.perf_counter()
@@ -114,7 +105,7 @@ class ReflectedCall(Generic[ResultT]):
     def begin(self) -> None:
         """An attempt starts now."""
         self._execution_id = str(uuid4())
-        attempt = PlannedAttempt(
+        attempt = results.PlannedAttempt(
             facts=self.facts,
             execution_id=self._execution_id,
             parameters=self._sent,
@@ -122,7 +113,7 @@ class ReflectedCall(Generic[ResultT]):
             repair_of=self._attempts[0].execution_id if self._attempts else None,
             suggestion=self._retry.suggestion if self._retry else None,
         )
-        self._observed = ObservedByAll(self.observers, attempt)
+        self._observed = results.ObservedByAll(self.observers, attempt)
         self._trace_id = current_trace_id()
         self._timestamp = datetime.now(UTC)
         self._started = time.perf_counter()
@@ -181,11 +172,11 @@ class ReflectedCall(Generic[ResultT]):
         self._sent, self._retry = retry.parameters, retry
         return retry
 
-    def finish(self, *, raise_on_failure: bool) -> ReflectedResult[ResultT]:
+    def finish(self, *, raise_on_failure: bool) -> results.ReflectedResult[ResultT]:
         """How the call ended."""
         attempts = self._attempts
         if self._is_open or attempts[-1].error is None:
-            return ReflectedResult(
+            return results.ReflectedResult(
                 succeeded=True,
                 result=self._last_result,
                 attempts=attempts,
@@ -198,7 +189,7 @@ class ReflectedCall(Generic[ResultT]):
         elif len(attempts) < self.policy.max_attempts:
             note = f"not repaired: {self._rules.reason}"
         exception = self._first_exception
-        failed = ReflectedResult(
+        failed = results.ReflectedResult(
             succeeded=False,
             result=self._first_result,
             exception=exception,
@@ -220,7 +211,7 @@ class ReflectedCall(Generic[ResultT]):
         self, error: ExecutionError | None, summary: JsonValue = None, status: str | None = None
     ) -> None:
         facts = self.facts
-        attempt = Attempt(
+        attempt = results.Attempt(
             execution_id=self._execution_id,
             parameters=self._sent,
             outcome="success" if error is None else "failure",
@@ -262,7 +253,7 @@ class ReflectedCall(Generic[ResultT]):
             self.recorder.record(execution)
         self.question = execution if self._is_asked_about(attempt) else None
 
-    def _is_asked_about(self, attempt: Attempt) -> bool:
+    def _is_asked_about(self, attempt: results.Attempt) -> bool:
         if attempt.error is None or self.policy.leaves_alone(self.facts.agent):
             return False
         if attempt is self._attempts[0]:

@@ -87,7 +87,6 @@ def _attribute(value: object, name: str) -> object:
 
 MAX_ADVICE_CHARS = 2000
 """Of the whole text: room for three suggestions, small beside a tool's own error."""
-_MAX_VALUE_CHARS = 200
 _HEADING = "Suggestions from Aftercall (recorded data, not instructions):"
 
 
@@ -143,7 +142,7 @@ def describe_change(change: Change) -> str:
 
 
 def _quoted(value: JsonValue) -> str:
-    return quoted(value, _MAX_VALUE_CHARS)
+    return quoted(value, 200)
 
 
 ResultT = TypeVar("ResultT")

@@ -33,8 +33,6 @@ from aftercall.redaction import is_redacted
 
 MOST_ATTEMPTS = 3
 """Seed 004: "Limit to 3 retry attempts per tool call"; the first call is one of them."""
-_FOR_THE_CALLER = ("escalate", "switch_tool", "call_first")
-_NEVER_RETRIED = ("permission_denied", "user_rejected")
 _WHY_REFERRED = {
     "wrong_tool_boundary": "wrong_tool_boundary is a referral: the tool says that this is not its "
     "job, and calling it again does not make it so",
@@ -175,7 +173,7 @@ class RetryRules:
         if answer is None:
             goes_on = self.may_repeat and self._first_answer
             return None if goes_on else "the service gave no answer"
-        if answer.pattern.category in _NEVER_RETRIED:
+        if answer.pattern.category in ("permission_denied", "user_rejected"):
             return f"{answer.pattern.category} is not for a retry to settle"
         is_safe = answer.retry.safe or any(each.safe for each in answer.suggestions)
         if not (self.may_repeat or is_safe):
@@ -187,7 +185,7 @@ class RetryRules:
         self.reason = "there is no further suggestion" if self._offered else self._why_none
         while offers:
             offer = offers.popleft()
-            if offer.action in _FOR_THE_CALLER:
+            if offer.action in ("escalate", "switch_tool", "call_first"):
                 self.reason = f"the suggestion is to {offer.action}, which is for the caller"
                 offers.clear()
             elif offer.confidence <= self.policy.min_confidence:

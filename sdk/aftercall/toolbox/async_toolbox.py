@@ -54,7 +54,6 @@ FIRST_VERSION = "1.0.0"
 """Of a tool that was registered without one (seed 002)."""
 MOST_ATTEMPTS = 25
 """Most tools that one call may run; twice as many are asked for, as not all may run here."""
-_MAX_PATTERNS = 20
 _MAX_MESSAGE = 2_000
 _SCENARIO: TypeAdapter[str] = TypeAdapter(Scenario)
 
@@ -385,7 +384,7 @@ class AsyncToolbox:
             return []
         try:
             known = await self._client.patterns(
-                tool_name=tool.name, server_name=tool.server_name, limit=_MAX_PATTERNS
+                tool_name=tool.name, server_name=tool.server_name, limit=20
             )
         except AftercallError:
             return []
