@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 from pydantic import TypeAdapter
 from pydantic_core import SchemaValidator
@@ -236,8 +236,7 @@ def encoded(value: Any, *, sparse: bool = False) -> bytes:  # any dataclass
 
 def decoded(kind: type[T], data: bytes) -> T:
     """The reverse of `encoded`; a `ValueError` where it is not what it should be."""
-    value: T = _adapter(kind).validate_json(data)
-    return value
+    return cast("T", _adapter(kind).validate_json(data))
 
 
 def reader(kind: type[T]) -> Callable[[bytes], T]:

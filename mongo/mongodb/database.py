@@ -155,7 +155,6 @@ MAX_BYTES = 16 << 20
 """About how much one read brings into memory."""
 PATIENCE_S = 0.5
 """Seconds that a change which is written down is left to the process that does it."""
-_LOOK_S = 0.02
 MARK = "store"
 """The `_id` of the only record of STORE: application, layout, generation, facts."""
 _SEPARATOR = "\x01"
@@ -298,7 +297,7 @@ async def look(collection: Collection, which: Record, change: str) -> Record | N
             seen, since = row[change]["id"], time.monotonic()
         if time.monotonic() - since >= PATIENCE_S:
             return row
-        await asyncio.sleep(_LOOK_S)
+        await asyncio.sleep(0.02)
 
 
 def fenced(name: str, workspace: str, serial: int, update: Record) -> UpdateOne:

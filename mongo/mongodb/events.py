@@ -43,7 +43,6 @@ from mongo.records import EPOCH, Appended, Event, EventKind, Head, StateKind, St
 
 GAP_S = 2.0
 """Seconds that a reader waits for the writer that reserved a position."""
-_LOOK_S = 0.02
 _MAX_GROUP = 2_000
 """Events that are inserted together, so that nobody waits long for others."""
 _MAX_FORGOTTEN = 50_000
@@ -121,7 +120,7 @@ class MongoEvents(Part):
             if first_look[0] != page.gap[0]:
                 first_look = (page.gap[0], time.monotonic())
             if time.monotonic() - first_look[1] < GAP_S:
-                await asyncio.sleep(_LOOK_S)
+                await asyncio.sleep(0.02)
             else:
                 await log_writes.bury(self._db, workspace, range(*page.gap))
             position = page.through

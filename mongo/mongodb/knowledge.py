@@ -30,10 +30,9 @@ BASE = 0
 INLINE_BYTES = 256 << 10
 """A journal up to this size travels in the cursor's record: one round trip less."""
 _GONE = ""
-_PATTERN = "pattern"
 _BATCH = 500
-_SEPARATOR = "\x03"
 _WITHOUT_BODY = {"journal.body": 0}
+_SEPARATOR = "\x03"
 _SERIAL: Callable[[Row], int] = attrgetter("serial")
 _ORDERS: dict[str, list[tuple[str, int]]] = {
     "key": [("_id", 1)],
@@ -218,7 +217,7 @@ class MongoKnowledge(Part):
         return found
 
     def _rows(self, kind: str) -> database.Collection:
-        return self._db.patterns if kind == _PATTERN else self._db.rows
+        return self._db.patterns if kind == "pattern" else self._db.rows
 
     def _key(self, workspace: str, *parts: str) -> str:
         return key(workspace, str(self.generation), *parts)
@@ -255,11 +254,10 @@ class MongoKnowledge(Part):
             "journal": journal,
         }
         named: Record = {"_id": self._key(commit.workspace), "workspace": commit.workspace}
+        made = {**named, "generation": self.generation, **changed}
         if row is None:
             try:
-                await self._db.cursors.insert_one(
-                    {**named, "generation": self.generation, **changed}
-                )
+                await self._db.cursors.insert_one(made)
             except DuplicateKeyError:
                 return None
         else:
@@ -267,7 +265,7 @@ class MongoKnowledge(Part):
             done = await self._db.cursors.update_one(which, {"$set": changed})
             if not done.matched_count:
                 return None
-        return {**named, "generation": self.generation, **changed}
+        return made
 
     def _changes(self, commit: Commit) -> Iterator[Record]:
         workspace = commit.workspace

@@ -112,8 +112,7 @@ def records_of(workspace: str, events: Iterable[Event]) -> dict[str, Record]:
     """The events by their names, each once."""
     records: dict[str, Record] = {}
     for event in events:
-        record = _record(workspace, event)
-        records.setdefault(record["_id"], record)
+        records.setdefault(key(workspace, event.kind, event.id), _record(workspace, event))
     return records
 
 

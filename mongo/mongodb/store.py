@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -159,8 +159,7 @@ class MongoMetadata(Part):
     @guarded
     async def get(self, name: str) -> str | None:
         mark = await self._db.mark.find_one({"_id": MARK}, {"facts": 1}) or {}
-        value: str | None = mark.get("facts", {}).get(_field(name).removeprefix("facts."))
-        return value
+        return cast("str | None", mark.get("facts", {}).get(_field(name).removeprefix("facts.")))
 
     @guarded
     async def put(self, name: str, value: str) -> None:

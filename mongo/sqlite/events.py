@@ -19,7 +19,6 @@ position, kind, id, server, tool, session, principal, received, content_hash, sc
 """
 _LARGE = 1024
 """Bytes from which an event is kept compressed: large results shrink to a fifth, at 30 us each."""
-_LEVEL = 1
 
 
 class _Arrival(NamedTuple):
@@ -237,7 +236,7 @@ def _known(
 
 
 def _row(workspace: str, position: int, received: int, event: Event) -> tuple[Any, ...]:
-    data = event.data if len(event.data) < _LARGE else zlib.compress(event.data, _LEVEL)
+    data = event.data if len(event.data) < _LARGE else zlib.compress(event.data, 1)
     return (
         workspace, position, event.kind, event.id, *named_tool(event.tool), event.session,
         event.principal, received, event.content_hash, event.schema_hash, data,

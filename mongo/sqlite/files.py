@@ -31,7 +31,6 @@ _NO_SPACE_BYTES = 1 << 20
 """Free bytes under which a failed write counts as a full disk. SQLite's Python binding does not
 pass errno on, and some calls report ENOSPC as a plain I/O error (growing the WAL's shared memory,
 fsync on delayed allocation)."""
-_FULL_CODES = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
 def from_sqlite(error: sqlite3.Error, path: Path) -> errors.StoreError:
@@ -65,7 +64,7 @@ def from_sqlite(error: sqlite3.Error, path: Path) -> errors.StoreError:
 
 def from_os(error: OSError, where: Path) -> errors.StoreError:
     """The store's error for what the operating system said about the folder or a file in it."""
-    if error.errno in _FULL_CODES:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return full(where)
     if error.errno == errno.EROFS or (error.errno == errno.EACCES and where.is_file()):
         return read_only(where, error.strerror or "no permission")
@@ -160,9 +159,6 @@ def remove_file(path: Path) -> None:
         raise from_os(error, path) from error
 
 
-LOCK_NAME = "aftercall.lock"
-
-
 class FolderLock:
     """One process per folder: an advisory lock, held from construction until `release`.
 
@@ -173,7 +169,7 @@ class FolderLock:
     """
 
     def __init__(self, folder: Path) -> None:
-        path = folder / LOCK_NAME
+        path = folder / "aftercall.lock"
         try:
             self._descriptor: int | None = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:

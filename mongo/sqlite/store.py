@@ -17,14 +17,7 @@ from mongo.protocol import CounterDimension, EventLog, Leases, Metadata
 from mongo.records import Commit, CounterSum, Cursor, Lease, Row, ToolKey
 from mongo.sqlite import files
 from mongo.sqlite.events import SqliteEvents
-from mongo.sqlite.files import (
-    FileUser,
-    GroupCommitWriter,
-    ReadPool,
-    bounded,
-    connect_writer,
-    named_tool,
-)
+from mongo.sqlite.files import connect_writer
 
 _COLUMNS = "kind, key, data, server, tool, rank, serial"
 _ORDERS = {"key": "key", "rank": "rank DESC, key", "serial": "serial, kind, key"}
@@ -44,11 +37,15 @@ WHERE workspace = :workspace AND hour <= :until AND """
 _GROUPS = {"hour": "hour", "tool": "server, tool", "what": "what"}
 
 
-class SqliteKnowledge(FileUser):
+class SqliteKnowledge(files.FileUser):
     """As `mongo.protocol.Knowledge` and `mongo.protocol.Counters`."""
 
     def __init__(
-        self, path: Path, writer: GroupCommitWriter, readers: ReadPool, resources: ExitStack
+        self,
+        path: Path,
+        writer: files.GroupCommitWriter,
+        readers: files.ReadPool,
+        resources: ExitStack,
     ) -> None:
         super().__init__(writer, readers)
         self.generation = int(path.stem.rpartition("-")[2])
@@ -101,7 +98,7 @@ class SqliteKnowledge(FileUser):
             given.append(after)
         if tool is not None:
             where += ["server = ?", "tool = ?", "tool <> ''"]
-            given += named_tool(tool)
+            given += files.named_tool(tool)
         query = f"""
         SELECT {_COLUMNS} FROM rows WHERE {" AND ".join(where)} ORDER BY {_ORDERS[by]}
         """  # noqa: S608
@@ -109,7 +106,7 @@ class SqliteKnowledge(FileUser):
             query += " LIMIT ?"
             given.append(limit)
         return await self._readers.run(
-            lambda c: bounded(
+            lambda c: files.bounded(
                 (_row(workspace, row) for row in c.execute(query, given)),
                 limit,
                 attrgetter("serial") if by == "serial" else None,
@@ -194,7 +191,7 @@ def _commit(connection: sqlite3.Connection, commit: Commit) -> int:
             serial = excluded.serial, data = excluded.data
         """,
         [
-            (workspace, e.kind, e.key, *named_tool(e.tool), e.rank, serial + 1, e.data)
+            (workspace, e.kind, e.key, *files.named_tool(e.tool), e.rank, serial + 1, e.data)
             for e in commit.put
         ],
     )
@@ -204,7 +201,7 @@ def _commit(connection: sqlite3.Connection, commit: Commit) -> int:
         ON CONFLICT DO UPDATE SET number = number + excluded.number
         """,
         [
-            (workspace, counter.what, counter.hour, *named_tool(counter.tool), number)
+            (workspace, counter.what, counter.hour, *files.named_tool(counter.tool), number)
             for counter, number in commit.counters.items()
         ],
     )
@@ -254,8 +251,8 @@ class SqliteStore:
     def __init__(
         self,
         data_dir: Path,
-        writer: GroupCommitWriter,
-        readers: ReadPool,
+        writer: files.GroupCommitWriter,
+        readers: files.ReadPool,
         resources: ExitStack,
         *,
         is_beside: bool,
@@ -329,7 +326,7 @@ class SqliteStore:
                 files.remove_file(path)
 
 
-class SqliteLeases(FileUser):
+class SqliteLeases(files.FileUser):
     """As `mongo.protocol.Leases`."""
 
     async def read(self, name: str) -> Lease | None:
@@ -366,7 +363,7 @@ class SqliteLeases(FileUser):
         )
 
 
-class SqliteMetadata(FileUser):
+class SqliteMetadata(files.FileUser):
     """As `mongo.protocol.Metadata`."""
 
     async def get(self, name: str) -> str | None:
@@ -445,7 +442,7 @@ def _copy(base: Path, path: Path) -> None:
 
 def open_file(
     path: Path, schema: str, resources: ExitStack, *, synchronous: str
-) -> tuple[GroupCommitWriter, ReadPool]:
+) -> tuple[files.GroupCommitWriter, files.ReadPool]:
     """A file of the store, made by `SCHEMA.sql` where there is none: who writes and reads it."""
     statements = importlib.resources.files(__package__).joinpath(f"{schema}.sql").read_text()
     try:
@@ -463,10 +460,10 @@ def open_file(
             connection.execute("COMMIT")
     except sqlite3.Error as error:
         raise files.from_sqlite(error, path) from error
-    writer = GroupCommitWriter(connection, path)
+    writer = files.GroupCommitWriter(connection, path)
     resources.callback(writer.close)
     # Closed first, so that the writer's connection is the last: it folds the log into the file.
-    readers = ReadPool(path)
+    readers = files.ReadPool(path)
     resources.callback(readers.close)
     return writer, readers
 
