@@ -27,11 +27,8 @@ EVERY: Final = timedelta(hours=1)
 _LOOK_S: Final = 60.0
 _REMEMBERED: Final = timedelta(days=8)
 """For so long what was said is not said again; a drift is news for less."""
-_NEWS: Final = timedelta(days=7)
 _TIMEOUT_S: Final = 10.0
 _FACT: Final = "alerts"
-_LEASE_S: Final = 30.0
-_PATTERNS: Final = 50
 _TOOLS: Final = 500
 AlertKind = Literal["new_pattern", "tool_in_trouble", "contract_drift"]
 
@@ -74,7 +71,7 @@ async def alerting(context: Context) -> AsyncIterator[None]:
     if (url := context.settings.alerts.url) is None:
         yield
         return
-    keeper = LeaseKeeper(context.store.leases, "alerts", ttl=_LEASE_S)
+    keeper = LeaseKeeper(context.store.leases, "alerts", ttl=30.0)
 
     async def step() -> float:
         if await keeper.try_take():
@@ -126,7 +123,7 @@ async def news(context: Context, workspace: str) -> list[tuple[str, Alert]]:
     now, base = context.clock(), context.settings.server.public_url
     found = changes(
         (await statistics.totals(context, workspace, with_durations=False)).windows[0],
-        await statistics.patterns(context, workspace, "24h", _PATTERNS),
+        await statistics.patterns(context, workspace, "24h", 50),
         await statistics.called(context, workspace, "24h", _TOOLS),
         await statistics.called(context, workspace, "7d", _TOOLS),
     )
@@ -147,7 +144,7 @@ async def news(context: Context, workspace: str) -> list[tuple[str, Alert]]:
             add("tool_in_trouble", each.tool, each.words, "/tools", f"{name}\x1f{now.date()}")
     for one in await context.memory.tools(workspace):
         for change in one.tool.contract_changes:
-            if now - change.at < _NEWS:
+            if now - change.at < timedelta(days=7):
                 tool = m.ToolName(
                     tool_id=one.tool.tool_id,
                     server_name=one.tool.server_name,

@@ -20,7 +20,7 @@ from starlette.types import Scope
 from aftercall.explain import explain_request
 from aftercall.json_values import clean_text
 from aftercall.models import ErrorBody, ErrorResponse
-from aftercall.redaction import Redactor
+from aftercall.redaction import DEFAULT_REDACTOR
 from embeddings.protocol import EmbeddingError
 from ingest.formats.otlp.wire import status_protobuf
 from ingest.intake import ExecutionConflictError, InvalidExecutionError
@@ -38,7 +38,6 @@ MAX_MESSAGE = 500
 """Characters of a message: enough for a field's path and a cure, not for an echo of the input."""
 TRACES: Final = "/v1/traces"
 PROTOBUF: Final = "application/x-protobuf"
-_REDACTOR = Redactor()
 
 
 class ProblemError(HTTPException):
@@ -199,7 +198,7 @@ def _methods_at(request: Request) -> list[str]:
 
 def safe_message(message: str) -> str:
     """A message fit to leave the process: valid text, secrets masked, length bounded."""
-    masked = _REDACTOR.text(clean_text(message))
+    masked = DEFAULT_REDACTOR.text(clean_text(message))
     return masked if len(masked) <= MAX_MESSAGE else masked[: MAX_MESSAGE - 1] + "…"
 
 

@@ -42,13 +42,8 @@ _TOO_LARGE = (
     f"is one JSON value of more than {MAX_DOCUMENT:,} bytes: make lines of its elements, such as "
     "by `jq -c '.[]'`"
 )
-_BATCH_CALLS = 500
-_BATCH_BYTES = 4 * 1024 * 1024
-_BUFFER = 1024 * 1024
-_ANY_NUMBER = 2**63
 _BOM = b"\xef\xbb\xbf"
 _LIKE_JSON = re.compile(rb'[{\[]\s*["{\[]')
-_NOTES = 20
 Piece: TypeAlias = tuple[str, bytes | None]
 """A line or a document with its place; None for one that is too long."""
 Reader: TypeAlias = Callable[[str, bytes | None], Iterator[Placed]]
@@ -108,7 +103,7 @@ def _lines(stream: BinaryIO, longest: int) -> Iterator[Piece]:
                 yield where, raw
             continue
         while raw and not raw.endswith(b"\n"):
-            raw = stream.readline(_BUFFER)
+            raw = stream.readline(1024 * 1024)
         yield where, None
 
 
@@ -116,7 +111,7 @@ def _value_of(raw: bytes | None, too_large: str) -> object:
     if raw is None:
         raise _BadPieceError(too_large)
     try:
-        return parse_json(raw.removeprefix(_BOM), max_elements=_ANY_NUMBER)
+        return parse_json(raw.removeprefix(_BOM), max_elements=2**63)
     except ProblemError as error:
         raise _BadPieceError(error.message) from None
 
@@ -180,7 +175,7 @@ class ImportReport:
     def note(self, message: str) -> None:
         """Tell a remark once, whatever its figures."""
         kind = re.sub(r"\d[\d,.]*", "N", message[:200])
-        if kind not in self._noted and len(self._noted) < _NOTES:
+        if kind not in self._noted and len(self._noted) < 20:
             self._noted.add(kind)
             self.say(f"note: {_shown(message)}")
 
@@ -210,9 +205,7 @@ def send(
     known and other content may be the same call, such as another agent's.
     """
     ready = _encoded(pieces, report, is_checked=client is None)
-    for batch in in_groups(
-        ready, lambda each: len(each[2]), most=_BATCH_CALLS, most_bytes=_BATCH_BYTES
-    ):
+    for batch in in_groups(ready, lambda each: len(each[2]), most=500, most_bytes=4 * 1024 * 1024):
         receipt = (
             RecordReceipt(accepted=len(batch))
             if client is None

@@ -11,7 +11,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal, TextIO
+from typing import Any, Literal, TextIO, cast
 
 from service.settings import LogSettings
 
@@ -94,5 +94,4 @@ def _time(record: logging.LogRecord) -> datetime:
 
 
 def _fields(record: logging.LogRecord) -> Mapping[str, object]:
-    fields: Mapping[str, object] = getattr(record, _FIELDS, {})
-    return fields
+    return cast("Mapping[str, object]", getattr(record, _FIELDS, {}))

@@ -29,8 +29,6 @@ WITHIN_S = 1.0
 """What the stores have at a scrape. Prometheus gives up after 10 s, and then has nothing."""
 WORKSPACES = 8
 """Whose oldest execution is asked for at a scrape, of those with work."""
-_ANSWERS_S = 2.0
-_LOOKS = 3
 _BETWEEN_LOOKS_S = 0.2
 """What disagrees this many times in a row, while nothing moved, disagrees for good."""
 _CURE = "run `aftercall rebuild`, which makes the vectors anew from the log"
@@ -43,7 +41,7 @@ async def log_store_answers(context: Context) -> bool:
     """
 
     async def asked() -> object:
-        async with asyncio.timeout(_ANSWERS_S):
+        async with asyncio.timeout(2.0):
             return await context.store.metadata.get("generation")
 
     try:
@@ -75,7 +73,7 @@ async def agreement(context: Context) -> Agreement:
 
 
 async def _compared(context: Context) -> Agreement:
-    for left in reversed(range(_LOOKS)):
+    for left in reversed(range(3)):
         before = await counts(context.store)
         try:
             vectors = await context.index.count()

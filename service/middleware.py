@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Sequence
 from random import getrandbits
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -25,7 +25,6 @@ from service.logs import log_event
 from service.settings import LimitSettings, ServerSettings, is_loopback
 
 ANY_HOST = "*"
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
@@ -72,7 +71,7 @@ class HostGuard:
                 "this service does not answer under that host name; "
                 "name it in AFTERCALL_SERVER_ALLOWED_HOSTS",
             )
-        if method not in _SAFE:
+        if method not in ("GET", "HEAD", "OPTIONS", "TRACE"):
             refuse_foreign_origin(headers.get("origin"), self._own | {name})
 
 
@@ -108,8 +107,7 @@ DASHBOARD = "/dashboard"
 
 def access_of(scope: Scope) -> Access | None:
     """Whose request it is; None before the keys are known, and of a page that nobody signed in."""
-    access: Access | None = scope.get(_ACCESS)
-    return access
+    return cast("Access | None", scope.get(_ACCESS))
 
 
 class KeyGuard:
@@ -230,8 +228,7 @@ _TRACE_ID = "aftercall_trace_id"
 def route_of(scope: Scope) -> str | None:
     """The template of the route that a request took, once it has been found."""
     # Not the path: a path may carry what a caller put into it.
-    route: str | None = getattr(scope.get("route"), "path_format", None)
-    return route
+    return cast("str | None", getattr(scope.get("route"), "path_format", None))
 
 
 def set_trace_id(scope: Scope, trace_id: str) -> None:
@@ -241,8 +238,7 @@ def set_trace_id(scope: Scope, trace_id: str) -> None:
 
 def request_id_of(scope: Scope) -> str:
     """The id under which a request is logged."""
-    request_id: str = scope[_REQUEST_ID]
-    return request_id
+    return cast("str", scope[_REQUEST_ID])
 
 
 class RequestLog:

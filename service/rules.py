@@ -21,7 +21,6 @@ from retrieval.principals import principal_of
 
 _BURST = 5
 """Marks of one key within an hour that are suspicious."""
-_HOUR_S = 3600
 
 
 class KnownRule(NamedTuple):
@@ -74,7 +73,7 @@ async def bursts(
     """Tools that one key marked again and again within an hour, and how often."""
     async for row in all_rows(store.knowledge, workspace, STATISTICS.name, tool=tool):
         marks = Counter(
-            (each.by, each.at // _HOUR_S)
+            (each.by, each.at // 3600)
             for version in decoded(ToolTrials, row.data).versions.values()
             for each in version.trials
             if each.severity is not None

@@ -57,12 +57,13 @@ def _run(args: argparse.Namespace) -> int:
 
     async def done(keyring: "Keyring") -> None:
         if args.action == "create":
-            until = None if args.days is None else datetime.now(UTC) + timedelta(days=args.days)
             spec = KeySpec(
                 name=args.name,
                 workspace=args.workspace,
                 scopes=args.scope or ["record", "suggest", "read"],
-                expires_at=until,
+                expires_at=None
+                if args.days is None
+                else datetime.now(UTC) + timedelta(days=args.days),
                 rate=args.rate,
             )
             _issued(await keys.create_key(keyring, keys.CONSOLE, spec))

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 DONE, FAILED, BUSY = 0, 1, 75
 """Exit codes; 75 is `EX_TEMPFAIL` of sysexits.h: try again later."""
-_NICENESS = 10
 _UNIT_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _EPILOG = (
     "Exit codes: 0 all steps done; 1 a step failed, or the store could not be used (the report and "
@@ -49,7 +48,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     settings = start(args)
     if args.background:
-        os.nice(_NICENESS)
+        os.nice(10)
     import asyncio  # heavy imports wait: `aftercall --help` loads this module
 
     return asyncio.run(_nights(settings, args) if args.every else _once(settings, args))

@@ -88,16 +88,13 @@ def say(line: str) -> None:
     print(f"aftercall: {line}", file=sys.stderr, flush=True)
 
 
-_SAY_EVERY_S = 2.0
-
-
 def seldom(say: Callable[[str], None]) -> Callable[[str], None]:
     """Passes on one line in two seconds at most, the first after two."""
     last = time.monotonic()
 
     def show(line: str) -> None:
         nonlocal last
-        if (now := time.monotonic()) - last >= _SAY_EVERY_S:
+        if (now := time.monotonic()) - last >= 2.0:
             last = now
             say(line)
 

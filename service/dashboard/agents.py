@@ -12,7 +12,6 @@ MAX_AGENTS: Final = 500
 """Agents in the table, the busiest, as many as `GET /stats/usage` gives."""
 MAX_PATTERNS: Final = 1_000
 """Patterns that are looked through for an agent's name, those met most in the window."""
-_CHARTED: Final = 10
 _COUNTS: Final = (
     h.Column("calls", "Calls", "number", of=w.calls),
     h.Column("successes", "Successes", "number"),
@@ -28,7 +27,7 @@ _REPAIRED: Final = h.Column(
 async def agents(look: Look) -> Shown:
     """The page of all."""
     usage = await statistics.usage(*look.space, look.window, MAX_AGENTS)
-    busiest = sorted(usage.by_agent, key=lambda each: (-w.calls(each), each.agent))[:_CHARTED]
+    busiest = sorted(usage.by_agent, key=lambda each: (-w.calls(each), each.agent))[:10]
     rates = [(w.one_line(each.agent), w.success_rate(each)) for each in busiest]
     name = h.Column("name", "Agent", of=lambda each: h.Anchor(each.agent, look.agent(each.agent)))
     return look.shows(
@@ -55,21 +54,20 @@ async def agent(look: Look) -> Shown:
     met = await statistics.patterns(*look.space, look.window, MAX_PATTERNS)
     own = [each.pattern for each in met.patterns if name in each.pattern.agents]
     own.sort(key=lambda each: (-each.count, each.pattern_id))
-    columns = [
-        h.Column("signature", "Pattern",
-                 of=lambda each: h.Anchor(each.signature, look.pattern(each.pattern_id))),
-        h.Column("tool", "Tool", of=lambda each: w.tool_name(each.tool)),
-        h.Column("category", "Kind"),
-        h.Column("count", "Failures ever", "number"),
-        h.Column("mended", "Mended", "number"),
-        h.Column("last_seen", "Last seen", "time"),
-    ]  # fmt: skip
     return look.shows(
         w.one_line(name),
         "agent",
         of=found,
         found=found,
         tool_columns=[*look.tool_columns(), *_COUNTS],
-        columns=columns,
+        columns=[
+            h.Column("signature", "Pattern",
+                     of=lambda each: h.Anchor(each.signature, look.pattern(each.pattern_id))),
+            h.Column("tool", "Tool", of=lambda each: w.tool_name(each.tool)),
+            h.Column("category", "Kind"),
+            h.Column("count", "Failures ever", "number"),
+            h.Column("mended", "Mended", "number"),
+            h.Column("last_seen", "Last seen", "time"),
+        ],
         patterns=own,
-    )
+    )  # fmt: skip

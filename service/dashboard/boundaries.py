@@ -15,30 +15,13 @@ MAX_LISTED: Final = 200
 """Clusters, co-occurrences and tools, of each at most so many."""
 MAX_MAPPED: Final = 24
 """Clusters of the map, the weightiest."""
-_MAX_BESIDE: Final = 3
-_MAX_WARNED: Final = 50
 
 
 async def boundaries(look: Look) -> Shown:
     """The page."""
     report = await boundary_report(*look.space, MAX_LISTED)
-    warned = [each for each in report.tools if each.cohesion.warning][:_MAX_WARNED]
+    warned = [each for each in report.tools if each.cohesion.warning][:50]
     advice = await open_recommendations(look) if warned else {}
-    warnings = [
-        (
-            each,
-            [
-                ("How sure", cohesion_words(each.cohesion)),
-                ("Axes", _shares(each.cohesion.axes)),
-                *(
-                    ("Recommended", w.visible(one.message, w.MAX_SENTENCE))
-                    for one in advice.get(place_of(each.tool), ())
-                    if one.kind in ("split", "recompose")
-                ),
-            ],
-        )
-        for each in warned
-    ]
     weight = h.Column("weight", "Weight", "number", "halves every 7 days")
     last = h.Column("last_seen", "Last seen", "time")
     tools = [
@@ -75,7 +58,21 @@ async def boundaries(look: Look) -> Shown:
         clustered=clustered_words(report),
         mapped=mapped(report),
         lighter=len(report.clusters) - MAX_MAPPED,
-        warnings=warnings,
+        warnings=[
+            (
+                each,
+                [
+                    ("How sure", cohesion_words(each.cohesion)),
+                    ("Axes", _shares(each.cohesion.axes)),
+                    *(
+                        ("Recommended", w.visible(one.message, w.MAX_SENTENCE))
+                        for one in advice.get(place_of(each.tool), ())
+                        if one.kind in ("split", "recompose")
+                    ),
+                ],
+            )
+            for each in warned
+        ],
         tables=[
             ("Tools with boundary failures", tools, report.tools),
             ("Clusters of axes", clusters, report.clusters),
@@ -95,7 +92,7 @@ def mapped(report: Boundaries) -> list[tuple[str, str, float]]:
     heaviest = max((each.weight for each in shown), default=0.0) or 1.0
     found = []
     for each in shown:
-        names = " and ".join(beside.get(each.cluster_id, [])[:_MAX_BESIDE])
+        names = " and ".join(beside.get(each.cluster_id, [])[:3])
         name = f"{w.one_line(each.name)}{', with ' if names else ''}{names}"
         found.append((name, w.count(each.count), each.weight / heaviest))
     return found

@@ -24,14 +24,6 @@ async def failures(look: Look) -> Shown:
     usage = await statistics.usage(*look.space, look.window, 1)
     met, failed = found.patterns, usage.totals.failures
     most = max((each.failures for each in usage.by_category), default=1)
-    by_category = [
-        (
-            h.Anchor(each.category, look.link("/failures", category=each.category)),
-            f"{w.count(each.failures)} ({w.percent(each.failures / max(1, failed))})",
-            each.failures / most,
-        )
-        for each in usage.by_category
-    ]
     costs = await costly(look, _TOP)
     top = [each.pattern for each, _, _ in costs]
     key = f"examples of {[each.pattern_id for each in top]}"
@@ -47,7 +39,14 @@ async def failures(look: Look) -> Shown:
         found=found,
         gathered=bool(met) or await consolidated_at(*look.space) is not None,
         top=[(cost, examples[cost[0].pattern.pattern_id]) for cost in costs],
-        by_category=by_category,
+        by_category=[
+            (
+                h.Anchor(each.category, look.link("/failures", category=each.category)),
+                f"{w.count(each.failures)} ({w.percent(each.failures / max(1, failed))})",
+                each.failures / most,
+            )
+            for each in usage.by_category
+        ],
         asked={"tool": tool, "category": category, "state": state},
         choices={
             "category": ["", *get_args(ErrorCategory)], "state": ["", *get_args(PatternState)]

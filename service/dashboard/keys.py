@@ -6,7 +6,6 @@ from service import keys as keyring
 from service.dashboard import html as h
 from service.dashboard.look import Look, Shown
 
-_MAX_ENTRIES: Final = 500
 _KEYS: Final = (
     h.Column("name", "Name"),
     h.Column("id", "Id"),
@@ -32,7 +31,7 @@ async def keys(look: Look) -> Shown:
     context, caller = look.context, look.context.caller
     may = look.may_change
     found = await keyring.list_keys(context.keys, caller) if may else None
-    audit = await keyring.audit(context.keys, caller, limit=_MAX_ENTRIES) if may else None
+    audit = await keyring.audit(context.keys, caller, limit=500) if may else None
     return look.shows(
         "Keys",
         "keys",

@@ -15,8 +15,6 @@ from service.dashboard.suggestions import repair_words
 _TOOLS: Final = 500
 """Tools that are compared with the days before."""
 _PATTERNS: Final = 50
-_TOP: Final = 4
-_TROUBLED: Final = 5
 
 
 async def overview(look: Look) -> Shown:
@@ -56,9 +54,9 @@ async def overview(look: Look) -> Shown:
         calls=bar_chart(
             "Calls over time", w.axis([each.at for each in trend.points]), bars, height=150
         ),
-        costs=await costly(look, _TOP),
+        costs=await costly(look, 4),
         is_gathered=bool(patterns.patterns or not patterns.other_failures),
-        tools=failed[:_TROUBLED],
+        tools=failed[:5],
         tool_columns=[
             look.whole_tool_column(),
             h.Column("failures", "Failures", "number"),

@@ -35,7 +35,6 @@ _MAX_LOOKED: Final = 500
 """Latest repairs of a tool among which those of a pattern are looked for."""
 _MAX_CHANGES: Final = 20
 _MAX_VALUE: Final = 120
-_MAX_LESSON: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +141,7 @@ def read_repairs(
 def lesson_in_words(edits: Sequence[Edit], redactor: Redactor) -> str:
     """What edits teach, "" of none; values under a name that became secret since are masked."""
     lesson = lesson_of([_without_secrets(each, redactor) for each in edits])
-    return w.visible(redactor.text(lesson), _MAX_LESSON)
+    return w.visible(redactor.text(lesson), 500)
 
 
 def _operation_line(operation: Operation) -> str:
@@ -187,7 +186,6 @@ def mended_share(pattern: FailurePattern) -> float | None:
 _MAX_SHOWN: Final = 5
 """Repairs, and examples."""
 _SAME_CALL: Final = "Make the same call again, later."
-_MAX_RULES: Final = 20
 _RULES: Final = (
     h.Column("lesson", "Repair"),
     h.Column("repairs", "Repairs", "number", "By agents themselves."),
@@ -267,4 +265,4 @@ def rules_of(record: ToolRecord, belongs: Callable[[str], bool], redactor: Redac
         for each in same.values()
     ]
     rows.sort(key=lambda row: (-row["sure"], -row["repairs"], row["lesson"]))
-    return list(rows[:_MAX_RULES])
+    return list(rows[:20])

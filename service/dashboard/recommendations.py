@@ -12,7 +12,6 @@ from service.feedback import corrections
 from service.recommendations import RecommendationQuery, recommendations
 
 MAX_LISTED: Final = 200
-_MAX_CORRECTIONS: Final = 200
 _DOCUMENTED: Final = ("invalid_parameters", "unknown")
 """Kinds of failure against which a sentence in the tool's description helps."""
 ASKS: Final = {
@@ -66,7 +65,7 @@ async def _docs(look: Look) -> list[_Doc]:
         for each in (await statistics.patterns(*look.space, look.window, 500)).patterns
         if each.pattern.lesson and each.pattern.category in _DOCUMENTED
     ]
-    for one in (await corrections(*look.space, limit=_MAX_CORRECTIONS)).corrections:
+    for one in (await corrections(*look.space, limit=200)).corrections:
         if one.tool_name is not None:
             tool = ToolName(server_name=one.server_name, tool_name=one.tool_name)
             text = look.context.redactor.text(one.text)

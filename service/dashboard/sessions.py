@@ -24,7 +24,6 @@ MAX_LOOKED: Final = 10_000
 """Calls that are looked at, the latest; and no longer than `_PATIENCE_S`."""
 MAX_FOUND: Final = 200
 _PATIENCE_S: Final = 3.0
-_PAGE: Final = 500
 _MAX_FAILURES: Final = 50
 """Of one session, whose repairs are looked for."""
 _MAX_CALLS: Final = 200
@@ -92,7 +91,7 @@ async def search(context: Context, workspace: str, wanted: SearchedCalls) -> Fou
     """The latest stored calls that are asked for; beside the event loop, and bounded."""
     found, before, until = FoundCalls(), None, time.monotonic() + _PATIENCE_S
     while len(found.calls) < MAX_FOUND and found.looked < MAX_LOOKED and time.monotonic() < until:
-        page = await context.store.events.latest(workspace, "execution", _PAGE, before=before)
+        page = await context.store.events.latest(workspace, "execution", 500, before=before)
         if not page:
             found.is_all = True
             break

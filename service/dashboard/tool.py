@@ -27,9 +27,6 @@ from service.known_tools import KnownToolsQuery, known_tools
 from service.promotions import read_promotion
 from service.recommendations import recommendations_about
 
-_MAX_PATTERNS: Final = 500
-_MAX_MARKS: Final = 20
-_MAX_CANDIDATES: Final = 20
 _MAX_LINES: Final = 4
 """Versions in a chart."""
 UNNAMED: Final = "calls that name no version"
@@ -48,7 +45,7 @@ async def tool(look: Look) -> Shown:
     trend = await statistics.trend(*look.space, look.window, key)
     latency = await statistics.latency(*look.space, look.window, key)
     evidence = await look.rarely(f"evidence of {key}", lambda: evidence_of(look, health))
-    met = await statistics.patterns(*look.space, look.window, _MAX_PATTERNS)
+    met = await statistics.patterns(*look.space, look.window, 500)
     earlier = await statistics.trend(*look.space, look.before, key)
     took = [each.duration_ms for each in latency.points]
     at = w.axis([each.at for each in latency.points])
@@ -106,16 +103,14 @@ async def evidence_of(look: Look, health: ToolHealth) -> dict[str, Any]:
         # Its id too (seed 002).
         for namespace in dict.fromkeys(filter(None, (stored.tool.tool_id, stored.tool.namespace))):
             try:  # nothing is left out, for negative tags speak of scenarios
-                best = await context.chooser.best(
-                    workspace, namespace, "", use_rag=False, limit=_MAX_CANDIDATES
-                )
+                best = await context.chooser.best(workspace, namespace, "", use_rag=False, limit=20)
             except UnknownNamespaceError:
                 continue  # deleted while it was being read
             fitness.append((namespace, best))
             if namespace in registry.promotions:
                 promotions.append(await read_promotion(context, workspace, namespace))
         found = await context.history.failures(
-            workspace, stored.tool.tool_id, scenario=None, limit=_MAX_MARKS
+            workspace, stored.tool.tool_id, scenario=None, limit=20
         )
         marks = [each for each in found.failures if each.severity is not None]
     try:

@@ -14,7 +14,6 @@ from service.recommendations import RecommendationQuery, recommendations
 
 MAX_TOOLS: Final = 500
 """Called tools in the table, the most called; as many as `GET /stats/tools` gives."""
-_MAX_RECOMMENDATIONS: Final = 1_000
 ToolId = tuple[str | None, str]
 """Server and name: a tool as calls name it."""
 
@@ -85,7 +84,7 @@ async def open_recommendations(look: Look) -> dict[ToolId, list[Recommendation]]
     """Those that are open by tool, the greatest priority first; each reading weighs all."""
 
     async def read() -> dict[ToolId, list[Recommendation]]:
-        asked = RecommendationQuery(state="open", limit=_MAX_RECOMMENDATIONS)
+        asked = RecommendationQuery(state="open", limit=1_000)
         found = (await recommendations(*look.space, asked)).recommendations
         return gathered((place_of(each.tool), each) for each in found if each.tool is not None)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from typing import cast
 from uuid import UUID
 
 from rich.console import Console
@@ -25,16 +26,7 @@ from rich.table import Column, Table
 from aftercall import AsyncClient
 from aftercall.errors import AftercallError, ApiError
 from aftercall.models import Promotion
-from service.demo.simulated_agents import (
-    Answer,
-    Ending,
-    PlayedSession,
-    Remark,
-    SessionPlan,
-    moment_of,
-    plan_sessions,
-    play_session,
-)
+from service.demo import simulated_agents
 from service.demo.simulated_tools import PHASES, FaultKind, all_tools
 from service.demo.stage import StageError, hosted, learned, saying, temporary_folder
 from service.lifecycle import done_or_stopped, stopped_by_signals
@@ -65,7 +57,7 @@ class HistoryReport:
     calls: int
     agents: int
     failures: Counter[FaultKind]
-    endings: Counter[Ending]
+    endings: Counter[simulated_agents.Ending]
     counts: Counter[str]
 
     @property
@@ -100,10 +92,10 @@ async def play_history(
         AftercallError: the service did not take what was told.
     """
     moment = now or datetime.now(UTC)
-    plans = plan_sessions(seed, days, calls_per_day, moment)
-    played: dict[int, PlayedSession] = {}
+    plans = simulated_agents.plan_sessions(seed, days, calls_per_day, moment)
+    played: dict[int, simulated_agents.PlayedSession] = {}
 
-    async def play(waiting: Sequence[SessionPlan]) -> None:
+    async def play(waiting: Sequence[simulated_agents.SessionPlan]) -> None:
         for plan in waiting:
             played[plan.number] = await _play(client if ask else None, plan, seed, moment)
             on_progress(sum(len(each.calls) for each in played.values()), "agents at work")
@@ -143,19 +135,18 @@ async def play_history(
 
 
 async def _play(
-    client: AsyncClient | None, plan: SessionPlan, seed: int, now: datetime
-) -> PlayedSession:
-    session = play_session(plan, seed, now)
+    client: AsyncClient | None, plan: simulated_agents.SessionPlan, seed: int, now: datetime
+) -> simulated_agents.PlayedSession:
+    session = simulated_agents.play_session(plan, seed, now)
     try:
         question = next(session)
         while True:
-            answer: Answer = None
+            answer: simulated_agents.Answer = None
             with suppress(ApiError):  # as for an agent whose service is away: it goes on alone
                 answer = await client.suggest(question) if client else None
             question = session.send(answer)
     except StopIteration as end:
-        done: PlayedSession = end.value
-        return done
+        return cast("simulated_agents.PlayedSession", end.value)
 
 
 async def _register(client: AsyncClient, present: range, days: int, now: datetime) -> None:
@@ -168,12 +159,14 @@ async def _register(client: AsyncClient, present: range, days: int, now: datetim
             [before] = [each.spec for each in all_tools() if each.tool_id == spec.evolved_from]
             promotion = Promotion(
                 evolved_version=spec.version or "", original_version=before.version,
-                promoted_at=moment_of(tool.since, days, now), reason=tool.reason,
+                promoted_at=simulated_agents.moment_of(tool.since, days, now), reason=tool.reason,
             )  # fmt: skip
             await client.promote(spec.namespace, promotion)
 
 
-async def _record(client: AsyncClient, seed: int, played: Sequence[PlayedSession]) -> None:
+async def _record(
+    client: AsyncClient, seed: int, played: Sequence[simulated_agents.PlayedSession]
+) -> None:
     made = (call.execution for session in played for call in session.calls)
     calls = sorted(made, key=lambda each: each.timestamp)
     for start in range(0, len(calls), _BATCH):
@@ -188,7 +181,7 @@ async def _record(client: AsyncClient, seed: int, played: Sequence[PlayedSession
             await _tell(client, remark)
 
 
-async def _tell(client: AsyncClient, remark: Remark) -> None:
+async def _tell(client: AsyncClient, remark: simulated_agents.Remark) -> None:
     call, tool = remark.call.execution, remark.call.tool
     made_up = Random(f"remark {call.execution_id}")  # noqa: S311  # repeatable, no secret
     own_id = str(UUID(int=made_up.getrandbits(128), version=4))

@@ -19,20 +19,7 @@ from pydantic import Field
 from aftercall.json_values import JsonObject
 from aftercall.models import Execution, ExecutionError, FailedCall, Severity, SuggestResponse
 from aftercall.reflection.retry_rules import ReflectionPolicy, RetryRules
-from service.demo.simulated_tools import (
-    HOPELESS,
-    PASSING,
-    PHASES,
-    CallMoment,
-    DemoTable,
-    FaultKind,
-    SimTool,
-    SlipKind,
-    ToolFault,
-    Wish,
-    read_table,
-    tools_on,
-)
+from service.demo import simulated_tools as tools
 
 _HOURS = (
     0.10, 0.08, 0.06, 0.06, 0.08, 0.15, 0.35, 0.60, 0.90, 1.00, 1.00, 0.90,
@@ -64,7 +51,7 @@ Answer: TypeAlias = SuggestResponse | None
 """What the service said; None when it was not there to say anything."""
 
 
-class SimAgent(DemoTable):
+class SimAgent(tools.DemoTable):
     """One agent, as `data/agents.toml` says it.
 
     Shares are of its calls: `slips` of those it gets wrong, `servers` of those on each. `prone` and
@@ -76,7 +63,7 @@ class SimAgent(DemoTable):
     name: str
     servers: dict[str, float]
     slips: float
-    prone: dict[SlipKind, float] = Field(default={})
+    prone: dict[tools.SlipKind, float] = Field(default={})
     skill: float = 1.0
     asks_from: int | None = None
     min_confidence: float = 0.80
@@ -89,16 +76,16 @@ class SimAgent(DemoTable):
 @cache
 def all_agents() -> tuple[SimAgent, ...]:
     """Sixteen agents; four never ask, the others begin to within the first half."""
-    return tuple(SimAgent.model_validate(each) for each in read_table("agents")["agents"])
+    return tuple(SimAgent.model_validate(each) for each in tools.read_table("agents")["agents"])
 
 
 @dataclass(frozen=True, slots=True)
 class SimCall:
     """One call of one simulated tool: as it is recorded, and the truth about it."""
 
-    tool: SimTool
+    tool: tools.SimTool
     execution: Execution
-    fault: FaultKind | None
+    fault: tools.FaultKind | None
 
 
 @dataclass(slots=True)
@@ -106,10 +93,10 @@ class SimTask:
     """One thing that an agent wanted done: what would be right, and how it failed first."""
 
     agent: str
-    tool: SimTool
-    wish: Wish
+    tool: tools.SimTool
+    wish: tools.Wish
     means: JsonObject
-    kind: FaultKind | None = None
+    kind: tools.FaultKind | None = None
     ending: Ending = "not mended"
 
 
@@ -172,7 +159,7 @@ def plan_sessions(seed: int, days: int, calls_per_day: float, now: datetime) -> 
         ]
     plans: list[SessionPlan] = []
     for starts, load in sorted(each for each in starting if each[0] <= now - _SPARE):
-        day = int((starts - first) / timedelta(days=days) * PHASES)
+        day = int((starts - first) / timedelta(days=days) * tools.PHASES)
         present = [agent for agent in all_agents() if agent.joins <= day]
         agent = dice.choices(present, [each.share for each in present])[0]
         plans.append(SessionPlan(starts, agent, day, load, dice.choice(_TASKS), len(plans)))
@@ -182,7 +169,7 @@ def plan_sessions(seed: int, days: int, calls_per_day: float, now: datetime) -> 
 def moment_of(day: int, days: int, now: datetime) -> datetime:
     """When a day of the story begins, 0 to 29, in a history of `days` days up to `now`; UTC."""
     midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    return midnight - timedelta(days=days - 1) + timedelta(days=days) * day / PHASES
+    return midnight - timedelta(days=days - 1) + timedelta(days=days) * day / tools.PHASES
 
 
 def play_session(plan: SessionPlan, seed: int, now: datetime) -> Session:
@@ -203,7 +190,7 @@ class _Player:
         self._dice = Random(f"session {seed} {plan.number}")  # noqa: S311  # repeatable, no secret
         self._now = now
         servers = plan.agent.servers
-        self._tools = [tool for tool in tools_on(plan.day) if tool.server in servers]
+        self._tools = [tool for tool in tools.tools_on(plan.day) if tool.server in servers]
         self._weights = [each.popularity * servers[each.server] for each in self._tools]
 
     def task(self) -> Generator[FailedCall, Answer, None]:
@@ -220,7 +207,7 @@ class _Player:
         if task.ending == "not mended":
             self._mend_alone(task, first)
 
-    def _slipped(self, tool: SimTool, right: JsonObject) -> tuple[JsonObject, JsonObject]:
+    def _slipped(self, tool: tools.SimTool, right: JsonObject) -> tuple[JsonObject, JsonObject]:
         sends, means = right, right
         if tool.old_habit is not None:
             share = _OLD_HABIT * _WEARS_OFF ** (self._plan.day - tool.since)
@@ -265,7 +252,7 @@ class _Player:
 
     def _mend_alone(self, task: SimTask, first: SimCall) -> None:
         kind, sent = task.kind, first.execution
-        mends = min(0.95, read_table("agents")["mends"].get(kind, 0.0) * self._agent.skill)
+        mends = min(0.95, tools.read_table("agents")["mends"].get(kind, 0.0) * self._agent.skill)
         if kind is None or self._dice.random() >= mends:
             return
         self._think()
@@ -274,10 +261,10 @@ class _Player:
         if task.wish.instead is not None:
             other = task.wish.instead
             self._call(task, other.parameters, "elsewhere", other.tool)
-        elif kind not in HOPELESS:
+        elif kind not in tools.HOPELESS:
             stated = sent.execution_id if self._agent.says_repair_of else None
             attempt = self.played.calls[-1].execution.attempt + 1 if stated else 1
-            sends = sent.parameters if kind in PASSING else task.means
+            sends = sent.parameters if kind in tools.PASSING else task.means
             self._call(task, sends, "by itself", attempt=attempt, repair_of=stated)
 
     def _call(
@@ -286,12 +273,14 @@ class _Player:
     ) -> SimCall:  # fmt: skip
         tool = next((tool for tool in self._tools if tool.place == place), task.tool)
         self.at = min(self.at, self._now)  # a wait may have ended later
-        moment = CallMoment(self._plan.day, self._plan.load, self._agent.may_write, self._dice)
+        moment = tools.CallMoment(
+            self._plan.day, self._plan.load, self._agent.may_write, self._dice
+        )
         fault, result = None, None
         try:
             result = tool.call(sends, moment)
             task.ending = ending
-        except ToolFault as raised:
+        except tools.ToolFault as raised:
             fault = raised
         kind, spec = None if fault is None else fault.kind, tool.spec
         execution = Execution(

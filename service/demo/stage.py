@@ -23,7 +23,6 @@ from service.lifecycle import ended
 
 _READY_S = 120.0
 """A start takes about two seconds."""
-_STOP_S = 10.0
 _KEPT = f"{PREFIX}EMBEDDING_"
 
 
@@ -176,7 +175,7 @@ async def _started(
     try:
         yield process
     finally:
-        await ended(process, _STOP_S)
+        await ended(process, 10.0)
 
 
 async def _until_up(

@@ -25,7 +25,6 @@ _OF_PARTS = {
     "parameters": {"422"},
     "security": {"401", "429"},
 }
-_WITHOUT_STORES = {"/healthz", "/metrics"}
 
 
 def install_openapi(app: FastAPI) -> None:
@@ -137,7 +136,7 @@ def _add_answer(operation: dict[str, Any], extra: Mapping[str, Any]) -> None:
 def _errors_of(path: str, operation: Mapping[str, Any], extra: Mapping[str, Any]) -> set[str]:
     of_parts = (_OF_PARTS[part] for part in _OF_PARTS.keys() & operation.keys())
     statuses = _ALWAYS.union(extra.get("errors", ()), *of_parts)
-    return statuses if path in _WITHOUT_STORES else statuses | {"503"}
+    return statuses if path in ("/healthz", "/metrics") else statuses | {"503"}
 
 
 def _error(status: str, error: Mapping[str, str]) -> dict[str, Any]:

@@ -67,8 +67,6 @@ _MAX_JSON_CONTAINERS = 500_000
 _MAX_JSON_MEMBERS = 2_000_000
 """Brackets and commas in a JSON body. An object of two bytes takes 64 to 240 in memory, a number of
 four 32; 10,000 spans of twenty attributes have fewer."""
-_MAX_REASONS = 5
-_MAX_REASON = 300
 
 
 @dataclass(slots=True)
@@ -79,9 +77,9 @@ class _Outcome:
 
     def reject(self, place: str, message: str) -> None:
         self.rejected += 1
-        if len(self.reasons) < _MAX_REASONS:
+        if len(self.reasons) < 5:
             reason = errors.safe_message(f"{place}: {message}" if place else message)
-            self.reasons.append(reason[:_MAX_REASON])
+            self.reasons.append(reason[:300])
 
     def message(self) -> str:
         more = self.rejected - len(self.reasons)

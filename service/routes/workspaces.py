@@ -25,7 +25,6 @@ router = APIRouter(tags=["workspaces"], route_class=JsonRoute)
 RuleId = Annotated[
     str, Path(alias="ruleId", min_length=1, max_length=64, description="From `GET /rules`.")
 ]
-_CHUNK = 256 * 1024
 
 
 class _RulesQuery(ToolFilter):
@@ -91,7 +90,7 @@ async def _packed(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     async for line in lines:
         waiting.append(line)
         size += len(line)
-        if size >= _CHUNK:
+        if size >= 256 * 1024:
             yield await aside(packer.compress, b"".join(waiting))
             waiting, size = [], 0
     yield packer.compress(b"".join(waiting)) + packer.flush()
