@@ -14,6 +14,7 @@ from aftercall.change_classes import QUORUM
 from aftercall.errors import ConfigurationError
 from aftercall.explain import nearest
 from aftercall.files import default_data_folder
+from aftercall.models.base import descriptions
 from service.settings import Settings
 
 PREFIX = "AFTERCALL_"
@@ -106,7 +107,8 @@ def unknown_variables(environ: Mapping[str, str]) -> Iterator[str]:
 def list_settings(settings: Settings) -> Iterator[SettingLine]:
     """Every setting in order, with its value here and its default. Secrets are masked."""
     for section, field, variable in _fields():
-        info = type(getattr(settings, section)).model_fields[field]
+        model = type(getattr(settings, section))
+        info = model.model_fields[field]
         name = f"{section}.{field}"
         default = "" if info.is_required() else info.get_default(call_default_factory=True)
         yield SettingLine(
@@ -114,7 +116,7 @@ def list_settings(settings: Settings) -> Iterator[SettingLine]:
             variable=variable,
             value=_shown(getattr(getattr(settings, section), field)),
             default=_DATA_DIR if name == "data.dir" else _shown(default),
-            description=" ".join((info.description or "").split()),
+            description=" ".join(descriptions(model).get(field, "").split()),
         )
 
 

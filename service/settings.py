@@ -93,7 +93,7 @@ class Section(BaseModel):
     `service.environment.unknown_variables` warns of them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class ServerSettings(Section):

@@ -1,7 +1,12 @@
 """What all models of the contract share: camelCase in JSON, unknown fields refused by name."""
 
+import ast
+import inspect
 import re
+import sys
 from datetime import UTC, datetime
+from functools import cache
+from itertools import pairwise
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -12,6 +17,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     PlainSerializer,
     PlainValidator,
     Strict,
@@ -19,6 +25,8 @@ from pydantic import (
     WithJsonSchema,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from aftercall.json_values import (
     JsonObject,
@@ -41,8 +49,43 @@ class WireModel(BaseModel):
         extra="forbid",
         frozen=True,
         allow_inf_nan=False,
-        use_attribute_docstrings=True,
     )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """With the descriptions of `descriptions`, which pydantic would read at each import."""
+        schema = handler(core_schema)
+        properties = handler.resolve_ref_schema(schema).get("properties", {})
+        for name, said in descriptions(cls).items():
+            field = cls.model_fields[name]
+            if field.description is None:
+                properties[name if name in properties else field.alias]["description"] = said
+        return schema
+
+
+def descriptions(model: type[BaseModel]) -> dict[str, str]:
+    """What stands under a model's fields in its source, by field."""
+    kinds = model.__mro__[: model.__mro__.index(BaseModel)]
+    said = [_under_fields(kind.__module__).get(kind.__name__, {}) for kind in reversed(kinds)]
+    return {name: text for each in said for name, text in each.items() if name in model.model_fields}
+
+
+@cache
+def _under_fields(module: str) -> dict[str, dict[str, str]]:
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except OSError:  # there is no source
+        return {}
+    return {
+        kind.name: {
+            ast.unparse(field.target): inspect.cleandoc(ast.literal_eval(text.value))
+            for field, text in pairwise(kind.body)
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
+        }
+        for kind in ast.walk(tree) if isinstance(kind, ast.ClassDef)
+    }  # fmt: skip
 
 
 _UUID_PATTERN = "^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$"

@@ -281,7 +281,7 @@ class SuggestRequest(WireModel):
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         """Both forms."""
-        made = handler(core_schema)
+        made = super().__get_pydantic_json_schema__(core_schema, handler)
         whole = handler.resolve_ref_schema(made)
         full, call = dict(whole), handler.resolve_ref_schema(whole["properties"]["execution"])
         parts = {name: each for name, each in full["properties"].items() if name != "execution"}
