@@ -24,7 +24,7 @@ def load_seed(text: str | None = None) -> CommonMistakes:
         for number, line in enumerate(lines, start=1)
         if line.strip() and not line.startswith("#")
     ]
-    return CommonMistakes.of(entries)
+    return CommonMistakes(entries)
 
 
 def _entry(number: int, line: str) -> SeedEntry:

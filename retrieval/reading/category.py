@@ -13,7 +13,7 @@ from typing import Any
 
 from aftercall.json_values import JsonValue
 from aftercall.models import ErrorCategory, ExecutionError
-from retrieval import read_table
+from retrieval import compiled, read_table
 
 _READ = 1_200
 """Characters that are searched: what follows is context, and holds the words of other errors."""
@@ -48,11 +48,11 @@ class _Words:
 
     reading: CategoryReading
     phrases: Sequence[str]
-    pattern: re.Pattern[str] | None
+    pattern: str | None
 
     def are_in(self, plain: str) -> bool:
         return any(phrase in plain for phrase in self.phrases) or (
-            self.pattern is not None and self.pattern.search(plain) is not None
+            self.pattern is not None and compiled(self.pattern).search(plain) is not None
         )
 
 
@@ -62,7 +62,7 @@ def _one_of(patterns: Iterable[str], flags: int = 0) -> re.Pattern[str]:
 
 def _words(row: dict[str, Any]) -> _Words:
     phrases = [part.strip().replace("_", " ") for part in row["phrases"].split(";")]
-    pattern = _one_of(row["patterns"]) if "patterns" in row else None
+    pattern = "|".join(row["patterns"]) if "patterns" in row else None
     reading = CategoryReading(row["category"], row["confidence"])
     return _Words(reading, [phrase for phrase in phrases if phrase], pattern)
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from aftercall.json_patch import JsonPatchError, parse_pointer
 from aftercall.json_values import JsonObject, JsonValue, check_json_value
-from retrieval import read_table
+from retrieval import compiled, read_table
 from retrieval.parameters import JsonType, Path
 
 FaultKind = Literal[
@@ -147,7 +147,7 @@ def embedded_json(text: str) -> Iterator[JsonValue]:
 class Phrase:
     """A pattern and what its matches tell; it is tried only where one of the cues stands."""
 
-    pattern: re.Pattern[str]
+    pattern: str
     fault: str
     cues: tuple[str, ...]
     types: tuple[JsonType, ...]
@@ -157,7 +157,7 @@ _TABLE = read_table("reading/phrases.toml")
 PHRASES: dict[str, tuple[Phrase, ...]] = {
     family: tuple(
         Phrase(
-            re.compile(each["pattern"], re.IGNORECASE | re.MULTILINE),
+            f"(?im){each['pattern']}",
             each["fault"], tuple(each["cues"]), tuple(each.get("types", ())),
         )
         for each in rows
@@ -191,7 +191,7 @@ def read_text(message: str) -> Iterator[Fault]:
     place = tuple(int(part) if part.isdecimal() else part.strip("'") for part in at)
     for phrase in _ALL_PHRASES:
         if any(cue in low for cue in phrase.cues):
-            for match in phrase.pattern.finditer(message):
+            for match in compiled(phrase.pattern).finditer(message):
                 for fault in _faults_of(phrase, match):
                     above = fault.path if fault.kind in ("missing", "unexpected") else ()
                     yield replace(fault, path=(*place, *above)) if place else fault

@@ -1,11 +1,24 @@
-"""The shipped corpus: every entry is what it says."""
+"""The shipped corpus: every entry is what it says.
+
+`python -m tests.ingest.test_seed` writes the signatures anew, where errors are read in another way.
+"""
+
+import json
+from pathlib import Path
 
 import pytest
 
 from aftercall.models import ExecutionError
 from ingest.seed import SeedCorpusError, load_seed
+from retrieval.knowledge.documents import SeedEntry
 from retrieval.reading.reader import read_error
 from tests.retrieval.cases import answer_to, make_case, object_schema
+
+
+def signatures(entry: SeedEntry) -> list[str]:
+    """Of an entry's messages, as reading an error gives them."""
+    errors = [ExecutionError(message=message) for message in entry.messages]
+    return [read_error(error, entry.failed).signature for error in errors]
 
 
 def test_every_message_of_every_entry_leads_back_to_it() -> None:
@@ -16,6 +29,7 @@ def test_every_message_of_every_entry_leads_back_to_it() -> None:
         for message in entry.messages:
             reading = read_error(ExecutionError(message=message), entry.failed)
             assert entry in book.find(reading, entry.tool_name or "any"), message
+        assert entry.signatures == signatures(entry)
 
 
 def test_entries_of_one_tool_do_not_leak_to_others() -> None:
@@ -58,3 +72,13 @@ def test_a_damaged_line_is_named(line: str) -> None:
     """The message says which line of the corpus is wrong."""
     with pytest.raises(SeedCorpusError, match="line 1"):
         load_seed(line)
+
+
+if __name__ == "__main__":
+    corpus = Path("ingest/seed_corpus.jsonl")
+    first, *lines = corpus.read_text("utf-8").splitlines()
+    made = []
+    for line in lines:
+        found = signatures(SeedEntry.model_validate_json(line))
+        made.append(json.dumps(json.loads(line) | {"signatures": found}, ensure_ascii=False))
+    corpus.write_text("\n".join((first, *made, "")), "utf-8")

@@ -59,8 +59,7 @@ class WireModel(BaseModel):
         schema = handler(core_schema)
         properties = handler.resolve_ref_schema(schema).get("properties", {})
         for name, said in descriptions(cls).items():
-            field = cls.model_fields[name]
-            if field.description is None:
+            if (field := cls.model_fields.get(name)) and field.description is None:
                 properties[name if name in properties else field.alias]["description"] = said
         return schema
 
@@ -69,7 +68,7 @@ def descriptions(model: type[BaseModel]) -> dict[str, str]:
     """What stands under a model's fields in its source, by field."""
     kinds = model.__mro__[: model.__mro__.index(BaseModel)]
     said = [_under_fields(kind.__module__).get(kind.__name__, {}) for kind in reversed(kinds)]
-    return {name: text for each in said for name, text in each.items() if name in model.model_fields}
+    return {name: text for each in said for name, text in each.items()}
 
 
 @cache
