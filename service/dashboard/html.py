@@ -229,10 +229,11 @@ _TEMPLATES.globals |= {
     "SAME_CALL": w.SAME_CALL,
     "plain_table": plain_table,
 }
-_TEMPLATES.globals["ui"] = _TEMPLATES.get_template("ui.html").module
 
 
 def render(template: str, **data: object) -> Html:
     """A template of the folder `templates`, by its name without ending, with its data."""
+    if "ui" not in _TEMPLATES.globals:  # compiled for the first page
+        _TEMPLATES.globals["ui"] = _TEMPLATES.get_template("ui.html").module
     text = _TEMPLATES.get_template(f"{template}.html").render(data)
     return Html(text)  # the template has escaped what is not its own

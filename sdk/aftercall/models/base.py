@@ -2,8 +2,10 @@
 
 import ast
 import inspect
+import linecache
 import re
 import sys
+from collections import ChainMap
 from datetime import UTC, datetime
 from functools import cache
 from itertools import pairwise
@@ -67,16 +69,14 @@ class WireModel(BaseModel):
 def descriptions(model: type[BaseModel]) -> dict[str, str]:
     """What stands under a model's fields in its source, by field."""
     kinds = model.__mro__[: model.__mro__.index(BaseModel)]
-    said = [_under_fields(kind.__module__).get(kind.__name__, {}) for kind in reversed(kinds)]
-    return {name: text for each in said for name, text in each.items()}
+    said = (_under_fields(kind.__module__).get(kind.__name__, {}) for kind in kinds)
+    return dict(ChainMap(*said))
 
 
 @cache
 def _under_fields(module: str) -> dict[str, dict[str, str]]:
-    try:
-        tree = ast.parse(inspect.getsource(sys.modules[module]))
-    except OSError:  # there is no source
-        return {}
+    source = linecache.getlines(getattr(sys.modules[module], "__file__", ""))  # none: no lines
+    tree = ast.parse("".join(source))
     return {
         kind.name: {
             ast.unparse(field.target): inspect.cleandoc(ast.literal_eval(text.value))
