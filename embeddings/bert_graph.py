@@ -181,7 +181,7 @@ class _Graph:
 
     def __init__(self) -> None:
         self._nodes: list[bytes] = []
-        self._constants: list[bytes] = []
+        self._constants: list[list[bytes]] = []
 
     def add(
         self, kind: str, *inputs: Any, name: str = "", domain: str = "", **attributes: Any
@@ -199,20 +199,21 @@ class _Graph:
         """The file's content, of a graph whose output is of shape (texts, tokens, width)."""
         tokens = ["texts", "tokens"]
         graph = [_field(1, each) for each in self._nodes]
-        graph += [_field(2, "bert"), *(_field(5, each) for each in self._constants)]
+        graph += [_field(2, "bert"), *(part for each in self._constants for part in each)]
         graph += [_field(11, _value(name, "int64", tokens)) for name in _GIVEN]
         graph += [_field(12, _value("last_hidden_state", "float32", [*tokens, width]))]
         opsets = ((OPSET, ""), (1, "com.microsoft"))
         needs = b"".join(_field(8, _field(1, name) + _field(2, each)) for each, name in opsets)
-        return b"".join((_field(1, IR_VERSION), needs, _field(7, b"".join(graph))))
+        # The weights are joined once: 23 MB, and each time that they are copied takes 15 ms.
+        return b"".join((_field(1, IR_VERSION), needs, *_nested(7, graph)))
 
     def _constant(self, array: NDArray[Any]) -> str:
         if array.dtype.kind == "f":
             array = array.astype(np.float32)
         name = f"constant_{len(self._constants)}"
         dims = [_field(1, each) for each in array.shape]
-        of = [_field(2, _TYPES[array.dtype.name]), _field(8, name), _field(9, array.tobytes())]
-        self._constants.append(b"".join(dims + of))
+        of = [_field(2, _TYPES[array.dtype.name]), _field(8, name), *_nested(9, [array.tobytes()])]
+        self._constants.append(_nested(5, dims + of))
         return name
 
 
@@ -236,8 +237,12 @@ def _field(number: int, value: float | str | bytes) -> bytes:
         return _varint(number << 3) + _varint(value % 2**64)
     if isinstance(value, float):
         return _varint(number << 3 | 5) + struct.pack("<f", value)
-    content = value.encode() if isinstance(value, str) else value
-    return b"".join((_varint(number << 3 | 2), _varint(len(content)), content))
+    return b"".join(_nested(number, [value.encode() if isinstance(value, str) else value]))
+
+
+def _nested(number: int, parts: list[bytes]) -> list[bytes]:
+    """A field of what these parts come to, in parts."""
+    return [_varint(number << 3 | 2), _varint(sum(map(len, parts))), *parts]
 
 
 def _varint(number: int) -> bytes:
