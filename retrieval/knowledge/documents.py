@@ -15,7 +15,6 @@ from pydantic import BaseModel, Field
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import ErrorCategory
-from retrieval import gathered
 from retrieval.edits import Edit
 from retrieval.fitness.statistics import Trial
 from retrieval.index.protocol import Kind
@@ -103,12 +102,8 @@ class CommonMistakes:
     """Corpus entries, found by the signature of an error."""
 
     entries: list[SeedEntry] = field(default_factory=list)
-    _by_signature: dict[str, list[SeedEntry]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._by_signature = gathered((s, each) for each in self.entries for s in each.signatures)
 
     def find(self, reading: ErrorReading, tool_name: str) -> tuple[SeedEntry, ...]:
         """Entries about this very error that hold for this tool."""
-        exact = self._by_signature.get(reading.signature, [])
-        return tuple(entry for entry in exact if entry.tool_name in (None, tool_name))
+        fit = (entry for entry in self.entries if entry.tool_name in (None, tool_name))
+        return tuple(entry for entry in fit for s in entry.signatures if s == reading.signature)

@@ -69,8 +69,7 @@ class WireModel(BaseModel):
 def descriptions(model: type[BaseModel]) -> dict[str, str]:
     """What stands under a model's fields in its source, by field."""
     kinds = model.__mro__[: model.__mro__.index(BaseModel)]
-    said = (_under_fields(kind.__module__).get(kind.__name__, {}) for kind in kinds)
-    return dict(ChainMap(*said))
+    return dict(ChainMap(*(_under_fields(k.__module__).get(k.__name__, {}) for k in kinds)))
 
 
 @cache
