@@ -150,9 +150,6 @@ class Suggester:
     """By id, with their principals."""
     _saving: asyncio.Task[None] | None = field(default=None, init=False)
 
-    def __post_init__(self) -> None:
-        CategoryHead.load(self.embedder.name)  # read now and kept, not at the first question
-
     async def suggest(
         self, workspace: str, request: m.SuggestRequest, *, principal: str = OWNER
     ) -> m.SuggestResponse:

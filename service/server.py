@@ -28,6 +28,7 @@ from aftercall.models import ErrorBody, ErrorResponse
 from aftercall.process import http_server
 from aftercall.stages import measured_by
 from embeddings.embedders import CachedEmbedder
+from retrieval.classifier import shipped_head
 from service.alerts import alerting
 from service.context import Context, Lifecycle, open_context
 from service.errors import install_error_handlers
@@ -328,6 +329,8 @@ async def serve(
                         await stack.enter_async_context(alerting(context))
                         settle_memory()
                         on_ready(context)
+                        # The first question that needs it finds it read.
+                        asyncio.get_running_loop().run_in_executor(None, shipped_head)
                         await first(stopping, serving)
                     lifecycle.phase = "stopping"
                     server.should_exit = True

@@ -14,13 +14,15 @@ for`), and what negates without finding fault (`not bad`) fits none of them.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from functools import cache
+from itertools import chain, islice
 
 from aftercall.files import read_table
 from aftercall.models.health import ReferralKind
 
 
-def _read_rules() -> dict[str, list[tuple[re.Pattern[str], ReferralKind, float]]]:
+@cache
+def _rules() -> dict[str, list[tuple[re.Pattern[str], ReferralKind, float]]]:
     table = read_table("corrections.toml")
     parts: dict[str, str] = {}
 
@@ -39,10 +41,6 @@ def _read_rules() -> dict[str, list[tuple[re.Pattern[str], ReferralKind, float]]
     }
 
 
-_READ = _read_rules()
-RULES = _READ["wrong_tool_boundary"] + _READ["low_utility"]
-AFTER_NO = _READ["after_no"]
-"""What says too little by itself, and enough after a no."""
 MAX_READ_CHARS = 600
 """Of a message. A correction stands at its beginning; what comes later is the next request."""
 MAX_PHRASE_CHARS = 300
@@ -78,7 +76,9 @@ def propose_correction(text: str) -> CorrectionProposal | None:
         denied = denied or denies
         if not clause or is_question:
             continue
-        for pattern, kind, confidence in RULES + AFTER_NO if denied else RULES:
+        # The last say too little by themselves, and enough after a no.
+        names = ("wrong_tool_boundary", "low_utility", "after_no")[: 3 if denied else 2]
+        for pattern, kind, confidence in chain.from_iterable(_rules()[name] for name in names):
             if pattern.match(clause):
                 found.append(CorrectionProposal(kind, phrase, confidence))
                 break
