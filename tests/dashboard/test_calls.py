@@ -14,7 +14,7 @@ from service.dashboard.html import _TEMPLATES
 from service.dashboard.pattern import PatternEvidence, ShownRepair, read_repairs
 from tests.dashboard.test_look import look
 
-UI: Any = _TEMPLATES.globals["ui"]
+UI: Any = _TEMPLATES.get_template("ui.html").module
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 IDS = [f"0b7e1c9a-2a4e-4b0e-9d5c-{number:012}" for number in range(10)]

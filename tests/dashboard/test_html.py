@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from service.dashboard import html
 
-UI: Any = html._TEMPLATES.globals["ui"]
+UI: Any = html._TEMPLATES.get_template("ui.html").module
 
 
 class _Reader(HTMLParser):
