@@ -9,7 +9,7 @@ bounded extract of its plain values is looked at.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -43,6 +43,8 @@ class SessionCall:
     values: dict[str, list[JsonValue]]
     sources: dict[str, list[JsonValue]]
     """The same by tool and place."""
+    holders: dict[str, list[str]]
+    """The sources that hold a value, by its text."""
 
 
 def extract(result: JsonValue) -> JsonObject:
@@ -94,7 +96,8 @@ def session_call(tool_name: str, parameters: JsonObject, extracted: JsonValue) -
     for place, each in extracted.items() if isinstance(extracted, dict) else ():
         values[place] = list(each) if isinstance(each, list) else [each]
     sources = {f"{tool_name}\x1f{place}": each for place, each in values.items()}
-    return SessionCall(tool_name, values, sources)
+    holders = gathered((str(each), source) for source, held in sources.items() for each in held)
+    return SessionCall(tool_name, values, sources, holders)
 
 
 @dataclass(slots=True)
@@ -130,16 +133,16 @@ class Links:
 
     def learn(self, parameters: JsonObject, earlier: Sequence[SessionCall]) -> None:
         """Count a success's values against what its session had before, in place."""
-        sources = _latest(earlier)
-        holders = gathered(
-            (str(each), source) for source, values in sources.items() for each in values
-        )
+        calls = _latest(earlier)
+        sources = _sources(calls)
         for path, sent in leaves_like(parameters, ()):
             if isinstance(sent, bool) or sent in (None, "") or is_redacted(sent):
                 continue
             place = place_of(path)
-            known = [each for each in self.by_place.get(place, {}) if each in sources]
-            for source in dict.fromkeys([*known, *holders.get(str(sent), ())]):
+            known = [each for each in self.by_place.get(place, ()) if each in sources]
+            text = str(sent)
+            found = [source for call in calls for source in call.holders.get(text, ())]
+            for source in dict.fromkeys([*known, *found]):
                 self._link(place, source).learn(sources[source], sent)
 
     def _link(self, place: str, source: str) -> LinkCounts:
@@ -161,7 +164,7 @@ class Links:
         Those whose key is the parameter's name are among them before they were ever seen to be.
         """
         known, wanted = self.by_place.get(place, {}), words_of(place)
-        for source, values in _latest(earlier).items():
+        for source, values in _sources(_latest(earlier)).items():
             tool, where = source.split("\x1f", 1)
             is_named = not where.startswith(_ARGUMENT) and words_of(_KEY.split(where)[-1]) == wanted
             if source in known or is_named:
@@ -170,8 +173,15 @@ class Links:
                 yield f"{tool} {where}", values, sure
 
 
-def _latest(earlier: Sequence[SessionCall]) -> dict[str, list[JsonValue]]:
+def _latest(earlier: Sequence[SessionCall]) -> Collection[SessionCall]:
     calls: dict[str, SessionCall] = {}
     for call in reversed(earlier[-MAX_CALLS:]):
         calls.setdefault(call.tool_name, call)
-    return {source: held for call in calls.values() for source, held in call.sources.items()}
+    return calls.values()
+
+
+def _sources(calls: Iterable[SessionCall]) -> dict[str, list[JsonValue]]:
+    sources: dict[str, list[JsonValue]] = {}
+    for call in calls:
+        sources.update(call.sources)
+    return sources

@@ -378,4 +378,8 @@ def _is_plain(name: str) -> bool:
 
 def is_redacted(value: JsonValue) -> bool:
     """Whether `value` holds a masked value; such a value is never proposed."""
-    return any("[" in text and MASKED.search(text) for text in _texts(value))
+    if isinstance(value, str):  # as most are, and none has to be made into an iterator
+        return "[" in value and MASKED.search(value) is not None
+    if isinstance(value, dict):
+        return any(map(is_redacted, value.values()))
+    return isinstance(value, list) and any(map(is_redacted, value))
