@@ -225,8 +225,12 @@ async def when_it_answers(
 
 
 def settle_memory() -> None:
-    """Once all is loaded: spare the garbage collector that (200 ms), and give back what is free."""
+    """Once all is loaded: spare the garbage collector that (200 ms), and give back what is free.
+
+    It looks for garbage more rarely too: what learning makes is kept or goes by itself.
+    """
     gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
     gc.enable()
     give_back_memory()
 
