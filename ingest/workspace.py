@@ -1,7 +1,7 @@
 """The workspace cache: decoded rows of one workspace as of one commit, learned into in place."""
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -164,10 +164,11 @@ class WorkspaceCache:
 
     def shrink(self) -> None:
         """Forget what was used longest ago, beyond what is kept of each kind."""
-        left: dict[str, int] = {}
-        for place in reversed(list(self._rows)):
-            left[place[0]] = left.get(place[0], _KEPT.get(place[0], _KEPT_OTHERS)) - 1
-            if left[place[0]] < 0:
+        numbers = Counter(kind for kind, _ in self._rows)
+        beyond = {kind: n - _KEPT.get(kind, _KEPT_OTHERS) for kind, n in numbers.items()}
+        for place in list(self._rows):
+            if beyond[place[0]] > 0:
+                beyond[place[0]] -= 1
                 del self._rows[place]
         kept = 0
         for number, session in enumerate(reversed(list(self.sessions))):

@@ -20,6 +20,7 @@ from retrieval.principals import MOST_OF_ONE, fairly_heard, key_mark, principal_
 
 HALF_LIFE = timedelta(days=7)
 """In which an event's weight halves (4-rules.md)."""
+_HALF_LIFE_S = HALF_LIFE.total_seconds()
 MAX_REFERRALS = 64
 """Latest boundary referrals remembered one by one: cohesion and recommendations read them."""
 MAX_LOW_UTILITY = 32
@@ -85,7 +86,7 @@ class Tally:
 
 def decay(now: datetime, then: datetime) -> float:
     """What an event of then still weighs now, in (0, 1]."""
-    return float(0.5 ** (max(0.0, (now - then).total_seconds()) / HALF_LIFE.total_seconds()))
+    return float(0.5 ** (max(0.0, (now - then).total_seconds()) / _HALF_LIFE_S))
 
 
 class _Event(BaseModel):

@@ -170,7 +170,8 @@ class ParameterProfile(Shape):
         known.count += 1
         known.last_seen = max(known.last_seen, at)
         _count_in_sample(known.agents, agent, MAX_AGENTS)
-        known.sessions = sorted({*known.sessions, session})[:MAX_SESSIONS]
+        if session not in known.sessions:
+            known.sessions = sorted([*known.sessions, session])[:MAX_SESSIONS]
         if self.refused:
             self.refused.pop(token(key, 16), None)
         self.trim(room)
@@ -228,12 +229,12 @@ class ParameterProfile(Shape):
         """Let go of the least used values, but only once there are an eighth more than `room`."""
         if len(self.values) > room + room // 8:
             # First who uses it, so that a flood of one drives out nothing that several use.
-            def priority(key: str) -> tuple[int, int, int, int, int, str]:
-                known, agents = self.values[key], self.values[key].agents
-                heard = principals_of(agents), len(agents), len(known.sessions)
-                return *heard, known.count, known.last_seen, key
-
-            for key in sorted(self.values, key=priority)[:-room]:
+            by_priority = sorted(
+                (principals_of(known.agents), len(known.agents), len(known.sessions), known.count,
+                 known.last_seen, key)
+                for key, known in self.values.items()
+            )  # fmt: skip
+            for *_, key in by_priority[:-room]:
                 del self.values[key]
         if len(self.refused) > room:
             latest = sorted(zip(self.refused.values(), self.refused, strict=True))[-room:]
