@@ -190,10 +190,10 @@ def _commit(connection: sqlite3.Connection, commit: Commit) -> int:
         DO UPDATE SET server = excluded.server, tool = excluded.tool, rank = excluded.rank,
             serial = excluded.serial, data = excluded.data
         """,
-        [
+        sorted(  # in the order of the indexes: neighbours are on one page
             (workspace, e.kind, e.key, *files.named_tool(e.tool), e.rank, serial + 1, e.data)
             for e in commit.put
-        ],
+        ),
     )
     connection.executemany(
         """
