@@ -190,16 +190,16 @@ def _learn(cache: WorkspaceCache, batch: Batch, event: Event, learned: Learned) 
 def _learn_execution(
     cache: WorkspaceCache, batch: Batch, stored: StoredExecution, learned: Learned
 ) -> None:
-    tool, execution = stored.tool_key, stored.execution
+    tool, execution, row = stored.tool_key, stored.execution, tool_row(stored.tool_key)
     reading = batch.readings.get(execution.execution_id)
-    knowledge = cache.made(KNOWLEDGE, tool_row(tool))
-    registered = cache.get(REGISTERED, tool_row(tool))
+    knowledge = cache.made(KNOWLEDGE, row)
+    registered = cache.get(REGISTERED, row)
     schema_hash = stored.schema_hash or (registered.schema_hash if registered else None)
     if reading is not None:
         learner.learn_failure(knowledge, execution, reading, schema_hash)
     else:
         learner.learn_success(knowledge, execution, schema_hash)
-    cache.put(KNOWLEDGE, tool_row(tool), tool=tool)
+    cache.put(KNOWLEDGE, row, tool=tool)
     if reading is not None or execution.parameters_known:  # which are the shape of a success
         document = cache.get(DOCUMENT, batch.documents[stored.position])
         if document is not None:

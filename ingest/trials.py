@@ -422,8 +422,10 @@ def _count_call(known: KnownHealth, execution: Execution, category: ErrorCategor
         known.repair_attempts.add(at)
         if category is None:
             known.repair_successes.add(at)
-    known.used_at = max(known.used_at or at, at)
-    known.first_seen = min(known.first_seen or at, at)
+    if known.used_at is None or at > known.used_at:
+        known.used_at = at
+    if known.first_seen is None or at < known.first_seen:
+        known.first_seen = at
     if (called := method_of(execution.parameters)) is None:
         return
     parameter, method = called

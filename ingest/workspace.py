@@ -5,8 +5,6 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from cachetools import LRUCache
-
 from aftercall.models import Execution
 from mongo.contents import StoredExecution, named_execution_of, thread_of
 from mongo.protocol import EventLog, Knowledge
@@ -52,7 +50,7 @@ class WorkspaceCache:
         """Of the commit whose rows these are."""
         self.sessions: OrderedDict[str, deque[StoredExecution]] = OrderedDict()
         """The latest calls of sessions, oldest arrival first, up to the cursor."""
-        self._session_calls: LRUCache[str, SessionCall] = LRUCache(_KEPT_OTHERS)
+        self._session_calls: OrderedDict[str, SessionCall] = OrderedDict()
         self._rows: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._changed: dict[tuple[str, str], tuple[ToolKey | None, int, bytes]] = {}
         """Rows to write: of what tool, their rank, and the data of those that are no object."""
@@ -134,6 +132,8 @@ class WorkspaceCache:
             values = extract(execution.result)
             known = session_call(execution.tool_name, execution.parameters, values)
             self._session_calls[execution.execution_id] = known
+            if len(self._session_calls) > _KEPT_OTHERS:
+                self._session_calls.popitem(last=False)
         return known
 
     def put_document(self, document: Document, position: int, tool: ToolKey | None = None) -> None:

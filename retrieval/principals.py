@@ -104,7 +104,11 @@ def remember_mark(marks: list[str], mark: str, limit: int) -> None:
 def drop_loudest(items: list[T], limit: int, mark: Callable[[T], str]) -> None:
     """Shorten a list in place: the first of the principal with the most goes, until it fits."""
     while len(items) > limit:
-        whose = loudest([mark(each) for each in items])
+        marks = [mark(each) for each in items]
+        if principals_of(marks) == 1:
+            del items[:-limit]
+            return
+        whose = loudest(marks)
         del items[next(at for at, each in enumerate(items) if principal_of(mark(each)) == whose)]
 
 

@@ -44,6 +44,8 @@ _MAX_DEPTH = 4
 
 def method_of(parameters: JsonObject) -> tuple[str, str] | None:
     """The parameter that says which method is called, and the method; None without one."""
+    if parameters.keys().isdisjoint(METHOD_PARAMETERS):  # as most are
+        return None
     for name in METHOD_PARAMETERS:
         value = parameters.get(name)
         if isinstance(value, str) and _IDENTIFIER.fullmatch(value):

@@ -174,7 +174,8 @@ class ParameterProfile(Shape):
             known.sessions = sorted([*known.sessions, session])[:MAX_SESSIONS]
         if self.refused:
             self.refused.pop(token(key, 16), None)
-        self.trim(room)
+        if len(self.values) > room or len(self.refused) > room:
+            self.trim(room)
 
     def is_refused(self, value: JsonValue) -> bool:
         """Whether errors named this value and no success with it is known, be it elsewhere."""
