@@ -55,8 +55,10 @@ def only_the_repair(
     """Those of the edits that mended what the error is about; None when that was another wish."""
     if not any(fault.path for fault in reading.faults):
         return _small_repair(edits, failed, reading)
-    touching = [edit for edit in edits if _is_called_for(edit, reading)]
-    beside = [edit for edit in edits if not _is_called_for(edit, reading)]
+    touching: list[ed.Edit] = []
+    beside: list[ed.Edit] = []
+    for edit in edits:
+        (touching if _is_called_for(edit, reading) else beside).append(edit)
     if any(_is_another_thing(edit, reading) for edit in touching):
         return None
     if any(isinstance(edit, ed.Replace) for edit in beside) and any(

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import lru_cache
 from hashlib import sha256
 from math import ceil
 from typing import NamedTuple
@@ -195,6 +196,7 @@ def loops_of(runs: dict[str, Run], parameters: JsonObject, session: str) -> Iter
             yield Loop(run.signature, run.count, own is not None and own.signature == run.signature)
 
 
+@lru_cache(1_024)
 def session_mark(session_id: str | None, agent: str) -> str:
     """A short mark of a session; without one, the agent stands for it."""
     return sha256((session_id or f"\x1f{agent}").encode()).hexdigest()[:8]

@@ -201,7 +201,8 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
         for path, value in leaves_like(parameters, ())
         if value is not None and not (isinstance(value, str) and len(value) > _MAX_LEAF)
     ]
-    found = islice((*_faults_of(message), *read_structured(error.details)), _MAX_FAULTS)
+    told = read_structured(error.details) if error.details else ()
+    found = islice((*_faults_of(message), *told), _MAX_FAULTS)
     is_cut = are_arguments_cut(message, parameters)
     tied = (_tied(fault, parameters, leaves) for fault in found)
     placed = [f for f in tied if f.path or not f.given_types]
