@@ -306,7 +306,6 @@ async def learn_batch(
         noted.note(records=len(events))
         batch = await fold.load(cache, events, log_=store.events, knowledge=knowledge)
         learned = await asyncio.to_thread(fold.learn, cache, batch)
-        del batch  # some 15 MB, beside as much that is encoded now
         put, removed = await asyncio.to_thread(cache.taken)
         commit = Commit(
             cache.workspace,

@@ -3,13 +3,12 @@
 import json
 import re
 import tomllib
-from collections.abc import Hashable, Iterable
 from functools import cache
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Any
 
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
+from mongo import gathered as gathered  # others take it from here
+
 _PART = re.compile(r"\{([A-Z_]+)\}")
 
 
@@ -43,14 +42,6 @@ compiled = cache(re.compile)
 def read_json(name: str) -> Any:
     """What one of this package's files says; not to be changed."""
     return json.loads(files("retrieval").joinpath(name).read_text(encoding="utf-8"))
-
-
-def gathered(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """The values of each key, in their order."""
-    found: dict[K, list[V]] = {}
-    for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return found
 
 
 WORDS: dict[str, frozenset[str]] = {

@@ -19,6 +19,7 @@ import bson
 from pymongo import UpdateOne
 from pymongo.errors import DuplicateKeyError
 
+from mongo import gathered
 from mongo.errors import StoreFencedError
 from mongo.mongodb import database
 from mongo.mongodb.database import Database, Part, Record, guarded, key
@@ -327,9 +328,10 @@ async def finish(db: Database, row: Record, pieces: Iterable[bytes]) -> None:
     """Write what a commit changes, and take its journal away; any number of times."""
     workspace, serial, journal = row["workspace"], row["serial"], row["journal"]
     for piece in pieces:
-        operations: dict[str, list[UpdateOne]] = {}
-        for change in bson.decode(piece)["changes"]:
-            operations.setdefault(change["into"], []).append(_operation(workspace, serial, change))
+        operations = gathered(
+            (change["into"], _operation(workspace, serial, change))
+            for change in bson.decode(piece)["changes"]
+        )
         await asyncio.gather(
             *(database.write(db.database[name], each) for name, each in operations.items())
         )

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from aftercall.files import sync_folder
-from mongo import errors
+from mongo import errors, gathered
 from mongo.records import Event, Row, ToolKey
 
 _ANOTHER_FOLDER = "or choose another data folder (--data-dir)"
@@ -456,20 +456,14 @@ class FileUser:
 
 def _handle(connection: sqlite3.Connection, group: list[_Call]) -> None:
     """Run the calls, those of one handler together. They are concurrent: any order will do."""
-    by_handler: dict[Callable[..., Sequence[Any]], list[_Call]] = {}
-    for call in group:
-        by_handler.setdefault(call.handler, []).append(call)
-    for handler, calls in by_handler.items():
+    for handler, calls in gathered((call.handler, call) for call in group).items():
         results = handler(connection, [call.argument for call in calls])
         for call, result in zip(calls, results, strict=True):
             call.result = result
 
 
 def _tell(group: list[_Call]) -> None:
-    by_loop: dict[asyncio.AbstractEventLoop, list[_Call]] = {}
-    for call in group:
-        by_loop.setdefault(call.future.get_loop(), []).append(call)
-    for loop, calls in by_loop.items():
+    for loop, calls in gathered((call.future.get_loop(), call) for call in group).items():
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(_answer, calls)
 
