@@ -25,7 +25,6 @@ from itertools import chain, count
 from textwrap import shorten
 
 import numpy as np
-from fastcluster import linkage
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
@@ -167,6 +166,8 @@ def without_hubs(vectors: Vectors) -> Similarity:
 
 def average_linkage(similarity: Similarity, threshold: float) -> list[list[int]]:
     """Clusters joined while two are similar by `threshold` on average (UPGMA), diagonal aside."""
+    from fastcluster import linkage  # noqa: PLC0415 - it imports scipy, where that is there
+
     rows = len(similarity)
     clusters = {row: [row] for row in range(rows)}
     distances = _FARTHEST - similarity[np.triu_indices(rows, 1)].astype(np.float64)
