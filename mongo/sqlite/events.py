@@ -88,7 +88,8 @@ class SqliteEvents(FileUser):
                 found += bounded((_event(workspace, row) for row in rows), limit)
             return found if sessions is None else sorted(found, key=lambda e: -e.position)
 
-        return await self._readers.run(read)
+        # The calls of one session are few, and an answer waits for them.
+        return await self._readers.run(read, here=sessions is not None and len(sessions) == 1)
 
     async def state(
         self, workspace: str, kind: StateKind, keys: Sequence[str] | None = None

@@ -271,10 +271,16 @@ class ReadPool:
         self._path = path
         self._threads = ThreadPoolExecutor(MAX_READERS, thread_name_prefix="aftercall-reader")
         self._own = threading.local()
+        self._is_closed = False
         self._connections: list[sqlite3.Connection] = []
 
-    async def run(self, query: Callable[[sqlite3.Connection], T]) -> T:
-        """The answer of `query`, which must fetch all that it needs."""
+    async def run(self, query: Callable[[sqlite3.Connection], T], *, here: bool = False) -> T:
+        """The answer of `query`, which must fetch all that it needs.
+
+        With `here` on this thread: for what is read sooner than another thread has begun.
+        """
+        if here and not self._is_closed:
+            return self._run(query)
         loop = asyncio.get_running_loop()
         try:
             answer = loop.run_in_executor(self._threads, partial(self._run, query))
@@ -284,6 +290,7 @@ class ReadPool:
 
     def close(self) -> None:
         """Finish running queries and close the connections; blocks; twice does nothing."""
+        self._is_closed = True
         self._threads.shutdown(wait=True)
         while self._connections:
             self._connections.pop().close()

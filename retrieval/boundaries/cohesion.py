@@ -159,7 +159,7 @@ def _confidence(weights: list[float], total: float, min_share: float) -> float:
         return 0.0
     mine = weights[1] + _JEFFREYS
     others = max(0.0, total - weights[1]) + _JEFFREYS * (len(weights) - 1)
-    return 1 - float(Beta(mine, others).below(min_share))
+    return 1 - Beta(mine, others).below(min_share)
 
 
 def boundaries_of(

@@ -41,8 +41,8 @@ def compare(evolved: Counts, original: Counts) -> float:
     0.5 where nothing is known of either. A further failure of the evolved version never lowers it.
     With a uniform prior each failure rate is a Beta(failures + 1, successes + 1).
     """
-    rate, usual = (Beta(each.failures + 1, each.successes + 1) for each in (evolved, original))
-    return rate.above(usual)
+    usual = Beta(original.failures + 1, original.successes + 1)
+    return Beta(evolved.failures + 1, evolved.successes + 1).above(usual)
 
 
 def fails_more(evolved: Counts, original: Counts) -> bool:

@@ -17,7 +17,7 @@ and Ismail 2002, applied to contradicting reports only, with a cap per rater.)
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
@@ -136,17 +136,18 @@ class RuleEvidence:
         of no principal where there are several.
         """
         said: dict[str, float] = {}
+        capped_as = self._capped_as()
         for key, count in self.otherwise.items():
             mended = self.by_agent[key].mended if key in self.by_agent else 0
             share = min(1.0, MOST_OF_ONE_AGENT / max(1, mended))
-            whose = self._capped_as(key)
+            whose = capped_as(key)
             said[whose] = said.get(whose, 0.0) + min(MOST_OF_ONE_AGENT, count * share)
         return sum(min(MOST_OF_ONE_AGENT, each) for each in said.values())
 
-    def _capped_as(self, key: str) -> str:
+    def _capped_as(self) -> Callable[[str], str]:
         """As whose an agent's word is capped: its own, or its principal's where there are more."""
-        several = len({principal_of(each) for each in (*self.by_agent, *self.otherwise)}) > 1
-        return principal_of(key) if several else key
+        principals = {principal_of(each) for each in (*self.by_agent, *self.otherwise)}
+        return principal_of if len(principals) > 1 else str
 
     def reporters(self) -> frozenset[str]:
         """The principals that reported a success."""
@@ -156,13 +157,14 @@ class RuleEvidence:
     def weight(self) -> EvidenceWeight:
         """What all reports come to; agents of one principal are as one where there are several."""
         said: dict[str, list[tuple[float, float, float, float]]] = {}
+        capped_as = self._capped_as()
         worked = sorted(each.worked_at for each in self.by_agent.values())
         for key, heard in self.by_agent.items():
             since = len(worked) - bisect_right(worked, heard.failed_at)
             doubts = heard.failed_at > heard.worked_at
             kept = _KEPT ** (since if doubts else max(0, since - 1))  # its own is no other's word
             word = heard.repairs, heard.successes, heard.failures * kept, doubts * kept
-            said.setdefault(self._capped_as(key), []).append(word)
+            said.setdefault(capped_as(key), []).append(word)
         repairs = successes = failures = doubt = 0.0
         for words in said.values():
             right, ran, wrong, doubted = zip(*words, strict=True)

@@ -71,9 +71,11 @@ def learned_options(
 
     With `exactly` only what was done to exactly such values: for errors of other words.
     """
-    repairs = learned_repairs(
-        known.examples, known.changes(), case.parameters, agent_mark(case.agent)
-    )
+    changes = known.changes()
+    replaces = (each.edit for each in changes if isinstance(each.edit, ed.Replace))
+    if exactly and not any(applied(case.parameters, [edit]) for edit in replaces):
+        return  # nothing else is asked for, and what applies is looked through for long
+    repairs = learned_repairs(known.examples, changes, case.parameters, agent_mark(case.agent))
     said = {index for index, fault in enumerate(case.faults) if not fault.from_schema}
     for repair in repairs:
         edits = repair.edits

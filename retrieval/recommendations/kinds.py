@@ -307,5 +307,4 @@ def _too_many(bad: float, good: float) -> float:
     The prior is a Beta of that mean which is worth `PRIOR_CALLS` trials. Counts may be weighted.
     """
     prior = TOLERATED_RATE * PRIOR_CALLS
-    rate = Beta(bad + prior, good + PRIOR_CALLS - prior)
-    return 1 - float(rate.below(TOLERATED_RATE))
+    return 1 - Beta(bad + prior, good + PRIOR_CALLS - prior).below(TOLERATED_RATE)
