@@ -15,6 +15,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,13 @@ def asked_rows(figures: Json) -> list[Row]:
     told, together = known["answers"]["prompt 2000"], record["atOnce"]
     from_service = "python -m bench.service"
     from_gateway = "python -m bench.gateway"
+    install, from_install = figures["install"], "python -m bench.install"
     rows = [
+        Row("`make demo` on a fresh clone, nothing cached but by pip: time; size", "75 s; 700 MB",
+            f"{install['demo']['seconds']:.0f} s; {install['demo']['megabytes']:.0f} MB",
+            from_install),
+        Row("`pip install` of the service with its model; of `sdk[gateway]`", "450 MB; 140 MB",
+            f"{install['serviceMB']:.0f} MB; {install['gatewayMB']:.0f} MB", from_install),
         Row("`/suggest`, new failure: p50 to one embedding", "at most 0.6",
             f"{ratios['newToEmbedding']:.2f} ({service['suggestNewMs']['p50']:.1f} ms)",
             from_service),
@@ -153,7 +160,7 @@ def page(figures: Json) -> str:
     store, embedding, metrics = figures["log_store"], figures["embedding"], figures["metrics"]
     record = service["record"]
     proxy = next(row for row in gateway["rows"] if "as it comes" in row["name"])
-    onnx, torch = embedding["embedders"][:2]
+    onnx, *torch = (f"{each['short_p50_ms']:.1f} ms" for each in embedding["embedders"][:2])
     batch = next(r for r in store["appends"] if (r["batch"], r["callers"]) == (100, 1))
     all_labels, read = metrics["bounds"][-1], figures["otlp"]["read_per_s"]
     lines = [
@@ -181,8 +188,8 @@ def page(figures: Json) -> str:
         "documents do.",
         f"- the log store alone appends {batch['per_second']:,.0f} executions a second in batches "
         "of 100 (`python -m bench.log_store`).",
-        f"- one short text embeds in {onnx['short_p50_ms']:.1f} ms on ONNX Runtime, in "
-        f"{torch['short_p50_ms']:.1f} ms on torch (`python -m bench.embedding`).",
+        f"- one short text embeds in {' on ONNX Runtime, in '.join((onnx, *torch))} on "
+        f"{'torch' if torch else 'ONNX Runtime'} (`python -m bench.embedding`).",
         *fitness_lines(fitness),
         f"- FastMCP's proxy for an `mcpServers` file, as it comes, adds "
         f"{proxy['added_p50_ms']:.0f} ms to each call.",
@@ -202,9 +209,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small, and nothing is written")
     quick = parser.parse_args().quick
-    print("running (about a quarter of an hour; leave the machine alone meanwhile)", flush=True)
+    print("running (some twenty minutes; leave the machine alone meanwhile)", flush=True)
     small = ["--tools", "200", "--failures", "2000", "--questions", "100"]
     figures = {
+        "install": run_to_file("bench.install"),
         "service": run_to_file("bench.service", *(["--quick"] if quick else [])),
         "fitness": run_to_file("bench.fitness", *(small if quick else [])),
         "gateway": run_json(
@@ -217,7 +225,11 @@ def main() -> None:
             "bench.known_tools", *(["--executions", "1000"] if quick else ["--write"])
         ),
         "log_store": run_json("bench.log_store", *(["--executions", "2000"] if quick else [])),
-        "embedding": run_json("bench.embedding", *(["--points", "1000"] if quick else [])),
+        "embedding": run_json(
+            "bench.embedding",
+            *(["--points", "1000"] if quick else []),
+            *([] if find_spec("sentence_transformers") else ["--without-torch"]),
+        ),
         "harmony": run_json("bench.harmony", *(["--megabytes", "1"] if quick else [])),
         "otlp": run_json("bench.otlp", *(["--quick"] if quick else [])),
         "metrics": run_to_file("bench.metrics", *(["--scrapes", "10"] if quick else [])),

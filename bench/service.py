@@ -28,7 +28,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -201,10 +201,15 @@ def load(service: Service, executions: int) -> Loaded:
     return Loaded(executions, seconds, learning_s, lag_s, peak, service.rss_mib(), batch_ms)
 
 
-def record_steadily(service: Service, per_second: int, stop: threading.Event, seed: int) -> int:
-    """Record batches of 100 at a pace, or as near to it as the service lets, until told to stop."""
+def record_steadily(service: Service, per_second: int, stop: threading.Event, known: int) -> int:
+    """Record batches of 100 at a pace, or as near to it as the service lets, until told to stop.
+
+    It is the history behind the first `known` executions.
+    """
+    records = islice(history.executions(1_000_000), known, None)
+    first = list(islice(records, BATCH))
+    records = chain(first, records)
     sent, started = 0, time.perf_counter()
-    records = history.executions(1_000_000, seed=seed)
     with closing(service.connect()) as connection:
         while not stop.wait(max(0.0, started + sent / per_second - time.perf_counter())):
             body = json.dumps(list(islice(records, BATCH))).encode()
@@ -222,17 +227,20 @@ def at_once(folder: Path, log: Path) -> dict[str, float]:
     with serving(folder, log) as service:
         started = time.perf_counter()
         threading.Timer(AT_ONCE_S, stop.set).start()
-        sent = record_steadily(service, AT_ONCE, stop, seed=13)
+        sent = record_steadily(service, AT_ONCE, stop, 0)
         seconds, left = time.perf_counter() - started, service.unlearned()
         service.stop()
     return {"recorded": sent / seconds, "learned": (sent - left) / seconds}
 
 
-def ask_beside(service: Service, failures: Sequence[dict[str, Any]], warm_up: int) -> list[float]:
+def ask_beside(
+    service: Service, failures: Sequence[dict[str, Any]], warm_up: int, known: int
+) -> list[float]:
     """As `ask`, while `BESIDE` executions a second are recorded."""
     stop = threading.Event()
-    beside = threading.Thread(target=record_steadily, args=(service, BESIDE, stop, 17))
+    beside = threading.Thread(target=record_steadily, args=(service, BESIDE, stop, known))
     beside.start()
+    time.sleep(known / 20_000 + 1)  # until it has come to what is recorded
     try:
         return ask(service, failures, warm_up)
     finally:
@@ -319,11 +327,13 @@ def run(executions: int, questions: int) -> dict[str, Any]:
             floors = [floor(folder / "vectors", new[warm_up : warm_up + questions], folder)]
             new_ms = ask(service, new[: warm_up + questions], warm_up)
             repeated_ms = ask(service, repeated, warm_up)
-            check_ms = check(service, list(history.executions(questions, seed=19)))
+            calls = list(islice(history.executions(executions + questions), executions, None))
+            check(service, calls)
+            check_ms = check(service, calls)
             floors.append(floor(folder / "vectors", new[warm_up : warm_up + questions], folder))
             rss_mib = service.rss_mib()
             say(f"asking while {BESIDE:,} executions a second are recorded")
-            beside_ms = ask_beside(service, new[questions:], warm_up)
+            beside_ms = ask_beside(service, new[questions:], warm_up, executions)
             service.stop()
         say(f"recording {AT_ONCE:,} a second for {AT_ONCE_S} s")
         together = at_once(folder / "at-once", log)
