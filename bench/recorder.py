@@ -4,7 +4,7 @@ A service on loopback, in a process of its own, acknowledges everything; the rec
 redacts, encodes and sends all the while. Executions come in bursts at a steady rate that the
 recorder keeps up with. Beside it stands what one would do without a recorder: `Client.record`.
 
-    python -m bench.recorder [--json] [--hand-overs 100000] [--rate 10000] [--repeats 5]
+    python -m bench.recorder [--json] [--hand-overs 100000] [--rate 4000] [--repeats 5]
 """
 
 import argparse
@@ -170,7 +170,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--json", action="store_true", help="print JSON only")
     parser.add_argument("--hand-overs", type=int, default=100_000)
-    parser.add_argument("--rate", type=int, default=10_000, help="hand-overs a second")
+    parser.add_argument("--rate", type=int, default=4_000, help="hand-overs a second")
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     result = measure(options.hand_overs, options.rate, options.repeats)
