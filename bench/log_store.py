@@ -42,19 +42,16 @@ LOADS = (
     (1000, 1, "free"),
     (1000, 4, "free"),
     (100, 8, "busy"),
-    (100, 8, "busy, 0.5 ms"),
 )
-"""Executions per call, how many callers append at once, and what the event loop does meanwhile:
-computes without a pause or not, and how soon threads may ask it for the interpreter lock."""
+"""Executions per call, how many callers append at once, and whether the event loop computes
+meanwhile without a pause."""
 
 GENERATION_DOCUMENTS = 100_000
 """Of 1 kB each, which a rebuild learns before it switches."""
 
 BUSY_SWITCH_S = 0.0005
-"""`sys.setswitchinterval` of the last row; Python's default is 5 ms."""
-
-STARVED_SHARE = 0.05
-"""Of the executions, for the row that starves: it may come down to some 50 a second."""
+"""`sys.setswitchinterval` beside a busy loop, as the service sets it. With Python's 5 ms, of which
+each statement waits for one or more, some ten executions a second are written."""
 
 BUSY_FOR_S = 0.002
 """Longest callback of the busy loop: what parsing a request of some size takes."""
@@ -146,8 +143,6 @@ async def measure_append(
     store: SqliteStore, folder: Path, *, batch: int, callers: int, loop: str, total: int
 ) -> AppendRow:
     """Rate and latency of `callers` that append `total` executions between them."""
-    if loop == "busy":
-        total = max(10 * batch, int(STARVED_SHARE * total))
     batches = batches_of([make_execution(number) for number in range(total)], batch)
     floor = await asyncio.to_thread(measure_floor, folder, batches)
     calls_ms: list[float] = []
@@ -160,10 +155,9 @@ async def measure_append(
             calls_ms.append(1000 * (time.perf_counter() - started))
 
     beside = [asyncio.create_task(watch_loop(lags_ms))]
-    if loop != "free":
-        beside.append(asyncio.create_task(keep_busy()))
     switch_s = sys.getswitchinterval()
-    if loop == "busy, 0.5 ms":
+    if loop == "busy":
+        beside.append(asyncio.create_task(keep_busy()))
         sys.setswitchinterval(BUSY_SWITCH_S)
     work = iter(batches)
     started = time.perf_counter()
@@ -262,12 +256,12 @@ def percentile(values: list[float], percent: int) -> float:
 
 def print_table(appends: list[AppendRow], queue: QueueRow) -> None:
     print(
-        f"{'batch':>6} {'callers':>7} {'loop':>12} {'exec/s':>9} {'floor/s':>9} {'ratio':>6}",
+        f"{'batch':>6} {'callers':>7} {'loop':>5} {'exec/s':>9} {'floor/s':>9} {'ratio':>6}",
         end=" ",
     )
     print(f"{'p50 ms':>8} {'p99 ms':>8} {'loop lag p99 ms':>16}")
     for row in appends:
-        print(f"{row.batch:>6} {row.callers:>7} {row.loop:>12} {row.per_second:>9,.0f}", end=" ")
+        print(f"{row.batch:>6} {row.callers:>7} {row.loop:>5} {row.per_second:>9,.0f}", end=" ")
         print(f"{row.floor_per_second:>9,.0f} {row.ratio:>6.2f}", end=" ")
         print(f"{row.p50_ms:>8.2f} {row.p99_ms:>8.2f} {row.loop_lag_p99_ms:>16.2f}")
     print(f"\nat {queue.executions:,} executions:")
@@ -285,14 +279,14 @@ async def measure(total: int) -> tuple[list[AppendRow], QueueRow]:
         store = await open_sqlite_store(folder)
         try:
             appends = [
-                # A lone caller waits for each fsync in turn; a tenth of the rows says as much.
+                # These wait for each fsync or switch in turn; a tenth of the rows says as much.
                 await measure_append(
                     store,
                     folder,
                     batch=batch,
                     callers=callers,
                     loop=loop,
-                    total=total // 10 if batch == callers == 1 else total,
+                    total=total // 10 if batch == callers == 1 or loop == "busy" else total,
                 )
                 for batch, callers, loop in LOADS
             ]

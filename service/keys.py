@@ -5,6 +5,7 @@ stored safely: there is no dictionary to try. Keys are held in memory and read a
 that a request costs one hash and no question to the store.
 """
 
+import asyncio
 import hashlib
 import hmac
 import logging
@@ -86,6 +87,7 @@ class Keyring:
     bootstrap: StoredKey | None = None
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     _known: dict[str, _Known] = field(default_factory=dict)
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def is_required(self) -> bool:
@@ -94,17 +96,19 @@ class Keyring:
 
     async def refresh(self) -> None:
         """Take up what any process changed."""
-        keys = await self.store.keys()
-        if self.bootstrap is not None:
-            keys.append(self.bootstrap)
-        known = {}
-        for key in (replace(each, used_at=None) for each in keys):
-            if (before := self._known.get(key.id)) is None or before.key != key:
-                scopes = SCOPES if "admin" in key.scopes else SCOPES & {*key.scopes}
-                access = Access(key.id, key.workspace, scopes, key.rate)
-                before = _Known(key, access, tokens=(key.rate or 0) * _BURST_S)
-            known[key.id] = before
-        self._known = known
+        # One after the other: a slow one would bring back what stood there before a change.
+        async with self._reading:
+            keys = await self.store.keys()
+            if self.bootstrap is not None:
+                keys.append(self.bootstrap)
+            known = {}
+            for key in (replace(each, used_at=None) for each in keys):
+                if (before := self._known.get(key.id)) is None or before.key != key:
+                    scopes = SCOPES if "admin" in key.scopes else SCOPES & {*key.scopes}
+                    access = Access(key.id, key.workspace, scopes, key.rate)
+                    before = _Known(key, access, tokens=(key.rate or 0) * _BURST_S)
+                known[key.id] = before
+            self._known = known
 
     def access(self, token: str) -> Access:
         """Whose key it is; an `InvalidTokenError` where it is nobody's, or does not hold now."""
@@ -219,8 +223,7 @@ async def open_keyring(settings: Settings, store: ControlStore) -> AsyncIterator
 
 def bootstrap_key(settings: Settings) -> StoredKey | None:
     """The operator's key of the settings, if any; a `ConfigurationError` if it cannot be read."""
-    given = settings.keys.bootstrap
-    text = given.get_secret_value() if given is not None else ""
+    text = given.get_secret_value() if (given := settings.keys.bootstrap) is not None else ""
     if not text and (path := settings.keys.bootstrap_file) is not None:
         try:
             text = path.read_text("utf-8")
@@ -295,8 +298,8 @@ async def revoke_key(keyring: Keyring, access: Access, key_id: str) -> None:
     where it is the bootstrap key, or the caller has none.
     """
     before = await _one(keyring, access, key_id)
-    revoked = replace(before, revoked_at=keyring.clock())
-    await _put(keyring, access, "key.revoke", revoked, before, "")
+    key = replace(before, revoked_at=keyring.clock())
+    await _put(keyring, access, "key.revoke", key, before, "")
 
 
 async def audit(

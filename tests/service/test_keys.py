@@ -1,5 +1,6 @@
 """Keys: how they are made, what they open, how they end, and what the audit says of it."""
 
+import asyncio
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -14,7 +15,9 @@ from aftercall import Client, Recorder
 from aftercall.errors import NotAllowedError
 from aftercall.models import Execution, KeySpec
 from aftercall.redaction import Redactor
-from mongo.records import EventKind
+from mongo.records import EventKind, StoredKey
+from mongo.sqlite.control import SqliteControl, open_sqlite_control
+from service.keys import CONSOLE, Keyring, create_key
 from tests.service.keys_helper import bearer, client_of, key_id, new_key
 from tests.service.running_service import (
     RunningService,
@@ -107,6 +110,35 @@ def test_a_key_expires(guarded: RunningService) -> None:
     refused = guarded.client.get("/tools", headers=bearer(key))
     assert refused.status_code == 401
     assert "expired" in refused.text
+
+
+async def test_a_slow_look_at_the_keys_hides_none_made_meanwhile(tmp_path: Path) -> None:
+    """What it has read is older than what was made and read since."""
+    has_read, may_end = asyncio.Event(), asyncio.Event()
+
+    class SlowOnce(SqliteControl):
+        async def keys(self) -> list[StoredKey]:
+            found = await super().keys()
+            if not has_read.is_set():
+                has_read.set()
+                await may_end.wait()
+            return found
+
+    store = await open_sqlite_control(tmp_path)
+    store.__class__ = SlowOnce
+    try:
+        keyring = Keyring(store)
+        looking = asyncio.create_task(keyring.refresh())
+        await has_read.wait()
+        making = asyncio.create_task(
+            create_key(keyring, CONSOLE, KeySpec(name="new", workspace="w", scopes=["read"]))
+        )
+        await asyncio.wait({making}, timeout=0.3)
+        may_end.set()
+        await looking
+        assert keyring.access((await making).secret).workspace == "w"
+    finally:
+        await store.close()
 
 
 def test_a_rate_is_kept_for_each_key(guarded: RunningService) -> None:
