@@ -455,8 +455,7 @@ def _in_python(text: str, kind: type = list) -> JsonValue:
         plain: JsonValue = json.loads(json.dumps(held, allow_nan=False))
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return None
-    is_meant = isinstance(held, (list, tuple) if kind is list else kind)
-    return plain if is_meant else None
+    return plain if isinstance(held, (list, tuple) if kind is list else kind) else None
 
 
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from aftercall.json_values import JsonObject, canonical_json
 from mongo.errors import StateConflictError
 from mongo.records import EPOCH, Appended, Event, EventKind, Head, StateKind, StateRow, ToolKey
-from mongo.sqlite.files import FileUser, bounded, named_tool
+from mongo.sqlite.files import FileUser, bounded, insert, named_tool
 
 _COLUMNS = """
 position, kind, id, server, tool, session, principal, received, content_hash, schema_hash, data
@@ -189,6 +189,7 @@ def _append_one(connection: sqlite3.Connection, arrival: _Arrival) -> list[Appen
     now = time.time_ns() // 1000
     verdicts: list[Appended] = []
     rows: list[tuple[Any, ...]] = []
+    schemas: dict[str | None, JsonObject] = {}
     for event in events:
         key = (event.kind, event.id)
         if key in known:
@@ -201,20 +202,22 @@ def _append_one(connection: sqlite3.Connection, arrival: _Arrival) -> list[Appen
         received = max(received, own)  # never back, whatever the clock says
         rows.append(_row(workspace, position, received, event))
         if event.input_schema is not None:
-            connection.execute(
-                "INSERT INTO schemas VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-                (workspace, event.schema_hash, canonical_json(event.input_schema)),
-            )
+            schemas[event.schema_hash] = event.input_schema
+    insert(
+        connection,
+        "schemas",
+        [(workspace, name, canonical_json(schema)) for name, schema in schemas.items()],
+        "ON CONFLICT DO NOTHING",
+    )
     if rows:
-        connection.executemany(f"INSERT INTO events VALUES (?{', ?' * 11})", rows)  # noqa: S608
+        insert(connection, "events", rows)
         connection.execute(
             "INSERT INTO heads VALUES (?, ?, ?) ON CONFLICT (workspace) "
             "DO UPDATE SET position = excluded.position, received = excluded.received",
             (workspace, position, received),
         )
-        _count(connection, workspace, (row[2] for row in rows), 1)
-    if state:
-        _count(connection, workspace, ["command"], 1)  # beside the kinds of events
+    # Commands beside the kinds of events.
+    _count(connection, workspace, [*(row[2] for row in rows), *["command"][: len(state)]], 1)
     for row in state:
         _put_state(connection, workspace, row, position)
     return verdicts

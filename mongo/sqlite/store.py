@@ -180,30 +180,35 @@ def _commit(connection: sqlite3.Connection, commit: Commit) -> int:
         )
     if commit.lease is not None:
         _check_fence(connection, commit.lease)
-    connection.executemany(
-        "DELETE FROM rows WHERE workspace = ? AND kind = ? AND key = ? AND (? IS NULL OR rank = ?)",
-        [(workspace, each.kind, each.key, each.rank, each.rank) for each in commit.removed],
-    )
-    connection.executemany(
+    connection.execute(
         """
-        INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (workspace, kind, key)
-        DO UPDATE SET server = excluded.server, tool = excluded.tool, rank = excluded.rank,
-            serial = excluded.serial, data = excluded.data
+        DELETE FROM rows WHERE rowid IN (
+            SELECT r.rowid FROM json_each(?) AS gone CROSS JOIN rows AS r
+            ON r.workspace = ? AND r.kind = gone.value ->> 0 AND r.key = gone.value ->> 1
+            WHERE coalesce(gone.value ->> 2, r.rank) = r.rank
+        )
         """,
+        (json.dumps([(e.kind, e.key, e.rank) for e in commit.removed]), workspace),
+    )
+    files.insert(
+        connection,
+        "rows",
         sorted(  # in the order of the indexes: neighbours are on one page
             (workspace, e.kind, e.key, *files.named_tool(e.tool), e.rank, serial + 1, e.data)
             for e in commit.put
         ),
+        "ON CONFLICT (workspace, kind, key) DO UPDATE SET server = excluded.server, "
+        "tool = excluded.tool, rank = excluded.rank, serial = excluded.serial, "
+        "data = excluded.data",
     )
-    connection.executemany(
-        """
-        INSERT INTO counters VALUES (?, ?, ?, ?, ?, ?)
-        ON CONFLICT DO UPDATE SET number = number + excluded.number
-        """,
+    files.insert(
+        connection,
+        "counters",
         [
             (workspace, counter.what, counter.hour, *files.named_tool(counter.tool), number)
             for counter, number in commit.counters.items()
         ],
+        "ON CONFLICT DO UPDATE SET number = number + excluded.number",
     )
     if any(number < 0 for number in commit.counters.values()):  # names of agents are no more
         connection.execute("DELETE FROM counters WHERE workspace = ? AND number = 0", (workspace,))

@@ -100,8 +100,7 @@ def sentences_of(axis: str) -> list[str]:
 
 def phrase_vectors(vectors: Vectors) -> Vectors:
     """One unit vector per axis, of those of its sentences, shape (axes x sentences, dimension)."""
-    by_axis = vectors.reshape(-1, len(SENTENCES), vectors.shape[-1])
-    return unit(by_axis.sum(axis=1))
+    return unit(vectors.reshape(-1, len(SENTENCES), vectors.shape[-1]).sum(axis=1))
 
 
 def neutral_vector(vectors: Vectors) -> Vectors:
@@ -150,8 +149,7 @@ def smoothed(vectors: Vectors) -> Vectors:
     """Rows, each moved towards its nearest others, of unit length."""
     rows, near, similarity = _nearest(vectors, _SMOOTHING)
     pull = similarity[rows, near].clip(0)
-    moved = (vectors[near] * pull[:, :, np.newaxis]).sum(axis=1)
-    return unit(vectors + moved / _SMOOTHING)
+    return unit(vectors + (vectors[near] * pull[:, :, np.newaxis]).sum(axis=1) / _SMOOTHING)
 
 
 def without_hubs(vectors: Vectors) -> Similarity:

@@ -100,8 +100,7 @@ def markdown_text(text: str) -> str:
     Addresses are broken up, as many renderers make links of bare ones. It must not begin a line.
     """
     broken = text.replace("://", ": //").replace("@", " (at) ")
-    broken = re.sub(r"(?i)\bwww\.", "www .", broken)
-    return _MARKDOWN.sub(r"\\\g<0>", escape(broken))
+    return _MARKDOWN.sub(r"\\\g<0>", escape(re.sub(r"(?i)\bwww\.", "www .", broken)))
 
 
 def estimate_tokens(text: str) -> int:

@@ -304,8 +304,7 @@ def _is_free(case: Case, edit: ed.Edit, rule_sessions: int) -> bool:
         case ed.Replace() if is_redacted(edit.before):
             return False
         case ed.Add() | ed.Replace():
-            common = _is_common(case, edit, rule_sessions)
-            return common and not is_redacted(edit.value)
+            return _is_common(case, edit, rule_sessions) and not is_redacted(edit.value)
         case ed.Clamp():
             limits = {limit for limit in (edit.minimum, edit.maximum) if limit is not None}
             stated = {limit for f in case.faults for limit in (f.minimum, f.maximum)}

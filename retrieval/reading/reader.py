@@ -66,8 +66,7 @@ _QUOTED = re.compile(r"'([^'\n]*)'|\"([^\"\n]*)\"|`([^`\n]*)`")
 
 def strip_frames(message: str) -> str:
     """The tool's own words: without server frames and boilerplate, spaces folded per line."""
-    text = _FRAMES.sub("", _BOILERPLATE.sub("", message.strip()))
-    return re.sub(r"[ \t]+", " ", text)
+    return re.sub(r"[ \t]+", " ", _FRAMES.sub("", _BOILERPLATE.sub("", message.strip())))
 
 
 def signature_of(message: str, *, names: Collection[str] = (), values: Collection[str] = ()) -> str:
