@@ -28,7 +28,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -45,8 +45,8 @@ MIB = 1024 * 1024
 MAX_INDEXING_S = 3600
 AT_ONCE, AT_ONCE_S = 3_000, 20
 """Executions a second that are to be recorded and learned at once, and for how long."""
-BESIDE = 1_000
-"""Executions a second that are recorded while `/suggest` is asked."""
+BESIDE, BESIDE_S = 1_000, 60
+"""Executions a second that are recorded while `/suggest` is asked, and for how long at most."""
 IDLE_S = 15
 """After all is learned, until it is looked what memory a service takes that nobody asks."""
 
@@ -201,33 +201,41 @@ def load(service: Service, executions: int) -> Loaded:
     return Loaded(executions, seconds, learning_s, lag_s, peak, service.rss_mib(), batch_ms)
 
 
-def record_steadily(service: Service, per_second: int, stop: threading.Event, known: int) -> int:
-    """Record batches of 100 at a pace, or as near to it as the service lets, until told to stop.
+def bodies(known: int, count: int) -> list[bytes]:
+    """Batches of the history behind the first `known` executions, `count` in all, as JSON.
 
-    It is the history behind the first `known` executions.
+    Made before anything is measured: this process asks as well, and would wait for itself.
     """
-    records = islice(history.executions(1_000_000), known, None)
-    first = list(islice(records, BATCH))
-    records = chain(first, records)
+    records = islice(history.executions(1_000_000), known, known + count)
+    return [json.dumps(each).encode() for each in iter(lambda: list(islice(records, BATCH)), [])]
+
+
+def record_steadily(
+    service: Service, per_second: int, stop: threading.Event, batches: Sequence[bytes]
+) -> int:
+    """Record batches at a pace, or as near to it as the service lets, until told to stop."""
     sent, started = 0, time.perf_counter()
     with closing(service.connect()) as connection:
-        while not stop.wait(max(0.0, started + sent / per_second - time.perf_counter())):
-            body = json.dumps(list(islice(records, BATCH))).encode()
+        for body in batches:
+            if stop.wait(max(0.0, started + sent / per_second - time.perf_counter())):
+                return sent
             connection.request("POST", "/executions", body, {"content-type": "application/json"})
             response = connection.getresponse()
             if json.loads(response.read()).get("accepted") != BATCH:
                 raise RuntimeError("a batch was not taken whole")
             sent += BATCH
-    return sent
+    if stop.wait(2 * BATCH / per_second):  # the last one may just have been the last
+        return sent
+    raise RuntimeError("the history ended before the measuring did")
 
 
 def at_once(folder: Path, log: Path) -> dict[str, float]:
     """Recorded and learned a second, of a service that is sent `AT_ONCE` a second."""
-    stop = threading.Event()
+    stop, batches = threading.Event(), bodies(0, AT_ONCE * AT_ONCE_S)
     with serving(folder, log) as service:
         started = time.perf_counter()
         threading.Timer(AT_ONCE_S, stop.set).start()
-        sent = record_steadily(service, AT_ONCE, stop, 0)
+        sent = record_steadily(service, AT_ONCE, stop, batches)
         seconds, left = time.perf_counter() - started, service.unlearned()
         service.stop()
     return {"recorded": sent / seconds, "learned": (sent - left) / seconds}
@@ -237,10 +245,10 @@ def ask_beside(
     service: Service, failures: Sequence[dict[str, Any]], warm_up: int, known: int
 ) -> list[float]:
     """As `ask`, while `BESIDE` executions a second are recorded."""
-    stop = threading.Event()
-    beside = threading.Thread(target=record_steadily, args=(service, BESIDE, stop, known))
+    stop, batches = threading.Event(), bodies(known, BESIDE * BESIDE_S)
+    beside = threading.Thread(target=record_steadily, args=(service, BESIDE, stop, batches))
     beside.start()
-    time.sleep(known / 20_000 + 1)  # until it has come to what is recorded
+    time.sleep(1)
     try:
         return ask(service, failures, warm_up)
     finally:

@@ -246,8 +246,7 @@ class Indexer:
             documents = [decoded(Document, row.data) for row in found]
             with stage("indexer.embed") as noted:
                 noted.note(documents=len(documents))
-                texts = [each.text for each in documents]
-                vectors = await self._embedder.embed(texts, "document")
+                vectors = await self._embedder.embed([each.text for each in documents], "document")
                 points = [
                     IndexPoint(
                         document_id=each.document_id,

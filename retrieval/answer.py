@@ -89,8 +89,7 @@ def _sentence(edit: ed.Edit) -> str:
         case ed.Clamp():
             low = f"at least {number(edit.minimum)}" if edit.minimum is not None else ""
             high = f"at most {number(edit.maximum)}" if edit.maximum is not None else ""
-            stated = " and ".join(filter(None, (low, high)))
-            fields["stated"] = stated or "within the stated bounds"
+            fields["stated"] = " and ".join(filter(None, (low, high))) or "within the stated bounds"
         case ed.Add() | ed.Replace():
             fields |= {"value": shown(edit.value)}
             fields |= {"before": shown(edit.before)} if isinstance(edit, ed.Replace) else {}

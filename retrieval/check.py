@@ -76,8 +76,7 @@ async def check(
     writes = not reads_only(asked.tool_name, hints)
     schema = asked.input_schema or registered_schema(registered, binds=binds, writes=writes)
     if asked.session_id is not None:
-        session_id = redactor.session_id(asked.session_id)
-        asked = asked.model_copy(update={"session_id": session_id})
+        asked = asked.model_copy(update={"session_id": redactor.session_id(asked.session_id)})
     is_fit = _fits(schema, asked.parameters)
     if is_fit and _is_clear(as_named(asked, principal), schema, knowledge):
         return CheckResponse(verdict="pass", took_ms=_since(started))

@@ -200,8 +200,7 @@ def lower_bound(trials: Trials, deviations: float = 1.0) -> float:
 
 def likelihood(proposal: Proposal) -> float:
     """The probability, in (0, 1), that all options are right: the product of their Beta means."""
-    estimate = prod(option.evidence.mean for option in proposal.options)
-    return min(1 - _LEAST, max(_LEAST, estimate))
+    return min(1 - _LEAST, max(_LEAST, prod(option.evidence.mean for option in proposal.options)))
 
 
 def features_of(

@@ -72,8 +72,7 @@ def bucket_of(duration_ms: float) -> int | None:
 
 def quantile(buckets: Mapping[int, int], share: float) -> float | None:
     """The duration in milliseconds that a share (0 to 1) of all does not exceed; None of none."""
-    total = sum(buckets.values())
-    rank, seen = share * (total - 1), 0
+    rank, seen = share * (sum(buckets.values()) - 1), 0
     for bucket in sorted(buckets):
         seen += buckets[bucket]
         if seen > rank:

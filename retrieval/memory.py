@@ -17,7 +17,6 @@ from typing import Any, Generic, TypeVar
 from cachetools import LRUCache
 from pydantic import BaseModel, Field
 
-from aftercall.background import aside
 from aftercall.models import Outcome
 from mongo.contents import CorrectionRecord, StoredPromotion, StoredTool, tool_of
 from mongo.protocol import Knowledge, Store
@@ -351,7 +350,10 @@ class Memory:
             sizes = {row.key: len(row.data) for row in rows}
             # What is short is read sooner than a thread is there.
             is_long = sum(sizes.values()) > _LONG
-            read = await aside(_decoded, kind, rows, when=is_long)
+            # Not `aside`, where what is recorded waits in a line.
+            read = (
+                await asyncio.to_thread(_decoded, kind, rows) if is_long else _decoded(kind, rows)
+            )
             for key in missing:
                 found[key] = read.get(key)
                 cache.put(workspace, key, found[key], seen, sizes.get(key, 1))

@@ -15,7 +15,7 @@ from itertools import islice
 from uuid import uuid4
 
 from aftercall import models as m
-from aftercall.background import aside
+from aftercall.background import ANSWERS, aside
 from aftercall.change_classes import QUORUM, reads_only
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue, content_hash
@@ -155,7 +155,8 @@ class Suggester:
     ) -> m.SuggestResponse:
         """Suggestions for a failed call, best first, or an abstention with its reason."""
         tool = ToolKey(workspace, request.execution.server_name, request.execution.tool_name)
-        found = await self._answered(workspace, request, principal)
+        with ANSWERS:
+            found = await self._answered(workspace, request, principal)
         self._remember(tool, found, request.execution, principal)
         return found.response
 

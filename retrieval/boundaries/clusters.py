@@ -239,8 +239,7 @@ def named(
 def _free_id(group: Sequence[str], taken: set[str]) -> str:
     """An id that begins with a member; another when a cluster that it has left bears it still."""
     numbered = (f"{group[0]}\x1f{number}" for number in count(2))
-    ids = map(new_cluster_id, chain(group, numbered))
-    return next(each for each in ids if each not in taken)
+    return next(each for each in map(new_cluster_id, chain(group, numbered)) if each not in taken)
 
 
 # Axes as they are compared: a tool's words without case, spacing, style and plural.

@@ -90,8 +90,7 @@ def experience_of(
     """The experience of candidates with these trials and like scenarios, of each a sequence."""
     known = [each for own in trials for each in own if each.kind != "referral"]
     times = np.sort(np.array([each.at for each in known], dtype=np.float64))
-    good = sum(each.value for each in known)
-    rate = (good + FIRST_TRIALS) / (len(known) + FIRST_TRIALS)
+    rate = (sum(each.value for each in known) + FIRST_TRIALS) / (len(known) + FIRST_TRIALS)
     here = sum(likeness(each.similarity) * len(each.trials) for own in like for each in own)
     return Experience(times, rate, here, frozenset(members))
 

@@ -234,8 +234,7 @@ def relevant(
     best_terms = max(terms.values(), default=0.0)
     tools = []
     for known, hit in found.items():
-        successes = (past or {}).get((hit.server_name, hit.tool_name), 0.0)
-        whole = evidence[known] + by.past * successes
+        whole = evidence[known] + by.past * (past or {}).get((hit.server_name, hit.tool_name), 0.0)
         similarity = _likely(whole, best_terms, by)
         tools.append(
             RelevantTool(

@@ -285,8 +285,7 @@ class ToolChooser:
         return ranked.model_copy(update={"tool": tool, "factors": factors})
 
     def _shown_excluded(self, excluded: m.ExcludedTool) -> m.ExcludedTool:
-        reason = shown_text(excluded.reason, self.redactor)
-        return excluded.model_copy(update={"reason": reason})
+        return excluded.model_copy(update={"reason": shown_text(excluded.reason, self.redactor)})
 
 
 def _own(principal: str | None) -> str | None:

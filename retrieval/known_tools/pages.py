@@ -182,8 +182,7 @@ def _markdown_block(facts: ToolFacts, dashboard_url: str | None) -> _Block:
             listed = _Line(f"- {text}\n", each.priority, f"\n### {each.heading}\n\n")
             below[each.heading].append(listed if each.heading else alone)
     if address := _address(facts, dashboard_url):
-        link = f"\n[Dashboard]({address})\n"
-        below[""].append(_Line(link, facts.priority_of_link))
+        below[""].append(_Line(f"\n[Dashboard]({address})\n", facts.priority_of_link))
     return _Block(
         short=f"{heading}Call: {title}{markdown_text(facts.signature.short)}\n",
         full=f"{heading}Call: {title}{markdown_text(facts.signature.full)}\n",

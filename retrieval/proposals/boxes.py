@@ -46,8 +46,7 @@ def boxed(case: Case) -> Iterator[Option]:
             for name, inner in held.items()
         ]
         edits += [Remove(name=name) for name in taken]
-        reason = f"`{next(iter(held))}` is an object"
-        yield as_option(case, edits, reason, _BOXED)
+        yield as_option(case, edits, f"`{next(iter(held))}` is an object", _BOXED)
 
 
 def _fields(case: Case, name: str) -> dict[str, ParameterView]:

@@ -131,8 +131,7 @@ def _days(case: Case, index: int, name: str) -> Iterator[Option]:
     days = {in_form(each, forms[0]) or each for each in told} - known if forms else set()
     if len(days) == 1:
         reason = "the only day of the context that the call does not have"
-        trials = prior("context.day", 8, 2)
-        yield one(index, put(case, name, days.pop()), reason, trials, "context")
+        yield one(index, put(case, name, days.pop()), reason, prior("context.day", 8, 2), "context")
 
 
 def _other_halves(case: Case, index: int, name: str) -> Iterator[Option]:

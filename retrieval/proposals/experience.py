@@ -354,8 +354,7 @@ def _view_around(case: Case, path: Path) -> ToolView | None:
 
 def contradicts(view: ToolView, edit: ed.Edit) -> bool:
     """Whether what is known of the object around rules out what an edit does."""
-    name = str(edit.path[-1])
-    known = view.parameters.get(name)
+    known = view.parameters.get(str(edit.path[-1]))
     if isinstance(edit, ed.Rename):
         return edit.to not in view.parameters
     if isinstance(edit, ed.Add) and known is None:

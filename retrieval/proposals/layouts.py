@@ -155,8 +155,7 @@ def parted(case: Case) -> Iterator[Option]:
                 edits: list[Edit] = [
                     Replace(name=name, before=value, value=held), Flatten(name=name)
                 ]  # fmt: skip
-                reason = f"`{name}` holds `{pair[0]}` and `{pair[1]}`"
-                yield as_option(case, edits, reason, _PARTED)
+                yield as_option(case, edits, f"`{name}` holds `{pair[0]}` and `{pair[1]}`", _PARTED)
 
 
 def _are_parts(view: ToolView, name: str, missing: Sequence[str]) -> bool:

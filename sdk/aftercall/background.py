@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import (
     AsyncIterable,
     AsyncIterator,
@@ -20,7 +21,7 @@ from collections.abc import (
 )
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, ParamSpec, TypeVar
@@ -29,6 +30,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 _TICK_S = 0.02
 """How often it is looked at how much a running program wrote."""
+_GLANCE_S = 0.0005
+"""How often it is looked at whether somebody still waits."""
 
 
 def in_thread(call: Callable[[], T]) -> "asyncio.Future[T]":
@@ -40,6 +43,28 @@ def in_thread(call: Callable[[], T]) -> "asyncio.Future[T]":
     return asyncio.wrap_future(_started(call))
 
 
+@dataclass(slots=True)
+class Precedence:
+    """Lets what somebody waits for go first: all threads share one interpreter lock."""
+
+    waiting: list[None] = field(default_factory=list)
+    """One for each who waits now: a list is changed by several threads without a loss."""
+
+    def __enter__(self) -> None:
+        self.waiting.append(None)
+
+    def __exit__(self, *_: object) -> None:
+        self.waiting.pop()
+
+    def let(self, most_s: float) -> None:
+        """In a thread: wait until nobody waits any more, `most_s` seconds at most."""
+        until = time.monotonic() + most_s
+        while self.waiting and time.monotonic() < until:
+            time.sleep(_GLANCE_S)
+
+
+ANSWERS = Precedence()
+"""Answers to agents, before what is learned for later ones."""
 _LARGE = ThreadPoolExecutor(2, thread_name_prefix="aftercall-large")
 
 

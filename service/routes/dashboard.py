@@ -317,8 +317,7 @@ def _assets() -> dict[str, tuple[str, bytes]]:
     for path, kind in ((folder / "dashboard.css", "text/css"),
                        (folder / "dashboard.js", "text/javascript")):  # fmt: skip
         content = path.read_bytes()
-        name = f"dashboard.{hashlib.sha256(content).hexdigest()[:12]}{path.suffix}"
-        found[name] = kind, content
+        found[f"dashboard.{hashlib.sha256(content).hexdigest()[:12]}{path.suffix}"] = kind, content
     return found
 
 
