@@ -154,6 +154,13 @@ def fitness_lines(fitness: Json) -> list[str]:
     ]
 
 
+def kept_notes() -> list[str]:
+    """What somebody wrote on the page about the table, which is no figure and stays."""
+    former = (FIGURES / "speed.md").read_text(encoding="utf-8")
+    _, begin, rest = former.partition("What stands between")
+    return [begin + rest.partition("Beside them:")[0].rstrip(), ""] if begin else []
+
+
 def page(figures: Json) -> str:
     """The Markdown page."""
     service, gateway, fitness = figures["service"], figures["gateway"], figures["fitness"]
@@ -180,6 +187,7 @@ def page(figures: Json) -> str:
             for row in asked_rows(figures)
         ),
         "",
+        *kept_notes(),
         "Beside them:",
         "",
         f"- indexing while that history pours in: {record['indexedPerSecond']:,.0f} executions a "

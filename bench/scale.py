@@ -211,10 +211,10 @@ def page(figures: Json) -> str:
     small, large = grown["executions"]["small"], grown["executions"]["large"]
     limit = min(3_000.0, again["embedderPerSecond"])
     rows = [
-        (f"`/suggest`, new failure: p50 at {large:,} to {small:,} executions", "at most 1.5",
+        (f"`/suggest`, new failure: p50 at {large:,} to {small:,} executions", "at most 1.2",
          both("new")),
-        ("`/suggest`, repeated failure: the same", "at most 1.5", both("repeated")),
-        (f"nightly over {night['executions']:,} executions", "under 10 min",
+        ("`/suggest`, repeated failure: the same", "at most 1.2", both("repeated")),
+        (f"nightly over {night['executions']:,} executions", "at most 1 min",
          f"{night['seconds'] / 60:.1f} min ({night['perSecond']:,.0f} executions/s)"),
         ("  its memory, largest seen", "under 1.5 GiB", f"{night['peakMiB'] / 1024:.2f} GiB"),
         (f"rebuild of {again['documents']:,} distinct documents from {again['executions']:,} "
