@@ -140,7 +140,7 @@ def many_documents(folder: Path, documents: int) -> Path:
 def rebuilding(data: Path) -> Json:
     """Documents a second of a whole rebuild, and of the embedder alone on their texts."""
     say("rebuilding")
-    done = run_watched("rebuild", "--yes", "--data-dir", str(data))
+    done = run_watched("rebuild", "--data-dir", str(data))
     texts, executions = asyncio.run(_texts(data))
     say(f"embedding {len(texts):,} texts by themselves")
     alone = asyncio.run(_embedding_alone(texts))
