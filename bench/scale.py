@@ -40,7 +40,7 @@ from retrieval.memory import DOCUMENT
 ROOT = Path(__file__).parents[1]
 
 SMALL, LARGE = 10_000, 1_000_000
-ROUNDS, QUESTIONS, WARM_UP = 8, 50, 20
+ROUNDS, QUESTIONS, WARM_UP = 8, 50, 400
 EMBED_BATCH = 64
 """As `ingest.indexer`."""
 

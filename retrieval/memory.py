@@ -164,9 +164,9 @@ _MAX_HEALTH = 10_000_000
 """Bytes of the rows whose health is kept. Decoded they take about five times as much; a row has
 some 2 kB, and 100 kB of a tool of which as much is remembered as there is room for."""
 
-_MAX_KNOWLEDGE = 16_000_000
-"""The same of what is known of tools: decoded some four times as much; 70 kB a tool of 500 calls.
-"""
+_MAX_KNOWLEDGE = 40_000_000
+"""The same of what is known of tools: decoded some four times as much; 70 kB a tool of 500 calls,
+170 kB one of 5,000. With less than is asked about, each question decodes anew, for 10 ms."""
 
 _MAX_TOOLS, _MAX_DOCUMENTS = 2_000, 20_000
 """Rows kept of the kinds that are small."""
