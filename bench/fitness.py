@@ -426,7 +426,7 @@ def table(figures: dict[str, Any]) -> str:
 
     rows = [("one embedding", times(figures["embeddingMs"]), "", "")]
     rows += [
-        (_NAMES[name], times(known), f"{figures['ratios'][name]:.2f}", "<= 3" * (name == "best"))
+        (_NAMES[name], times(known), f"{figures['ratios'][name]:.2f}", "<= 1.0" * (name == "best"))
         for name, known in figures["ms"].items()
     ]
     head = (
