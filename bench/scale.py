@@ -41,6 +41,8 @@ ROOT = Path(__file__).parents[1]
 
 SMALL, LARGE = 10_000, 1_000_000
 ROUNDS, QUESTIONS, WARM_UP = 8, 50, 400
+"""Questions a round; and before, until each of 200 tools was asked about: the first time that is
+asked about one, what is known of it is read and decoded, which is not what is compared here."""
 EMBED_BATCH = 64
 """As `ingest.indexer`."""
 

@@ -217,7 +217,7 @@ def _append_one(connection: sqlite3.Connection, arrival: _Arrival) -> list[Appen
             (workspace, position, received),
         )
     # Commands beside the kinds of events.
-    _count(connection, workspace, [*(row[2] for row in rows), *["command"][: len(state)]], 1)
+    _count(connection, workspace, [*(row[2] for row in rows), *["command"] * bool(state)], 1)
     for row in state:
         _put_state(connection, workspace, row, position)
     return verdicts
