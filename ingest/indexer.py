@@ -83,6 +83,8 @@ class Indexer:
         self._own = knowledge
         self._indexed = self._knowledge.generation
         """Whose vectors the index holds; that of a generation just switched to is opened first."""
+        self._at_log = asyncio.Lock()
+        """Held for a step of learning: another goes on where it ended, and is not refused."""
         self._at_index = asyncio.Lock()
         """Held while the index is written to, and while another is put in its place."""
         self._batch = batch
@@ -179,12 +181,13 @@ class Indexer:
 
     async def learn_step(self) -> int:
         """Learn from one batch of each workspace; how many events, 0 when there are none."""
-        knowledge = self._knowledge
-        done, heads = 0, await self._store.events.heads()
-        for workspace in await waiting(self._store, knowledge, heads):
-            done += await self._learn(knowledge, workspace, heads[workspace].position)
-        await self._leases.tend()
-        return done
+        async with self._at_log:
+            knowledge = self._knowledge
+            done, heads = 0, await self._store.events.heads()
+            for workspace in await waiting(self._store, knowledge, heads):
+                done += await self._learn(knowledge, workspace, heads[workspace].position)
+            await self._leases.tend()
+            return done
 
     async def embed_step(self) -> int:
         """Bring a batch of documents a workspace into the index, or out; how many, 0 when done."""

@@ -233,6 +233,31 @@ async def test_catching_up_ends_whatever_arrives(
     assert 1 <= await brain.indexer.catch_up() < 5
 
 
+async def test_catching_up_goes_on_where_the_background_ended(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two steps of one process never learn the same batch, of which one would be refused."""
+    indexer = brain.new_indexer(batch=1)
+    log = brain.store.events
+    after, steps = log.after, list[asyncio.Task[int]]()
+    for number in (1, 2, 3):
+        await brain.intake.accept(WORKSPACE, [an_execution(execution_id=str(UUID(int=number)))])
+
+    async def beside(*given: Any) -> Any:
+        found = await after(*given)
+        if not steps:
+            steps.append(asyncio.create_task(indexer.learn_step()))
+            await asyncio.wait(steps, timeout=0.2)
+        return found
+
+    monkeypatch.setattr(log, "after", beside)
+    await indexer.catch_up()
+    cursor = (await brain.store.knowledge.cursors())[WORKSPACE]
+    assert cursor.position == 3
+    await asyncio.wait(steps)
+    await indexer.close()
+
+
 async def test_what_floods_in_is_learned_while_it_goes_on(brain: Brain) -> None:
     """However long it lasts: nothing waits for an end of it."""
     numbers = count(1)
