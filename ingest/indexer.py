@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
+from aftercall.bounded import keep
 from aftercall.stages import stage
 from embeddings.protocol import Embedder, EmbeddingError
 from ingest import fold
@@ -97,6 +98,7 @@ class Indexer:
         self._learning = _Loop("learning", self._paced_learn_step, poll_s)
         self._embedding = _Loop("embedding", self._paced_embed_step, poll_s)
         self._is_busy = False
+        self._is_rested = True
         self._looks = _BURST_LOOKS
 
     @property
@@ -142,6 +144,15 @@ class Indexer:
         self._is_busy = False
         await self._embedding.close()
         await self._leases.close()
+
+    def rest(self) -> None:
+        """Let go of the decoded rows, unless something was learned since this was called last.
+
+        They take half of the memory after a burst. In a thread: row by row, so that others run.
+        """
+        while self._is_rested and self._caches:
+            self._caches.popitem()[1].clear()
+        self._is_rested = True
 
     async def catch_up(self, on_progress: Callable[[int], None] = lambda _: None) -> int:
         """Learn and embed what is in the log now, but for what others are at; how many events."""
@@ -218,15 +229,14 @@ class Indexer:
                 if position < head:  # the last ones were forgotten
                     await knowledge.commit(Commit(workspace, moved=(position, head), lease=lease))
                 return 0
+            self._is_rested = False
             learned = await learn_batch(self._store, knowledge, cache, events, position, lease)
         except StoreFencedError as error:
             log.info("workspace %s is read anew: %s", workspace, error)
             await self._leases.drop(workspace)
             return 0
         cache.shrink()
-        self._caches[place] = cache
-        while len(self._caches) > _MAX_CACHES:
-            del self._caches[next(iter(self._caches))]
+        keep(self._caches, place, cache, _MAX_CACHES)
         if self._own is None:
             self._memory.forget_rows(workspace, learned.rows, cache.serial)
         if any(row.kind == VECTOR.name for row in learned.rows):

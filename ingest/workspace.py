@@ -5,6 +5,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+from aftercall.bounded import keep
 from aftercall.models import Execution
 from mongo.contents import StoredExecution, named_execution_of, thread_of
 from mongo.protocol import EventLog, Knowledge
@@ -50,7 +51,7 @@ class WorkspaceCache:
         """Of the commit whose rows these are."""
         self.sessions: OrderedDict[str, deque[StoredExecution]] = OrderedDict()
         """The latest calls of sessions, oldest arrival first, up to the cursor."""
-        self._session_calls: OrderedDict[str, SessionCall] = OrderedDict()
+        self._session_calls: dict[str, SessionCall] = {}
         self._rows: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._changed: dict[tuple[str, str], tuple[ToolKey | None, int, bytes]] = {}
         """Rows to write: of what tool, their rank, and the data of those that are no object."""
@@ -131,9 +132,7 @@ class WorkspaceCache:
         if (known := self._session_calls.get(execution.execution_id)) is None:
             values = extract(execution.result)
             known = session_call(execution.tool_name, execution.parameters, values)
-            self._session_calls[execution.execution_id] = known
-            if len(self._session_calls) > _KEPT_OTHERS:
-                self._session_calls.popitem(last=False)
+            keep(self._session_calls, execution.execution_id, known, _KEPT_OTHERS)
         return known
 
     def put_document(self, document: Document, position: int, tool: ToolKey | None = None) -> None:
@@ -175,6 +174,12 @@ class WorkspaceCache:
             kept += len(self.sessions[session])
             if number >= _MAX_SESSIONS or kept > _MAX_CALLS:
                 del self.sessions[session]
+
+    def clear(self) -> None:
+        """Forget everything, a row at a time."""
+        while self._rows:
+            self._rows.popitem()
+        self.sessions.clear()
 
     def _encoded(self, place: tuple[str, str], data: bytes) -> bytes:
         if place[0] in (VECTOR.name, TROUBLE.name, USED.name):

@@ -25,7 +25,8 @@ def apply_edits(
     for edit in edits:
         done = False
         # From the end, so that what is taken out of an array moves nothing still to be seen.
-        for path in reversed(list(_concrete(changed, edit.path))):
+        places = reversed(list(_concrete(changed, edit.path))) if edit.inside else (edit.path,)
+        for path in places:
             try:
                 _apply(changed, edit, e.Site(path, parameters, value_sources))
                 done = True

@@ -142,10 +142,11 @@ class Learning:
                 self._looked[workspace] = cursor.serial
         return _SETTLE_S + _REST * (time.monotonic() - started)
 
-
-async def _give_back() -> float:
-    await asyncio.to_thread(give_back_memory)
-    return _GIVE_BACK_S
+    async def give_back(self) -> float:
+        """Give back the memory that learning does not need now; returns the seconds to the next."""
+        await asyncio.to_thread(self.indexer.rest)
+        await asyncio.to_thread(give_back_memory)
+        return _GIVE_BACK_S
 
 
 @asynccontextmanager
@@ -159,7 +160,7 @@ async def open_learning(settings: Settings, stores: Stores) -> AsyncIterator[Lea
         for step, name, wait_s in (
             (learning.follow, "following other processes", EVERY_S),
             (learning.cluster, "clustering", _SETTLE_S),
-            (_give_back, "giving back memory", _GIVE_BACK_S),
+            (learning.give_back, "giving back memory", _GIVE_BACK_S),
         ):
             await stack.enter_async_context(beside(step, name, wait_s, retry_s=EVERY_S))
         yield learning

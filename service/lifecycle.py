@@ -114,13 +114,15 @@ Step = Callable[[], Awaitable[float]]
 """Does what is to be done now, and returns the seconds until it is to be called again."""
 _JITTER = 0.05
 """Share of a wait by which it is drawn out, so that processes started together do not meet."""
+_DICE = random.Random()  # noqa: S311  # no secret
+"""Its own: a service in a notebook takes nothing from what its author seeded."""
 
 
 async def again_and_again(step: Step, name: str, wait_s: float, retry_s: float) -> None:
     """Take steps for ever, after a wait; one that fails is taken again, and logged at first."""
     said = ""
     while True:
-        await asyncio.sleep(wait_s * random.uniform(1, 1 + _JITTER))  # noqa: S311  # no secret
+        await asyncio.sleep(wait_s * _DICE.uniform(1, 1 + _JITTER))
         try:
             wait_s, said = await step(), ""
         except Exception as error:  # noqa: BLE001  # whatever it is, the next time may do better

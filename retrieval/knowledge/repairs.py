@@ -168,12 +168,12 @@ def learned_repairs(
     candidates = [
         each for each in _by_effect(changes, parameters) if _is_open(each, examples, agent)
     ]
-    for first in candidates[:_MOST]:
+    for first in [each for each in candidates[:_MOST] if len(each.mended) >= MIN_SESSIONS]:
         together, mended = [first], first.mended
         for other in candidates:
             shared = mended & other.mended
-            apart = not any(touches(other.edit, each.edit) for each in together)
-            if apart and len(shared) >= max(1, _TOGETHER * len(mended)):
+            often = len(shared) >= max(1, _TOGETHER * len(mended))
+            if often and not any(touches(other.edit, each.edit) for each in together):
                 together.append(other)
                 mended = shared
         # Changes of what others of the same repair put there: a new name's value in another type.

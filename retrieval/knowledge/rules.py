@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field, PrivateAttr
 
+from aftercall.bounded import keep
 from aftercall.models import ErrorCategory, Outcome
 from mongo.records import ToolKey
 from retrieval.edits import Edit, Respell, changed_places, edit_key
@@ -326,7 +327,7 @@ class ToolKnowledge(BaseModel):
     """How long transient failures lasted (see `retrieval.knowledge.runs`)."""
     links: Links = Field(default_factory=Links)
     """Where its parameters' values come from in a session."""
-    _elsewhere: SignatureKnowledge | None = PrivateAttr(None)
+    _elsewhere: dict[str, SignatureKnowledge] = PrivateAttr(default_factory=dict)
     runs: dict[str, Run] = Field(default_factory=dict)
     """Calls that keep failing with the same error (see `retrieval.knowledge.runs`)."""
 
@@ -337,11 +338,7 @@ class ToolKnowledge(BaseModel):
     def profile_to_update(self, schema_hash: str | None) -> ToolProfile:
         """The profile of a schema version, made when it is new and moved to the newest."""
         key = schema_hash or NO_SCHEMA
-        profile = self.profiles.pop(key, None) or ToolProfile()
-        self.profiles[key] = profile
-        while len(self.profiles) > MAX_PROFILES:
-            del self.profiles[next(iter(self.profiles))]
-        return profile
+        return keep(self.profiles, key, self.profiles.get(key) or ToolProfile(), MAX_PROFILES)
 
     def signature(self, text: str) -> SignatureKnowledge | None:
         """What is known of a kind of failure."""
@@ -362,29 +359,31 @@ class ToolKnowledge(BaseModel):
         ]
 
     def elsewhere(self, known: str) -> SignatureKnowledge:
-        """The latest repairs of all other kinds of failure, as if they were of one."""
-        others = [
-            example
-            for each in self.signatures.values()
-            if each.signature != known
-            for example in each.examples
-            if not each.is_off(example.edits)
-        ]
-        latest = sorted(others, key=lambda each: (each.at, each.execution_id))[-MAX_EXAMPLES:]
-        if self._elsewhere is None or self._elsewhere.examples != latest:
-            self._elsewhere = SignatureKnowledge(signature="", category="unknown", examples=latest)
-        return self._elsewhere
+        """The latest repairs of all other kinds of failure, as if they were of one.
+
+        Kept: who learns does not ask for it, and who asks learns nothing.
+        """
+        if self.signature(known) is None:
+            known = ""
+        if known not in self._elsewhere:
+            others = [
+                example
+                for each in self.signatures.values()
+                if each.signature != known
+                for example in each.examples
+                if not each.is_off(example.edits)
+            ]
+            latest = sorted(others, key=lambda each: (each.at, each.execution_id))[-MAX_EXAMPLES:]
+            self._elsewhere[known] = SignatureKnowledge(
+                signature="", category="unknown", examples=latest
+            )
+        return self._elsewhere[known]
 
     def signature_to_update(self, text: str, category: ErrorCategory) -> SignatureKnowledge:
         """The same, made when it is new; the least recent is forgotten when there is no room."""
         key = signature_id(text)
-        known = self.signatures.pop(key, None) or SignatureKnowledge(
-            signature=text, category=category
-        )
-        self.signatures[key] = known
-        while len(self.signatures) > MAX_SIGNATURES:
-            del self.signatures[next(iter(self.signatures))]
-        return known
+        known = self.signatures.get(key) or SignatureKnowledge(signature=text, category=category)
+        return keep(self.signatures, key, known, MAX_SIGNATURES)
 
 
 def skeleton_of(reading: ErrorReading) -> dict[str, FaultKind]:

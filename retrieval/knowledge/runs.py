@@ -13,6 +13,7 @@ from hashlib import sha256
 from math import ceil
 from typing import NamedTuple
 
+from aftercall.bounded import keep
 from aftercall.json_values import JsonObject
 from aftercall.models import ErrorCategory
 from aftercall.redaction import is_redacted
@@ -136,17 +137,13 @@ def learn_repeat(
     keys = [_key_within(session, signature_id)]
     keys += [] if is_redacted(parameters) else [call_hash(parameters)]
     for key in keys:
-        run = runs.pop(key, None)
+        run = runs.get(key)
         if run is None or run.signature != signature_id or _is_over(run, category, at):
             run = Run(signature=signature_id, last_seen=at)
         run.count += 1
-        run.sessions[session] = run.sessions.pop(session, 0) + 1
-        while len(run.sessions) > _MAX_SESSIONS:
-            del run.sessions[next(iter(run.sessions))]
+        keep(run.sessions, session, run.sessions.get(session, 0) + 1, _MAX_SESSIONS)
         run.last_seen = max(run.last_seen, at)
-        runs[key] = run
-    while len(runs) > MAX_RUNS:
-        del runs[next(iter(runs))]
+        keep(runs, key, run, MAX_RUNS)
 
 
 def forget_repeat(runs: dict[str, Run], call: str, session: str) -> None:

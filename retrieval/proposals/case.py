@@ -148,11 +148,11 @@ class Trials:
 
     def plus(self, other: "Trials") -> "Trials":
         """Both evidences together; of this one's kind."""
-        return replace(self, right=self.right + other.right, wrong=self.wrong + other.wrong)
+        return Trials(self.right + other.right, self.wrong + other.wrong, self.kind)
 
     def under_old_schema(self) -> "Trials":
         """The same seen under another schema: half of what spoke for it, and one more doubt."""
-        return replace(self, right=self.right * _OLD_SCHEMA, wrong=self.wrong + 1)
+        return Trials(self.right * _OLD_SCHEMA, self.wrong + 1, self.kind)
 
 
 _IN_VAIN = 16.0
@@ -191,7 +191,7 @@ class Option:
     @property
     def evidence(self) -> Trials:
         """What speaks for it and against it in all."""
-        return replace(self.trials, wrong=self.trials.wrong + _IN_VAIN * self.failed)
+        return self.trials.plus(Trials(0, _IN_VAIN * self.failed))
 
     def merged(self, other: "Option") -> "Option":
         """One option for two that do the same: they agree, and the surer one's words stay.

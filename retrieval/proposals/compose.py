@@ -275,6 +275,8 @@ def _after_reports(case: Case, proposals: list[Proposal]) -> list[Proposal]:
         for each in proposals
         if any(option.share and not case.distrusts(option.menders) for option in each.options)
     ]
+    if not reported and not learned:
+        return proposals
     return [_told(each, reported.get(each.key, Reports()), learned) for each in proposals]
 
 

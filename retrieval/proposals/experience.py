@@ -198,7 +198,7 @@ def _option(
         repairs=rule.repairs,
         successes=rule.successes,
         failures=rule.failures,
-        failed=rule.weight().failures,
+        failed=rule.weight().failures if rule.failures else 0.0,
         execution_ids=tuple(rule.execution_ids[-3:]),
         covers=_touched(case, edits),
         menders=frozenset(map(principal_of, rule.menders())),

@@ -106,7 +106,7 @@ def holds_parameters(case: Case, value: JsonValue) -> bool:
 
 
 def _better(case: Case) -> Iterator[Reshaped]:
-    before = _wrong(case)
+    before = _wrong(case)  # from 0, and then nothing is better
     steps = (
         _bared,
         _restyled,
@@ -127,7 +127,8 @@ def _better(case: Case) -> Iterator[Reshaped]:
         paired,
         several,
     )
-    for option in islice((each for step in steps for each in step(case)), _MAX_TRIED):
+    options = (each for step in steps if before for each in step(case))
+    for option in islice(options, _MAX_TRIED):
         parameters = applied(case.parameters, option.edits)
         if parameters is None:
             continue

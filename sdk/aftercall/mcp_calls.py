@@ -12,12 +12,12 @@ Results are read as mappings or as models of any library.
 
 import json
 import re
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from aftercall import outcomes
+from aftercall.bounded import keep
 from aftercall.json_values import JsonObject, bounded_name, bounded_text
 from aftercall.models.calls import ExecutionError
 from aftercall.reflection.reflected_call import ToolKey as ToolKey  # noqa: PLC0414
@@ -157,17 +157,12 @@ class ErrorTexts:
     """
 
     def __init__(self) -> None:
-        self._known: OrderedDict[ToolKey, OrderedDict[str, None]] = OrderedDict()
+        self._known: dict[ToolKey, dict[str, None]] = {}
 
     def learn(self, tool: ToolKey, text: str) -> None:
         """The tool sent this as an error."""
-        forms = self._known.setdefault(tool, OrderedDict())
-        self._known.move_to_end(tool)
-        forms[_form(text)] = None
-        if len(forms) > 50:
-            forms.popitem(last=False)
-        if len(self._known) > 500:
-            self._known.popitem(last=False)
+        forms = keep(self._known, tool, self._known.get(tool) or {}, 500)
+        keep(forms, _form(text), None, 50)
 
     def why(self, tool: ToolKey, text: str, sent: JsonObject, *, reads: bool = False) -> str | None:
         """Why the text of a success reads as an error; None where it does not.

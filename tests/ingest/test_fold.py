@@ -21,7 +21,7 @@ from ingest.nightly_steps import expire
 from ingest.workspace import WorkspaceCache
 from mongo.contents import execution_event, execution_of
 from mongo.protocol import Generation, Store
-from mongo.records import Event
+from mongo.records import Event, ToolKey
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.memory import KNOWLEDGE, SKIPPED, Memory
 from tests.ingest.conftest import Brain
@@ -256,6 +256,34 @@ async def test_catching_up_goes_on_where_the_background_ended(
     assert cursor.position == 3
     await asyncio.wait(steps)
     await indexer.close()
+
+
+async def test_what_was_learned_into_is_let_go_once_nothing_is_learned(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is learned after that reads it anew, and goes on from it."""
+    knowledge, read = brain.store.knowledge, list[str]()
+    get = knowledge.get
+    calls = [an_execution(execution_id=str(UUID(int=number))) for number in range(1, 5)]
+
+    async def counted(workspace: str, kind: str, keys: Sequence[str]) -> Any:
+        read.append(kind)
+        return await get(workspace, kind, keys)
+
+    monkeypatch.setattr(knowledge, "get", counted)
+    await brain.learn(calls[0])
+    read.clear()
+    brain.indexer.rest()  # something was learned since the last time
+    await brain.learn(calls[1])
+    assert KNOWLEDGE.name not in read
+    for _ in range(2):
+        await asyncio.to_thread(brain.indexer.rest)
+    await brain.learn(*calls[2:])
+    assert KNOWLEDGE.name in read
+    tool = ToolKey(WORKSPACE, calls[0].server_name, calls[0].tool_name)
+    profile = (await brain.knowledge(tool)).profile(None)
+    assert profile is not None
+    assert profile.successes + profile.failures == len(calls)
 
 
 async def test_what_floods_in_is_learned_while_it_goes_on(brain: Brain) -> None:

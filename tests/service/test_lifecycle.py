@@ -1,6 +1,8 @@
 """`aftercall serve` as a process: starting, refusing to start, stopping."""
 
+import asyncio
 import json
+import random
 import shutil
 import signal
 import socket
@@ -18,7 +20,7 @@ import uvicorn
 from aftercall.process import bind, url_of
 from mongo.sqlite import files
 from service.context import Lifecycle
-from service.lifecycle import CannotOpenError, one_line
+from service.lifecycle import CannotOpenError, beside, one_line
 from service.server import create_app
 from tests.service.running_service import (
     ROOT,
@@ -299,3 +301,18 @@ def test_nothing_heavy_is_imported_before_it_is_needed(script: str, heavy: tuple
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout == "[]\n"
+
+
+async def test_what_goes_on_beside_takes_nothing_from_the_programs_own_dice() -> None:
+    """A notebook that seeds them gets the same numbers with a service in its process."""
+    steps = asyncio.Queue[None]()
+
+    async def step() -> float:
+        await steps.put(None)
+        return 0.0
+
+    before = random.getstate()
+    async with beside(step, "stepping", 0.0, retry_s=0.0):
+        for _ in range(3):
+            await steps.get()
+    assert random.getstate() == before

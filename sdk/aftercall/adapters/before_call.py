@@ -8,11 +8,11 @@ what the service knows (`POST /check`), within a bound.
 import asyncio
 import logging
 import re
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from aftercall.bounded import keep
 from aftercall.contracts.deliverables import accepts
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, quoted
@@ -76,8 +76,8 @@ class BeforeCall:
     """Holds calls against what is known; one for all the calls of a gateway."""
 
     def __init__(self) -> None:
-        self._failures: OrderedDict[CallKey, int] = OrderedDict()
-        self._unmade: OrderedDict[CallKey, JsonObject] = OrderedDict()
+        self._failures: dict[CallKey, int] = {}
+        self._unmade: dict[CallKey, JsonObject] = {}
 
     async def check(
         self,
@@ -120,9 +120,7 @@ class BeforeCall:
         """Count how a call of the session ended."""
         failed = self._failures.pop(key, 0)
         if not succeeded:
-            self._failures[key] = failed + 1
-            if len(self._failures) > _MAX_SESSIONS:
-                self._failures.popitem(last=False)
+            keep(self._failures, key, failed + 1, _MAX_SESSIONS)
 
     def watched(self, key: CallKey, parameters: JsonObject, checked: Checked) -> ShadowFacts:
         """What would have been done about a call that is only watched, and about the one before."""
@@ -133,9 +131,7 @@ class BeforeCall:
 
     def would_send(self, key: CallKey, parameters: JsonObject) -> None:
         """A watched call failed, and this would have been sent in its place."""
-        self._unmade[key] = parameters
-        if len(self._unmade) > _MAX_SESSIONS:
-            self._unmade.popitem(last=False)
+        keep(self._unmade, key, parameters, _MAX_SESSIONS)
 
 
 def looks_right(schema: JsonObject | None, parameters: JsonObject) -> bool:

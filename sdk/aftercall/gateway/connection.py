@@ -4,7 +4,6 @@ import asyncio
 import json
 import shlex
 import time
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.message import ServerMessageMetadata
 from pydantic import BaseModel
 
+from aftercall.bounded import keep
 from aftercall.errors import ConfigurationError
 
 LOST_IN_A_ROW = 3
@@ -207,14 +207,13 @@ class Breaker:
         self._name = name
         self._clock = clock
         self._server = _Circuit(LOST_OF_SERVER)
-        self._tools: OrderedDict[str, _Circuit] = OrderedDict()
+        self._tools: dict[str, _Circuit] = {}
 
     @contextmanager
     def guarding(self, tool: str, is_lost: Callable[[BaseException], bool]) -> Iterator[None]:
         """Around a call; `is_lost` says of what it raises whether it was lost on the way."""
-        if tool not in self._tools and len(self._tools) >= _MAX_TOOLS:
-            self._tools.popitem(last=False)
-        circuits = (self._server, self._tools.setdefault(tool, _Circuit(LOST_IN_A_ROW)))
+        own = self._tools.get(tool) or _Circuit(LOST_IN_A_ROW)
+        circuits = (self._server, keep(self._tools, tool, own, _MAX_TOOLS))
         now = self._clock()
         for circuit, what in zip(circuits, ("this server", f"{tool!r}"), strict=True):
             left = circuit.closed_at - now

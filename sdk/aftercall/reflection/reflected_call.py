@@ -14,6 +14,7 @@ from threading import Lock
 from typing import Generic, Protocol, TypeVar
 from uuid import uuid4
 
+from aftercall.bounded import keep
 from aftercall.client.transport import current_trace_id
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text, make_json_value
@@ -54,9 +55,7 @@ class FailureRates:
         """Count one call of `tool`."""
         with self._lock:
             calls, failures = self._counts.get(tool, (0, 0))
-            if calls == 0 and len(self._counts) >= _MAX_TOOLS:
-                del self._counts[next(iter(self._counts))]
-            self._counts[tool] = (calls + 1, failures + failed)
+            keep(self._counts, tool, (calls + 1, failures + failed), _MAX_TOOLS)
 
     def rate(self, tool: ToolKey) -> float | None:
         """Share of failed calls, 0 to 1; None before there are 20 calls."""
