@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from aftercall.bounded import keep
 from aftercall.stages import stage
+from aftercall.tables import keep
 from embeddings.protocol import Embedder, EmbeddingError
 from ingest import fold
 from ingest.leases import LeaseKeeper, holder_id, retire
@@ -145,13 +145,16 @@ class Indexer:
         await self._embedding.close()
         await self._leases.close()
 
-    def rest(self) -> None:
+    async def rest(self) -> None:
         """Let go of the decoded rows, unless something was learned since this was called last.
 
-        They take half of the memory after a burst. In a thread: row by row, so that others run.
+        What is known of tools is left to the answers: that nobody reads it twice, nor holds it so.
         """
         while self._is_rested and self._caches:
-            self._caches.popitem()[1].clear()
+            (generation, workspace), cache = self._caches.popitem()
+            if self._own is None and generation == self._knowledge.generation:
+                self._memory.adopt(workspace, cache.knowledge(), cache.serial)
+            await asyncio.to_thread(cache.clear)
         self._is_rested = True
 
     async def catch_up(self, on_progress: Callable[[int], None] = lambda _: None) -> int:

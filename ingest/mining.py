@@ -7,7 +7,7 @@ from typing import Literal
 
 from aftercall.json_patch import same_json
 from aftercall.models import Execution
-from retrieval import gathered
+from aftercall.tables import gathered
 from retrieval.edits import Edit, ValueSources
 from retrieval.inference import all_edits, infer_edits
 from retrieval.reading.reader import ErrorReading

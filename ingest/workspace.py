@@ -5,13 +5,14 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from aftercall.bounded import keep
 from aftercall.models import Execution
+from aftercall.tables import keep
 from mongo.contents import StoredExecution, named_execution_of, thread_of
 from mongo.protocol import EventLog, Knowledge
 from mongo.records import Removal, Row, ToolKey, encoded
 from retrieval.knowledge.documents import Document
 from retrieval.knowledge.links import SessionCall, extract, session_call
+from retrieval.knowledge.rules import ToolKnowledge
 from retrieval.memory import (
     AXES,
     CALL,
@@ -53,6 +54,8 @@ class WorkspaceCache:
         """The latest calls of sessions, oldest arrival first, up to the cursor."""
         self._session_calls: dict[str, SessionCall] = {}
         self._rows: OrderedDict[tuple[str, str], Any] = OrderedDict()
+        self._sizes: dict[str, int] = {}
+        """Bytes of what was last written of tools' knowledge."""
         self._changed: dict[tuple[str, str], tuple[ToolKey | None, int, bytes]] = {}
         """Rows to write: of what tool, their rank, and the data of those that are no object."""
         self._removed: dict[tuple[str, str], None] = {}
@@ -156,6 +159,7 @@ class WorkspaceCache:
             Row(*place, self._encoded(place, data), tool, rank)
             for place, (tool, rank, data) in self._changed.items()
         ]
+        self._sizes |= {row.key: len(row.data) for row in rows if row.kind == KNOWLEDGE.name}
         removed = [Removal(*place) for place in self._removed]
         self._changed.clear()
         self._removed.clear()
@@ -175,8 +179,16 @@ class WorkspaceCache:
             if number >= _MAX_SESSIONS or kept > _MAX_CALLS:
                 del self.sessions[session]
 
+    def knowledge(self) -> dict[str, tuple[ToolKnowledge, int]]:
+        """What was learned of tools, by key, with the bytes that it takes in the store."""
+        return {
+            key: (known, size)
+            for key, size in self._sizes.items()
+            if (known := self._rows.get((KNOWLEDGE.name, key))) is not None
+        }
+
     def clear(self) -> None:
-        """Forget everything, a row at a time."""
+        """Forget everything, a row at a time, so that other threads run."""
         while self._rows:
             self._rows.popitem()
         self.sessions.clear()

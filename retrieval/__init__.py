@@ -7,8 +7,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from mongo import gathered as gathered  # others take it from here
-
 _PART = re.compile(r"\{([A-Z_]+)\}")
 
 

@@ -9,7 +9,7 @@ by `follow`, which is called twice a second where others may write.
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -270,6 +270,15 @@ class Memory:
             known = Registry(tools, [replace(each, position=at) for each, at in stored])
             self._registries.put(workspace, "", known, seen)
         return known
+
+    def adopt(
+        self, workspace: str, tools: Mapping[str, tuple[ToolKnowledge, int]], serial: int
+    ) -> None:
+        """What is known of tools as of the latest commit, with its size; nobody else changes it."""
+        if self._serials is not None and self._serials.get(workspace) == serial:
+            cache = self._rows[KNOWLEDGE.name]
+            for key, (known, size) in tools.items():
+                cache.put(workspace, key, known, cache.changes, size)
 
     def forget_rows(self, workspace: str, rows: Iterable[Row | Removal], serial: int = 0) -> None:
         """These rows were changed by a commit of this process, of this serial number."""

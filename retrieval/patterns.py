@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from aftercall.models import ErrorCategory, Example
+from aftercall.tables import gathered
 from embeddings.protocol import Embedder
 from mongo.records import ToolKey
-from retrieval import gathered
 from retrieval.answer import lesson_of, shown, spoken
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
 from retrieval.edits import Clamp, Edit, Remove, Replace

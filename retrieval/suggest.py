@@ -22,13 +22,13 @@ from aftercall.json_values import JsonValue, content_hash
 from aftercall.outcomes import REFERRALS
 from aftercall.redaction import Redactor
 from aftercall.stages import stage
+from aftercall.tables import gathered
 from embeddings.protocol import Embedder, EmbeddingError
 from embeddings.text import question_text
 from mongo.contents import IssuedSuggestion, StoredTool, as_named, suggestion_event
 from mongo.errors import StoreError
 from mongo.protocol import EventLog
 from mongo.records import OWNER, Event, ToolKey
-from retrieval import gathered
 from retrieval.advice.advise import first_tool
 from retrieval.answer import Answer, Question, answer
 from retrieval.classifier import CategoryHead, text_of

@@ -4,12 +4,12 @@ What one other principal alone taught or registered is advice: it is never sure,
 is likely without it, and is not followed (4-rules.md, Trust).
 """
 
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 from aftercall.json_values import JsonObject
 from aftercall.models import ToolAnnotations
+from aftercall.tables import summed
 from mongo.contents import StoredTool
 from retrieval.confidence import Calibration, judge
 from retrieval.knowledge.profile import ParameterProfile, ToolProfile
@@ -52,12 +52,10 @@ class Strangers:
 
     def _made_most_of(self, seen: ToolProfile | ParameterProfile) -> bool:
         """Whether too few use it, or more than half of its successes may be one stranger's."""
-        made = Counter[str]()
-        for agent, count in seen.agents.items():
-            made[principal_of(agent)] += count
+        made = summed((principal_of(agent), count) for agent, count in seen.agents.items())
         if self._case.distrusts(made):
             return True
-        beyond = seen.successes - made.total()  # of agents that are not counted one by one
+        beyond = seen.successes - sum(made.values())  # of agents that are not counted one by one
         made.pop(principal_of(agent_mark(self._case.agent)), None)
         most = max(made.values(), default=0)
         return self._case.quorum > 1 and most > 0 and 2 * (most + beyond) > seen.successes

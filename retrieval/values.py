@@ -290,7 +290,7 @@ _END_OF_STREAM = re.compile(r"(?:\s*(?:</(?P<tag>\w{1,20})>|<\|\w{1,20}\|>)){1,4
 
 def visible(text: str) -> str:
     """A text as one sees it: no blanks around it, no marks of typesetting, no end of a stream."""
-    found = _END_OF_STREAM.search(text[-_LONGEST_MARKED:])
+    found = _END_OF_STREAM.search(text[-_LONGEST_MARKED:]) if ">" in text else None
     if found and not (found["tag"] and f"<{found['tag']}" in text):
         text = text[: len(text) - len(found[0])]
     return text.translate(_UNSEEN).strip()

@@ -144,7 +144,7 @@ class Learning:
 
     async def give_back(self) -> float:
         """Give back the memory that learning does not need now; returns the seconds to the next."""
-        await asyncio.to_thread(self.indexer.rest)
+        await self.indexer.rest()
         await asyncio.to_thread(give_back_memory)
         return _GIVE_BACK_S
 

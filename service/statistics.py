@@ -8,6 +8,7 @@ from typing import Any, get_args
 import numpy as np
 
 from aftercall import models as m
+from aftercall.tables import summed
 from mongo.records import ToolKey
 from retrieval import counters as what
 from retrieval.fitness.registry import UnknownNameError, nearest_names
@@ -112,10 +113,11 @@ async def trend(
     points = await span.points(_CALLS, tool)
     names = (what.VERSION_SUCCESS, what.VERSION_FAILURE)
     counted = await span.points([f"{each}*" for each in names], tool) if tool else []
-    made = Counter[str]()
-    for _, point in counted:
-        for name, number in point.items():
-            made[name.removeprefix(names[0]).removeprefix(names[1])] += number
+    made = summed(
+        (name.removeprefix(names[0]).removeprefix(names[1]), number)
+        for _, point in counted
+        for name, number in point.items()
+    )
     return m.Trend(
         **about,
         step=span.unit,

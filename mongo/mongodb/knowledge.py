@@ -19,7 +19,7 @@ import bson
 from pymongo import UpdateOne
 from pymongo.errors import DuplicateKeyError
 
-from mongo import gathered
+from aftercall.tables import gathered
 from mongo.errors import StoreFencedError
 from mongo.mongodb import database
 from mongo.mongodb.database import Database, Part, Record, guarded, key

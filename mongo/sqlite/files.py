@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from aftercall.files import sync_folder
-from mongo import errors, gathered
+from aftercall.tables import gathered
+from mongo import errors
 from mongo.records import Event, Row, ToolKey
 
 _ANOTHER_FOLDER = "or choose another data folder (--data-dir)"

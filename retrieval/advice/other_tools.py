@@ -15,7 +15,7 @@ from itertools import islice
 from aftercall.json_values import JsonObject
 from aftercall.models import MAX_SPLIT, ExecutionError
 from aftercall.outcomes import referral_in
-from retrieval import gathered
+from aftercall.tables import gathered
 from retrieval.boundaries.clusters import normalised_axes
 from retrieval.confidence import MIN_CONFIDENCE, accepts, check_of, lower_bound
 from retrieval.health.record import Referred

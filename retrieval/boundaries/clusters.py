@@ -17,7 +17,6 @@ that is made in three steps from the cosine, each measured in `docs/figures/boun
 import re
 import unicodedata
 import uuid
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, lru_cache
@@ -29,6 +28,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from aftercall.models import MAX_AXES, MAX_AXIS_CHARS
+from aftercall.tables import summed
 from embeddings.protocol import Vectors
 
 SENTENCES = ("{}", "an app for {}", "This request is about {}.", "How do I do {}?")
@@ -212,11 +212,12 @@ def named(
     groups = [sorted(each, key=lambda axis: (-weight(axis), len(axis), axis)) for each in partition]
     groups.sort(key=lambda group: (-sum(map(weight, group)), group[0]))
     old = {axis: place for place, each in enumerate(previous.clusters) for axis in each.members}
-    overlaps: Counter[tuple[int, int]] = Counter()
-    for new, group in enumerate(groups):
-        for axis in group:
-            if axis in old:
-                overlaps[new, old[axis]] += weight(axis)
+    overlaps = summed(
+        ((new, old[axis]), weight(axis))
+        for new, group in enumerate(groups)
+        for axis in group
+        if axis in old
+    )
     heirs: dict[int, KnownCluster] = {}
     inherited: set[int] = set()
     for new, before in sorted(overlaps, key=lambda pair: (-overlaps[pair], pair[1], pair[0])):

@@ -19,9 +19,9 @@ from aftercall.models import Namespace, Promotion, Tool, ToolName, ToolSource
 from aftercall.models.tools import same_version
 from aftercall.promotions_file import promoted_tool
 from aftercall.redaction import Redactor
+from aftercall.tables import gathered
 from mongo.contents import StoredPromotion, StoredTool
 from mongo.records import ToolKey
-from retrieval import gathered
 from retrieval.fitness.statistics import NO_VERSION
 from retrieval.knowledge.documents import document_id
 

@@ -32,8 +32,9 @@ from numpy.typing import NDArray
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Tool
+from aftercall.tables import gathered
 from embeddings.text import name_words, terms_text
-from retrieval import gathered, read_json
+from retrieval import read_json
 from retrieval.confidence import logistic
 from retrieval.index.protocol import Hit, IndexQuery
 from retrieval.knowledge.documents import Document

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from aftercall import models as m
 from aftercall.redaction import Redactor
+from aftercall.tables import gathered
 from embeddings.protocol import Embedder
 from embeddings.text import terms_text
 from mongo.records import ToolKey
-from retrieval import gathered
 from retrieval.fitness.expected import LEAST_NEARNESS, LikeScenario, experience_of
 from retrieval.fitness.history import shown_failure, shown_text
 from retrieval.fitness.registry import (

@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from aftercall.models import Outcome, Severity
+from aftercall.tables import gathered
 from mongo.contents import BETWEEN
 from mongo.records import OWNER
 from retrieval.principals import drop_loudest, fairly_heard, key_mark
@@ -129,10 +130,8 @@ class ToolTrials:
 
     def tags(self, own: str | None = None) -> list[str]:
         """The negative tags: of the asker's principal, or of two; all without an asker."""
-        by_tag: dict[str, set[str]] = {}
-        for said in self.negative_tags:
-            by, _, tag = said.rpartition(BETWEEN)
-            by_tag.setdefault(tag, set()).add(by)
+        said = (each.rpartition(BETWEEN) for each in self.negative_tags)
+        by_tag = gathered((tag, by) for by, _, tag in said)
         return [tag for tag, by in by_tag.items() if own is None or own in by or len(by) > 1]
 
     def version_to_update(self, version: str | None) -> VersionStatistics:

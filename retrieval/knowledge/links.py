@@ -16,7 +16,7 @@ from itertools import islice
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
-from retrieval import gathered
+from aftercall.tables import gathered
 from retrieval.likeness import words_of
 from retrieval.parameters import leaves_like, place_of
 
@@ -89,10 +89,11 @@ def _of_text(text: str, depth: int) -> Iterator[tuple[str, JsonValue]]:
 
 def session_call(tool_name: str, parameters: JsonObject, extracted: JsonValue) -> SessionCall:
     """An earlier call, of its arguments and the extract of its result."""
-    values: dict[str, list[JsonValue]] = {}
-    for path, value in leaves_like(parameters, ()):
-        if isinstance(value, str | int | float) and not isinstance(value, bool):
-            values.setdefault(_ARGUMENT + place_of(path), []).append(value)
+    values: dict[str, list[JsonValue]] = gathered(
+        (_ARGUMENT + place_of(path), value)
+        for path, value in leaves_like(parameters, ())
+        if isinstance(value, str | int | float) and not isinstance(value, bool)
+    )
     for place, each in extracted.items() if isinstance(extracted, dict) else ():
         values[place] = list(each) if isinstance(each, list) else [each]
     sources = {f"{tool_name}\x1f{place}": each for place, each in values.items()}

@@ -20,8 +20,8 @@ from rapidfuzz.distance import Postfix, Prefix
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
+from aftercall.tables import gathered
 from retrieval import edits as ed
-from retrieval import gathered
 from retrieval.edit_effects import applied, changed_names, effect_key
 from retrieval.edits import edit_key, is_masked, names_of, places_of, touches
 from retrieval.parameters import EVERY, Path, value_at

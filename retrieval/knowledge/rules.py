@@ -25,8 +25,8 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field, PrivateAttr
 
-from aftercall.bounded import keep
 from aftercall.models import ErrorCategory, Outcome
+from aftercall.tables import keep
 from mongo.records import ToolKey
 from retrieval.edits import Edit, Respell, changed_places, edit_key
 from retrieval.knowledge.links import Links

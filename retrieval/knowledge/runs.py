@@ -13,10 +13,10 @@ from hashlib import sha256
 from math import ceil
 from typing import NamedTuple
 
-from aftercall.bounded import keep
 from aftercall.json_values import JsonObject
 from aftercall.models import ErrorCategory
 from aftercall.redaction import is_redacted
+from aftercall.tables import keep
 from retrieval.knowledge.profile import call_hash
 from retrieval.principals import agent_mark, drop_loudest, fairly_heard, principal_of
 

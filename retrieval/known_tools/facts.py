@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from math import log
 
 from aftercall.models import Cohesion, ErrorCategory
+from aftercall.tables import summed
 from mongo.records import ToolKey
 from retrieval.advice.waits import in_words
 from retrieval.answer import lesson_of
@@ -357,10 +358,11 @@ class _Facts:
 
     def _split(self) -> Iterator[tuple[str, float]]:
         """What the tool suggested most, of late above all, to be called in its place."""
-        weights: dict[tuple[str, ...], float] = {}
-        for each in self.health.referrals:
-            if parts := tuple(each.split[:_MAX_PARTS]):
-                weights[parts] = weights.get(parts, 0.0) + decay(self.now, each.at)
+        weights = summed(
+            (parts, decay(self.now, each.at))
+            for each in self.health.referrals
+            if (parts := tuple(each.split[:_MAX_PARTS]))
+        )
         if not weights:
             return
         best = min(weights, key=lambda parts: (-weights[parts], parts))

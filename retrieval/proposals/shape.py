@@ -127,8 +127,9 @@ def _better(case: Case) -> Iterator[Reshaped]:
         paired,
         several,
     )
-    options = (each for step in steps if before for each in step(case))
-    for option in islice(options, _MAX_TRIED):
+    for option in islice(
+        (each for step in steps for each in step(case)), _MAX_TRIED * (before > 0)
+    ):
         parameters = applied(case.parameters, option.edits)
         if parameters is None:
             continue

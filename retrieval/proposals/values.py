@@ -8,6 +8,7 @@ from aftercall.json_patch import same_json
 from aftercall.json_values import MAX_INTEGER, JsonValue, canonical_json
 from aftercall.models import EvidenceSource
 from aftercall.redaction import is_redacted
+from aftercall.tables import gathered
 from retrieval import WORDS
 from retrieval.edit_effects import applied
 from retrieval.edits import Balance, Cast, FromError, Remove, Replace, Unwrap, number_of
@@ -539,11 +540,12 @@ def stated_value_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
 def _summands(case: Case, fault: Fault) -> list[Path]:
     """The numbers of an array that add up to the wrong total, the last first."""
     total = number_of(fault.value_text)
-    groups: dict[Path, list[tuple[Path, float]]] = {}
-    for at, value in leaves_like(case.parameters, ()):
-        number = None if isinstance(value, str) else number_of(value)
-        if number is not None and any(isinstance(step, int) for step in at):
-            groups.setdefault(general(at), []).append((at, number))
+    groups = gathered(
+        (general(at), (at, number))
+        for at, value in leaves_like(case.parameters, ())
+        if not isinstance(value, str) and (number := number_of(value)) is not None
+        and any(isinstance(step, int) for step in at)
+    )  # fmt: skip
     summed = [
         group
         for group in groups.values()

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from aftercall import outcomes
-from aftercall.bounded import keep
 from aftercall.json_values import JsonObject, bounded_name, bounded_text
 from aftercall.models.calls import ExecutionError
 from aftercall.reflection.reflected_call import ToolKey as ToolKey  # noqa: PLC0414
 from aftercall.reflection.results import OutcomeReader
+from aftercall.tables import keep
 
 AGENT_KEY = "aftercall/agent"
 SESSION_KEY = "aftercall/session"

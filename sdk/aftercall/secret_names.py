@@ -6,6 +6,7 @@ from functools import cache, lru_cache
 from typing import Literal
 
 from aftercall.files import read_table
+from aftercall.tables import gathered
 
 MASKED = re.compile(r"\[(?:redacted|hashed):[a-z]+:[0-9a-f+-]+\]")
 """How a masked value looks."""
@@ -21,9 +22,7 @@ def snake_case(name: str) -> str:
 
 def any_of(words: Iterable[str]) -> str:
     """A pattern of plain words, longest first, grouped by their first two letters."""
-    heads: dict[str, list[str]] = {}
-    for word in sorted(words, key=len, reverse=True):
-        heads.setdefault(word[:1], []).append(word[1:])
+    heads = gathered((word[:1], word[1:]) for word in sorted(words, key=len, reverse=True))
     return "|".join(
         re.escape(head)
         + (f"(?:{any_of(tails)})" if all(tails) else f"(?:{'|'.join(map(re.escape, tails))})")
@@ -165,10 +164,11 @@ _SHORT = 2
 """Letters of a word that is too common to be a hint: `no`, `id`."""
 ROOTS = {_root(word) for word in _ALL_NAMES} | {word.replace("_", "") for word in _ALL_NAMES}
 ROOTS = {word for word in ROOTS - _COMMON if len(word) > _SHORT}
-COMPOUNDS: dict[str, list[set[str]]] = {}
-for _parts in (word.split("_") for word in _ALL_NAMES if _root(word) in _COMMON):
-    if len(_parts[-1]) > _SHORT:
-        COMPOUNDS.setdefault(_parts[-1], []).append({w for w in _parts if len(w) > _SHORT})
+COMPOUNDS = gathered(
+    (parts[-1], {word for word in parts if len(word) > _SHORT})
+    for parts in (word.split("_") for word in _ALL_NAMES if _root(word) in _COMMON)
+    if len(parts[-1]) > _SHORT
+)
 GLUED = re.compile(any_of(NAME_TABLE["glued"]))
 """Each name as one word, and of each the longest word: a text has one of them, all the words of a
 compound by its last one, or no name."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from aftercall.models import AxisShare, Boundaries, Cohesion
-from retrieval import gathered
+from aftercall.tables import gathered
 from service.dashboard import html as h
 from service.dashboard import words as w
 from service.dashboard.look import Look, Shown

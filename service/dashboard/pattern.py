@@ -10,8 +10,8 @@ from aftercall.json_patch import Operation, diff
 from aftercall.json_values import canonical_json
 from aftercall.models import Execution, FailurePattern, PatternState
 from aftercall.redaction import Redactor
+from aftercall.tables import gathered
 from mongo.records import ToolKey
-from retrieval import gathered
 from retrieval.answer import lesson_of
 from retrieval.confidence import lower_bound
 from retrieval.edits import Edit, edit_key, edits_of_key

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 from aftercall.models import Execution, ToolName
 from aftercall.redaction import Redactor
+from aftercall.tables import gathered
 from mongo.contents import execution_of, plain
 from mongo.records import Event
-from retrieval import gathered
 from retrieval.memory import REPAIR
 from service.context import Context
 from service.dashboard import html as h

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from aftercall.models import CallCounts, Recommendation, ToolName, ToolStatistics
+from aftercall.tables import gathered
 from mongo.contents import StoredTool
-from retrieval import gathered
 from service import statistics
 from service.dashboard import html as h
 from service.dashboard import words as w

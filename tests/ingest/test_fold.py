@@ -273,17 +273,42 @@ async def test_what_was_learned_into_is_let_go_once_nothing_is_learned(
     monkeypatch.setattr(knowledge, "get", counted)
     await brain.learn(calls[0])
     read.clear()
-    brain.indexer.rest()  # something was learned since the last time
+    await brain.indexer.rest()  # something was learned since the last time
     await brain.learn(calls[1])
     assert KNOWLEDGE.name not in read
     for _ in range(2):
-        await asyncio.to_thread(brain.indexer.rest)
+        await brain.indexer.rest()
     await brain.learn(*calls[2:])
     assert KNOWLEDGE.name in read
     tool = ToolKey(WORKSPACE, calls[0].server_name, calls[0].tool_name)
     profile = (await brain.knowledge(tool)).profile(None)
     assert profile is not None
     assert profile.successes + profile.failures == len(calls)
+
+
+async def test_what_was_learned_of_tools_is_left_to_the_answers(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They need not read it, until more is learned."""
+    knowledge, read = brain.store.knowledge, list[str]()
+    get = knowledge.get
+    first, second, third = (an_execution(execution_id=str(UUID(int=n))) for n in (1, 2, 3))
+    tool = ToolKey(WORKSPACE, first.server_name, first.tool_name)
+
+    async def counted(workspace: str, kind: str, keys: Sequence[str]) -> Any:
+        read.append(kind)
+        return await get(workspace, kind, keys)
+
+    await brain.memory.follow()
+    await brain.learn(first, second)
+    for _ in range(2):
+        await brain.indexer.rest()
+    stored = await brain.knowledge(tool)
+    monkeypatch.setattr(knowledge, "get", counted)
+    assert await brain.memory.knowledge(tool) == stored
+    assert KNOWLEDGE.name not in read
+    await brain.learn(third)
+    assert await brain.memory.knowledge(tool) == await brain.knowledge(tool) != stored
 
 
 async def test_what_floods_in_is_learned_while_it_goes_on(brain: Brain) -> None:

@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from aftercall.bounded import keep
 from aftercall.contracts.deliverables import accepts
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, quoted
 from aftercall.models.calls import Change, CheckResponse, ShadowFacts, Verdict
 from aftercall.reflection.results import describe_change
 from aftercall.reflection.retry_rules import apply_changes
+from aftercall.tables import keep
 
 Mode = Literal["off", "advise", "repair", "shadow"]
 """`off` passes calls on, unseen; `advise` never calls a tool by itself; `shadow` asks and records,

@@ -49,6 +49,7 @@ from aftercall.json_values import JsonValue, bounded_json
 from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import CONTRACT_VIOLATION, Outcome, ToolFailedError, make_error
 from aftercall.reflection.results import ResultReader
+from aftercall.tables import gathered
 
 __all__ = [
     "CONTRACT_VIOLATION", "ContractViolationError", "Deliverable", "DeliverableReader", "Violation",
@@ -365,10 +366,9 @@ def _in_style(value: dict[Any, Any], wanted: Deliverable) -> dict[Any, Any]:
     """Keys in the deliverable's spelling, each where it stood; two that fit are both left."""
     if not (missing := [name for name in wanted.named if name not in value]):
         return value
-    by_style: dict[str, list[str]] = {}
-    for key in value:
-        if isinstance(key, str) and key not in wanted.named:
-            by_style.setdefault(folded(key), []).append(key)
+    by_style = gathered(
+        (folded(key), key) for key in value if isinstance(key, str) and key not in wanted.named
+    )
     renamed = {
         found[0]: name
         for name in missing

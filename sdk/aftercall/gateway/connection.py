@@ -18,8 +18,8 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.message import ServerMessageMetadata
 from pydantic import BaseModel
 
-from aftercall.bounded import keep
 from aftercall.errors import ConfigurationError
+from aftercall.tables import keep
 
 LOST_IN_A_ROW = 3
 """Calls of a tool that are lost one after the other until the next ones are not sent."""

@@ -14,7 +14,6 @@ from threading import Lock
 from typing import Generic, Protocol, TypeVar
 from uuid import uuid4
 
-from aftercall.bounded import keep
 from aftercall.client.transport import current_trace_id
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text, make_json_value
@@ -22,6 +21,7 @@ from aftercall.models.calls import Execution, ExecutionError, SuggestResponse, e
 from aftercall.outcomes import Outcome, is_referral, log_line
 from aftercall.reflection import results
 from aftercall.reflection.retry_rules import ReflectionPolicy, Retry, RetryRules
+from aftercall.tables import keep
 
 ResultT = TypeVar("ResultT")
 _logger = logging.getLogger(__name__)

@@ -1,6 +1,6 @@
 """A table of so many entries."""
 
-from aftercall.bounded import keep
+from aftercall.tables import keep
 
 
 def test_what_was_put_longest_ago_makes_room() -> None:
