@@ -327,7 +327,7 @@ class ToolKnowledge(BaseModel):
     """How long transient failures lasted (see `retrieval.knowledge.runs`)."""
     links: Links = Field(default_factory=Links)
     """Where its parameters' values come from in a session."""
-    _elsewhere: dict[str, SignatureKnowledge] = PrivateAttr(default_factory=dict)
+    _elsewhere: dict[str | None, SignatureKnowledge] = PrivateAttr(default_factory=dict)
     runs: dict[str, Run] = Field(default_factory=dict)
     """Calls that keep failing with the same error (see `retrieval.knowledge.runs`)."""
 
@@ -363,21 +363,20 @@ class ToolKnowledge(BaseModel):
 
         Kept: who learns does not ask for it, and who asks learns nothing.
         """
-        if self.signature(known) is None:
-            known = ""
-        if known not in self._elsewhere:
+        kind = known if self.signature(known) else None  # unknown ones leave nothing out
+        if kind not in self._elsewhere:
             others = [
                 example
                 for each in self.signatures.values()
-                if each.signature != known
+                if each.signature != kind
                 for example in each.examples
                 if not each.is_off(example.edits)
             ]
             latest = sorted(others, key=lambda each: (each.at, each.execution_id))[-MAX_EXAMPLES:]
-            self._elsewhere[known] = SignatureKnowledge(
+            self._elsewhere[kind] = SignatureKnowledge(
                 signature="", category="unknown", examples=latest
             )
-        return self._elsewhere[known]
+        return self._elsewhere[kind]
 
     def signature_to_update(self, text: str, category: ErrorCategory) -> SignatureKnowledge:
         """The same, made when it is new; the least recent is forgotten when there is no room."""
