@@ -76,8 +76,8 @@ CODES: dict[str, ErrorCategory] = {
 *_RULES, _OF_PARAMETERS = map(_words, _TABLE["rules"])
 _USER_REJECTED = next(words for words in _RULES if words.reading.category == "user_rejected")
 _RATE_LIMITED = next(words for words in _RULES if words.reading.category == "rate_limited")
-_TYPES: list[tuple[re.Pattern[str], ErrorCategory]] = [
-    (_one_of(row["patterns"], re.IGNORECASE), row["category"]) for row in _TABLE["types"]
+_TYPES: list[tuple[str, ErrorCategory]] = [
+    ("|".join(row["patterns"]), row["category"]) for row in _TABLE["types"]
 ]
 _OF_ITSELF: frozenset[ErrorCategory] = frozenset(
     {"wrong_tool_boundary", "low_utility", "contract_violation", "user_rejected"}
@@ -128,7 +128,8 @@ def categorise(
     if by_code := CODES.get(code.upper()):
         return _unless_too_fast(CategoryReading(by_code, 0.95), plain)
     named = f"{error_type} {code}"
-    by_type = next((each for words, each in _TYPES if words.search(named)), None)
+    types = ((compiled(words, re.IGNORECASE), each) for words, each in _TYPES)
+    by_type = next((each for words, each in types if words.search(named)), None)
     if by_type:
         return CategoryReading(by_type, 0.95)
     if blames_value:
@@ -192,9 +193,7 @@ def is_unknown_tool(error: ExecutionError, tool_name: str) -> bool:
 # ------------------------------------------------------------------ refusals
 _REFUSALS = read_table("reading/refusals.toml")
 _FORMS = [
-    (re.compile(pattern, re.IGNORECASE), str(row["kind"]))
-    for row in _REFUSALS["refusals"]
-    for pattern in row["patterns"]
+    (pattern, str(row["kind"])) for row in _REFUSALS["refusals"] for pattern in row["patterns"]
 ]
 _NOT_OF_THE_MATTER = _one_of(_REFUSALS["others"]["patterns"], re.IGNORECASE)
 _REFUSAL_READ = 1_000
@@ -221,5 +220,5 @@ def refusal_of(message: str) -> Refusal | None:
 def _refusal_of(text: str) -> Refusal | None:
     if _NOT_OF_THE_MATTER.search(text):
         return None
-    found = ((form.search(text), kind) for form, kind in _FORMS)
+    found = ((compiled(form, re.IGNORECASE).search(text), kind) for form, kind in _FORMS)
     return next((Refusal(kind, said[0].strip(" .;:")) for said, kind in found if said), None)

@@ -166,6 +166,7 @@ PHRASES: dict[str, tuple[Phrase, ...]] = {
 }  # fmt: skip
 """Phrases by family, in the order in which they are tried."""
 _ALL_PHRASES = tuple(phrase for family in PHRASES.values() for phrase in family)
+_CUES = frozenset(cue for phrase in _ALL_PHRASES for cue in phrase.cues)
 
 
 def _turned(names: dict[str, list[str]]) -> dict[str, Any]:
@@ -189,8 +190,9 @@ def read_text(message: str) -> Iterator[Fault]:
     instance = _INSTANCE.search(message) if "On instance[" in message else None
     at = re.findall(r"\[(\d+|'[^']+')\]", instance["place"]) if instance else []
     place = tuple(int(part) if part.isdecimal() else part.strip("'") for part in at)
+    said = {cue for cue in _CUES if cue in low}
     for phrase in _ALL_PHRASES:
-        if any(cue in low for cue in phrase.cues):
+        if not said.isdisjoint(phrase.cues):
             for match in compiled(phrase.pattern).finditer(message):
                 for fault in _faults_of(phrase, match):
                     above = fault.path if fault.kind in ("missing", "unexpected") else ()

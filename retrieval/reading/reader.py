@@ -79,7 +79,7 @@ def signature_of(message: str, *, names: Collection[str] = (), values: Collectio
     said = {value for value in values if len(value) >= 3 and value in text}
     for value in sorted(said, key=lambda value: (-len(value), value)):
         if value not in names:
-            text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", "<v>", text)
+            text = hide_word(text, value)
     text = _QUOTED.sub(
         lambda found: found[0] if found[found.lastindex or 0] in names else "<v>", text
     )
@@ -97,9 +97,30 @@ def without_values(message: str, values: Collection[str]) -> str:
     """
     said = [value for value in values if len(value) >= 3 and value in message]
     for value in sorted(said, key=lambda value: (-len(value), value)):
-        before = r"(['\"`=:] ?)" if value.isalnum() else r"(?<!\w)()"
-        message = re.sub(rf"{before}{re.escape(value)}(?!\w)", r"\1<v>", message)
+        message = hide_word(message, value, told=value.isalnum())
     return message
+
+
+_WORD = re.compile(r"\w")
+_BEFORE = {True: re.compile(r"['\"`=:] ?\Z"), False: re.compile(r"(?:\A|\W)\Z")}
+
+
+def hide_word(text: str, value: str, *, told: bool = False) -> str:
+    """A text with `<v>` where a value stands that is no part of a word.
+
+    With `told` only behind a quotation mark, `=` or `:`. Not by a pattern of the value: to compile
+    one takes longer than all else that is done with it.
+    """
+    hidden, done, at = "", 0, text.find(value)
+    while at >= 0:
+        end = at + len(value)
+        if _BEFORE[told].search(text[max(0, at - 2) : at]) and not _WORD.match(text, end):
+            hidden += f"{text[done:at]}<v>"
+            done = at = end
+        else:
+            at += 1
+        at = text.find(value, at)
+    return hidden + text[done:]
 
 
 _RAN = re.compile(

@@ -73,7 +73,7 @@ _STARTS = {
     if form.gate == "token"
     for hint in form.hints
 }
-_START = re.compile(f"(?<![a-z0-9])(?:{any_of(_STARTS)})")
+_START = f"(?<![a-z0-9])(?:{any_of(_STARTS)})"
 _LETTERS = bytes(code if chr(code).islower() and code < 128 else 32 for code in range(256))
 _FORM_WORDS = {hint for each in _GATED["words"] for hint in each.hints}
 
@@ -416,7 +416,7 @@ def _hinted(text: str, lower: str, words: set[str]) -> tuple[_Form, ...]:
 
 
 def _in_runs(runs: str, longest: int) -> Iterator[_Form]:
-    for match in _START.finditer(runs):
+    for match in _compiled(_START).finditer(runs):
         yield from (each for each in _STARTS[match[0]] if each.run <= longest)
     for each in _GATED["inside"]:
         if each.run <= longest and any(hint in runs for hint in each.hints):

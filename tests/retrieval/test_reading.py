@@ -1,12 +1,15 @@
 """Reading an error: real messages of real validators."""
 
 import json
+import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aftercall.models import ExecutionError
 from retrieval.reading.faults import Fault
-from retrieval.reading.reader import read_error
+from retrieval.reading.reader import hide_word, read_error
 
 PYDANTIC = (
     "Error executing tool convert_time: 2 validation errors for convert_timeArguments\n"
@@ -118,3 +121,16 @@ def test_what_was_not_found_is_the_only_value_of_the_call_in_the_message(
     faults = read_error(ExecutionError(message=message), call).faults
     assert {fault.path for fault in faults} <= {place, ()}
     assert any(fault.path == place for fault in faults) or not place
+
+
+_SIGNS = "ab_\u00e9 -'=:."
+
+
+@given(text=st.text(_SIGNS, max_size=14), value=st.text(_SIGNS, min_size=1, max_size=3))
+def test_a_value_is_hidden_where_a_pattern_of_it_would_find_it(text: str, value: str) -> None:
+    """As a word of its own; where it is to be told as a value, behind a sign that tells it."""
+    found = re.escape(value)
+    assert hide_word(text, value) == re.sub(rf"(?<!\w){found}(?!\w)", "<v>", text)
+    if value.isalnum():
+        told = re.sub(rf"(['\"`=:] ?){found}(?!\w)", r"\1<v>", text)
+        assert hide_word(text, value, told=True) == told
