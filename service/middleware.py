@@ -10,7 +10,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Collection, Sequence
-from random import getrandbits
+from secrets import token_hex
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -251,7 +251,7 @@ class RequestLog:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         given = Headers(scope=scope).get("x-request-id", "")
-        request_id = given if _GIVEN_ID.fullmatch(given) else f"{getrandbits(128):032x}"
+        request_id = given if _GIVEN_ID.fullmatch(given) else token_hex(16)
         scope[_REQUEST_ID] = request_id
         started = time.perf_counter()
         status = 0
