@@ -149,8 +149,9 @@ class Indexer:
         """Let go of the decoded rows, unless something was learned since this was called last.
 
         What is known of tools is left to the answers: that nobody reads it twice, nor holds it so.
+        While much waits to be learned, the learner keeps its rows, and who answers has its own.
         """
-        while self._is_rested and self._caches:
+        while self._is_rested and self._caches and not self._is_busy:
             (generation, workspace), cache = self._caches.popitem()
             if self._own is None and generation == self._knowledge.generation:
                 self._memory.adopt(workspace, cache.knowledge(), cache.serial)
@@ -232,13 +233,13 @@ class Indexer:
                 if position < head:  # the last ones were forgotten
                     await knowledge.commit(Commit(workspace, moved=(position, head), lease=lease))
                 return 0
-            self._is_rested = False
             learned = await learn_batch(self._store, knowledge, cache, events, position, lease)
         except StoreFencedError as error:
             log.info("workspace %s is read anew: %s", workspace, error)
             await self._leases.drop(workspace)
             return 0
         cache.shrink()
+        self._is_rested = False
         keep(self._caches, place, cache, _MAX_CACHES)
         if self._own is None:
             self._memory.forget_rows(workspace, learned.rows, cache.serial)
