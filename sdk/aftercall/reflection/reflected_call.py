@@ -59,7 +59,8 @@ class FailureRates:
 
     def rate(self, tool: ToolKey) -> float | None:
         """Share of failed calls, 0 to 1; None before there are 20 calls."""
-        calls, failures = self._counts.get(tool, (0, 0))
+        with self._lock:
+            calls, failures = self._counts.get(tool, (0, 0))
         return failures / calls if calls >= MIN_CALLS else None
 
 
