@@ -55,7 +55,7 @@ class WorkspaceCache:
         self._session_calls: dict[str, SessionCall] = {}
         self._rows: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._sizes: dict[str, int] = {}
-        """Bytes of what was last written of tools' knowledge."""
+        """Bytes of what was last written of the tools whose knowledge is here."""
         self._changed: dict[tuple[str, str], tuple[ToolKey | None, int, bytes]] = {}
         """Rows to write: of what tool, their rank, and the data of those that are no object."""
         self._removed: dict[tuple[str, str], None] = {}
@@ -173,6 +173,7 @@ class WorkspaceCache:
             if beyond[place[0]] > 0:
                 beyond[place[0]] -= 1
                 del self._rows[place]
+        self._sizes = {k: n for k, n in self._sizes.items() if (KNOWLEDGE.name, k) in self._rows}
         kept = 0
         for number, session in enumerate(reversed(list(self.sessions))):
             kept += len(self.sessions[session])
