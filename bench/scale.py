@@ -33,6 +33,7 @@ from bench import history
 from bench.processes import run_watched
 from bench.service import Service, ask, load, percentiles, say, serving
 from embeddings.embedders import open_embedder
+from ingest.indexer import EMBED_BATCH
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.log import counts
 from retrieval.memory import DOCUMENT
@@ -43,9 +44,6 @@ SMALL, LARGE = 10_000, 1_000_000
 ROUNDS, QUESTIONS, WARM_UP = 8, 50, 400
 """Questions a round; and before, until each of 200 tools was asked about: the first time that is
 asked about one, what is known of it is read and decoded, which is not what is compared here."""
-EMBED_BATCH = 64
-"""As `ingest.indexer`."""
-
 FIGURES = ROOT / "docs" / "figures"
 
 Json = dict[str, Any]
