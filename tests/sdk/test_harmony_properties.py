@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 
 from aftercall.harmony import HarmonyCall, HarmonyItem, HarmonyParser, HarmonyResult, HarmonyText
 from aftercall.harmony.parser import NAMES
+from tests.growth import growth
 from tests.sdk.strategies import json_values
 
 LIMIT = 60
@@ -191,10 +191,5 @@ def test_memory_is_bounded_by_the_limit(opening: str, unit: str) -> None:
 @pytest.mark.parametrize("unit", ['<|channel|>tool<|message|>\\"', "a<|channel|>", *PARTS[:12]])
 def test_work_grows_with_the_input_and_no_faster(unit: str) -> None:
     """Eight times as much, repeated, takes nowhere near 64 times as long."""
-
-    def seconds(size: int) -> float:
-        begun = time.process_time()
-        read([unit * (size // len(unit))], 8192)
-        return time.process_time() - begun
-
-    assert seconds(80_000) < 16 * seconds(10_000) + 0.5
+    work = growth(lambda size: read([unit * (size // len(unit))], 8192), 10_000, times=8)
+    assert work < 32
