@@ -307,7 +307,8 @@ async def test_a_timeout_kills_the_tool_and_its_children(
     for seconds in (2, 10, 60):
         failure = await fails(commands, made, timeout_s=seconds)
         assert (failure.error.type, failure.ran) == ("Timeout", True)
-        if (folder / "pids").exists():  # else its child was not there yet
+        written = folder / "pids"
+        if written.exists() and written.read_text():  # else its child was not there yet
             break
     assert await gone(int((folder / "pids").read_text()))
 
