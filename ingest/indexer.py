@@ -39,6 +39,9 @@ _FLOOD = 3_000
 so that what arrives more slowly is learned beside it."""
 _BACKLOG = 1_000
 """Events waiting from which on vectors let learning go first."""
+_MUCH = 100
+"""Events between two calls of `rest` from which on the learner keeps tools decoded: each read anew
+takes some 5 ms, where it is used much."""
 _LOOK_S = 0.2
 _BURST_LOOKS = 75
 """How long learning lets a flood pass, once for each backlog: a longer one is learned beside."""
@@ -98,7 +101,8 @@ class Indexer:
         self._learning = _Loop("learning", self._paced_learn_step, poll_s)
         self._embedding = _Loop("embedding", self._paced_embed_step, poll_s)
         self._is_busy = False
-        self._is_rested = True
+        self._learned = 0
+        """Events since `rest` was called last."""
         self._looks = _BURST_LOOKS
 
     @property
@@ -146,17 +150,20 @@ class Indexer:
         await self._leases.close()
 
     async def rest(self) -> None:
-        """Let go of the decoded rows, unless something was learned since this was called last.
+        """Leave what is known of tools to the answers, unless much was learned since the last call.
 
-        What is known of tools is left to the answers: that nobody reads it twice, nor holds it so.
-        While much waits to be learned, the learner keeps its rows, and who answers has its own.
+        That nobody reads it twice, nor holds it so. While much is learned the learner keeps its
+        rows, and who answers has its own; once nothing is, all that is left here is let go.
         """
-        while self._is_rested and self._caches and not self._is_busy:
-            (generation, workspace), cache = self._caches.popitem()
-            if self._own is None and generation == self._knowledge.generation:
-                self._memory.adopt(workspace, cache.knowledge(), cache.serial)
-            await asyncio.to_thread(cache.clear)
-        self._is_rested = True
+        if self._learned < _MUCH and not self._is_busy:
+            for (generation, workspace), cache in self._caches.items():
+                known = cache.give_knowledge()
+                if self._own is None and generation == self._knowledge.generation:
+                    self._memory.adopt(workspace, known, cache.serial)
+            while self._caches and not self._learned:
+                _, cache = self._caches.popitem()
+                await asyncio.to_thread(cache.clear)
+        self._learned = 0
 
     async def catch_up(self, on_progress: Callable[[int], None] = lambda _: None) -> int:
         """Learn and embed what is in the log now, but for what others are at; how many events."""
@@ -239,7 +246,7 @@ class Indexer:
             await self._leases.drop(workspace)
             return 0
         cache.shrink()
-        self._is_rested = False
+        self._learned += len(events)
         keep(self._caches, place, cache, _MAX_CACHES)
         if self._own is None:
             self._memory.forget_rows(workspace, learned.rows, cache.serial)

@@ -180,13 +180,11 @@ class WorkspaceCache:
             if number >= _MAX_SESSIONS or kept > _MAX_CALLS:
                 del self.sessions[session]
 
-    def knowledge(self) -> dict[str, tuple[ToolKnowledge, int]]:
-        """What was learned of tools, by key, with the bytes that it takes in the store."""
-        return {
-            key: (known, size)
-            for key, size in self._sizes.items()
-            if (known := self._rows.get((KNOWLEDGE.name, key))) is not None
-        }
+    def give_knowledge(self) -> dict[str, tuple[ToolKnowledge, int]]:
+        """What was learned of tools, by key, with its bytes in the store; here no longer."""
+        given = {key: (self._rows.pop((KNOWLEDGE.name, key)), n) for key, n in self._sizes.items()}
+        self._sizes.clear()
+        return given
 
     def clear(self) -> None:
         """Forget everything, a row at a time, so that other threads run."""
