@@ -115,7 +115,7 @@ def world(programs: Path, repository: Path, git_server: Json) -> Json:
 async def through_gateway(
     world: Json, service: ServeProcess, folder: Path
 ) -> AsyncIterator[Client[Any]]:
-    """A client of an `aftercall gateway`; at the end, what it recorded has been learned."""
+    """A client of an `aftercall gateway` whose tools are registered; at the end all is learned."""
     config = folder / "mcp.json"
     config.write_text(json.dumps({"mcpServers": world}))
     words = ["-c", GATEWAY, "gateway", "--config", str(config), "--service", service.url]
@@ -124,6 +124,8 @@ async def through_gateway(
     log = folder / "stderr.log"
     front = StdioTransport(sys.executable, words, env=env, log_file=log, keep_alive=False)
     async with Client(front, init_timeout=60) as client:
+        offered = len(await client.list_tools())  # their schemas make repairs surer
+        await until(lambda: service.get("/status")["tools"] >= offered, 200)
         yield client
     await until(lambda: service.get("/status")["pendingIndexing"] == 0, 60)
 
