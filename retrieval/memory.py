@@ -177,6 +177,9 @@ _MAX_WORKSPACES = 20
 _LONG = 20_000
 """Bytes of rows that are decoded in a thread: some 0.2 ms."""
 
+_NO_CLUSTERS = AxisClusters()
+"""The same one each time: what was made of it is known to hold still."""
+
 _MAX_CHANGED = 1_000
 """Rows that another process changed and that are forgotten one by one; of more, all are."""
 
@@ -233,7 +236,7 @@ class Memory:
     async def axis_clusters(self, workspace: str) -> AxisClusters:
         """The clusters of a workspace's axes, as the latest clustering left them."""
         kind = RowKind(AXIS_CLUSTERS, AxisClusters)
-        return (await self._read(workspace, kind, [""]))[""] or AxisClusters()
+        return (await self._read(workspace, kind, [""]))[""] or _NO_CLUSTERS
 
     async def calibration(self, workspace: str) -> Calibration:
         """How the workspace's confidence is calibrated: as shipped until it has its own."""
@@ -274,11 +277,14 @@ class Memory:
     def adopt(
         self, workspace: str, tools: Mapping[str, tuple[ToolKnowledge, int]], serial: int
     ) -> None:
-        """What is known of tools as of the latest commit, with its size; nobody else changes it."""
+        """What is known of tools as of the latest commit, with its size; nobody else changes it.
+
+        What is here already stays, for what was made of it holds still.
+        """
         if self._serials is not None and self._serials.get(workspace) == serial:
             cache = self._rows[KNOWLEDGE.name]
             for key, (known, size) in tools.items():
-                cache.put(workspace, key, known, cache.changes, size)
+                cache.put(workspace, key, cache.get(workspace, key) or known, cache.changes, size)
 
     def forget_rows(self, workspace: str, rows: Iterable[Row | Removal], serial: int = 0) -> None:
         """These rows were changed by a commit of this process, of this serial number."""

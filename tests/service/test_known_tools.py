@@ -6,13 +6,18 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import httpx2
+import pytest
 
+from retrieval.known_tools.common import ToolRecord
+from retrieval.known_tools.facts import ToolFacts, facts_of
 from tests.service.fitness_client import Fitness, fresh
 from tests.service.running_service import (
     RunningService,
+    eventually,
     execution,
     failure,
     hashing_settings,
+    on_loop,
     running,
 )
 
@@ -144,6 +149,35 @@ def test_all_tools_are_told_the_most_useful_first(own_fitness: Fitness) -> None:
         own_fitness.record("failing", ok=False)
     own_fitness.learned()
     assert names(told(service)) == ["failing", "steady", "unused"]
+
+
+def test_what_is_told_of_a_tool_is_made_once(
+    own_fitness: Fitness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until more is known of that tool: an agent of many asks for the same ones."""
+    made: list[str] = []
+
+    def counted(record: ToolRecord, **known: Any) -> ToolFacts:
+        made.append(record.key.tool_name)
+        return facts_of(record, **known)
+
+    def is_kept() -> bool:
+        made.clear()
+        told(own_fitness.service)
+        return not made
+
+    monkeypatch.setattr("service.known_tools.facts_of", counted)
+    for name in ("one", "two"):
+        own_fitness.record(name, ok=True)
+    own_fitness.learned()
+    eventually(is_kept)
+    on_loop(own_fitness.service, own_fitness.service.context.indexer.rest())
+    assert is_kept()
+    own_fitness.record("two", ok=True)
+    own_fitness.learned()
+    assert not is_kept()
+    assert made == ["two"]
+    eventually(is_kept)
 
 
 def test_links_have_the_public_address(tmp_path: Path) -> None:
