@@ -224,10 +224,11 @@ Key = bytes
 
 
 class CachedEmbedder:
-    """`Embedder` that remembers the vectors of the texts last asked for, at most `size` of them.
+    """`Embedder` that remembers the vectors of the questions last asked, at most `size` of them.
 
     10,000 of MiniLM's take 17 MB; with 0 nothing is kept, and concurrent requests for one text
-    still share its embedding. For one event loop; closes the embedder behind it.
+    still share its embedding. Documents go into an index, and nobody asks for their vectors again.
+    For one event loop; closes the embedder behind it.
     """
 
     def __init__(self, embedder: Embedder, size: int) -> None:
@@ -288,7 +289,7 @@ class CachedEmbedder:
                 future.exception()  # seen: nobody may be waiting any more
         else:
             for (key, future), vector in zip(futures.items(), vectors, strict=True):
-                if self._cached.maxsize:
+                if self._cached.maxsize and role == "query":
                     # a copy: a row is a view that would keep its whole batch alive
                     self._cached[key] = vector.copy()
                 future.set_result(vector)

@@ -251,7 +251,7 @@ class EmbeddingSettings(Section):
     """Model name or path; `hashing` needs no model. To change it on existing data, run `aftercall
     rebuild`."""
     cache_size: int = Field(10_000, ge=0, le=10_000_000)
-    """Texts whose vectors are kept in memory."""
+    """Questions whose vectors are kept in memory."""
     threads: int = Field(2, ge=1, le=256)
     """Threads of one inference."""
 

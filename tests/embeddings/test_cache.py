@@ -53,6 +53,15 @@ async def test_a_known_text_is_not_embedded_again(counting, cached):
     assert counting.asked == [("a", "query"), ("b", "query"), ("a", "document")]
 
 
+async def test_documents_push_out_no_question(counting, cached):
+    """Thousands are embedded after a burst, each once."""
+    await cached.embed(["a"], "query")
+    for _ in range(2):
+        await cached.embed([str(number) for number in range(20)], "document")
+    await cached.embed(["a"], "query")
+    assert len(counting.asked) == 1 + 2 * 20
+
+
 async def test_the_least_recently_used_text_goes_first(counting, cached):
     """The cache is bounded by count, and what was used lately stays."""
     for text in ("b", "a", *(str(number) for number in range(8)), "a", "c"):
