@@ -39,7 +39,7 @@ _FLOOD = 3_000
 so that what arrives more slowly is learned beside it."""
 _BACKLOG = 1_000
 """Events waiting from which on vectors let learning go first."""
-_MUCH = 300
+_MUCH = 150
 """Events between two calls of `rest` from which on the learner keeps tools decoded: each read anew
 takes some 5 ms, where it is used much."""
 _LOOK_S = 0.2
