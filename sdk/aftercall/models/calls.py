@@ -354,6 +354,37 @@ class Example(WireModel):
     successful: Object
 
 
+class AccountedValue(WireModel):
+    """Where one value of a repaired call comes from, if it is not the caller's at its own place."""
+
+    path: str = Field(description="JSON Pointer into the repaired parameters.")
+    origin: Literal["moved", "recoded", "stated", "own", "setting", "unexplained"]
+    """`moved`: the same bytes from another place. `recoded`: made from values of the call.
+    `stated`: error, schema or task state it. `own`: from an earlier call of the session. `setting`:
+    a constant that was learned for a parameter whose values repeat."""
+    from_: str | None = Field(default=None, alias="from")
+    """JSON Pointer into the failed call: the value, or what holds the values, that it was made
+    from. Null where it comes from elsewhere."""
+    why: str = Field(description="The reason in words, such as `another spelling`.")
+    rivals: list[str] = Field(default_factory=list, exclude_if=lambda rivals: not rivals)
+    """JSON Pointers of other open places that would take the value as well: it is a question."""
+
+
+class DroppedValue(WireModel):
+    """A value of the failed call that the repaired one does not hold."""
+
+    path: str = Field(description="JSON Pointer into the failed call.")
+    why: str
+
+
+class Account(WireModel):
+    """What a repair does with every value: those of the repaired call, and those that are gone."""
+
+    kept: int = Field(ge=0, description="Values with the same bytes at the same place.")
+    values: list[AccountedValue] = Field(default_factory=list)
+    dropped: list[DroppedValue] = Field(default_factory=list)
+
+
 class Suggestion(WireModel):
     """One proposed action for a failed call. `confidence` is the probability that it is right."""
 
@@ -379,6 +410,8 @@ class Suggestion(WireModel):
     safe: bool | None = None
     """Whether it may be followed without asking, if its confidence is above the caller's threshold;
     null from a service that does not say."""
+    account: Account | None = Field(default=None, exclude_if=lambda account: account is None)
+    """Of a change: where each value of the repaired call comes from, and what is gone."""
     evidence: Evidence
     lesson: str
     example: Example | None = None
@@ -412,6 +445,8 @@ class CheckResponse(WireModel):
     confidence: Share | None = Field(default=None, description="That the repair is right.")
     change_class: ChangeClass | None = Field(default=None, alias="class")
     reasons: list[str] = Field(default_factory=list)
+    account: Account | None = Field(default=None, exclude_if=lambda account: account is None)
+    """With `repair` only: where each value of the repaired call comes from, and what is gone."""
     ignored: list[Name] = Field(default_factory=list)
     """Parameters that the tool does not have, and may pass over in silence."""
     evidence: Evidence = Field(default_factory=Evidence)
