@@ -1,14 +1,16 @@
 """The benchmarks' data: found in one place, named where it is missing, listed with its version."""
 
 import hashlib
+import importlib
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench import data
-from bench.quality import choosing_data, datasets, github, kinds, natural, seal
+from bench.quality import choosing_data, github, natural, seal
 from tests.conftest import NO_DATA
 
 README = Path(__file__).parents[2] / "bench" / "README.md"
@@ -24,6 +26,12 @@ def no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A folder without data, to which the benchmarks are pointed."""
     monkeypatch.setenv(data.VARIABLE, str(tmp_path))
     return tmp_path
+
+
+@pytest.fixture
+def kinds() -> Any:
+    """The module of all kinds, which imports frameworks: when a test needs it."""
+    return importlib.import_module("bench.quality.kinds")
 
 
 def require(*names: str) -> None:
@@ -52,7 +60,9 @@ def test_what_is_missing_is_named_in_one_line(no_data: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_data")
-async def test_a_benchmark_without_its_data_leaves_it_out() -> None:
+async def test_a_benchmark_without_its_data_leaves_it_out(kinds: Any) -> None:
+    from bench.quality import datasets
+
     async with datasets.open_dataset("github") as dataset:
         assert dataset is None
     assert github.FILE in datasets.left_out("github")
@@ -91,7 +101,7 @@ def test_the_sets_are_read_whole() -> None:
 
 
 @pytest.mark.data
-def test_calls_meant_for_another_tool_are_made_of_seal_tools() -> None:
+def test_calls_meant_for_another_tool_are_made_of_seal_tools(kinds: Any) -> None:
     """The kind that no world of one tool can make (`tests/retrieval/test_kinds.py`)."""
     require(*seal.FILES)
     world = next(each for each in kinds.worlds() if each.name == "Seal-Tools")
