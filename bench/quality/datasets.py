@@ -18,7 +18,7 @@ Results = dict[str, list[Result]]
 def left_out(name: str) -> str:
     """Return the line that says that a dataset is not there."""
     if name == "github":
-        return data.left_out("GitHub's schemas", github.FILE)
+        return data.left_out("GitHub's set of schemas", github.FILE)
     if name == "seal-tools":
         return data.left_out("Seal-Tools", *seal.FILES)
     if name == "tau":

@@ -123,7 +123,6 @@ class Row:
 
 TABLES = ("bfcl", "github", "servers")
 _WRITTEN = "written"
-_ON_ALL = "the calibration is fitted on all datasets."
 SETS = (*TABLES, "BFCL", "GitHub", "Seal-Tools", "Retail", _WRITTEN)
 """Those of the tables, the worlds of the kinds, and the calls that were written one by one."""
 
@@ -135,15 +134,12 @@ async def ask_set(embedder: Embedder, name: str, stride: int = 1) -> AsyncIterat
             yield found
         return
     if name not in TABLES:
-        world = next((each for each in kinds.worlds() if each.name == name), None)
-        if world is None:
-            raise SystemExit(f"{_ON_ALL} {left_out(name.lower())}")
-        async for found in _ask_kinds(embedder, world, stride):
+        async for found in _ask_kinds(embedder, kinds.world_of(name), stride):
             yield found
         return
     async with open_dataset(name) as dataset:
         if dataset is None:
-            raise SystemExit(f"{_ON_ALL} {left_out(name)}")
+            raise SystemExit(f"the calibration is fitted on all datasets. {left_out(name)}")
         older, _ = split(dataset.sessions())
         for fold, (outside, inside) in enumerate(folds(older, FOLDS)):
             asked = (await trials(dataset, inside))[::stride]

@@ -69,6 +69,8 @@ async def test_a_benchmark_without_its_data_leaves_it_out(kinds: Any) -> None:
     assert await datasets.tau_figures(embedder=None) is None
     assert choosing_data.load("metatool") is None
     assert not {"GitHub", "Seal-Tools"} & {world.name for world in kinds.worlds()}
+    with pytest.raises(SystemExit, match="Seal-Tools is left out"):
+        kinds.world_of("Seal-Tools")
     assert seal.names_elsewhere("city", {"description": "Name of the city", "type": "string"}) == []
 
 
@@ -104,7 +106,7 @@ def test_the_sets_are_read_whole() -> None:
 def test_calls_meant_for_another_tool_are_made_of_seal_tools(kinds: Any) -> None:
     """The kind that no world of one tool can make (`tests/retrieval/test_kinds.py`)."""
     require(*seal.FILES)
-    world = next(each for each in kinds.worlds() if each.name == "Seal-Tools")
+    world = kinds.world_of("Seal-Tools")
     sessions = world.dataset.sessions()[:200]
     families = [name for name, of in kinds.FAMILIES.items() if "another tool's call" in of]
     made = [
