@@ -26,6 +26,7 @@ from bench.quality import (
     boundaries_report,
     check,
     choosing,
+    choosing_data,
     classifier,
     datasets,
     kinds,
@@ -67,7 +68,7 @@ async def measure(chosen: Sequence[str]) -> Figures:
 async def _tables(embedder: Embedder, figures: Figures, name: str, title: str) -> None:
     async with datasets.open_dataset(name) as dataset:
         if dataset is None:
-            figures.skipped.append(datasets.MISSING[name])
+            figures.skipped.append(datasets.left_out(name))
         else:
             figures.results[title] = await datasets.all_methods(embedder, dataset)
 
@@ -101,7 +102,7 @@ async def _learning(embedder: Embedder, figures: Figures) -> None:
 async def _tau(embedder: Embedder, figures: Figures) -> None:
     figures.tau = await datasets.tau_figures(embedder)
     if figures.tau is None:
-        figures.skipped.append(datasets.MISSING["tau"])
+        figures.skipped.append(datasets.left_out("tau"))
 
 
 async def _refusals(embedder: Embedder, figures: Figures) -> None:
@@ -124,7 +125,7 @@ async def _choosing(embedder: Embedder, figures: Figures) -> None:
 async def _regret(embedder: Embedder, figures: Figures) -> None:
     found = await regret_report.measure(embedder)
     if found is None:
-        figures.skipped.append("regret: `../shared/data/metatool.*.jsonl.gz` are not there")
+        figures.skipped.append(f"regret: {choosing_data.left_out('metatool')}")
     else:
         regret_report.write(found, FOLDER)
 
