@@ -30,8 +30,6 @@ class Law:
     name: str
     claim: str
     vary: Callable[[Case, random.Random], Iterable[Variation]]
-    cost: int = 1
-    """How many times fewer comparisons are made where each has much to learn first."""
 
 
 def itself(reply: Reply) -> Case:

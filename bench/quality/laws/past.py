@@ -119,9 +119,11 @@ def vary_separation(case: Case, rng: random.Random) -> Iterator[Variation]:
     """Yield what no lesson about the case speaks of: another tool, error, place; as if untaught."""
     if case.right:
         lessons = _lessons(case, _LESSONS)
-        for kind, asked in _strangers(case, rng):
-            taught = replace(asked, history=lessons)
-            yield Variation(kind, asked, taught, _is_untaught)
+        for kind, asked in _strangers(case):
+            yield Variation(kind, asked, replace(asked, history=lessons), _is_untaught)
+        for kind, asked in _other_errors(case, rng):
+            yield Variation(kind, asked, replace(asked, history=lessons), _is_untaught_after)
+        yield from _other_places(case)
     for name in _missing(case):
         value = "fox" if rng.random() < 0.5 else "main"
         history = tuple(
@@ -133,15 +135,36 @@ def vary_separation(case: Case, rng: random.Random) -> Iterator[Variation]:
         yield Variation("a value of another tool", case, changed, _is_untaught)
 
 
-def _strangers(case: Case, rng: random.Random) -> Iterator[tuple[str, Case]]:
-    bare = replace(case, schema=None)
-    for of, way in ((case, ""), (bare, ", no schema")):
+def _strangers(case: Case) -> Iterator[tuple[str, Case]]:
+    for of, way in ((case, ""), (replace(case, schema=None), ", no schema")):
         yield f"another tool{way}", replace(of, tool=f"{case.tool}_two")
         yield f"another server{way}", replace(of, server=f"{case.server}-two")
-        error = {"type": "ToolError", "message": rng.choice(_OTHER_ERRORS)}
-        yield f"another error{way}", replace(of, error=error)
-    lower = replace(bare, call={"envelope": case.call}, right=({"envelope": case.right},))
-    yield "another level, no schema", lower
+
+
+def _other_errors(case: Case, rng: random.Random) -> Iterator[tuple[str, Case]]:
+    error = {"type": "ToolError", "message": rng.choice(_OTHER_ERRORS)}
+    bare = replace(case, schema=None, error=error)
+    yield "another error", replace(case, error=error)
+    yield "another error, no schema", bare
+    yield "another error, right call", replace(bare, call=(case.right or ({},))[0])
+
+
+def _other_places(case: Case) -> Iterator[Variation]:
+    """The wrong name inside an object of the right call, where the lesson is of the top level."""
+    right = (case.right or ({},))[0]
+    wrong_names, right_names = case.call.keys() - right.keys(), right.keys() - case.call.keys()
+    if len(wrong_names) != 1 or len(right_names) != 1 or "crate" in right:
+        return
+    [name] = wrong_names
+    held = {"remark": "harbour walnut"}
+    asked = replace(
+        case, schema=None, call={**right, "crate": {**held, name: case.call[name]}}, right=None
+    )
+    lessons = tuple(
+        replace(each, call={**each.call, "crate": held}) for each in _lessons(case, _LESSONS)
+    )
+    changed = replace(asked, history=lessons)
+    yield Variation("another place of the name", asked, changed, _is_untaught)
 
 
 def _missing(case: Case) -> list[str]:
@@ -156,6 +179,13 @@ def _missing(case: Case) -> list[str]:
 
 
 def _is_untaught(base: Reply, changed: Reply) -> str | None:
+    if not same(base.before, changed.before):
+        return "check: another repair"
+    return _is_untaught_after(base, changed)
+
+
+def _is_untaught_after(base: Reply, changed: Reply) -> str | None:
+    """The same of `/suggest` alone: before the call there is no error that a lesson hangs on."""
     moved = changed.confidence - base.confidence
     return first_broken(
         (same(base.repaired, changed.repaired), "another repair"),
@@ -163,7 +193,6 @@ def _is_untaught(base: Reply, changed: Reply) -> str | None:
          f"class {base.change_class} became {changed.change_class}"),
         (base.safe == changed.safe, f"safe {base.safe} became {changed.safe}"),
         (abs(moved) <= _NEAR, f"confidence moved by {moved:+.3f}"),
-        (same(base.before, changed.before), "check: another repair"),
     )  # fmt: skip
 
 

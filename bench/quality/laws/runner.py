@@ -5,9 +5,9 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from bench.quality.laws.asking import Asker, Reply
+from bench.quality.laws.asking import Reply
 from bench.quality.laws.case import Case
 from bench.quality.laws.decisions import vary_agreement, vary_ambiguity, vary_fixpoint
 from bench.quality.laws.depth import vary_depth
@@ -44,6 +44,14 @@ LAWS = (
 BY_NAME = {law.name: law for law in LAWS}
 _PER_CASE = 8
 _EVERY_S = 20.0
+
+
+class Product(Protocol):
+    """What is asked: the product, or in a test one that is wrong on purpose."""
+
+    async def reply(self, case: Case) -> Reply:
+        """Return the answer about a case."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +110,7 @@ class LawResult:
 
 
 async def run_law(
-    asker: Asker, law: Law, cases: Iterable[Case], *, count: int, seconds: float, keep: int = 1
+    asker: Product, law: Law, cases: Iterable[Case], *, count: int, seconds: float, keep: int = 1
 ) -> LawResult:
     """Compare answers until there are so many comparisons, or the time is up.
 
@@ -129,7 +137,7 @@ async def run_law(
     return result
 
 
-async def compare(asker: Asker, variation: Variation) -> Broken | bool | None:
+async def compare(asker: Product, variation: Variation) -> Broken | bool | None:
     """Return what is broken, True where the law holds, None where there is nothing to compare."""
     base = await asker.reply(variation.base)
     changed: Any = variation.changed

@@ -12,7 +12,7 @@ from aftercall.redaction import is_redacted
 from bench.quality.laws.asking import Reply, same
 from bench.quality.laws.case import Case, KeyPath, leaves, pointer, put_at, schema_at
 from bench.quality.laws.law import Relation, Variation, first_broken, itself
-from bench.quality.laws.words import refusal
+from bench.quality.laws.words import errors_of, refusal
 from bench.quality.trial import Json
 
 TOLERANCE = 0.05
@@ -180,7 +180,7 @@ def _keeps(path: KeyPath, value: Any, witness: Any) -> Relation:
         for way, before, after, changes in _ways(base, changed):
             if before is None or after is None or not _holds(before, value):
                 continue
-            if not _holds(after, witness) and _is_altered(path, witness, after, changes):
+            if not _holds(after, witness) and _is_altered(base.case, path, witness, after, changes):
                 return f"{way}: {witness!r} at {pointer(path)} is not in the result"
         return None
 
@@ -198,12 +198,18 @@ def _holds(call: Any, value: Any) -> bool:
     return any(same_json(each, value) for _, each in leaves(call))
 
 
-def _is_altered(path: KeyPath, witness: Any, after: Any, changes: list[Change]) -> bool:
-    """Whether the value was changed in silence, or is there in another form."""
+def _is_altered(case: Case, path: KeyPath, witness: Any, after: Any, changes: list[Change]) -> bool:
+    """Whether the value was changed in silence, or is there in another form without need.
+
+    Where the schema takes the call, or is unknown, a change that names the value may be meant.
+    """
     place = pointer(path)
-    is_named = any(f"{place}/".startswith(f"{each.path}/") for each in changes)
-    near = [each for _, each in leaves(after) if _is_near(each, witness)]
-    return not is_named or bool(near)
+    if not any(f"{place}/".startswith(f"{each.path}/") for each in changes):
+        return True
+    if not any(_is_near(each, witness) for _, each in leaves(after)):
+        return False
+    is_elsewhere = case.schema is not None and bool(errors_of(case.schema, case.call))
+    return is_elsewhere or not any(each.path == place for each in changes)
 
 
 def _is_near(one: Any, other: Any) -> bool:
