@@ -23,11 +23,11 @@ __all__ = ["CASES", "NAMES", "Options", "measure", "write"]
 
 async def measure(embedder: Embedder, options: Options) -> list[runner.LawResult]:
     """Compare answers for each of the chosen laws, each with a memory of its own."""
-    results = []
+    results, cases = [], list(stream())
     for law in runner.chosen(options.laws):
         async with open_brain(embedder) as brain:
             result = await runner.run_law(
-                Asker(brain), law, stream(), count=options.cases, seconds=options.seconds,
+                Asker(brain), law, cases, count=options.cases, seconds=options.seconds,
                 keep=max(1, options.show),
             )  # fmt: skip
         results.append(result)

@@ -1,5 +1,6 @@
 """Runs the laws over the cases, counts, and keeps the smallest cases that break one."""
 
+import math
 import random
 import sys
 import time
@@ -42,7 +43,8 @@ LAWS = (
         vary_ambiguity),
 )  # fmt: skip
 BY_NAME = {law.name: law for law in LAWS}
-_PER_CASE = 8
+PER_CASE = 8
+"""Ways in which one case is changed for a law, at most."""
 _EVERY_S = 20.0
 
 
@@ -110,7 +112,14 @@ class LawResult:
 
 
 async def run_law(
-    asker: Product, law: Law, cases: Iterable[Case], *, count: int, seconds: float, keep: int = 1
+    asker: Product,
+    law: Law,
+    cases: Iterable[Case],
+    *,
+    count: int,
+    seconds: float = math.inf,
+    keep: int = 1,
+    per_case: int = PER_CASE,
 ) -> LawResult:
     """Compare answers until there are so many comparisons, or the time is up.
 
@@ -121,7 +130,7 @@ async def run_law(
     started = shown = time.perf_counter()
     for case in cases:
         rng = random.Random(f"{law.name}/{case.source}/{case.name}")
-        for variation in spread(iter(law.vary(case, rng)), rng, _PER_CASE):
+        for variation in spread(iter(law.vary(case, rng)), rng, per_case):
             if (found := await compare(asker, variation)) is not None:
                 tally = result.tallies.setdefault(variation.kind, Tally())
                 tally.add(None if isinstance(found, bool) else found, keep)
