@@ -17,9 +17,10 @@ from bench.quality.laws.case import (
     put_schema_at,
     schema_at,
 )
+from bench.quality.laws.complaints import errors_of
+from bench.quality.laws.dialects import refusal
 from bench.quality.laws.law import Relation, Variation, first_broken, itself
 from bench.quality.laws.values import words_of
-from bench.quality.laws.words import errors_of, refusal
 from bench.quality.trial import Json
 
 _PLAIN = {"type": "string"}

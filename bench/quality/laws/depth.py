@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from bench.quality.laws.asking import Reply, same
 from bench.quality.laws.case import Case
+from bench.quality.laws.complaints import errors_of
+from bench.quality.laws.dialects import refusal
 from bench.quality.laws.law import Relation, Variation, first_broken
 from bench.quality.laws.values import properties_of, words_of
-from bench.quality.laws.words import errors_of, refusal
 from bench.quality.trial import Json
 
 _SHARED = ("$defs", "definitions", "$schema", "$id")
@@ -60,7 +61,7 @@ def vary_depth(case: Case, _: random.Random) -> Iterator[Variation]:
     error = refusal(dialect, case.tool, case.schema, case.call)
     if error is None:
         return
-    base = case if case.dialect else replace(case, error=error, dialect=dialect)
+    base = replace(case, error=error, dialect=dialect, context="")  # it speaks of one element
     taken = set().union(*map(words_of, (*properties, *case.call)))
     right = case.right[0] if case.right and not errors_of(case.schema, case.right[0]) else None
     for level in _LEVELS:

@@ -11,8 +11,8 @@ from aftercall.change_classes import ORDER
 from aftercall.models import Suggestion, ToolAnnotations
 from bench.quality.laws.asking import Reply, same
 from bench.quality.laws.case import Case, Past
+from bench.quality.laws.dialects import refusal
 from bench.quality.laws.law import Variation, first_broken
-from bench.quality.laws.words import refusal
 from bench.quality.trial import Json
 from retrieval.values import same_value
 
@@ -58,20 +58,16 @@ def vary_evidence(case: Case, rng: random.Random) -> Iterator[Variation]:
     if not case.right:
         return
     bare = replace(case, schema=None)
+    steps = [*pairwise(_FEW), *([_MANY] if rng.random() < _SHARE_OF_MANY else [])]
+    lessons = [fixed_by_others(case, number) for number in range(max(chain(*steps)))]
     for of, way in ((case, ""), (bare, ", no schema")):
-        taught = {count: _taught(case, of, count) for count in {*_FEW, *_MANY}}
-        steps = [*pairwise(_FEW)]
-        if rng.random() < _SHARE_OF_MANY:
-            steps.append(_MANY)
+        counts = sorted({*chain(*steps)})
+        taught = {n: replace(of, history=tuple(chain(*lessons[:n]))) for n in counts}
         for fewer, more in steps:
             yield Variation(f"{fewer} to {more}{way}", taught[fewer], taught[more], _is_surer)
         count = rng.choice(_FAILED_AFTER)
         failed = replace(of, history=(*taught[count].history, *_failure(case)))
         yield Variation(f"a failure after {count}{way}", taught[count], failed, _is_less_sure)
-
-
-def _taught(case: Case, of: Case, count: int) -> Case:
-    return replace(of, history=_lessons(case, count))
 
 
 def _failure(case: Case) -> tuple[Past, ...]:

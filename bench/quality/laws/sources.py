@@ -20,7 +20,8 @@ from bench.quality import github, seal
 from bench.quality.damage import damaged, damages_of
 from bench.quality.laws import generated
 from bench.quality.laws.case import Case, KeyPath, objects, put_at, schema_at, value_at
-from bench.quality.laws.words import DIALECTS, errors_of, refusal
+from bench.quality.laws.complaints import errors_of
+from bench.quality.laws.dialects import DIALECTS, refusal
 from bench.quality.sessions import GoldCall
 from bench.quality.trial import TWO, Damage, Json
 

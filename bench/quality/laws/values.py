@@ -11,8 +11,9 @@ from aftercall.models import Change
 from aftercall.redaction import is_redacted
 from bench.quality.laws.asking import Reply, same
 from bench.quality.laws.case import Case, KeyPath, leaves, pointer, put_at, schema_at
+from bench.quality.laws.complaints import errors_of
+from bench.quality.laws.dialects import refusal
 from bench.quality.laws.law import Relation, Variation, first_broken, itself
-from bench.quality.laws.words import errors_of, refusal
 from bench.quality.trial import Json
 
 TOLERANCE = 0.05

@@ -12,10 +12,11 @@ from aftercall.change_classes import destroys, qualifiers_of, reads_only
 from aftercall.json_patch import same_json
 from bench.quality.laws.asking import Reply, same
 from bench.quality.laws.case import Case, is_secret
+from bench.quality.laws.complaints import complaints_of
+from bench.quality.laws.dialects import DIALECTS, error_in
 from bench.quality.laws.law import Relation, Variation, first_broken
 from bench.quality.laws.past import fixed_by_others
 from bench.quality.laws.values import properties_of, words_of
-from bench.quality.laws.words import DIALECTS, complaints_of, error_in
 from bench.quality.trial import Json
 
 _NEAR = 0.01
@@ -72,6 +73,8 @@ def _renamed_parameters(case: Case, rng: random.Random) -> Iterator[Variation]:
             continue
         if name in case.message or not isinstance(value, str | int | float | bool):
             continue
+        if _is_named_by_a_rule(case.schema, name):
+            continue
         invented = rng.choice(_INVENTED)
         schema = {
             **case.schema, "properties": _renamed(properties, name, invented),
@@ -80,6 +83,11 @@ def _renamed_parameters(case: Case, rng: random.Random) -> Iterator[Variation]:
         }  # fmt: skip
         changed = replace(case, call=_renamed(case.call, name, invented), schema=schema)
         yield Variation("parameter", case, changed, _same_but(name, invented))
+
+
+def _is_named_by_a_rule(schema: Json, name: str) -> bool:
+    """Whether the schema names a parameter elsewhere than as a property and as required."""
+    return json.dumps(schema).count(json.dumps(name)) > 1 + (name in schema.get("required", ()))
 
 
 def _renamed(members: Json, name: str, new: str) -> Json:
@@ -140,6 +148,10 @@ def _envelopes(case: Case) -> Iterator[tuple[str, str]]:
     yield "arguments before", f"Tool {case.tool} called with {sent} failed: {said}"
 
 
+_CODED = ("JSON-RPC", "MCP error", "HTTP", "JSON error object")
+"""Envelopes with a code, which says that the arguments were refused."""
+
+
 def vary_envelope(case: Case, rng: random.Random) -> Iterator[Variation]:
     """Yield the case with its error in envelopes: the reading, and then the repair."""
     if len(case.message) > _LONGEST or not case.message:
@@ -147,7 +159,8 @@ def vary_envelope(case: Case, rng: random.Random) -> Iterator[Variation]:
     envelopes = list(_envelopes(case))
     for kind, message in rng.sample(envelopes, 4):
         changed = case.with_message(message)
-        yield Variation(kind, case, changed, _same_repair_and_class)
+        relation = _same_if_refused if kind in _CODED else _same_repair_and_class
+        yield Variation(kind, case, changed, relation)
         yield Variation(f"{kind}: signature", case, changed, _same_signature)
 
 
@@ -160,6 +173,12 @@ def _same_repair_and_class(base: Reply, changed: Reply) -> str | None:
         (base.change_class == changed.change_class,
          f"class {base.change_class} became {changed.change_class}"),
     )  # fmt: skip
+
+
+def _same_if_refused(base: Reply, changed: Reply) -> str | None:
+    """The same, where the code says no more than the words do."""
+    is_refused = base.suggested.pattern.category == "invalid_parameters"
+    return _same_repair_and_class(base, changed) if is_refused else None
 
 
 def _same_signature(base: Reply, changed: Reply) -> str | None:

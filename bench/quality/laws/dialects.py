@@ -5,107 +5,11 @@ complaints, some the first one that they meet.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from jsonschema import Draft202012Validator, FormatChecker, ValidationError
-from referencing.exceptions import Unresolvable
-
-from bench.quality.laws.case import KeyPath
+from bench.quality.laws.complaints import BOUNDS, Complaint, complaints_of, kind_of
 from bench.quality.trial import Json
-
-_BOUNDS = {"maximum": "<=", "exclusiveMaximum": "<", "minimum": ">=", "exclusiveMinimum": ">"}
-
-
-@dataclass(frozen=True, slots=True)
-class Complaint:
-    """One thing that a schema refuses; `path` leads to the place, also of what is missing."""
-
-    rule: str
-    path: KeyPath
-    value: Any
-    wanted: Any
-    """The types, the bound, the listed values, the pattern, the format or the known names."""
-    message: str
-
-    @property
-    def name(self) -> str:
-        """The last name of the path."""
-        return str(next((key for key in reversed(self.path) if isinstance(key, str)), "input"))
-
-    @property
-    def dotted(self) -> str:
-        """The path with dots: `items.0.name`."""
-        return ".".join(map(str, self.path)) or "input"
-
-    @property
-    def slashed(self) -> str:
-        """The path with slashes: `/items/0/name`."""
-        return "".join(f"/{key}" for key in self.path)
-
-    @property
-    def indexed(self) -> str:
-        """The path with positions in brackets: `items[0].name`."""
-        parts = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in self.path)
-        return "".join(parts).removeprefix(".")
-
-    @property
-    def above(self) -> KeyPath:
-        """The path of the object that holds the place."""
-        return self.path[:-1]
-
-
-@lru_cache(256)
-def _validator(schema: str) -> Draft202012Validator:
-    return Draft202012Validator(json.loads(schema), format_checker=FormatChecker())
-
-
-def errors_of(schema: Json, call: Json) -> list[ValidationError]:
-    """Return what a schema refuses of a call, formats too, in a fixed order.
-
-    Nothing where the schema has a reference that leads nowhere: it refuses no call then.
-    """
-    try:
-        found = list(_validator(json.dumps(schema)).iter_errors(call))
-    except Unresolvable:
-        return []
-    return sorted(found, key=lambda each: (list(map(str, each.absolute_path)), each.message))
-
-
-def complaints_of(schema: Json, call: Json) -> list[Complaint] | None:
-    """Return the complaints about a call; None where a union or another rule makes them unclear."""
-    found: list[Complaint] = []
-    for error in errors_of(schema, call):
-        made = list(_complaints(error))
-        if not made:
-            return None
-        found += made
-    return list({(each.rule, each.path): each for each in found}.values())
-
-
-def _complaints(error: ValidationError) -> Iterator[Complaint]:
-    rule, path = str(error.validator), tuple(error.absolute_path)
-    wanted: Any = error.validator_value
-    held: Any = error.instance
-    schema: Any = error.schema
-    if rule == "required":
-        for name in [each for each in wanted if each not in held]:
-            kind = schema.get("properties", {}).get(name, {}).get("type", "string")
-            yield Complaint(rule, (*path, name), held, kind, f"'{name}' is a required property")
-    elif rule == "additionalProperties" and wanted is False:
-        known = list(schema.get("properties", {}))
-        for name in [each for each in held if each not in known]:
-            yield Complaint(rule, (*path, name), held[name], known, error.message)
-    elif rule in ("type", "enum", "pattern", "format", *_BOUNDS):
-        yield Complaint(rule, path, held, wanted, error.message)
-
-
-def kind_of(value: Any) -> str:
-    """Return the JSON type of a value."""
-    names = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array"}
-    return names.get(type(value), "null" if value is None else "object")
 
 
 def _first(complaints: Sequence[Complaint], *order: str) -> Complaint:
@@ -123,7 +27,7 @@ def _type(wanted: Any, names: Json) -> str:
 
 
 def _bound(complaint: Complaint) -> str:
-    return f"{_BOUNDS[complaint.rule]} {complaint.wanted}"
+    return f"{BOUNDS[complaint.rule]} {complaint.wanted}"
 
 
 def jsonschema(_: str, complaints: Sequence[Complaint]) -> str:
@@ -156,7 +60,7 @@ def _pydantic_words(each: Complaint) -> tuple[str, str]:
         return f"Input should be a valid {each.wanted}", f"{each.wanted}_parsing"
     words = {"<=": ("less than or equal to", "less_than_equal"), "<": ("less than", "less_than"),
              ">=": ("greater than or equal to", "greater_than_equal"),
-             ">": ("greater than", "greater_than")}[_BOUNDS[each.rule]]  # fmt: skip
+             ">": ("greater than", "greater_than")}[BOUNDS[each.rule]]  # fmt: skip
     return f"Input should be {words[0]} {each.wanted}", words[1]
 
 
@@ -206,7 +110,7 @@ def zod(tool: str, complaints: Sequence[Complaint]) -> str:
             issues.append({"code": "invalid_enum_value", "options": each.wanted, "path": path,
                            "received": each.value, "message": f"Invalid enum value. Expected "
                            f"{shown}, received '{each.value}'"})  # fmt: skip
-        elif each.rule in _BOUNDS:
+        elif each.rule in BOUNDS:
             is_high = "aximum" in each.rule
             code, key = ("too_big", "maximum") if is_high else ("too_small", "minimum")
             side = "less than or equal to" if is_high else "greater than or equal to"
@@ -234,7 +138,7 @@ def ajv(_: str, complaints: Sequence[Complaint]) -> str:
             lines.append(f"{place} must be {','.join(_types(each.wanted))}")
         elif each.rule == "enum":
             lines.append(f"{place} must be equal to one of the allowed values")
-        elif each.rule in _BOUNDS:
+        elif each.rule in BOUNDS:
             lines.append(f"{place} must be {_bound(each)}")
         else:
             lines.append(f'{place} must match {each.rule} "{each.wanted}"')
@@ -265,7 +169,7 @@ def serde(_: str, complaints: Sequence[Complaint]) -> str:
     elif each.rule == "enum":
         known = ", ".join(f"`{value}`" for value in each.wanted)
         words = f"{place}: unknown variant `{each.value}`, expected one of {known}"
-    elif each.rule in _BOUNDS:
+    elif each.rule in BOUNDS:
         words = f"{place}: invalid value: integer `{each.value}`, expected a value {_bound(each)}"
     else:
         words = f"{place}: input contains invalid characters"
@@ -310,7 +214,7 @@ def go_jsonschema(_: str, complaints: Sequence[Complaint]) -> str:
         words = f'type: {json.dumps(each.value)} has type "{kind_of(each.value)}", want "{wanted}"'
     elif each.rule == "enum":
         words = f"enum: {each.value} does not equal any of: [{' '.join(map(str, each.wanted))}]"
-    elif each.rule in _BOUNDS:
+    elif each.rule in BOUNDS:
         side = "greater" if "aximum" in each.rule else "less"
         words = f"{each.rule}: {each.value}/1 is {side} than {float(each.wanted):f}"
     else:
@@ -332,7 +236,7 @@ def dotnet(_: str, complaints: Sequence[Complaint]) -> str:
     if each.rule == "required":
         return ("JSON deserialization for type 'Tools.Arguments' was missing required properties "
                 f"including: '{each.name}'.")  # fmt: skip
-    if each.rule in _BOUNDS:
+    if each.rule in BOUNDS:
         words = f"The field {each.name} must be {_bound(each)}."
         return json.dumps({"title": "One or more validation errors occurred.", "status": 400,
                            "errors": {each.indexed: [words]}})  # fmt: skip
@@ -372,7 +276,7 @@ def jackson(tool: str, complaints: Sequence[Complaint]) -> str:
             f"Cannot deserialize value of type `{_type(each.wanted, _JAVA)}` from {got} value\n{at}"
         )
     limits = {"<=": "less than or equal to", ">=": "greater than or equal to"}
-    side = limits.get(_BOUNDS.get(each.rule, ""))
+    side = limits.get(BOUNDS.get(each.rule, ""))
     words = f"must be {side} {each.wanted}" if side else f'must match "{each.wanted}"'
     return json.dumps({"title": "Constraint Violation", "status": 400,
                        "violations": [{"field": each.indexed, "message": words}]})  # fmt: skip
@@ -394,7 +298,7 @@ def networknt(tool: str, complaints: Sequence[Complaint]) -> str:
         elif each.rule == "enum":
             listed = json.dumps(each.wanted)
             lines.append(f"{each.slashed}: does not have a value in the enumeration {listed}")
-        elif each.rule in _BOUNDS:
+        elif each.rule in BOUNDS:
             lines.append(f"{each.slashed}: must have a {each.rule} value of {each.wanted}")
         else:
             lines.append(f"{each.slashed}: does not match the {each.rule} {each.wanted}")
@@ -419,7 +323,7 @@ def python(tool: str, complaints: Sequence[Complaint]) -> str:
         return f"TypeError: {each.indexed} must be {wanted}, not {got}"
     if each.rule == "enum":
         return f"ValueError: {each.indexed} must be one of {each.wanted!r}, got {each.value!r}"
-    if each.rule in _BOUNDS:
+    if each.rule in BOUNDS:
         return f"ValueError: {each.indexed} must be {_bound(each)}, got {each.value!r}"
     return f"ValueError: {each.indexed}: {each.value!r} does not match {each.wanted!r}"
 
