@@ -33,22 +33,6 @@ class Complaint:
         return str(next((key for key in reversed(self.path) if isinstance(key, str)), "input"))
 
     @property
-    def dotted(self) -> str:
-        """The path with dots: `items.0.name`."""
-        return ".".join(map(str, self.path)) or "input"
-
-    @property
-    def slashed(self) -> str:
-        """The path with slashes: `/items/0/name`."""
-        return "".join(f"/{key}" for key in self.path)
-
-    @property
-    def indexed(self) -> str:
-        """The path with positions in brackets: `items[0].name`."""
-        parts = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in self.path)
-        return "".join(parts).removeprefix(".")
-
-    @property
     def above(self) -> KeyPath:
         """The path of the object that holds the place."""
         return self.path[:-1]
