@@ -1,7 +1,7 @@
 """Laws of what is done: ambiguity, fixpoint and agreement."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,6 +57,8 @@ _TWINS = (
     Twins("both required", "value", ("remark", "headline"), "harbour walnut", required=True),
     Twins("both required", "name", ("channelName", "userName"), "bob", required=True),
 )
+_NOBODYS = "raven harbour"
+"""A text that says of no place that it is meant."""
 _NEUTRAL = ("value", "text", "data", "input", "content", "item", "argument")
 
 
@@ -72,13 +74,14 @@ def vary_ambiguity(case: Case, rng: random.Random) -> Iterator[Variation]:
     for path, holder, part in rng.sample(holders, min(2, len(holders))):
         for twins in rng.sample(_TWINS, 4):
             if made := _with_twins(case, path, holder, part, twins):
-                yield Variation(twins.kind, made, itself, _not_filled(twins.value))
-        if made := _with_natural_twins(case, path, holder, part, rng):
-            yield Variation("of real schemas", made, itself, _not_filled("raven harbour"))
+                yield Variation(twins.kind, made, itself, _not_filled(twins.value, twins.places))
+        if found := _with_natural_twins(case, path, holder, part, rng):
+            made, places = found
+            yield Variation("of real schemas", made, itself, _not_filled(_NOBODYS, places))
 
 
 def _with_twins(case: Case, path: KeyPath, holder: Json, part: Json, twins: Twins) -> Case | None:
-    taken = set().union(*map(words_of, (*part["properties"], *holder)))
+    taken = set().union(*map(words_of, (*part["properties"], *holder, case.tool)))
     if taken & set().union(*map(words_of, (twins.key, *twins.places))):
         return None
     added = dict.fromkeys(twins.places, _PLAIN)
@@ -92,7 +95,7 @@ def _with_twins(case: Case, path: KeyPath, holder: Json, part: Json, twins: Twin
 
 def _with_natural_twins(
     case: Case, path: KeyPath, holder: Json, part: Json, rng: random.Random
-) -> Case | None:
+) -> tuple[Case, list[str]] | None:
     """A value under a neutral name, where two optional texts of the schema are open."""
     places = [
         name
@@ -104,8 +107,9 @@ def _with_natural_twins(
     neutral = [name for name in _NEUTRAL if name not in taken]
     if len(places) < 2 or not neutral:
         return None
-    sent = {**holder, rng.choice(neutral): "raven harbour"}
-    return _refused(case, path, sent, {**part, "additionalProperties": False})
+    sent = {**holder, rng.choice(neutral): _NOBODYS}
+    made = _refused(case, path, sent, {**part, "additionalProperties": False})
+    return None if made is None else (made, places)
 
 
 def _refused(case: Case, path: KeyPath, holder: Json, part: Json) -> Case | None:
@@ -120,21 +124,19 @@ def _refused(case: Case, path: KeyPath, holder: Json, part: Json) -> Case | None
     return replace(case, schema=schema, call=call, error=error, right=None, dialect=dialect)
 
 
-def _not_filled(value: str) -> Relation:
+def _not_filled(value: str, places: Sequence[str]) -> Relation:
+    def filled(repaired: Json | None) -> str:
+        found = [] if repaired is None else leaves(repaired)
+        taken = [path for path, each in found if same_json(each, value)]
+        return ", ".join(pointer(path) for path in taken if path[-1] in places)
+
     def relation(reply: Reply, _: Reply) -> str | None:
-        sent = {where for where, each in leaves(reply.case.call) if same_json(each, value)}
-
-        def filled(repaired: Json | None) -> str:
-            places = [] if repaired is None else leaves(repaired)
-            taken = [where for where, each in places if same_json(each, value)]
-            return ", ".join(pointer(where) for where in taken if where not in sent)
-
         offered = zip(reply.suggested.suggestions, reply.repairs, strict=True)
         safe = [filled(repaired) for each, repaired in offered if each.safe]
         return first_broken(
-            (not filled(reply.before), f"check fills {filled(reply.before)}"),
-            (not any(safe), f"safe to fill {', '.join(filter(None, safe))}"),
-            (not filled(reply.sent), f"the SDK fills {filled(reply.sent)}"),
+            (not filled(reply.before), f"check fills: {filled(reply.before)}"),
+            (not any(safe), f"safe to fill: {', '.join(filter(None, safe))}"),
+            (not filled(reply.sent), f"the SDK fills: {filled(reply.sent)}"),
         )
 
     return relation

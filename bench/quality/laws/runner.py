@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -46,6 +47,7 @@ BY_NAME = {law.name: law for law in LAWS}
 PER_CASE = 8
 """Ways in which one case is changed for a law, at most."""
 _EVERY_S = 20.0
+_NUMBER = re.compile(r"[-+]?\d[\d.]*")
 
 
 class Product(Protocol):
@@ -85,7 +87,7 @@ class Tally:
         if found is None:
             return
         self.broken += 1
-        reason = found.why.split(":")[0][:60]
+        reason = _NUMBER.sub("#", found.why.split(":")[0])[:60]
         self.reasons[reason] = self.reasons.get(reason, 0) + 1
         self.smallest = sorted([*self.smallest, found], key=lambda each: each.size)[:keep]
 
