@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from aftercall.json_patch import same_json
-from aftercall.models import Change
+from aftercall.models import Change, FailedCall, SuggestResponse
 from aftercall.redaction import is_redacted
+from aftercall.reflection.retry_rules import apply_changes
 from bench.quality.laws.asking import Reply, same
 from bench.quality.laws.case import Case, KeyPath, leaves, pointer, put_at, schema_at
 from bench.quality.laws.complaints import errors_of
@@ -135,6 +136,7 @@ def vary_bytes(case: Case, rng: random.Random) -> Iterator[Variation]:
     """Yield the case itself, and the case with values in it that look odd and are right."""
     yield Variation("patch", case, itself, _patch_is_whole)
     yield Variation("minimal", case, itself, _patch_is_minimal)
+    yield Variation("wire", case, itself, _wire_keeps)
     plain = [(path, value) for path, value in leaves(case.call) if _is_plain(case, path, value)]
     rng.shuffle(plain)
     for path, value in plain[:_PER_LEAF]:
@@ -243,6 +245,20 @@ def _same_unmasked(left: Any, told: Any) -> bool:
         pairs = zip(left, told, strict=False)
         return len(left) == len(told) and all(_same_unmasked(*pair) for pair in pairs)
     return "[redacted" in str(told) or same_json(left, told)
+
+
+def _wire_keeps(reply: Reply, _: Reply) -> str | None:
+    """What goes over HTTP as JSON and comes back is the same, in the question and the answer."""
+    question = reply.case.question()
+    asked = FailedCall.model_validate_json(question.model_dump_json(by_alias=True))
+    told = reply.suggested.model_dump_json(by_alias=True)
+    answer = SuggestResponse.model_validate_json(told)
+    after = [apply_changes(reply.case.call, each.changes) for each in answer.suggestions]
+    pairs = zip(after, reply.repairs, strict=True)
+    return first_broken(
+        (same_json(asked.parameters, reply.case.call), "the call is another after the wire"),
+        (all(same(*pair) for pair in pairs), "the changes are others after the wire"),
+    )
 
 
 def _patch_is_minimal(reply: Reply, _: Reply) -> str | None:
