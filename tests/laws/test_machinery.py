@@ -13,9 +13,10 @@ from aftercall.json_patch import diff
 from aftercall.models import CheckResponse, Suggestion, SuggestResponse
 from bench.quality.laws.asking import Reply
 from bench.quality.laws.case import Case, leaves, put_at, value_at
+from bench.quality.laws.complaints import complaints_of, errors_of
+from bench.quality.laws.dialects import DIALECTS, error_in
 from bench.quality.laws.runner import BY_NAME, LAWS, LawResult, run_law
 from bench.quality.laws.sources import generated_cases, right_calls, stream
-from bench.quality.laws.words import DIALECTS, complaints_of, error_in, errors_of
 from bench.quality.trial import Json
 
 HERE = ("written", "generated")
@@ -148,10 +149,10 @@ WRONG: dict[str, Callable[[Case], Answer]] = {
 
 
 def share() -> Iterator[Case]:
-    return stream(HERE, 60)
+    return stream(HERE, 30)
 
 
-async def ran(name: str, answer: Callable[[Case], Answer], count: int = 80) -> LawResult:
+async def ran(name: str, answer: Callable[[Case], Answer], count: int = 48) -> LawResult:
     return await run_law(Wrong(answer), BY_NAME[name], share(), count=count)
 
 

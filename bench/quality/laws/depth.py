@@ -1,14 +1,15 @@
 """The law of depth: a fault that lies deeper is repaired there as it is at the top."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
-from bench.quality.laws.asking import Reply, same
 from bench.quality.laws.case import Case
 from bench.quality.laws.complaints import errors_of
 from bench.quality.laws.dialects import refusal
-from bench.quality.laws.law import Relation, Variation, first_broken
+from bench.quality.laws.law import Same, Variation
 from bench.quality.laws.values import properties_of, words_of
 from bench.quality.trial import Json
 
@@ -18,39 +19,39 @@ _SHARED = ("$defs", "definitions", "$schema", "$id")
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A way to put a call deeper; `names` are the parameters that this takes."""
+    """A way to put a call deeper: under names, and in a list where it has elements."""
 
     kind: str
     names: tuple[str, ...]
-    schema: Callable[[Json], Json]
-    call: Callable[[Json, Json], Json]
-    """Takes the call and a right call, which stands next to it in a list."""
+    elements: tuple[str, ...] = ()
+    """`call`, and `right` for a right call that stands next to it."""
 
+    def lower_schema(self, schema: Json) -> Json:
+        """Return the schema of calls that are put deeper."""
+        lowered: Json = {"type": "array", "items": schema} if self.elements else schema
+        for name in reversed(self.names):
+            holder: Json = {"type": "object", "properties": {name: lowered}, "required": [name]}
+            lowered = {**holder, "additionalProperties": False}
+        return lowered
 
-def _object(name: str, of: Json) -> Json:
-    return {"type": "object", "properties": {name: of}, "required": [name],
-            "additionalProperties": False}  # fmt: skip
-
-
-def _list(name: str, of: Json) -> Json:
-    return _object(name, {"type": "array", "items": of})
+    def lower_call(self, call: Json, right: Json) -> Json:
+        """Return the call deeper; `right` is one that may stand next to it."""
+        known = {"call": call, "right": right}
+        lowered: Any = [known[each] for each in self.elements] if self.elements else call
+        for name in reversed(self.names):
+            lowered = {name: lowered}
+        found: Json = lowered
+        return found
 
 
 _LEVELS = (
-    Level("one deeper", ("parcel",), lambda of: _object("parcel", of),
-          lambda call, _: {"parcel": call}),
-    Level("two deeper", ("parcel", "crate"), lambda of: _object("crate", _object("parcel", of)),
-          lambda call, _: {"crate": {"parcel": call}}),
-    Level("in a list", ("parcels",), lambda of: _list("parcels", of),
-          lambda call, _: {"parcels": [call]}),
-    Level("second element", ("parcels",), lambda of: _list("parcels", of),
-          lambda call, right: {"parcels": [right, call]}),
-    Level("every element", ("parcels",), lambda of: _list("parcels", of),
-          lambda call, _: {"parcels": [call, call]}),
-    Level("list in an object", ("crate", "parcels"),
-          lambda of: _object("crate", _list("parcels", of)),
-          lambda call, _: {"crate": {"parcels": [call]}}),
-)  # fmt: skip
+    Level("one deeper", ("parcel",)),
+    Level("two deeper", ("crate", "parcel")),
+    Level("in a list", ("parcels",), ("call",)),
+    Level("second element", ("parcels",), ("right", "call")),
+    Level("every element", ("parcels",), ("call", "call")),
+    Level("list in an object", ("crate", "parcels"), ("call",)),
+)
 
 
 def vary_depth(case: Case, _: random.Random) -> Iterator[Variation]:
@@ -69,7 +70,9 @@ def vary_depth(case: Case, _: random.Random) -> Iterator[Variation]:
         if is_unknown or taken & set().union(*map(words_of, level.names)):
             continue
         if lower := _lowered(base, level, right or {}):
-            yield Variation(level.kind, base, lower, _same_there(level, right or {}))
+            yield Variation(
+                level.kind, base, lower, Same(partial(level.lower_call, right=right or {}))
+            )
 
 
 def _lowered(case: Case, level: Level, right: Json) -> Case | None:
@@ -77,18 +80,7 @@ def _lowered(case: Case, level: Level, right: Json) -> Case | None:
     assert case.dialect is not None
     shared = {name: case.schema[name] for name in _SHARED if name in case.schema}
     plain = {name: each for name, each in case.schema.items() if name not in shared}
-    schema = {**level.schema(plain), **shared}
-    call = level.call(case.call, right)
+    schema = {**level.lower_schema(plain), **shared}
+    call = level.lower_call(case.call, right)
     error = refusal(case.dialect, case.tool, schema, call)
     return None if error is None else replace(case, schema=schema, call=call, error=error)
-
-
-def _same_there(level: Level, right: Json) -> Relation:
-    def relation(base: Reply, changed: Reply) -> str | None:
-        wanted = None if base.repaired is None else level.call(base.repaired, right)
-        return first_broken(
-            (base.action == changed.action, f"{base.action} became {changed.action}"),
-            (same(wanted, changed.repaired), "another repair"),
-        )
-
-    return relation

@@ -9,10 +9,10 @@ from typing import Any
 
 from aftercall.change_classes import ORDER
 from aftercall.models import Suggestion, ToolAnnotations
-from bench.quality.laws.asking import Reply, same
+from bench.quality.laws.asking import Reply
 from bench.quality.laws.case import Case, Past
 from bench.quality.laws.dialects import refusal
-from bench.quality.laws.law import Variation, first_broken
+from bench.quality.laws.law import Same, Variation, first_broken
 from bench.quality.trial import Json
 from retrieval.values import same_value
 
@@ -116,9 +116,9 @@ def vary_separation(case: Case, rng: random.Random) -> Iterator[Variation]:
     if case.right:
         lessons = _lessons(case, _LESSONS)
         for kind, asked in _strangers(case):
-            yield Variation(kind, asked, replace(asked, history=lessons), _is_untaught)
+            yield Variation(kind, asked, replace(asked, history=lessons), _UNTAUGHT)
         for kind, asked in _other_errors(case, rng):
-            yield Variation(kind, asked, replace(asked, history=lessons), _is_untaught_after)
+            yield Variation(kind, asked, replace(asked, history=lessons), _UNTAUGHT_AFTER)
         yield from _other_places(case)
     for name in _missing(case):
         value = "fox" if rng.random() < 0.5 else "main"
@@ -128,7 +128,7 @@ def vary_separation(case: Case, rng: random.Random) -> Iterator[Variation]:
             for at in range(_LESSONS)
         )  # fmt: skip
         changed = replace(case, history=history)
-        yield Variation("a value of another tool", case, changed, _is_untaught)
+        yield Variation("a value of another tool", case, changed, _UNTAUGHT)
 
 
 def _strangers(case: Case) -> Iterator[tuple[str, Case]]:
@@ -160,7 +160,7 @@ def _other_places(case: Case) -> Iterator[Variation]:
         replace(each, call={**each.call, "crate": held}) for each in _lessons(case, _LESSONS)
     )
     changed = replace(asked, history=lessons)
-    yield Variation("another place of the name", asked, changed, _is_untaught)
+    yield Variation("another place of the name", asked, changed, _UNTAUGHT)
 
 
 def _missing(case: Case) -> list[str]:
@@ -174,22 +174,9 @@ def _missing(case: Case) -> list[str]:
     ][:1]
 
 
-def _is_untaught(base: Reply, changed: Reply) -> str | None:
-    if not same(base.before, changed.before):
-        return "check: another repair"
-    return _is_untaught_after(base, changed)
-
-
-def _is_untaught_after(base: Reply, changed: Reply) -> str | None:
-    """The same of `/suggest` alone: before the call there is no error that a lesson hangs on."""
-    moved = changed.confidence - base.confidence
-    return first_broken(
-        (same(base.repaired, changed.repaired), "another repair"),
-        (base.change_class == changed.change_class,
-         f"class {base.change_class} became {changed.change_class}"),
-        (base.safe == changed.safe, f"safe {base.safe} became {changed.safe}"),
-        (abs(moved) <= _NEAR, f"confidence moved by {moved:+.3f}"),
-    )  # fmt: skip
+_UNTAUGHT_AFTER = Same(change_class=True, safe=True, within=_NEAR)
+"""As if untaught after the failure; before the call there is no error that a lesson hangs on."""
+_UNTAUGHT = replace(_UNTAUGHT_AFTER, check=True)
 
 
 _READS = ToolAnnotations(read_only_hint=True)

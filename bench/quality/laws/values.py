@@ -4,6 +4,7 @@ import random
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from aftercall.json_patch import same_json
@@ -14,7 +15,7 @@ from bench.quality.laws.asking import Reply, same
 from bench.quality.laws.case import Case, KeyPath, leaves, pointer, put_at, schema_at
 from bench.quality.laws.complaints import errors_of
 from bench.quality.laws.dialects import refusal
-from bench.quality.laws.law import Relation, Variation, first_broken, itself
+from bench.quality.laws.law import Relation, Same, Variation, first_broken, itself
 from bench.quality.trial import Json
 
 TOLERANCE = 0.05
@@ -80,7 +81,13 @@ def vary_bystanders(case: Case, _: random.Random) -> Iterator[Variation]:
             continue
         changed = _with_parameter(case, name, schema, value)
         if changed is not None:
-            yield Variation(kind, case, changed, _same_beside(name, value))
+            beside = partial(_with_value, name=name, value=value)
+            relation = Same(beside, change_class=True, within=TOLERANCE, check=True)
+            yield Variation(kind, case, changed, relation)
+
+
+def _with_value(call: Json, name: str, value: Any) -> Json:
+    return {**call, name: value}
 
 
 def _with_parameter(case: Case, name: str, of: Json, value: Any) -> Case | None:
@@ -89,25 +96,6 @@ def _with_parameter(case: Case, name: str, of: Json, value: Any) -> Case | None:
     call = {**case.call, name: value}
     error = refusal(case.dialect, case.tool, schema, call) if case.dialect else case.error
     return None if error is None else replace(case, schema=schema, call=call, error=error)
-
-
-def _same_beside(name: str, value: Any) -> Relation:
-    def relation(base: Reply, changed: Reply) -> str | None:
-        wanted = None if base.repaired is None else {**base.repaired, name: value}
-        before = None if base.before is None else {**base.before, name: value}
-        moved = changed.confidence - base.confidence
-        return first_broken(
-            (base.action == changed.action, f"{base.action} became {changed.action}"),
-            (same(wanted, changed.repaired), "another repair"),
-            (base.change_class == changed.change_class,
-             f"class {base.change_class} became {changed.change_class}"),
-            (abs(moved) <= TOLERANCE, f"confidence moved by {moved:+.2f}"),
-            (base.checked.verdict == changed.checked.verdict,
-             f"check: {base.checked.verdict} became {changed.checked.verdict}"),
-            (same(before, changed.before), "check: another repair"),
-        )  # fmt: skip
-
-    return relation
 
 
 _WITNESSES: dict[str, str] = {

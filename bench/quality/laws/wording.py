@@ -5,6 +5,7 @@ import random
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -14,7 +15,7 @@ from bench.quality.laws.asking import Reply, same
 from bench.quality.laws.case import Case, is_secret
 from bench.quality.laws.complaints import complaints_of
 from bench.quality.laws.dialects import DIALECTS, error_in
-from bench.quality.laws.law import Relation, Variation, first_broken
+from bench.quality.laws.law import Same, Variation
 from bench.quality.laws.past import fixed_by_others
 from bench.quality.laws.values import properties_of, words_of
 from bench.quality.trial import Json
@@ -28,9 +29,9 @@ _LONGEST = 1_500
 
 def vary_names(case: Case, rng: random.Random) -> Iterator[Variation]:
     """Yield the case with tool, server, agent, session and right parameters renamed throughout."""
-    yield Variation("server", case, replace(case, server="quilto-hub"), _same_answer)
-    yield Variation("agent", case, replace(case, agent="marnok"), _same_answer)
-    yield Variation("session", case, replace(case, session="velpir-77"), _same_answer)
+    yield Variation("server", case, replace(case, server="quilto-hub"), _SAME)
+    yield Variation("agent", case, replace(case, agent="marnok"), _SAME)
+    yield Variation("session", case, replace(case, session="velpir-77"), _SAME)
     tool = _renamed_tool(case)
     if tool != case.tool:
         message = case.message.replace(case.tool, tool)
@@ -38,7 +39,7 @@ def vary_names(case: Case, rng: random.Random) -> Iterator[Variation]:
             case.tool[:1].upper() + case.tool[1:], tool[:1].upper() + tool[1:]
         )
         changed = replace(case.with_message(message), tool=tool)
-        yield Variation("tool", case, changed, _same_answer)
+        yield Variation("tool", case, changed, _SAME)
     yield from _renamed_parameters(case, rng)
 
 
@@ -82,7 +83,8 @@ def _renamed_parameters(case: Case, rng: random.Random) -> Iterator[Variation]:
                          for each in case.schema.get("required", ())],
         }  # fmt: skip
         changed = replace(case, call=_renamed(case.call, name, invented), schema=schema)
-        yield Variation("parameter", case, changed, _same_but(name, invented))
+        relation = replace(_SAME, placed=partial(_renamed, name=name, new=invented))
+        yield Variation("parameter", case, changed, relation)
 
 
 def _is_named_by_a_rule(schema: Json, name: str) -> bool:
@@ -94,32 +96,8 @@ def _renamed(members: Json, name: str, new: str) -> Json:
     return {new if each == name else each: value for each, value in members.items()}
 
 
-def _same_answer(base: Reply, changed: Reply) -> str | None:
-    return _compare(base, changed, base.repaired, base.before)
-
-
-def _same_but(name: str, new: str) -> Relation:
-    def relation(base: Reply, changed: Reply) -> str | None:
-        repaired = None if base.repaired is None else _renamed(base.repaired, name, new)
-        before = None if base.before is None else _renamed(base.before, name, new)
-        return _compare(base, changed, repaired, before)
-
-    return relation
-
-
-def _compare(base: Reply, changed: Reply, repaired: Json | None, before: Json | None) -> str | None:
-    moved = changed.confidence - base.confidence
-    return first_broken(
-        (base.action == changed.action, f"{base.action} became {changed.action}"),
-        (same(repaired, changed.repaired), "another repair"),
-        (base.change_class == changed.change_class,
-         f"class {base.change_class} became {changed.change_class}"),
-        (base.safe == changed.safe, f"safe {base.safe} became {changed.safe}"),
-        (abs(moved) <= _NEAR, f"confidence moved by {moved:+.3f}"),
-        (base.checked.verdict == changed.checked.verdict,
-         f"check: {base.checked.verdict} became {changed.checked.verdict}"),
-        (same(before, changed.before), "check: another repair"),
-    )  # fmt: skip
+_SAME = Same(change_class=True, safe=True, within=_NEAR, check=True)
+"""The same answer."""
 
 
 def _envelopes(case: Case) -> Iterator[tuple[str, str]]:
@@ -159,26 +137,18 @@ def vary_envelope(case: Case, rng: random.Random) -> Iterator[Variation]:
     envelopes = list(_envelopes(case))
     for kind, message in rng.sample(envelopes, 4):
         changed = case.with_message(message)
-        relation = _same_if_refused if kind in _CODED else _same_repair_and_class
+        relation = _same_if_refused if kind in _CODED else _SAME_READING
         yield Variation(kind, case, changed, relation)
         yield Variation(f"{kind}: signature", case, changed, _same_signature)
 
 
-def _same_repair_and_class(base: Reply, changed: Reply) -> str | None:
-    old, new = base.suggested.pattern, changed.suggested.pattern
-    return first_broken(
-        (old.category == new.category, f"category {old.category} became {new.category}"),
-        (base.action == changed.action, f"{base.action} became {changed.action}"),
-        (same(base.repaired, changed.repaired), "another repair"),
-        (base.change_class == changed.change_class,
-         f"class {base.change_class} became {changed.change_class}"),
-    )  # fmt: skip
+_SAME_READING = Same(category=True, change_class=True)
 
 
 def _same_if_refused(base: Reply, changed: Reply) -> str | None:
     """The same, where the code says no more than the words do."""
     is_refused = base.suggested.pattern.category == "invalid_parameters"
-    return _same_repair_and_class(base, changed) if is_refused else None
+    return _SAME_READING(base, changed) if is_refused else None
 
 
 def _same_signature(base: Reply, changed: Reply) -> str | None:
@@ -201,15 +171,7 @@ def vary_dialect(case: Case, rng: random.Random) -> Iterator[Variation]:
     for name in rng.sample(others, 4):
         error = error_in(name, case.tool, complaints)
         changed = replace(base, error=error, dialect=name)
-        yield Variation(name, base, changed, _same_repair)
-
-
-def _same_repair(base: Reply, changed: Reply) -> str | None:
-    return first_broken(
-        (base.action == changed.action,
-         f"{base.action} in {base.case.dialect}, {changed.action} in {changed.case.dialect}"),
-        (same(base.repaired, changed.repaired), "another repair"),
-    )  # fmt: skip
+        yield Variation(name, base, changed, Same())
 
 
 def vary_order(case: Case, rng: random.Random) -> Iterator[Variation]:
@@ -254,7 +216,7 @@ def _turned_schema(schema: Any, keyword: str) -> Any:
 
 
 def _all_the_same(base: Reply, changed: Reply) -> str | None:
-    if broken := _same_answer(base, changed):
+    if broken := _SAME(base, changed):
         return broken
     for old, new in zip(base.repairs, changed.repairs, strict=False):
         if not same(old, new):
