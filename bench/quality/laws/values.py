@@ -16,10 +16,12 @@ from bench.quality.laws.case import Case, KeyPath, leaves, pointer, put_at, sche
 from bench.quality.laws.complaints import errors_of
 from bench.quality.laws.dialects import refusal
 from bench.quality.laws.law import Relation, Same, Variation, first_broken, itself
+from bench.quality.laws.past import fixed_by_others, mends_of
 from bench.quality.trial import Json
 
 TOLERANCE = 0.05
 """How far the confidence may move for a bystander (`6-proof.md`, 5)."""
+_SESSIONS = 4
 _TEXT, _LIST = {"type": "string"}, {"type": "array", "items": {"type": "string"}}
 _CODE = "def total(rows):\n    # sum **all** of `rows`\n    return sum(r['n'] ** 2 for r in rows)\n"
 _LONG = "The harbour office moves to the second floor and the lantern stays where it is now. " * 12
@@ -33,6 +35,10 @@ _BYSTANDERS: tuple[tuple[str, str, Json, Any], ...] = (
         "room": {"type": "string"}, "floor": {"type": "integer"},
         "lamp": {"type": "object", "properties": {"colour": {"type": "string"}}}}},
      {"room": "north", "floor": 2, "lamp": {"colour": "amber"}}),
+    ("free object", "extra_details", {"type": "object"},
+     {"path": "a.py", "retries": "3", "edits": [{"old_text": "x", "new_text": "y"}]}),
+    ("list of objects", "watchers", {"type": "array", "items": {"type": "object"}},
+     [{"name": "ana", "role": "owner"}, {"name": "ben", "role": "reader"}]),
     ("list", "watchers", _LIST, ["ana", "ben", "chloe"]),
     ("long text", "remark", _TEXT, _LONG.strip()),
 )  # fmt: skip
@@ -68,22 +74,46 @@ def is_call_wrapped(case: Case) -> bool:
     )
 
 
-def vary_bystanders(case: Case, _: random.Random) -> Iterator[Variation]:
-    """Yield the case with one more parameter that is right, which the schema knows."""
+def vary_bystanders(case: Case, rng: random.Random) -> Iterator[Variation]:
+    """Yield the case with one more parameter that is right, which the schema knows, or the tool."""
     properties = properties_of(case)
     if properties is None or is_call_wrapped(case):
         return
     if case.dialect is None and lists_names(case):
         return
     taken = set().union(*map(words_of, (*properties, *case.call)))
-    for kind, name, schema, value in _BYSTANDERS:
-        if words_of(name) & taken:
-            continue
+    open_ones = [each for each in _BYSTANDERS if not words_of(each[1]) & taken]
+    for kind, name, schema, value in open_ones:
         changed = _with_parameter(case, name, schema, value)
         if changed is not None:
-            beside = partial(_with_value, name=name, value=value)
-            relation = Same(beside, change_class=True, within=TOLERANCE, check=True)
-            yield Variation(kind, case, changed, relation)
+            yield Variation(kind, case, changed, _same_beside(name, value))
+    if open_ones and mends_of(case) and not lists_names(case):
+        kind, name, _, value = rng.choice(open_ones)
+        learned, changed = _learned(case, name, value)
+        yield Variation(f"{kind}, learned", learned, changed, _same_beside(name, value))
+
+
+def _learned(case: Case, name: str, value: Any) -> tuple[Case, Case]:
+    """The case without a schema, where others sent the parameter; and the same with it."""
+    history = tuple(
+        replace(each, call={**each.call, name: _other(value, number)})
+        for number in range(_SESSIONS)
+        for each in fixed_by_others(case, number)
+    )
+    learned = replace(case, schema=None, history=history)
+    return learned, replace(learned, call={**case.call, name: value})
+
+
+def _other(value: Any, number: int) -> Any:
+    """Another value of the same kind: nobody sent the case's own call before."""
+    if isinstance(value, str):
+        return f"{value}{number}"
+    return {**value, "number": number} if isinstance(value, dict) else value[: 1 + number % 2]
+
+
+def _same_beside(name: str, value: Any) -> Same:
+    beside = partial(_with_value, name=name, value=value)
+    return Same(beside, change_class=True, within=TOLERANCE, check=True)
 
 
 def _with_value(call: Json, name: str, value: Any) -> Json:
