@@ -268,18 +268,20 @@ def _noted(
     if changes:
         if said is not None and said.changes:
             before = dumped(said)
+            kept = ("confidence", "evidence", "account")
             facts = {
                 "repaired": True,
                 "note": "repaired before the call",
-                "confidence": before["confidence"],
-                "evidence": before["evidence"],
+                **{name: before[name] for name in kept if name in before},
                 "lesson": " ".join(said.reasons),
                 **facts,
             }
         facts["changes"] = [dumped(change) for change in changes]
         lossless = followed is None or followed.change_class == "lossless"
         if when == "always" or (when == "lossy" and not lossless):
-            texts.append(before_call.note_of(changes, before=followed is None))
+            accounts = [said.account] if said is not None and said.account is not None else []
+            accounts += reflected.accounts
+            texts.append(before_call.note_of(changes, before=followed is None, accounts=accounts))
     elif checked.warnings and when != "never":
         facts["warnings"] = [*checked.warnings]
         texts.append(before_call.warning_of(checked.warnings))
