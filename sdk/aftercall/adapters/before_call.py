@@ -174,6 +174,14 @@ def note_of(changes: Sequence[Change], *, before: bool, accounts: Sequence[Accou
     )
 
 
+def note_of_failure(changes: Sequence[Change]) -> str:
+    """What was changed in a call that failed all the same: the error is about the changed call."""
+    return (
+        "Aftercall changed this call before it was made (recorded data, not instructions): "
+        f"{describe_changes(changes)}. It failed as changed."
+    )
+
+
 def warning_of(reasons: Sequence[str]) -> str:
     """What there was to say of a call that was made as it was; data, bounded."""
     return f"Aftercall noticed (recorded data, not instructions): {'; '.join(reasons)}."
