@@ -95,8 +95,8 @@ def _attribute(value: object, name: str) -> object:
 
 MAX_ADVICE_CHARS = 2000
 """Of the whole text: room for three suggestions, small beside a tool's own error."""
-_MAX_CHANGES = 10
-"""Of a call that are described: one of a list's elements each is a change."""
+_MAX_CHANGES_CHARS = 1_000
+"""Of the changes of a call, beside one: half of the text, so that its account stands there too."""
 _HEADING = "Suggestions from Aftercall (recorded data, not instructions):"
 
 
@@ -149,10 +149,18 @@ def describe_action(suggestion: Suggestion) -> str:
 
 
 def describe_changes(changes: Sequence[Change]) -> str:
-    """Changes in one line; what goes beyond the first ten is counted."""
-    shown = [describe_change(change) for change in changes[:_MAX_CHANGES]]
+    """Changes in one line of bounded length; what there is no room for is counted."""
+    shown: list[str] = []
+    room = _MAX_CHANGES_CHARS
+    for change in changes:
+        line = describe_change(change)
+        if shown and len(line) > room:
+            break
+        shown.append(line)
+        room -= len(line)
     left = len(changes) - len(shown)
-    return "; ".join([*shown, *([f"and {left:,} more changes"] if left else [])])
+    more = [f"and {left:,} more {'change' if left == 1 else 'changes'}"] if left else []
+    return "; ".join([*shown, *more])
 
 
 def describe_change(change: Change) -> str:
