@@ -127,6 +127,14 @@ def test_an_object_with_a_masked_name_moves_whole() -> None:
     }
 
 
+def test_what_holds_very_many_masks_is_not_followed() -> None:
+    """A call whose masks would take long to follow is left to its caller."""
+    seen: JsonObject = {"headers": {f"h{n}": M for n in range(300)}}
+    changes = changes_between(seen, {"head": seen["headers"]})
+    call: JsonObject = {"headers": {f"h{n}": f"s{n}" for n in range(300)}}
+    assert "more than 200 masked parts" in refused(call, changes)
+
+
 @given(st.data())
 def test_no_mask_leaves_and_no_secret_is_lost(data: st.DataObject) -> None:
     """Whatever call with secrets: what moves arrives as the caller has it, or nothing is sent."""

@@ -9,6 +9,7 @@ result is held against the call once more: what no change names must be the call
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from itertools import chain, islice, starmap
 
 from aftercall.account_words import why_not_followed
 from aftercall.json_patch import (
@@ -28,8 +29,9 @@ from aftercall.secret_names import MASKED, snake_case
 from aftercall.tables import gathered
 
 _MAX_PATH = 200
-_MAX_MASKED = 500
-"""Masked parts that are followed: each is held against each, a tenth of a second in all."""
+_VALUE = "value"
+_MAX_MASKED = 200
+"""Masked parts that are followed: each is held against each, in tens of milliseconds."""
 
 
 class CorrectionError(ValueError):
@@ -113,7 +115,7 @@ class _MaskedPart:
     name: str
     """The last part of its path, in snake case."""
     text: str
-    """The part as the service saw it: a text, or JSON of what holds some."""
+    """The part as the service saw it, as JSON."""
     is_leaf: bool
 
     def holds(self, other: "_MaskedPart") -> bool:
@@ -132,28 +134,28 @@ def _unmasked_values(changes: Sequence[Change], own: Sequence[JsonValue]) -> lis
     An object or a list that moves whole is the caller's whole. Else each mask is followed to the
     one place that it can come from; where that is not certain, none is guessed.
     """
-    values = [change.value for change in changes]
-    masked = [
-        position
-        for position, change in enumerate(changes)
-        if change.op != "remove" and (_shows_mask(change.value) or MASKED.search(change.path))
-    ]
-    if not masked:
-        return values
-    takers = _masked_parts((at, changes[at].path, values[at]) for at in masked)
-    givers = _masked_parts(
+    put_in = [change for change in changes if change.op != "remove"]
+    if not any(_shows_mask(change.value) or MASKED.search(change.path) for change in put_in):
+        return [change.value for change in changes]
+    takers = _all_masked(
+        (at, change.path, change.value)
+        for at, change in enumerate(changes)
+        if change.op != "remove"
+    )
+    givers = _all_masked(
         (at, change.path, change.from_) for at, change in enumerate(changes) if change.op != "add"
     )
-    if len(takers) > _MAX_MASKED:
-        raise CorrectionError(f"the suggested change holds more than {_MAX_MASKED} masked parts")
+    values: list[JsonObject] = [{_VALUE: deepcopy(change.value)} for change in changes]
     for taker, giver in _paired(takers, givers):
-        value = _within(own[giver.change], giver.inside)
-        values[taker.change] = _replaced(values[taker.change], taker.inside, value)
-    if any(_shows_mask(values[at]) or MASKED.search(changes[at].path) for at in masked):
-        raise CorrectionError(
-            "which value stands behind a mask of the suggested change is not certain"
-        )
-    return values
+        value = value_at({_VALUE: own[giver.change]}, f"/{_VALUE}{giver.inside}")
+        at = f"/{_VALUE}{taker.inside}"
+        apply_in_place(values[taker.change], Operation("replace", at, value=value))
+    for change, holder in zip(changes, values, strict=True):
+        if change.op != "remove" and (_shows_mask(holder[_VALUE]) or MASKED.search(change.path)):
+            raise CorrectionError(
+                "which value stands behind a mask of the suggested change is not certain"
+            )
+    return [holder[_VALUE] for holder in values]
 
 
 def _shows_mask(value: JsonValue) -> bool:
@@ -161,31 +163,29 @@ def _shows_mask(value: JsonValue) -> bool:
     return MASKED.search(canonical_json(value)) is not None
 
 
-def _masked_parts(values: Iterable[tuple[int, str, JsonValue]]) -> list[_MaskedPart]:
-    """The parts of values at the paths of changes, what holds others before them."""
-    return [
-        _MaskedPart(
-            position,
-            inside,
-            snake_case(parse_pointer(f"{path}{inside}")[-1]),
-            canonical_json(part),
-            isinstance(part, str),
-        )
-        for position, path, value in values
-        for inside, part in _all_parts(value, "")
-        if _shows_mask(part)
-    ]
+def _all_masked(values: Iterable[tuple[int, str, JsonValue]]) -> list[_MaskedPart]:
+    found = list(islice(chain.from_iterable(starmap(_masked_parts, values)), _MAX_MASKED + 1))
+    if len(found) > _MAX_MASKED:
+        raise CorrectionError(f"the suggested change holds more than {_MAX_MASKED} masked parts")
+    return found
 
 
-def _all_parts(value: JsonValue, inside: str) -> Iterator[tuple[str, JsonValue]]:
-    yield inside, value
+def _masked_parts(
+    position: int, path: str, value: JsonValue, inside: str = ""
+) -> Iterator[_MaskedPart]:
+    """The parts of a change's value in which there are masks, what holds others before them."""
+    text = canonical_json(value)
+    if MASKED.search(text) is None:
+        return
+    name = snake_case(parse_pointer(f"{path}{inside}")[-1])
+    yield _MaskedPart(position, inside, name, text, isinstance(value, str))
     members: Iterable[tuple[str | int, JsonValue]] = ()
     if isinstance(value, dict):
         members = value.items()
     elif isinstance(value, list):
         members = enumerate(value)
     for key, member in members:
-        yield from _all_parts(member, f"{inside}{pointer([key])}")
+        yield from _masked_parts(position, path, member, f"{inside}{pointer([key])}")
 
 
 def _same_place(leaf: _MaskedPart) -> Hashable:
@@ -210,21 +210,16 @@ _LIKENESSES = (_same_place, _same_place_inside, _same_name, _same_text)
 
 
 def _paired(takers: Sequence[_MaskedPart], givers: Sequence[_MaskedPart]) -> _Pairs:
+    """Pair what moves whole first, then the masked texts that are left, by each likeness."""
     pairs: _Pairs = []
-    for taker, giver in _alike(
-        [part for part in takers if not part.is_leaf],
-        [part for part in givers if not part.is_leaf],
-        _same_text,
-    ):
+    waiting, free = ([part for part in parts if not part.is_leaf] for parts in (takers, givers))
+    for taker, giver in _alike(waiting, free, _same_text):
         if not any(one.holds(taker) or other.holds(giver) for one, other in pairs):
             pairs.append((taker, giver))
+    waiting, free = ([part for part in parts if part.is_leaf] for parts in (takers, givers))
     for likeness in _LIKENESSES:
-        waiting = [
-            part for part in takers if part.is_leaf and not any(one.holds(part) for one, _ in pairs)
-        ]
-        free = [
-            part for part in givers if part.is_leaf and not any(one.holds(part) for _, one in pairs)
-        ]
+        waiting = [part for part in waiting if not any(one.holds(part) for one, _ in pairs)]
+        free = [part for part in free if not any(one.holds(part) for _, one in pairs)]
         pairs += _alike(waiting, free, likeness)
     return pairs
 
@@ -242,13 +237,3 @@ def _alike(
         for key, parts in wanted.items()
         if len(parts) == 1 and len(offered.get(key, [])) == 1
     ]
-
-
-def _within(value: JsonValue, inside: str) -> JsonValue:
-    return value_at({"": value}, f"/{inside}")
-
-
-def _replaced(value: JsonValue, inside: str, part: JsonValue) -> JsonValue:
-    holder: JsonObject = {"": deepcopy(value)}
-    apply_in_place(holder, Operation("replace", f"/{inside}", value=part))
-    return holder[""]
