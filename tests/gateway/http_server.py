@@ -28,7 +28,7 @@ class HttpServer:
                 lifespan="on",
                 interface="asgi3",
                 timeout_graceful_shutdown=1,  # asyncio waits for open streams since Python 3.12
-            )  # fmt: skip
+            )
         )
         self._task = asyncio.create_task(self._server._serve())
         await until(lambda: self._server.started)
