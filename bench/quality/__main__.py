@@ -28,6 +28,7 @@ from bench.quality import (
     choosing,
     classifier,
     datasets,
+    dialects,
     kinds,
     memory,
     mistakes,
@@ -168,6 +169,14 @@ async def _written(embedder: Embedder, _: Figures) -> None:
     await written.measure(embedder, FOLDER)
 
 
+async def _dialects(embedder: Embedder, _: Figures) -> None:
+    await dialects.measure(embedder, list(dialects.dialects()))
+
+
+async def _field(embedder: Embedder, _: Figures) -> None:
+    await dialects.measure(embedder, list(dialects.field()))
+
+
 async def _secrets(_: Embedder, __: Figures) -> None:
     secret_masks.measure(FOLDER)
 
@@ -178,7 +187,7 @@ STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     "choosing": _choosing, "regret": _regret, "boundaries": _boundaries, "memory": _memory,
     **{name: _of_page(name) for name in kinds.PAGES}, "kinds-parts": _kinds_parts,
     "traps": _traps, "attacks": _attacks, "check": _check, "mistakes": _mistakes,
-    "secrets": _secrets, "written": _written,
+    "secrets": _secrets, "written": _written, "dialects": _dialects, "field": _field,
 }  # fmt: skip
 
 OF_THEIR_OWN = {
@@ -194,8 +203,12 @@ OF_THEIR_OWN = {
     "mistakes",
     "secrets",
     "written",
+    "dialects",
+    "field",
 }
-ONLY_NAMED = {"final", *kinds.PAGES, "kinds-parts", "mistakes"} - {"kinds"}
+ONLY_NAMED = {
+    "final", *kinds.PAGES, "kinds-parts", "mistakes", "dialects", "field"
+} - {"kinds"}  # fmt: skip
 """Steps that print and write pages of their own; the others are of `repair.md`."""
 OF_REPAIR = set(STEPS) - OF_THEIR_OWN - ONLY_NAMED
 
