@@ -223,7 +223,7 @@ def features_of(
         float(min(len(proposal.options) - 1, 3)),
         float(min(_strange(case, proposal), 3)),
         float(case.schema is None),
-        float(case.view is None),
+        float(not case.knows_tool),
         float(case.writes and new_value),
         float(any(map(_is_of_others, proposal.options))),
         float(min(_lost(case, proposal), 3)),
@@ -303,7 +303,7 @@ def _strange(case: Case, proposal: Proposal) -> int:
     """How many names the result has that no success had, or has not that all had."""
     view = case.view
     few = case.profile is None or case.profile.successes < _FEW
-    if view is None or (view.source == "profile" and few):
+    if view is None or not case.knows_tool or (view.source == "profile" and few):
         return 0
     return len(view.unknown(proposal.parameters)) + len(view.missing(proposal.parameters))
 

@@ -28,7 +28,7 @@ from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge
 from retrieval.knowledge.runs import RecoveryTimes, Repeats
 from retrieval.parameters import ParameterView, ToolView, view_of_schema
 from retrieval.principals import agent_mark, principal_of
-from retrieval.proposals.faults import faults_of
+from retrieval.proposals.faults import faults_of, stated_schema
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
 
@@ -66,6 +66,10 @@ class Case:
     """Whether another principal registered the schema: then it only advises."""
     quorum: int = QUORUM
     tool: str = ""
+    stated: JsonObject | None = None
+    """What the error states, as a schema, where there is no other."""
+    whole: JsonObject | None = None
+    """The parameters of the whole call, where the case is a part of it."""
     faults: tuple[Fault, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -75,6 +79,20 @@ class Case:
             return
         faults = faults_of(self.parameters, self.reading, self.view, self.profile, self.schema)
         object.__setattr__(self, "faults", faults)
+        if self.view is None and self.schema is None:
+            self._read_view()
+
+    def _read_view(self) -> None:
+        """Where nothing else is known of the tool, what its error states is the view of it."""
+        stated = stated_schema(self.faults, self.parameters)
+        if stated is not None:
+            object.__setattr__(self, "stated", stated)
+            object.__setattr__(self, "view", replace(view_of_schema(stated), source="error"))
+
+    @property
+    def knows_tool(self) -> bool:
+        """Whether schema or successes show the tool's parameters, and not its error alone."""
+        return self.view is not None and self.view.source != "error"
 
     def distrusts(self, principals: Collection[str]) -> bool:
         """Whether too few principals say something, and the one who asks is none of them."""

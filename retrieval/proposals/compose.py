@@ -84,7 +84,7 @@ def _inner_case(case: Case, fault: Fault) -> Case | None:
     """The object around the fault as a case; an element of an array stands alone in one."""
     prefix, last = fault.path[:-1], fault.path[-1]
     around = value_at(case.parameters, prefix)
-    schema, view = case.schema or {}, None
+    schema, view = case.schema or case.stated or {}, None
     if isinstance(around, dict):
         parameters = around
         view = object_view(schema, prefix, around)
@@ -103,6 +103,8 @@ def _inner_case(case: Case, fault: Fault) -> Case | None:
             view = replace(view, parameters=items)
     else:
         return None
+    if case.schema is None and view is not None and case.stated is not None:
+        view = replace(view, source="error")
     said = [
         replace(each, path=(str(each.path[-1]),))
         for each in case.faults
@@ -116,6 +118,8 @@ def _inner_case(case: Case, fault: Fault) -> Case | None:
         profile=case.profile and case.profile.around(fault.path),
         signature=None,
         schema=None,
+        stated=None,
+        whole=case.whole or case.parameters,
     )
 
 

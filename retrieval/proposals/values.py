@@ -11,7 +11,7 @@ from aftercall.redaction import is_redacted
 from aftercall.tables import gathered
 from retrieval import WORDS
 from retrieval.edit_effects import applied
-from retrieval.edits import Balance, Cast, FromError, Remove, Replace, Unwrap, number_of
+from retrieval.edits import Balance, Cast, FromError, Remove, Rename, Replace, Unwrap, number_of
 from retrieval.forms import (
     id_within,
     in_form,
@@ -36,14 +36,9 @@ from retrieval.parameters import JsonType, Path, general, leaves_like, object_vi
 from retrieval.proposals.case import Case, Option, Trials, one, prior, put, quoted, value_sources_of
 from retrieval.proposals.faults import misses, stated_forms
 from retrieval.proposals.session import session_texts
-from retrieval.proposals.slips import (
-    number_options,
-    one_of_two,
-    reversed_options,
-    rounded_options,
-    slip_options,
-)
+from retrieval.proposals.slips import number_options, rival_options, rounded_options, slip_options
 from retrieval.reading.faults import Fault
+from retrieval.texts import is_number
 from retrieval.values import (
     CastError,
     cast,
@@ -54,6 +49,7 @@ from retrieval.values import (
     is_placeholder,
     may_be_rounded,
     may_count,
+    number,
     number_in,
     plainer,
     says_nothing,
@@ -153,18 +149,23 @@ _SPAN = re.compile(r"\d+[smhd]")
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+")
 _UNMARKED = prior("format.unmarked", 10, 2)
 _PLAINER = prior("format.plainer", 7, 2)
+_NEAR_STEP = Trials(2, 3)
+"""A judgement: a price or a time that is no multiple may mean the one or the other."""
+_TAGGED = prior("shape.tagged", 8, 2)
 _NOT_KNOWN = frozenset({"not_found", "invalid"})
 
 
 def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Near values of the closed list, or of what is known to exist; the same in another form."""
-    if fault.rival is not None:
-        yield from (one_of_two if fault.excludes else reversed_options)(case, index, fault)
+    if fault.rival is not None or fault.excludes:
+        yield from rival_options(case, index, fault)
         return
     name = _refused_parameter(case, fault)
     if name is None or is_redacted(value := case.parameters[name]):
         return
     yield from slip_options(case, index, name, fault)
+    yield from _as_multiple(case, index, name, fault)
+    yield from _as_tag(case, index, name, fault)
     if fault.suggested and isinstance(value, str) and fault.suggested != value:
         right = _within(value, fault.suggested)
         if right is not None:
@@ -181,6 +182,30 @@ def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
         for option in usual_values(case, index, name):
             if any(isinstance(edit, Replace) and edit.value in stated for edit in option.edits):
                 yield option if value in stated else replace(option, trials=_OF_NO_LIST)
+
+
+def _as_multiple(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
+    """The nearest multiple of the stated step."""
+    value, step = case.parameters[name], fault.multiple_of
+    if step is None or step <= 0 or not is_number(value):
+        return
+    near = round(round(value / step + 1e-9) * step, 9)
+    made = int(near) if near == int(near) else near
+    if made != value:
+        edit = Replace(name=name, before=value, value=made)
+        yield one(index, edit, f"the nearest multiple of {number(step)}", _NEAR_STEP, "error")
+
+
+def _as_tag(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
+    """`{"in_minutes": 10}` for `{"type": "in_minutes", "value": 10}`, where names are listed."""
+    tag = case.parameters[name]
+    others = [each for key, each in case.parameters.items() if key != name]
+    if fault.value_text != name or tag not in fault.allowed or len(others) != 1:
+        return
+    [rest] = [key for key in case.parameters if key != name]
+    edits = (Rename(name=rest, to=str(tag)), Remove(name=name))
+    reason = f"the error lists `{tag}` as a name, and not `{name}`"
+    yield Option(edits, reason, _TAGGED, ("error",), covers=frozenset({index}))
 
 
 def _within(text: str, right: str) -> str | None:
@@ -291,7 +316,7 @@ def _known_values(
     if fault.allowed:
         yield ("schema" if fault.from_schema else "error"), fault.allowed
     view = case.parameter(name)
-    if view and (view.allowed or view.stated_values):
+    if view and (view.allowed or view.stated_values) and case.knows_tool:
         yield "schema", view.allowed or view.stated_values
     if seen := case.seen(name):
         yield "profile", [common.value for common in seen.common_values()]
@@ -351,7 +376,11 @@ def _near(
 def _without_start(listed: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
     """Listed values with their words but those that all begin with: `HIGH` of `SEVERITY_HIGH`."""
     words = [words_of(each) for each in listed]
-    start = len(set(words[0][:1]).intersection(*(of[:1] for of in words))) if words[1:] else 0
+    start = 0
+    while words[1:] and all(len(of) > start + 1 for of in words):
+        if len({of[start] for of in words}) > 1:
+            break
+        start += 1
     return [(each, of[start:]) for each, of in zip(listed, words, strict=True)] if start else []
 
 
@@ -528,7 +557,8 @@ def stated_value_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
         if applied(case.parameters, [edit], value_sources_of(case)) is None:
             return
         trials = prior("stated.write", 8, 4) if case.writes else prior("stated.value", 12, 3)
-        yield one(index, edit, "the error states the right value", trials, "error")
+        source: EvidenceSource = "schema" if fault.from_schema else "error"
+        yield one(index, edit, f"the {source} states the right value", trials, source)
         return
     for rank, place in enumerate(_summands(case, fault)):
         # Which of several amounts takes the difference is the caller's to say: never a sure guess.

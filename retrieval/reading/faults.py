@@ -7,7 +7,8 @@ value, the parameter is found later by that value (see `reader`).
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from aftercall.json_patch import JsonPatchError, parse_pointer
 from aftercall.json_values import JsonObject, JsonValue, check_json_value
 from retrieval import compiled, read_table
 from retrieval.parameters import JsonType, Path
+from retrieval.reading.unwrap import Complaint, Position, complaints_of
 
 FaultKind = Literal[
     "missing",  # a required parameter is not there
@@ -61,6 +63,11 @@ class Fault:
     """The name or its place is inferred: one inside the call has that name, or a key was shown."""
     given_types: tuple[JsonType, ...] = ()
     """What the value was, for messages that tell types and no name."""
+    known: tuple[str, ...] = ()
+    """The names that exist where the wrong one stands, if the message lists all of them."""
+    position: Position | None = None
+    of_union: bool = False
+    """None of several alternatives took the value; each of them says what it would want."""
 
     @property
     def parameter(self) -> str | None:
@@ -78,12 +85,25 @@ _QUOTED = re.compile(r"""'([^'\n]{0,300})'|"([^"\n]{0,300})"|`([^`\n]{0,300})`""
 
 def _json_types(names: Iterable[str]) -> tuple[JsonType, ...]:
     """The JSON types of type names in any of the usual languages; those of no name are left out."""
-    known = (
-        "array" if name.lstrip().startswith("[]") else
-        _TYPE_NAMES.get(name.strip().strip("'\"`[]*").lower())
-        for name in names
-    )  # fmt: skip
-    return tuple(dict.fromkeys(kind for kind in known if kind))
+    return tuple(dict.fromkeys(kind for kind in map(_json_type, names) if kind))
+
+
+_ARTICLE = re.compile(r"^(?:an?|the|one of|type|of type|valid) ", re.IGNORECASE)
+_TYPE_STARTS: list[tuple[str, JsonType]] = [
+    ("[]", "array"), ("map[", "object"), ("list<", "array"), ("array<", "array"),
+    ("map<", "object"), ("struct ", "object"), ("vec<", "array"), ("dict[", "object"),
+    ("list[", "array"), ("tuple[", "array"), ("set[", "array"),
+]  # fmt: skip
+
+
+def _json_type(name: str) -> JsonType | None:
+    name = name.strip().strip("'\"`*")
+    while article := _ARTICLE.match(name):
+        name = name[article.end() :]
+    low = name.strip().lower()
+    start = next((kind for text, kind in _TYPE_STARTS if low.startswith(text)), None)
+    bare = low.strip("'\"`[]*")
+    return start or _TYPE_NAMES.get(bare) or _TYPE_NAMES.get(bare.rpartition(".")[2])
 
 
 def _quoted(text: str) -> list[str]:
@@ -106,6 +126,11 @@ def _scalar(text: str) -> JsonValue:
     if re.fullmatch(r"-?\d{1,15}", text):
         return int(text)
     return float(text) if re.fullmatch(r"-?\d{1,15}\.\d{1,15}", text) else text
+
+
+def _scalar_in(text: str) -> JsonValue:
+    """A value as a message writes it, without its marks."""
+    return {"true": True, "false": False}.get(text.lower(), _scalar(_said(text)))
 
 
 def _number(value: JsonValue) -> float | None:
@@ -151,22 +176,24 @@ class Phrase:
     fault: str
     cues: tuple[str, ...]
     types: tuple[JsonType, ...]
+    format: str | None
+
+
+def _phrase(row: dict[str, Any]) -> Phrase:
+    return Phrase(
+        f"(?im){row['pattern']}", row["fault"], tuple(row["cues"]), tuple(row.get("types", ())),
+        row.get("format"),
+    )  # fmt: skip
 
 
 _TABLE = read_table("reading/phrases.toml")
-PHRASES: dict[str, tuple[Phrase, ...]] = {
-    family: tuple(
-        Phrase(
-            f"(?im){each['pattern']}",
-            each["fault"], tuple(each["cues"]), tuple(each.get("types", ())),
-        )
-        for each in rows
-    )
-    for family, rows in _TABLE["families"].items()
-}  # fmt: skip
+_DIALECTS = read_table("reading/dialects.toml")
+PHRASES = {family: tuple(map(_phrase, rows)) for family, rows in _TABLE["families"].items()}
 """Phrases by family, in the order in which they are tried."""
 _ALL_PHRASES = tuple(phrase for family in PHRASES.values() for phrase in family)
-_CUES = frozenset(cue for phrase in _ALL_PHRASES for cue in phrase.cues)
+_FORMS = tuple(map(_phrase, _DIALECTS["forms"]))
+"""Sentences of validators, which win over phrases of any tool."""
+_CUES = frozenset(cue for phrase in (*_ALL_PHRASES, *_FORMS) for cue in phrase.cues)
 
 
 def _turned(names: dict[str, list[str]]) -> dict[str, Any]:
@@ -176,11 +203,84 @@ def _turned(names: dict[str, list[str]]) -> dict[str, Any]:
 _METHODS: dict[str, JsonType] = _turned(_TABLE["methods"])
 _TYPE_NAMES: dict[str, JsonType] = _turned(_TABLE["types"])
 _FORMATS: dict[str, str] = _turned(_TABLE["formats"])
+_TYPE_FORMATS: dict[str, str] = _turned(_TABLE["type_formats"])
 _NAME = re.compile(_TABLE["parts"]["NAME"])
 _NOT_NAMES, _ROOTS = frozenset(_TABLE["words"]["no_names"]), frozenset(_TABLE["words"]["roots"])
 _INSTANCE = re.compile(
     r"^On instance(?P<place>(?:\[(?:\d{1,6}|'[^'\n\]]{1,64}')\]){1,8}):", re.MULTILINE
 )
+
+
+def _of_complaint(complaint: Complaint) -> list[Fault]:
+    """Return the faults that the forms of dialects see in a complaint, at its place."""
+    for text, at in ((complaint.text, complaint.at), (complaint.whole, ())):
+        found = [
+            fault if complaint.is_weak and fault.path else _put_at(at, fault)
+            for fault in _matched(_FORMS, text)
+        ]
+        found = [fault for fault in found if fault.path or fault.kind != "missing" or at]
+        if found:
+            return [replace(fault, position=complaint.position) for fault in found]
+    return []
+
+
+_OF_NAMES = frozenset({"missing", "unexpected"})
+
+
+def _put_at(at: Path, fault: Fault) -> Fault:
+    if not at:
+        return fault
+    names = fault.kind in ("missing", "unexpected") and bool(fault.path)
+    below = fault.path if names and fault.path[-1] != at[-1] else ()
+    return replace(fault, path=(*at, *below))
+
+
+def read_complaints(text: str) -> list[Fault]:
+    """Return the faults of a text by the forms of dialects; none where it has none of them."""
+    complaints = complaints_of(text)
+    found = [(complaint, _of_complaint(complaint)) for complaint in complaints]
+    if not any(faults for _, faults in found):
+        return []
+    return [fault for each, faults in found for fault in faults or _otherwise(each)]
+
+
+def _otherwise(complaint: Complaint) -> Iterator[Fault]:
+    """What phrases see in a complaint beside others that are written in a form of a dialect."""
+    if complaint.at and not complaint.is_weak:
+        return _about(complaint.at, complaint.text, "")
+    return read_text(complaint.whole)
+
+
+def of_alternatives(faults: Sequence[Fault]) -> list[Fault]:
+    """Return the faults without those that are of another alternative than the one that is meant.
+
+    What names an alternative, such as `type`, must be one of several constants; with only one
+    constant stated, that alternative is not the one whose name the value has.
+    """
+    unions = [fault.path for fault in faults if fault.of_union]
+    kept = [each for each in faults if each.of_union or each.kind != "invalid"
+            or each.path not in unions]  # fmt: skip
+    for place in unions:
+        below = [each for each in kept if each.path[: len(place)] == place and not each.of_union]
+        tags = [each for each in below if each.kind == "not_allowed" and len(each.allowed) == 1]
+        rest = [each for each in below if each not in tags and each.kind not in _OF_NAMES]
+        if not tags:
+            continue
+        kept = [each for each in kept if each not in below]
+        if len(tags) > 1 and len({each.path for each in tags}) == 1:
+            values = tuple(value for each in tags for value in each.allowed)
+            kept.append(replace(tags[0], allowed=values, stated=None))
+        else:
+            kept += rest
+    return kept
+
+
+def _matched(phrases: Sequence[Phrase], text: str) -> Iterator[Fault]:
+    low = text.lower()
+    for phrase in phrases:
+        if any(cue in low for cue in phrase.cues):
+            for match in compiled(phrase.pattern).finditer(text):
+                yield from _faults_of(phrase, match)
 
 
 def read_text(message: str) -> Iterator[Fault]:
@@ -224,30 +324,75 @@ def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
             names = [name]
             if listed := groups.get("names"):  # kept in their marks, so that `'a'` is no article
                 names = [f"'{each}'" for each in _quoted(listed)] or _NAME.findall(listed)
-            for path in filter(None, (path_of(each, at) for each in names)):
-                yield Fault(kind, path, suggested=groups.get("near"))
+            known = tuple(_quoted(groups.get("known", "")))
+            near = _bare(groups.get("near"))
+            paths = [path for path in (path_of(each, at) for each in names) if path]
+            for path in paths if any(names) else [()]:
+                yield Fault(kind, path, suggested=near, known=known)
         case "key":  # nothing but a key, as `str(KeyError(...))` gives it
             yield Fault("missing", (groups["name"],), value_text=name)
         case "wrong_type" if groups.get("given", "").lower() in ("undefined", "missing"):
             yield from [Fault("missing", place)] if place else []
         case "argument" | "attribute" | "mixed" | "joined":
             yield from _of_types(phrase, groups)
+        case "twice":
+            yield Fault("unexpected", rival=name)
         case kind:
             value, near = groups.get("value"), groups.get("near")
-            found = _of_value(
-                kind, Fault("invalid", place, value_text=value, suggested=near), groups
-            )
+            if value is not None and phrase in _FORMS:
+                value = _said(value)
+            if index := groups.get("index"):
+                place = (*place, int(index))
+            given = _json_types([groups.get("given", "")])
+            fault = Fault("invalid", place, value_text=value, suggested=near, given_types=given)
+            found = _of_value(kind, fault, groups, phrase)
             yield from [found] if found else []
 
 
-def _of_value(kind: str, fault: Fault, groups: dict[str, str]) -> Fault | None:
+_ESCAPED = re.compile(r'\A"(?:[^"\\\n]|\\.)*"\Z')
+
+
+def _said(text: str) -> str:
+    """A value without the marks around it; in double ones it is JSON."""
+    if _ESCAPED.match(text):
+        with suppress(ValueError):
+            return str(json.loads(text))
+    return _IN_MARKS.sub(r"\2", text)
+
+
+_IN_MARKS = re.compile(r"\A(['\"`])(.*)\1\Z", re.DOTALL)
+
+
+def _bare(text: str | None) -> str | None:
+    return text and (_quoted(text) or [text])[0]
+
+
+def _of_value(kind: str, fault: Fault, groups: dict[str, str], phrase: Phrase) -> Fault | None:
     match kind:
         case "wrong_type":
-            types = _json_types(re.split(r"\s*(?:,|\||\bor\b)\s*", groups["types"]))
+            names = re.split(r"\s*(?:,|\||\bor\b)\s*", groups.get("types", ""))
+            form = next(filter(None, map(_type_format, names)), None)
+            if form is not None:
+                return replace(fault, kind="bad_format", expected_format=form)
+            types = phrase.types or _json_types(names)
             return replace(fault, kind="wrong_type", expected_types=types) if types else None
+        case "union":
+            return replace(fault, of_union=True)
+        case "beyond" | "exactly":
+            limit, sent = _ratio(groups.get("limit")), _ratio(groups.get("value"))
+            low = limit if sent < limit else None
+            high = limit if sent > limit else None
+            if kind == "exactly":
+                low = high = _number(groups["high"])
+            of_length = "length" in groups
+            return replace(_beyond(fault.path, low, high, of_length=of_length))
         case "not_allowed":
             allowed = _value_list(groups["values"])
             return replace(fault, kind="not_allowed", allowed=allowed) if allowed else None
+        case "needs":
+            needed = _scalar_in(groups["stated"])
+            path = path_of(f"'{groups['name']}'")
+            return replace(fault, path=path, rival=groups["rival"], allowed=(needed,))
         case "stated":
             in_marks = _quoted(groups["stated"])
             right = in_marks[0] if in_marks else _scalar(groups["stated"].replace(",", ""))
@@ -259,7 +404,7 @@ def _of_value(kind: str, fault: Fault, groups: dict[str, str]) -> Fault | None:
         case "multiple":
             return replace(fault, multiple_of=_number(groups["step"]))
         case "bad_format":
-            form = groups.get("format") or None
+            form = groups.get("format") or phrase.format or groups.get("like")
             known = _FORMATS.get((form or "").lower(), form)
             return replace(fault, kind="bad_format", expected_format=known)
         case "not_found":
@@ -270,6 +415,16 @@ def _of_value(kind: str, fault: Fault, groups: dict[str, str]) -> Fault | None:
             rival = next(map(str, path_of(groups.get("rival"), None)), None)
             path, excludes = path_of(words, groups.get("at")), kind == "exclusive"
             return replace(fault, path=path, rival=rival, excludes=excludes)
+
+
+def _ratio(text: str | None) -> float:
+    above, _, below = (text or "0").partition("/")
+    return float(above) / (float(below or 1) or 1)
+
+
+def _type_format(name: str) -> str | None:
+    """The form that a type of another language has as a text."""
+    return _TYPE_FORMATS.get(name.strip().strip("'\"`[]*").lower())
 
 
 def _of_types(phrase: Phrase, groups: dict[str, str]) -> Iterator[Fault]:
@@ -402,11 +557,15 @@ def _of_pydantic(path: Path, code: str, text: str) -> Fault:
 # ------------------------------------------------------------------ JSON of zod, ajv and APIs
 _MAX_ISSUES = 20
 _MAX_DEPTH = 3
-_LISTS = ("issues", "errors", "detail", "details", "error", "meta")
-_WRAPPERS = frozenset({"error", "errors", "details", "detail", "meta"})
+_LISTS = ("issues", "errors", "detail", "details", "error", "meta", "violations", "messages",
+          "nested", "json", "fieldErrors", "invalid-params", "invalidParams")  # fmt: skip
+_WRAPPERS = frozenset(
+    {"error", "errors", "details", "detail", "meta", "nested", "json", "fieldErrors"}
+)
 _TEXTS = ("message", "msg", "detail", "errors", "errorMessages", "reason", "description", "title",
           "error")  # fmt: skip
-_PLACES = ("field", "param", "parameter", "name", "property", "pointer")
+_PLACES = ("field", "param", "parameter", "name", "property", "pointer", "instanceLocation",
+           "propertyPath")  # fmt: skip
 _REQUIRED = re.compile(r"\b(?:is|are|field)? ?required\b|\bcan't be blank\b", re.IGNORECASE)
 
 
@@ -420,6 +579,8 @@ def read_structured(value: JsonValue, depth: int = 0) -> Iterator[Fault]:
 def _of_issue(issue: JsonObject, depth: int) -> Iterator[Fault]:
     text = next((words for key in _TEXTS if (words := _words(issue.get(key)))), "")
     code = issue.get("code")
+    if issue.get("valid") is True:
+        return
     if "keyword" in issue and ("instancePath" in issue or "dataPath" in issue):
         yield _of_ajv(issue)
     elif isinstance(issue.get("path"), list) and isinstance(code, str):
@@ -430,11 +591,11 @@ def _of_issue(issue: JsonObject, depth: int) -> Iterator[Fault]:
         outer = len(path) > 1 and path[0] in ("body", "query", "path", "header", "cookie")
         message = issue.get("msg")
         yield _of_pydantic(path[outer:], kind, message if isinstance(message, str) else "")
-    elif place := _place(issue):
+    elif (place := _place(issue)) and (text or code):
         yield from _about(place, text, str(code or ""))
     elif said := _said_by_field(issue, with_texts=depth > 0):
-        for field, words in said.items():
-            yield from _about(path_of(f"'{field}'"), words, "")
+        for at, words in said.items():
+            yield from _about(at, words, "")
     elif depth < _MAX_DEPTH:
         inner = [
             fault
@@ -443,12 +604,16 @@ def _of_issue(issue: JsonObject, depth: int) -> Iterator[Fault]:
             or (key in _WRAPPERS and isinstance(body, dict))
             for fault in read_structured(body, depth + 1)
         ]
-        yield from inner or (read_text(text) if text else ())
+        if not any(fault.path for fault in inner) and text:
+            inner = read_complaints(text) or inner or list(read_text(text))
+        yield from inner
 
 
 def _words(value: JsonValue) -> str:
     """A text, or several, a line each: `"message": ["size must be an integer", ...]`."""
     texts = value[:_MAX_ISSUES] if isinstance(value, list) else [value]
+    if isinstance(value, dict) and len(value) == 1:
+        texts = list(value.values())
     return "\n".join(map(str, texts)) if all(isinstance(each, str) for each in texts) else ""
 
 
@@ -471,19 +636,22 @@ def read_check(message: str) -> Iterator[Fault]:
             yield from _about(place, said["text"], "")
 
 
-def _said_by_field(issue: JsonObject, *, with_texts: bool) -> dict[str, str]:
+def _said_by_field(issue: JsonObject, *, with_texts: bool) -> dict[Path, str]:
     """What Laravel, Rails, Django and others say of each field; empty where a value is no texts.
 
     A text alone, in the place of a list of texts, counts only `with_texts`.
     """
-    said = {}
+    said: dict[Path, str] = {}
     for field, texts in list(issue.items())[:_MAX_ISSUES]:
+        inner = _said_by_field(texts, with_texts=True) if isinstance(texts, dict) else {}
         words = texts[0] if isinstance(texts, list) and texts else texts if with_texts else None
-        if not isinstance(words, str) or " " not in words:
+        at = path_of(f"'{field}'")
+        if inner and at and field not in _LISTS:
+            said |= {(*at, *below): words for below, words in inner.items()}
+        elif not isinstance(words, str) or " " not in words or field in _TEXTS or not at:
             return {}  # a word alone may be a value that is echoed
-        if field in _TEXTS or not path_of(f"'{field}'"):
-            return {}
-        said[field] = words
+        else:
+            said[at] = words
     return said
 
 
@@ -503,7 +671,9 @@ def _about(place: Path, text: str, code: str) -> Iterator[Fault]:
         if fault.kind not in ("invalid", "not_found") or fault.suggested or fault.multiple_of
     ]
     is_missing = code.startswith("missing") or code == "required"
-    if clear and not is_missing:
+    if formed := [_put_at(place, fault) for fault in _matched(_FORMS, text)]:
+        yield from formed
+    elif clear and not is_missing:
         yield from clear
     else:
         yield Fault("missing" if is_missing or _REQUIRED.search(text) else "invalid", place)
@@ -525,6 +695,8 @@ def _of_zod(issue: JsonObject, code: str, path: Path) -> Iterator[Fault]:
         case "too_big" | "too_small":
             of_length = (issue.get("type") or issue.get("origin")) in ("string", "array", "set")
             low, high = _limit(issue.get("minimum")), _limit(issue.get("maximum"))
+            if issue.get("exact") is True:
+                low, high = (low or high), (high or low)
             is_open = not issue.get("inclusive", True)
             yield _beyond(path, low, high, exclusive=is_open, of_length=of_length)
         case "invalid_string" | "invalid_format":
