@@ -37,7 +37,7 @@ _PAIRED = prior("rename.paired", 4, 2)
 """The error itself says that one is missing and one is unknown, in the same place."""
 _RESPELT = {
     True: prior("rename.respelt", 4, 3),  # as the call's other names are written
-    False: prior("rename.respelt.blind", 2, 3),
+    False: prior("rename.respelt.blind", 1, 5),
 }
 _LIKEST = prior("rename.likest", 10, 1.5)
 """More like the missing name than any other, and that more like it than any other."""
@@ -226,6 +226,8 @@ def _remove_trials(case: Case, name: str) -> Trials:
         name_similarity(name, target) >= _LIKE[0][0] for target in _absent(case)
     ):
         return _SAID_TWICE
+    if not case.knows_tool and absent and any(fault.known for fault in case.faults):
+        return _REMOVE_GUARD  # one of the names that the error lists may be meant
     lists_all = case.knows_tool or any(fault.known for fault in case.faults)
     if case.view is None or not lists_all or isinstance(value, dict | list):
         return _REMOVE_BLIND

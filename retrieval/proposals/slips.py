@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from html import unescape
 
-from aftercall.change_classes import qualifiers_of
 from retrieval import WORDS
 from retrieval.edits import Edit, Remove, Replace
 from retrieval.likeness import words_of
@@ -72,7 +71,8 @@ def _needed(case: Case, index: int, fault: Fault) -> Iterator[Option]:
 def _without_one(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Without the parameter that the error names first, of two of which either may be meant."""
     name = str(fault.parameter)
-    if name in case.parameters and not (case.writes and qualifiers_of(name)):
+    is_one_named = fault.rival is None or fault.value_text is not None or fault.allowed
+    if is_one_named and name in case.parameters:
         reason = f"the error says that `{name}` does not go with the rest"
         yield one(index, Remove(name=name), reason, _EITHER, "error")
 

@@ -214,14 +214,24 @@ _INSTANCE = re.compile(
 def _of_complaint(complaint: Complaint) -> list[Fault]:
     """Return the faults that the forms of dialects see in a complaint, at its place."""
     for text, at in ((complaint.text, complaint.at), (complaint.whole, ())):
-        found = [
-            fault if complaint.is_weak and fault.path else _put_at(at, fault)
-            for fault in _matched(_FORMS, text)
-        ]
+        rest = text
+        found = []
+        for match, fault in _matched(_FORMS, text):
+            rest = rest.replace(match, " ")
+            keeps = complaint.is_weak and fault.path
+            found.append(fault if keeps else _put_at(at, fault))
         found = [fault for fault in found if fault.path or fault.kind != "missing" or at]
         if found:
+            found += [] if at else _clear_in(rest)
             return [replace(fault, position=complaint.position) for fault in found]
     return []
+
+
+def _clear_in(text: str) -> list[Fault]:
+    """What phrases say clearly, and of which parameter."""
+    return [
+        fault for fault in read_text(text) if fault.path and fault.kind not in ("invalid", "not_found")
+    ]
 
 
 _OF_NAMES = frozenset({"missing", "unexpected"})
@@ -275,12 +285,13 @@ def of_alternatives(faults: Sequence[Fault]) -> list[Fault]:
     return kept
 
 
-def _matched(phrases: Sequence[Phrase], text: str) -> Iterator[Fault]:
+def _matched(phrases: Sequence[Phrase], text: str) -> Iterator[tuple[str, Fault]]:
+    """The faults that phrases see in a text, each with its words."""
     low = text.lower()
     for phrase in phrases:
         if any(cue in low for cue in phrase.cues):
             for match in compiled(phrase.pattern).finditer(text):
-                yield from _faults_of(phrase, match)
+                yield from ((match[0], fault) for fault in _faults_of(phrase, match))
 
 
 def read_text(message: str) -> Iterator[Fault]:
@@ -671,7 +682,7 @@ def _about(place: Path, text: str, code: str) -> Iterator[Fault]:
         if fault.kind not in ("invalid", "not_found") or fault.suggested or fault.multiple_of
     ]
     is_missing = code.startswith("missing") or code == "required"
-    if formed := [_put_at(place, fault) for fault in _matched(_FORMS, text)]:
+    if formed := [_put_at(place, fault) for _, fault in _matched(_FORMS, text)]:
         yield from formed
     elif clear and not is_missing:
         yield from clear

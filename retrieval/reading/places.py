@@ -61,6 +61,15 @@ def place(fault: Fault, call: JsonObject) -> Fault:
     return replace(fault, path=path, guessed_place=is_inferred or fault.guessed_place)
 
 
+def strangers(fault: Fault, call: JsonObject) -> list[Fault]:
+    """Return the faults of the other names beside the wrong one that are none of those listed."""
+    around = value_at(call, fault.path[:-1]) if len(fault.path) > 1 else call
+    if fault.kind != "unexpected" or not fault.known or not isinstance(around, dict):
+        return []
+    others = [key for key in islice(around, _MAX_FOUND) if key not in fault.known]
+    return [replace(fault, path=(*fault.path[:-1], key), suggested=None) for key in others]
+
+
 def _named(fault: Fault, call: JsonObject) -> list[Path]:
     """The places that the written path leads to: from the root, or else from inside the call."""
     path, is_missing = fault.path, fault.kind == "missing"
@@ -152,6 +161,8 @@ def _narrowed(fault: Fault, call: JsonObject, found: Sequence[Path]) -> list[Pat
         kept = said or kept
     if fault.kind == "wrong_type" and fault.expected_types:
         kept = [each for each in kept if not fits(value_at(call, each), fault.expected_types)]
+    if fault.kind == "bad_format" and (form := fault.expected_format):
+        kept = [each for each in kept if in_form(str(value_at(call, each)), form) is not None]
     if fault.kind == "not_allowed" and fault.allowed:
         kept = [each for each in kept if value_at(call, each) not in fault.allowed]
     return kept

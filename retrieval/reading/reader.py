@@ -38,7 +38,7 @@ from retrieval.reading.faults import (
     read_structured,
     read_text,
 )
-from retrieval.reading.places import place
+from retrieval.reading.places import place, strangers
 from retrieval.values import type_of
 
 MAX_LENGTH = 400
@@ -229,6 +229,7 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
     is_cut = are_arguments_cut(message, parameters)
     tied = (_tied(place(fault, parameters), parameters, leaves) for fault in found)
     placed = [f for f in tied if f.path or not f.given_types or f.value_text is not None]
+    placed += [each for fault in placed for each in strangers(fault, parameters)]
     faults = tuple(_dedupe(_joined(list(_dedupe(of_alternatives(placed))))))
     if _PRINTED.match(message):  # of its own files, and not of the call; but for a value of it
         faults = tuple(f for f in faults if f.path and f.value_text is not None)

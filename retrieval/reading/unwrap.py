@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from aftercall.redaction import REDACTED
 from retrieval import compiled, read_table
 from retrieval.parameters import EVERY, Path
 
@@ -110,6 +111,8 @@ def _path_in(groups: dict[str, str | None]) -> Path:
 
 def steps_of(text: str) -> Path:
     """Return the steps of a place in any spelling: pointer, dotted, bracketed, of a schema."""
+    if REDACTED.search(text):
+        return ()
     if text.startswith("/") and "." in text:  # a pointer's names may have dots
         found = [part.replace("~1", "/").replace("~0", "~") for part in text[1:].split("/")]
     else:
