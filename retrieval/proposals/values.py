@@ -143,7 +143,9 @@ _SAID = prior("snap.said", 30, 1)
 _REWRITTEN = prior("format.asked", 20, 1)
 _OF_NO_ZONE = Trials(7, 3)
 """A judgement: of a time without a zone, which many tools take, and strict ones do not."""
-_WITH_ZONE = re.compile(r"with (?:an? )?(?:offset|time ?zone)|rfc3339|Z07:00|[+-]hh:?mm|XXX", re.IGNORECASE)
+_WITH_ZONE = re.compile(
+    r"with (?:an? )?(?:offset|time ?zone)|rfc3339|Z07:00|[+-]hh:?mm|XXX", re.IGNORECASE
+)
 _IN_UTC = re.compile(r"\b(?:UTC|GMT|Zulu)\b")
 _SPAN = re.compile(r"\d+[smhd]")
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+")

@@ -32,13 +32,11 @@ from retrieval.reading.faults import (
     embedded_json,
     is_number,
     of_alternatives,
-    read_check,
     read_complaints,
-    read_pydantic,
-    read_structured,
     read_text,
 )
 from retrieval.reading.places import place, strangers
+from retrieval.reading.structured import read_pydantic, read_structured
 from retrieval.values import type_of
 
 MAX_LENGTH = 400
@@ -408,8 +406,6 @@ def faults_in(message: str) -> tuple[Fault, ...]:
         return structured
     if complaints := read_complaints(strip_frames(message)):
         return tuple(complaints)
-    if checked := tuple(read_check(message)):
-        return checked
     return tuple(islice(read_text(strip_frames(message)), _MAX_FAULTS))
 
 
@@ -514,11 +510,13 @@ def _dedupe(faults: Iterable[Fault]) -> Iterator[Fault]:
         kept.setdefault((f.kind, f.path, None if f.path else f.suggested), f)
     clear = {f.path for f in kept.values() if f.kind != "invalid"} | {()}
     placed = {f.kind for f in kept.values() if f.path}
+    mistyped = {f.path for f in kept.values() if f.kind == "wrong_type" and f.path}
     for f in kept.values():
         is_vague = f.kind == "invalid" and not f.suggested and f.path in clear
         is_said_twice = not f.path and f.kind in placed and f.value_text is None
         is_renamed = f.kind == "missing" and ("unexpected", f.path, None) in kept
-        if not (is_vague or is_said_twice or is_renamed):
+        is_of_items = f.kind in ("bad_format", "not_allowed") and f.path in mistyped
+        if not (is_vague or is_said_twice or is_renamed or is_of_items):
             yield f
 
 

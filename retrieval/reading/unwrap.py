@@ -6,7 +6,7 @@ data (`dialects.toml`).
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aftercall.redaction import REDACTED
@@ -18,6 +18,7 @@ _STARTS = re.compile("|".join(_TABLE["unwrap"]["starts"]), re.IGNORECASE)
 _BETWEEN = re.compile(_TABLE["unwrap"]["between"])
 _PLACES: list[dict[str, Any]] = _TABLE["places"]
 _POSITIONS: list[dict[str, str]] = _TABLE["positions"]
+_OF_ARGUMENTS = re.compile(r"validat|arguments|parameters", re.IGNORECASE)
 _MAX_STARTS = 8
 _MAX_PARTS = 40
 _STEP = re.compile(r"\[['\"]([^'\"\]]*)['\"]\]|\[(\d{1,6})\]|([^./\[\]]+)")
@@ -55,13 +56,15 @@ class Complaint:
 def complaints_of(text: str) -> list[Complaint]:
     """Split a text into its complaints; one that says no place stays whole."""
     bare = _without_starts(text)
-    is_list = bare != text.strip()
+    is_list = _OF_ARGUMENTS.search(text[: len(text.strip()) - len(bare)]) is not None
     parts = [part for part in _BETWEEN.split(bare)[:_MAX_PARTS] if part.strip()]
     found = [_locate(_without_starts(part)) for part in parts]
     if any(each.is_located and not each.is_weak for each in found):
         return found
     are_located = [each.is_located for each in found]
-    if len(found) > 1 and (all(are_located) or (is_list and any(are_located))):
+    if is_list and any(are_located):
+        return [replace(each, is_weak=False) for each in found]
+    if len(found) > 1 and all(are_located):
         return found
     return [_locate(bare)]
 
