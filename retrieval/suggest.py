@@ -46,6 +46,7 @@ from retrieval.knowledge.rules import ToolKnowledge, signature_id, skeleton_of, 
 from retrieval.knowledge.runs import TRANSIENT, RecoveryTimes, Repeats, repeats_of, session_mark
 from retrieval.log import session_calls
 from retrieval.memory import Memory
+from retrieval.notations import with_arguments
 from retrieval.parameters import considered, is_large
 from retrieval.principals import key_mark, principal_of
 from retrieval.proposals.case import CallContext, Candidate, Case, StatedFirst, profile_for, view_of
@@ -172,6 +173,7 @@ class Suggester:
         """Gather all that a failed call is answered from; nothing is remembered of it."""
         asked = considered(request.execution)
         call = as_named(await aside(self.redactor.call, asked, when=is_large(asked)), principal)
+        call = with_arguments(call)
         tool = ToolKey(workspace, call.server_name, call.tool_name)
         refused = cache(lambda: refused_by(call))  # once, and only where somebody asks
         reading = read_by_schema(read_error(call.error, call.parameters), refused)
@@ -461,6 +463,7 @@ def case_of(
     return Case(
         parameters=call.parameters,
         parameters_known=call.parameters_known,
+        is_text=call.arguments_text is not None,
         reading=reading,
         view=view_of(schema, profile),
         profile=profile,

@@ -62,6 +62,8 @@ class Case:
     writes: bool = True
     schema: JsonObject | None = None
     parameters_known: bool = True
+    is_text: bool = False
+    """Whether the arguments came as a text, and the parameters are the object that it says."""
     is_foreign_schema: bool = False
     """Whether another principal registered the schema: then it only advises."""
     quorum: int = QUORUM
@@ -254,6 +256,15 @@ def put(case: Case, name: str, value: JsonValue) -> Add | Replace:
     if name in case.parameters:
         return Replace(name=name, before=case.parameters[name], value=value)
     return Add(name=name, value=value)
+
+
+def read_option(case: Case) -> Option | None:
+    """The object that the text of the arguments says, where they came as a text."""
+    if not (case.is_text and case.parameters_known):
+        return None
+    reason = "the arguments came as a text, and are an object"
+    lesson = "Send the arguments as an object, not as a text."
+    return Option((), reason, prior("shape.text", 40, 1), ("parameters",), lesson=lesson)
 
 
 def prior(kind: str, right: float, wrong: float) -> Trials:

@@ -18,7 +18,7 @@ from retrieval.forms import id_within, in_form, same_moment, told_forms
 from retrieval.likeness import words_of
 from retrieval.parameters import Path, element_view, leaves_like, object_view, value_at
 from retrieval.proposals.bounds import out_of_range_options
-from retrieval.proposals.case import Case, Option, Trials, prior, value_sources_of
+from retrieval.proposals.case import Case, Option, Trials, prior, read_option, value_sources_of
 from retrieval.proposals.context import context_options
 from retrieval.proposals.experience import WORKED, Reports, reports, rule_options, seed_options
 from retrieval.proposals.faults import inner_faults, misses, shown_by
@@ -155,6 +155,9 @@ def propose(case: Case) -> list[Proposal]:
     """
     shape = reshaped(case)
     found = list(_proposals(case, case))
+    if (read := read_option(case)) is not None and not found:
+        names = frozenset(case.parameters)
+        found.append(Proposal(case.parameters, (read,), names, effect_key(case.parameters, names)))
     if shape is not None:
         # A name or a value of a call in a wrong shape is none of the tool's.
         found = [each for each in found if any(option.share for option in each.options)]
