@@ -34,7 +34,7 @@ def rows(name: str) -> Iterator[Any]:
         FileNotFoundError: the file does not exist; the message is that of `left_out`.
     """
     if not is_there(name):
-        raise FileNotFoundError(left_out(name.split(".")[0], name))
+        raise FileNotFoundError(left_out(name.split(".", maxsplit=1)[0], name))
     with gzip.open(path(name), "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 

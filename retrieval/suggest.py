@@ -31,6 +31,7 @@ from mongo.protocol import EventLog
 from mongo.records import OWNER, Event, ToolKey
 from retrieval.advice.advise import first_tool
 from retrieval.answer import Answer, Question, answer
+from retrieval.arguments import with_arguments
 from retrieval.classifier import CategoryHead, text_of
 from retrieval.counters import ABSTAINED, ASKED, SURE, SURE_ABOVE, UNMADE
 from retrieval.index.protocol import Hit, IndexQuery, VectorIndex, VectorIndexError
@@ -46,7 +47,6 @@ from retrieval.knowledge.rules import ToolKnowledge, signature_id, skeleton_of, 
 from retrieval.knowledge.runs import TRANSIENT, RecoveryTimes, Repeats, repeats_of, session_mark
 from retrieval.log import session_calls
 from retrieval.memory import Memory
-from retrieval.notations import with_arguments
 from retrieval.parameters import considered, is_large
 from retrieval.principals import key_mark, principal_of
 from retrieval.proposals.case import CallContext, Candidate, Case, StatedFirst, profile_for, view_of

@@ -156,8 +156,9 @@ def propose(case: Case) -> list[Proposal]:
     shape = reshaped(case)
     found = list(_proposals(case, case))
     if (read := read_option(case)) is not None and not found:
-        names = frozenset(case.parameters)
-        found.append(Proposal(case.parameters, (read,), names, effect_key(case.parameters, names)))
+        names = sorted(case.parameters)
+        key = effect_key(case.parameters, names)
+        found.append(Proposal(case.parameters, (read,), frozenset(names), key))
     if shape is not None:
         # A name or a value of a call in a wrong shape is none of the tool's.
         found = [each for each in found if any(option.share for option in each.options)]

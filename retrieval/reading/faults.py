@@ -402,36 +402,12 @@ def _bare(text: str | None) -> str | None:
 def _of_value(kind: str, fault: Fault, groups: dict[str, str], phrase: Phrase) -> Fault | None:
     match kind:
         case "wrong_type":
-            names = re.split(r"\s*(?:,|\||\bor\b)\s*", groups.get("types", ""))
-            form = next(filter(None, map(_type_format, names)), None)
-            if form is not None:
-                return replace(fault, kind="bad_format", expected_format=form)
-            types = phrase.types or json_types(names)
-            return replace(fault, kind="wrong_type", expected_types=types) if types else None
+            return _of_type(fault, groups, phrase)
         case "union":
             return replace(fault, of_union=True)
-        case "beyond" | "exactly":
-            limit, sent = _ratio(groups.get("limit")), _ratio(groups.get("value"))
-            low = limit if sent < limit else None
-            high = limit if sent > limit else None
-            if kind == "exactly":
-                low = high = number_of(groups["high"])
-            of_length = "length" in groups
-            return replace(beyond(fault.path, low, high, of_length=of_length))
-        case "not_allowed":
-            allowed = values_in(groups["values"])
-            return replace(fault, kind="not_allowed", allowed=allowed) if allowed else None
-        case "needs":
-            needed = _scalar_in(groups["stated"])
-            path = path_of(f"'{groups['name']}'")
-            return replace(fault, path=path, rival=groups["rival"], allowed=(needed,))
-        case "stated":
-            in_marks = quoted_in(groups["stated"])
-            right = in_marks[0] if in_marks else _scalar(groups["stated"].replace(",", ""))
-            is_word = isinstance(right, str) and not in_marks
-            stated = replace(fault, kind="not_allowed", allowed=(right,), stated=right)
-            return None if is_word else stated
-        case "bound" | "empty" | "length" | "sign":
+        case "not_allowed" | "needs" | "stated":
+            return _of_allowed(kind, fault, groups)
+        case "bound" | "empty" | "length" | "sign" | "beyond" | "exactly":
             return replace(_of_bound(kind, groups), path=fault.path, value_text=fault.value_text)
         case "multiple":
             return replace(fault, multiple_of=number_of(groups["step"]))
@@ -447,6 +423,30 @@ def _of_value(kind: str, fault: Fault, groups: dict[str, str], phrase: Phrase) -
             rival = next(map(str, path_of(groups.get("rival"), None)), None)
             path, excludes = path_of(words, groups.get("at")), kind == "exclusive"
             return replace(fault, path=path, rival=rival, excludes=excludes)
+
+
+def _of_type(fault: Fault, groups: dict[str, str], phrase: Phrase) -> Fault | None:
+    names = re.split(r"\s*(?:,|\||\bor\b)\s*", groups.get("types", ""))
+    form = next(filter(None, map(_type_format, names)), None)
+    if form is not None:
+        return replace(fault, kind="bad_format", expected_format=form)
+    types = phrase.types or json_types(names)
+    return replace(fault, kind="wrong_type", expected_types=types) if types else None
+
+
+def _of_allowed(kind: str, fault: Fault, groups: dict[str, str]) -> Fault | None:
+    if kind == "not_allowed":
+        allowed = values_in(groups["values"])
+        return replace(fault, kind="not_allowed", allowed=allowed) if allowed else None
+    if kind == "needs":
+        path = path_of(f"'{groups['name']}'")
+        needed = _scalar_in(groups["stated"])
+        return replace(fault, path=path, rival=groups["rival"], allowed=(needed,))
+    in_marks = quoted_in(groups["stated"])
+    right = in_marks[0] if in_marks else _scalar(groups["stated"].replace(",", ""))
+    is_word = isinstance(right, str) and not in_marks
+    stated = replace(fault, kind="not_allowed", allowed=(right,), stated=right)
+    return None if is_word else stated
 
 
 def _ratio(text: str | None) -> float:
@@ -486,6 +486,13 @@ def _of_types(phrase: Phrase, groups: dict[str, str]) -> Iterator[Fault]:
 def _of_bound(kind: str, groups: dict[str, str]) -> Fault:
     if kind == "length":
         return Fault("out_of_range", of_length=True)
+    if kind == "exactly":
+        exact = number_of(groups["high"])
+        return beyond((), exact, exact, of_length=True)
+    if kind == "beyond":
+        limit, sent = _ratio(groups["limit"]), _ratio(groups["value"])
+        ends = (limit, None) if sent < limit else (None, limit)
+        return beyond((), *ends, of_length="length" in groups)
     if kind == "empty":
         return beyond((), 1, None, of_length=True)
     if kind == "sign":

@@ -6,11 +6,12 @@ than one candidate is a question, and then the fault has no place.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from retrieval.forms import in_form
@@ -231,60 +232,46 @@ def _agreed(fault: Fault, call: JsonObject, token: _Token) -> Path | None:
 @lru_cache(maxsize=16)
 def _written(call: str, *, in_lines: bool) -> list[list[tuple[str, list[_Token]]]]:
     """The texts of a call with their tokens: as it came, then with its keys in order."""
-    if len(call) > _MAX_TEXT:
-        return []
-    value = json.loads(call)
-    marks = [(None, ": ")] if in_lines else [(", ", ": "), (",", ":")]
-    found = []
-    for in_order in (True, False):
-        writers = [
-            _Writer(comma, colon, as_ascii=as_ascii, in_order=in_order)
-            for comma, colon in marks
+    value = json.loads(call) if len(call) <= _MAX_TEXT else {}
+    forms: list[dict[str, Any]] = [{"indent": 2}] if in_lines else [{}, {"separators": (",", ":")}]
+    return [
+        [
+            (text, _tokens(text))
+            for form in forms
             for as_ascii in (False, True)
+            for text in [json.dumps(value, ensure_ascii=as_ascii, sort_keys=in_order, **form)]
         ]
-        for writer in writers:
-            writer.write(value, ())
-        found.append([(writer.text, writer.tokens) for writer in writers])
-    return found
+        for in_order in (False, True)
+    ]
 
 
-class _Writer:
-    """Writes JSON as `json.dumps` does, and notes where each key and value stands."""
+_LEXEME = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
 
-    def __init__(self, comma: str | None, colon: str, *, as_ascii: bool, in_order: bool) -> None:
-        self.text = ""
-        self.tokens: list[_Token] = []
-        self._comma, self._colon = comma, colon
-        self._as_ascii, self._in_order = as_ascii, in_order
 
-    def write(self, value: JsonValue, path: Path) -> None:
-        start = len(self.text)
-        if isinstance(value, dict | list) and value:
-            self._write_all(value, path)
-        else:
-            self.text += json.dumps(value, ensure_ascii=self._as_ascii)
-        self.tokens.append(_Token(start, len(self.text), path, "value"))
-
-    def _write_all(self, value: JsonObject | list[JsonValue], path: Path) -> None:
-        is_object = isinstance(value, dict)
-        keys = list(value) if isinstance(value, dict) else list(range(len(value)))
-        keys = keys if self._in_order or not is_object else sorted(keys, key=str)
-        self.text += "{" if is_object else "["
-        for number, key in enumerate(keys):
-            self.text += self._between(number, len(path) + 1)
-            start = len(self.text)
-            if is_object:
-                self.text += json.dumps(key, ensure_ascii=self._as_ascii)
-                self.tokens.append(_Token(start, len(self.text), (*path, key), "key"))
-                self.text += self._colon
-            self.write(value_at({"": value}, ("", key)), (*path, key))
-        self.text += "" if self._comma is not None else "\n" + "  " * len(path)
-        self.text += "}" if is_object else "]"
-
-    def _between(self, number: int, depth: int) -> str:
-        if self._comma is None:
-            return ("," if number else "") + "\n" + "  " * depth
-        return self._comma if number else ""
+def _tokens(text: str) -> list[_Token]:
+    """The keys and values of a JSON text, with the places that they are at."""
+    tokens: list[_Token] = []
+    around: list[tuple[int, Path, bool]] = []
+    here: Path = ()
+    is_key = False
+    for found in _LEXEME.finditer(text):
+        sign = found[0]
+        if sign in ("{", "["):
+            is_key = sign == "{"
+            around.append((found.start(), here, is_key))
+            here = here if is_key else (*here, 0)
+        elif sign in ("}", "]"):
+            start, here, is_key = *around.pop()[:2], False
+            tokens.append(_Token(start, found.end(), here, "value"))
+        elif sign == ",":
+            _, above, is_key = around[-1]
+            here = above if is_key else (*above, int(here[-1]) + 1)
+        elif is_key:
+            is_key, here = False, (*around[-1][1], json.loads(sign))
+            tokens.append(_Token(*found.span(), here, "key"))
+        elif sign != ":":
+            tokens.append(_Token(*found.span(), here, "value"))
+    return tokens
 
 
 def _indexes(text: str, position: Position) -> set[int]:

@@ -1,4 +1,4 @@
-"""Dialects: each sentence form of the table is tested with the real sentence that it was made for."""
+"""Each sentence form of the table is tested with the real sentence that it was made for."""
 
 import tomllib
 from importlib.resources import files
