@@ -2,7 +2,7 @@
 
     python -m bench.quality --only dialects
     python -m bench.quality --only field
-    python -m bench.quality.dialects [--show] [--held] [NAME ...]
+    python -m bench.quality.dialects [--show] [--held] [--write] [NAME ...]
 
 Each row of `../shared/data/dialects/*.jsonl` is a wrong call, the error that a real library printed
 about it, and all right calls. The memory is empty. Each row is asked about twice: with the schema
@@ -10,8 +10,9 @@ that the server advertises, and without any. *Right* is a first suggestion whose
 one of the right ones; *wrong* is any other; *silent* is none. Where nobody can know the right call,
 a change at .5 or more is *made up*.
 
-Development reads three of four library forms. The fourth part (`is_held`, by a hash of the form's
-name) is only measured.
+Development looks at failing rows of three of four library forms. The fourth part (`is_held`, by a
+hash of the form's name) is only measured, though its rows were read once before the table was
+written.
 """
 
 import argparse
@@ -21,13 +22,16 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from aftercall.models import FailedCall
+from aftercall.tables import gathered
 from bench import data
 from bench.quality.brain import Brain, Json, open_brain
 from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
+from retrieval import read_table
 from retrieval.values import same_value
 
 ECOSYSTEMS = ("rust", "go", "js", "jvm")
@@ -54,6 +58,8 @@ class Row:
     error: Json
     schema: Json | None
     gold: Sequence[Any]
+    library: str = ""
+    """The library with its version, as the data name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,8 @@ class Found:
     def verdict(self) -> str:
         """`right`, `wrong` or `silent`; of a row without a right call `made up` or `kept`."""
         if not self.row.gold:
-            is_made_up = self.call is not None and self.confidence >= MADE_UP
+            is_change = self.call is not None and self.call != self.row.call
+            is_made_up = is_change and self.confidence >= MADE_UP
             return "made up" if is_made_up else "kept"
         if self.call is None:
             return "silent"
@@ -91,6 +98,7 @@ def dialects() -> Iterator[Row]:
             yield Row(
                 line["id"], group, line["id"].split("/")[0], line["kind"], line["tool"],
                 line["call"], _as_error(line["error"]), line["schema"], line["gold"],
+                line["library"],
             )  # fmt: skip
 
 
@@ -188,6 +196,49 @@ def page(found: Sequence[Found], *, title: str) -> str:
     return "\n".join(parts)
 
 
+_ABOUT = """# Dialects: whose errors are read
+
+Made by `python -m bench.quality.dialects --write`. What validators and SDKs say of a wrong call is
+read with the tool's schema and without any. The tables count rows of the data that lie next to the
+project (`dialects/`), asked at an empty memory. Of forms that are *kept apart* the rows were read
+once, when the table was written; no failing one was looked at again.
+"""
+_ADDING = """## Add a dialect
+
+1. Add a row to `retrieval/reading/dialects.toml` under `[[forms]]`: the pattern, what it tells
+   (`fault`), a lower-case cue, and under `example` the real sentence that it is for, with `reads`
+   as what is to be read from it.
+2. If the text writes places in a way of its own, add a row under `[[places]]`.
+3. Run `pytest tests/retrieval/test_dialects.py`. The example is the test; no code changes.
+"""
+
+
+def document(with_schema: Sequence[Found], without: Sequence[Found]) -> str:
+    """Return the page `docs/dialects.md`."""
+    head = "| library | rows with a right call | right with schema | right without | kept apart |"
+    lines = [_ABOUT, "## Libraries", "", head, "|---|---:|---:|---:|---|"]
+    pairs = gathered(
+        (each.row.library, (each, other)) for each, other in zip(with_schema, without, strict=True)
+    )
+    for library, both in sorted(pairs.items()):
+        golden = [pair for pair in both if pair[0].row.gold]
+        right = [
+            sum(each.verdict == "right" for each in column) for column in zip(*golden, strict=True)
+        ]
+        counts = f"{len(golden)} | {' | '.join(map(str, right or [0, 0]))}"
+        held = "yes" if is_held(both[0][0].row.form) else ""
+        lines.append(f"| {library} | {counts} | {held} |")
+    lines += ["", "## Sentences", "", "| dialect | fault | example |", "|---|---|---|"]
+    for form in read_table("reading/dialects.toml")["forms"]:
+        example = " ".join(form["example"].split()).replace("|", "\\|").replace("`", "'")
+        lines.append(f"| {form['dialect']} | {form['fault']} | `{example[:_EXAMPLE]}` |")
+    return "\n".join([*lines, "", _ADDING])
+
+
+_EXAMPLE = 160
+_PAGE = Path(__file__).parents[2] / "docs" / "dialects.md"
+
+
 def _shown(found: Found) -> str:
     row = found.row
     return "\n".join((
@@ -216,6 +267,11 @@ async def _show(options: argparse.Namespace) -> None:
         chosen = [row for row in chosen if row.group in FIELD or not is_held(row.form)]
     embedder = await open_embedder()
     try:
+        if options.write:
+            every = list(dialects())
+            both = [await ask_all(embedder, every, with_schema=each) for each in (True, False)]
+            _PAGE.write_text(document(*both), encoding="utf-8")
+            return
         for with_schema in (True, False):
             found = await ask_all(embedder, chosen, with_schema=with_schema)
             print(page(found, title="with" if with_schema else "without"))
@@ -231,6 +287,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="ecosystems, library forms, kinds or ids")
     parser.add_argument("--show", action="store_true", help="print the rows that are not right")
+    parser.add_argument("--write", action="store_true", help="write docs/dialects.md")
     parser.add_argument("--held", action="store_true", help="also the part that is held out")
     asyncio.run(_show(parser.parse_args()))
 

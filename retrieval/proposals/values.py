@@ -166,6 +166,7 @@ def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
     if name is None or is_redacted(value := case.parameters[name]):
         return
     yield from slip_options(case, index, name, fault)
+    yield from _piece_options(case, index, name, fault)
     yield from _as_multiple(case, index, name, fault)
     yield from _as_tag(case, index, name, fault)
     if fault.suggested and isinstance(value, str) and fault.suggested != value:
@@ -184,6 +185,23 @@ def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
         for option in usual_values(case, index, name):
             if any(isinstance(edit, Replace) and edit.value in stated for edit in option.edits):
                 yield option if value in stated else replace(option, trials=_OF_NO_LIST)
+
+
+def _piece_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
+    """What a word of a text should be, such as a flag's value in a command; the rest is kept."""
+    text, piece = case.parameters[name], fault.value_text
+    if not isinstance(text, str) or not piece or piece == text.strip():
+        return
+    word = re.compile(rf"(?<![\w.-]){re.escape(piece)}(?![\w-])")
+    view = case.parameter(name)
+    source: EvidenceSource = "error" if fault.allowed else "schema"
+    known = fault.allowed or re.findall(r"[A-Za-z_]\w+", view.description if view else "")
+    inner = replace(case, parameters={name: piece}, view=None, schema=None, profile=None)
+    for option in _near(inner, index, name, known, source) if word.search(text) else ():
+        for edit in option.edits:
+            if isinstance(edit, Replace):
+                made = str(edit.value).join(word.split(text))
+                yield replace(option, edits=(Replace(name=name, before=text, value=made),))
 
 
 def _as_multiple(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
@@ -440,7 +458,7 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
     value, view = case.parameters[name], case.parameter(name)
     types = fault.expected_types or (view.types if view else ())
     source: EvidenceSource = "schema" if fault.from_schema else "error"
-    if value is None and view is None:
+    if value is None and not case.knows_tool:
         reason = f"`{name}` may be left out, but not be null"
         yield one(index, Remove(name=name), reason, _DROP_NULL, source)
     yield from left_out_options(case, index, name)
@@ -468,13 +486,21 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         if plain is None or not same_json(plain[1], corrected):
             edit = Replace(name=name, before=value, value=corrected)
         trials = _cast_trials(value, corrected, kind)
-        if isinstance(value, dict) and kind == "array":
-            inner = object_view(case.schema, (name, 0), value) if case.schema is not None else None
-            if inner is None and case.profile is not None:
-                inner = case.profile.inner_view((name, 0))
-            if not value or inner is None or inner.unknown(value):
-                trials = _ONE_OF_SEVERAL  # a map, as far as anybody knows
+        if kind == "array" and _is_no_item(case, name, value):
+            trials = _ONE_OF_SEVERAL
         yield one(index, edit, reason, trials, source)
+
+
+def _is_no_item(case: Case, name: str, value: JsonValue) -> bool:
+    """Whether a value is an item already, or a map as far as anybody knows, and no list of one."""
+    if case.whole is not None and name.isdecimal():
+        return True
+    if not isinstance(value, dict):
+        return False
+    inner = object_view(case.schema, (name, 0), value) if case.schema is not None else None
+    if inner is None and case.profile is not None:
+        inner = case.profile.inner_view((name, 0))
+    return not value or inner is None or bool(inner.unknown(value))
 
 
 def _converted(case: Case, index: int, name: str, kind: JsonType) -> Iterator[Option]:

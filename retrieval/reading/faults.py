@@ -65,6 +65,8 @@ class Fault:
     known: tuple[str, ...] = ()
     """The names that exist where the wrong one stands, if the message lists all of them."""
     position: Position | None = None
+    is_first: bool = False
+    """The validator stops at the first thing that is wrong: there may be more."""
     of_union: bool = False
     """None of several alternatives took the value; each of them says what it would want."""
 
@@ -177,17 +179,21 @@ class Phrase:
     cues: tuple[str, ...]
     types: tuple[JsonType, ...]
     format: str | None
+    stops: bool
+
+
+_DIALECTS = read_table("reading/dialects.toml")
+_STOPPING = frozenset(_DIALECTS["unwrap"]["stops_at_first"])
 
 
 def _phrase(row: dict[str, Any]) -> Phrase:
     return Phrase(
         f"(?im){row['pattern']}", row["fault"], tuple(row["cues"]), tuple(row.get("types", ())),
-        row.get("format"),
+        row.get("format"), row.get("dialect") in _STOPPING,
     )  # fmt: skip
 
 
 _TABLE = read_table("reading/phrases.toml")
-_DIALECTS = read_table("reading/dialects.toml")
 PHRASES = {family: tuple(map(_phrase, rows)) for family, rows in _TABLE["families"].items()}
 """Phrases by family, in the order in which they are tried."""
 _ALL_PHRASES = tuple(phrase for family in PHRASES.values() for phrase in family)
@@ -312,7 +318,8 @@ def _matched(phrases: Sequence[Phrase], text: str) -> Iterator[tuple[str, Fault]
     for phrase in phrases:
         if any(cue in low for cue in phrase.cues):
             for match in compiled(phrase.pattern).finditer(text):
-                yield from ((match[0], fault) for fault in _faults_of(phrase, match))
+                for fault in _faults_of(phrase, match):
+                    yield match[0], replace(fault, is_first=phrase.stops)
 
 
 def read_text(message: str) -> Iterator[Fault]:

@@ -35,10 +35,14 @@ def place(fault: Fault, call: JsonObject) -> Fault:
         return fault
     if not named and fault.kind == "unexpected" and fault.path[-1:] in (("true",), ("false",)):
         # A flag of a command takes no value.
-        word = str(fault.path[-1])
-        fault = Fault("wrong_type", value_text=word, expected_types=("boolean",))
+        sent = str(fault.path[-1])
+        fault = Fault("wrong_type", value_text=sent, expected_types=("boolean",))
     if not named and fault.value_text is not None:
         found = [at for at, value in _everything(call) if _says(value, fault.value_text)]
+    if not found and fault.value_text and len(fault.value_text) > 1:
+        word = re.compile(rf"(?<![\w.-]){re.escape(fault.value_text)}(?![\w-])")
+        texts = [(at, value) for at, value in _everything(call) if isinstance(value, str)]
+        found = [at for at, text in texts if word.search(text)]
     if fault.position is not None and len(found) != 1:
         at = _by_position(fault, call)
         found = [each for each in found if each in at] or list(at)
