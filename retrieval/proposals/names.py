@@ -165,21 +165,21 @@ def _by_known_names(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     if len(alike) == 1 and not relates_otherwise(name, alike[0]):
         reason = f"of the names that the error lists only `{alike[0]}` is like `{name}`"
         yield one(index, Rename(name=name, to=alike[0]), reason, _LIKEST, "error")
-    if not case.knows_tool and not fault.known and not fault.suggested:
+    if not case.knows_tool and not fault.known and not fault.suggested and len(words) > 1:
         style: Style = "camel" if "_" in name else "snake"
         target = respelt(name, style)
-        if target and target not in (name, *case.parameters) and len(words) > 1:
+        others = _names_of_several_words(case) - {name}
+        is_styled = bool(others) and all(respelt(each, style) == each for each in others)
+        if target and target not in (name, *case.parameters) and (is_styled or not others):
             reason = f"`{target}` is another spelling of `{name}`"
-            trials = _RESPELT[_is_in_style(case, name, style)]
+            trials = _RESPELT[is_styled]
             yield one(index, Rename(name=name, to=target), reason, trials, "parameters")
 
 
-def _is_in_style(case: Case, name: str, style: Style) -> bool:
-    """Whether all other names of several words are written in a style."""
+def _names_of_several_words(case: Case) -> set[str]:
     whole = case.whole or case.parameters
     inner = (key for _, each in objects_in(whole) for key in each)
-    names = {key for key in islice((*whole, *inner), _MAX_NAMES) if len(words_of(key)) > 1}
-    return bool(names - {name}) and all(respelt(key, style) == key for key in names - {name})
+    return {key for key in islice((*whole, *inner), _MAX_NAMES) if len(words_of(key)) > 1}
 
 
 def _as_flag(case: Case, name: str, target: str, source: EvidenceSource) -> Option:

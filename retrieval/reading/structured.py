@@ -151,7 +151,10 @@ def _of_facts(path: Path, code: str, text: str, facts: JsonObject) -> Iterator[F
         yield from (Fault(kind, place) for place in places or [path])
         return
     stated = _stated(kind, path, code, facts) if kind is not None else None
-    yield from [stated] if stated is not None else read_at(path, text) if path or text else []
+    found = [stated] if stated is not None else read_at(path, text) if path or text else []
+    for fault in found:
+        is_vague = fault.kind == "invalid" and kind == "out_of_range"
+        yield replace(fault, kind="out_of_range") if is_vague else fault
 
 
 def _stated(kind: FaultKind, path: Path, code: str, facts: JsonObject) -> Fault | None:
