@@ -30,7 +30,7 @@ from starlette.requests import ClientDisconnect
 from aftercall import models as m
 from aftercall.background import aside
 from aftercall.explain import explain, explain_request
-from aftercall.json_values import MAX_DEPTH
+from aftercall.json_values import MAX_DEPTH, read_json
 from aftercall.models.base import Id, Name
 from mongo.records import ToolKey
 from service.context import Context, Lifecycle
@@ -200,7 +200,7 @@ def _read_patiently(body: bytes) -> object:
             f"the body is not UTF-8 text: byte {error.start} does not fit; send JSON in UTF-8"
         ) from None
     try:
-        return json.loads(text, parse_int=_integer)
+        return read_json(text, parse_int=_integer)
     except RecursionError:
         raise InvalidProblemError(
             f"the body is nested deeper than {MAX_DEPTH} levels; nothing was stored"

@@ -21,6 +21,15 @@ NO_NPM = (
     "npm is not installed, or cannot install: the gateway was not tried in front of servers from "
     "npm (`apt-get install nodejs npm`, or name one in NPM)"
 )
+NO_COMPILER = (
+    "there is no C compiler: no death at a write was tried, and no clock was set "
+    "(`apt-get install gcc libc6-dev`)"
+)
+NO_DATA = (
+    "the benchmarks' data is not there: what only it can show was not tested "
+    "(bench/README.md says how to get it)"
+)
+NOT_TESTED = (NO_CHROMIUM, NO_NPM, NO_COMPILER, NO_DATA)
 
 MEMORY = "/dev/shm"
 ROOM = 8 << 30
@@ -63,7 +72,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say once what was not tested."""
     skipped = [str(each.longrepr) for each in terminalreporter.getreports("skipped")]
-    without = {why: sum(why in each for each in skipped) for why in (NO_CHROMIUM, NO_NPM)}
+    without = {why: sum(why in each for each in skipped) for why in NOT_TESTED}
     if any(without.values()):
         terminalreporter.section("not tested")
     for why, tests in without.items():

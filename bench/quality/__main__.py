@@ -6,11 +6,12 @@
 it.
 A dataset that is not there is named and left out. `--only` measures some parts and writes nothing,
 but for `repair.md`, where all parts of it are named, and `choosing`, `regret`, `boundaries`,
-`memory`, `kinds`, `traps`, `attacks` and `secrets`, which have pages of their own in
+`memory`, `kinds`, `traps`, `attacks`, `secrets` and `laws`, which have pages of their own in
 `docs/figures/`. The parts `final` (APIs that nothing was developed on), `kinds-final`,
 `kinds-fresh-kept`, `kinds-wild-kept`, `kinds-late-kept` and `kinds-sixth-kept` (kinds of mistakes
 likewise), `kinds-fresh`, `kinds-wild`, `kinds-late`, `kinds-sixth`, `kinds-parts` (what each part
-earns on kinds) and `mistakes` (a section of `memory`) are measured only when they are named.
+earns on kinds), `mistakes` (a section of `memory`) and `laws` are measured only when they are
+named; `laws` takes `--laws`, `--cases` and `--show`.
 """
 
 import argparse
@@ -26,10 +27,12 @@ from bench.quality import (
     boundaries_report,
     check,
     choosing,
+    choosing_data,
     classifier,
     datasets,
     dialects,
     kinds,
+    laws,
     memory,
     mistakes,
     regret_report,
@@ -49,9 +52,9 @@ from embeddings.protocol import Embedder
 FOLDER = Path(__file__).parents[2] / "docs" / "figures"
 
 
-async def measure(chosen: Sequence[str]) -> Figures:
+async def measure(chosen: Sequence[str], of_laws: laws.Options) -> Figures:
     """The figures of the chosen steps."""
-    figures = Figures()
+    figures = Figures(laws=of_laws)
     embedder = await open_embedder()
     try:
         for name, step in STEPS.items():
@@ -68,7 +71,7 @@ async def measure(chosen: Sequence[str]) -> Figures:
 async def _tables(embedder: Embedder, figures: Figures, name: str, title: str) -> None:
     async with datasets.open_dataset(name) as dataset:
         if dataset is None:
-            figures.skipped.append(datasets.MISSING[name])
+            figures.skipped.append(datasets.left_out(name))
         else:
             figures.results[title] = await datasets.all_methods(embedder, dataset)
 
@@ -102,7 +105,7 @@ async def _learning(embedder: Embedder, figures: Figures) -> None:
 async def _tau(embedder: Embedder, figures: Figures) -> None:
     figures.tau = await datasets.tau_figures(embedder)
     if figures.tau is None:
-        figures.skipped.append(datasets.MISSING["tau"])
+        figures.skipped.append(datasets.left_out("tau"))
 
 
 async def _refusals(embedder: Embedder, figures: Figures) -> None:
@@ -125,7 +128,7 @@ async def _choosing(embedder: Embedder, figures: Figures) -> None:
 async def _regret(embedder: Embedder, figures: Figures) -> None:
     found = await regret_report.measure(embedder)
     if found is None:
-        figures.skipped.append("regret: `../shared/data/metatool.*.jsonl.gz` are not there")
+        figures.skipped.append(f"regret: {choosing_data.left_out('metatool')}")
     else:
         regret_report.write(found, FOLDER)
 
@@ -177,6 +180,10 @@ async def _field(embedder: Embedder, _: Figures) -> None:
     await dialects.measure(embedder, list(dialects.field()))
 
 
+async def _laws(embedder: Embedder, figures: Figures) -> None:
+    await laws.write(embedder, FOLDER, figures.laws)
+
+
 async def _secrets(_: Embedder, __: Figures) -> None:
     secret_masks.measure(FOLDER)
 
@@ -188,6 +195,7 @@ STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     **{name: _of_page(name) for name in kinds.PAGES}, "kinds-parts": _kinds_parts,
     "traps": _traps, "attacks": _attacks, "check": _check, "mistakes": _mistakes,
     "secrets": _secrets, "written": _written, "dialects": _dialects, "field": _field,
+    "laws": _laws,
 }  # fmt: skip
 
 OF_THEIR_OWN = {
@@ -205,9 +213,10 @@ OF_THEIR_OWN = {
     "written",
     "dialects",
     "field",
+    "laws",
 }
 ONLY_NAMED = {
-    "final", *kinds.PAGES, "kinds-parts", "mistakes", "dialects", "field"
+    "final", *kinds.PAGES, "kinds-parts", "mistakes", "dialects", "field", "laws"
 } - {"kinds"}  # fmt: skip
 """Steps that print and write pages of their own; the others are of `repair.md`."""
 OF_REPAIR = set(STEPS) - OF_THEIR_OWN - ONLY_NAMED
@@ -232,12 +241,21 @@ def main() -> None:
     )
     parser.add_argument("--ablation", nargs="?", const="", metavar="PATTERN",
                         help="switch off one part after the other; writes ablation.md")  # fmt: skip
+    parser.add_argument(
+        "--laws", default="", help=f"these only; writes nothing: {', '.join(laws.NAMES)}"
+    )
+    parser.add_argument("--cases", type=int, default=laws.CASES, help="comparisons of each law")
+    parser.add_argument(
+        "--show", type=int, default=0, help="print so many of the smallest cases that break a law"
+    )
     options = parser.parse_args()
     if options.ablation is not None:
         ablation.write(asyncio.run(_ablation(options.ablation)), FOLDER)
         return
+    chosen = [name for name in options.laws.split(",") if name]
+    of_laws = laws.Options(chosen, options.cases, options.show)
     figures = asyncio.run(
-        measure(options.only or [name for name in STEPS if name not in ONLY_NAMED])
+        measure(options.only or [name for name in STEPS if name not in ONLY_NAMED], of_laws)
     )
     page = markdown(figures)
     if not options.only or set(options.only) - OF_THEIR_OWN:

@@ -21,7 +21,7 @@ from aftercall.models import Call, CheckRequest, CheckResponse
 from aftercall.redaction import Redactor
 from aftercall.reflection.retry_rules import apply_changes
 from bench.quality.brain import WORKSPACE, Brain, open_brain
-from bench.quality.kinds import FAMILIES, KEPT, UNFITTED, trials, worlds
+from bench.quality.kinds import FAMILIES, KEPT, UNFITTED, trials, worlds, worlds_left_out
 from bench.quality.sessions import history
 from bench.quality.split import split
 from bench.quality.trial import Json
@@ -130,6 +130,7 @@ def _page(good: Sequence[str], wrong: Sequence[str], middle: float) -> str:
             "was changed or blocked stands the upper end of its 95 % interval. Over all calls, "
             f"good and wrong, the median is {middle:.2f} ms.",
             "",
+            *(f"{line}.\n" for line in worlds_left_out()),
             "## Good calls that the store has not seen",
             "",
             f"| world | calls | passed | warned | changed or blocked | {times}",

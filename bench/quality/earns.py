@@ -576,8 +576,7 @@ async def main() -> None:
         elif args.set in natural.SETS:
             await of_natural(survey, embedder, args.set, args.stride)
         else:
-            [world] = [each for each in kinds.worlds() if each.name == args.set]
-            await of_world(survey, embedder, world, args.stride, args.at)
+            await of_world(survey, embedder, kinds.world_of(args.set), args.stride, args.at)
     finally:
         await embedder.close()
         survey.save(args.into)

@@ -32,7 +32,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from aftercall.models import SuggestRequest
 from bench.quality import kinds, written
 from bench.quality.brain import WORKSPACE, Brain, open_brain
-from bench.quality.datasets import MISSING, open_dataset
+from bench.quality.datasets import left_out, open_dataset
 from bench.quality.fitting import (
     Judged,
     Labelled,
@@ -134,13 +134,12 @@ async def ask_set(embedder: Embedder, name: str, stride: int = 1) -> AsyncIterat
             yield found
         return
     if name not in TABLES:
-        world = next(each for each in kinds.worlds() if each.name == name)
-        async for found in _ask_kinds(embedder, world, stride):
+        async for found in _ask_kinds(embedder, kinds.world_of(name), stride):
             yield found
         return
     async with open_dataset(name) as dataset:
         if dataset is None:
-            raise SystemExit(f"the calibration is fitted on all datasets. {MISSING[name]}")
+            raise SystemExit(f"the calibration is fitted on all datasets. {left_out(name)}")
         older, _ = split(dataset.sessions())
         for fold, (outside, inside) in enumerate(folds(older, FOLDS)):
             asked = (await trials(dataset, inside))[::stride]

@@ -13,8 +13,8 @@ Writes `docs/figures/gateway.md`.
 
 import argparse
 import asyncio
-import gzip
 import json
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -31,10 +31,11 @@ from aftercall import AsyncClient, Recorder
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.server import build_gateway
 from aftercall.gateway.tool_search import ToolSearch, named_in
+from bench import data
 from bench import gateway as overhead
 from bench.quality import mistakes, servers
 from bench.quality.again import TIMES
-from bench.quality.choosing_data import DATA, SETS, load
+from bench.quality.choosing_data import SETS, load
 from bench.quality.choosing_pool import ask_all
 from bench.quality.choosing_scores import macro
 from bench.quality.trial import Json, Trial
@@ -202,6 +203,9 @@ async def search(embedder: Embedder) -> list[str]:
     three = tokens([_listed(t.name, t.description or "", t.parameters) for t in own])
     rows = []
     for title, name in _CATALOGUES.items():
+        if not data.is_there(f"{name}.tools.jsonl.gz"):
+            print(data.left_out(title, f"{name}.tools.jsonl.gz"), file=sys.stderr)
+            continue
         tools = _catalogue(name)
         names = [each["name"] for each in tools]
         every = tokens(tools)
@@ -236,15 +240,13 @@ def _listed(name: str, description: str, schema: Any) -> Json:
 
 
 def _catalogue(name: str) -> list[Json]:
-    with gzip.open(DATA / f"{name}.tools.jsonl.gz", "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
     return [
         _listed(
             row.get("tool") or row["name"],
             row.get("description") or "",
             row.get("schema") or row.get("inputSchema") or {},
         )
-        for row in rows
+        for row in data.rows(f"{name}.tools.jsonl.gz")
     ]
 
 

@@ -4,30 +4,29 @@ Nothing can be executed here, so a correction is right when it equals the gold c
 tools speak as MCP's Python SDK does (`jsonschema`), half as its TypeScript SDK does (ajv). The
 latter refuse unknown names, as strict zod objects do, and their schemas say so; GitHub's own are
 silent about them. Damages inside of objects and lists have kinds of their own, `nested ...`, and
-name their place by a JSON Pointer. The schemas (MIT, github/github-mcp-server) are read from
-`../shared/data`, beside the project.
+name their place by a JSON Pointer. The schemas (MIT, github/github-mcp-server) are one of the data
+sets of `bench/README.md`.
 """
 
 import copy
-import gzip
 import hashlib
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.exceptions import relevance
 
+from bench import data
 from bench.quality.damage import damaged, damages_of
 from bench.quality.sessions import GoldCall, Session
 from bench.quality.trial import Damage, Json, Trial, Verdict
 from retrieval.values import same_value
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "github_mcp.tools.jsonl.gz"
+FILE = "github_mcp.tools.jsonl.gz"
 SESSIONS = 120
 SERVER = "github"
 NESTED_KINDS = ("nested missing required", "nested renamed key", "nested wrong type")
@@ -48,7 +47,7 @@ _USUAL_TOOLS = (
 
 def available() -> bool:
     """Whether the schemas are there."""
-    return DATA.exists()
+    return data.is_there(FILE)
 
 
 @cache
@@ -146,8 +145,7 @@ _AJV_WORDS = {
 
 @cache
 def _listed() -> dict[str, Json]:
-    with gzip.open(DATA, "rt", encoding="utf-8") as lines:
-        return {row["tool"]: row for row in map(json.loads, lines)}
+    return {row["tool"]: row for row in data.rows(FILE)}
 
 
 @cache

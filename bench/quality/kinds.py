@@ -29,7 +29,7 @@ from bench.quality import kinds_damage as texts
 from bench.quality import kinds_mixed as mixed
 from bench.quality import kinds_shapes as shapes
 from bench.quality.brain import open_brain
-from bench.quality.datasets import MISSING
+from bench.quality.datasets import left_out
 from bench.quality.kinds_late import LATE
 from bench.quality.kinds_sixth import SIXTH
 from bench.quality.kinds_wild import WILD, Batch
@@ -216,6 +216,9 @@ class World:
     """Whose calls are damaged."""
 
 
+NAMES = ("BFCL", "GitHub", "Seal-Tools", "Retail")
+
+
 def worlds() -> list[World]:
     """Those that are installed."""
     found = []
@@ -231,6 +234,24 @@ def worlds() -> list[World]:
         servers = frozenset((retail.SERVER,))
         found.append(World("Retail", retail.Retail(), retail.error_of, retail.verdict, servers))
     return found
+
+
+def worlds_left_out() -> list[str]:
+    """Return a line for each world that is not installed."""
+    there = {world.name for world in worlds()}
+    return [left_out(name.lower()) for name in NAMES if name not in there]
+
+
+def world_of(name: str) -> World:
+    """Return a world by its name.
+
+    Raises:
+        SystemExit: the world is unknown, or it is not installed; the message says what to do.
+    """
+    for world in worlds():
+        if world.name == name:
+            return world
+    raise SystemExit(left_out(name.lower()) if name in NAMES else f"a world of {NAMES}, not {name}")
 
 
 def _bfcl_error(call: GoldCall, parameters: Json) -> Json | None:
@@ -389,8 +410,7 @@ async def measure(embedder: Embedder, folder: Path, name: str) -> None:
     parts = [
         f"# Mistakes of kinds that nothing was fitted on{page.title}",
         f"`python -m bench.quality --only {name}`. {page.about} {_EXPLAINED}",
-        *(f"Left out: {MISSING[each]}." for each in ("bfcl", "github")
-          if each not in [world.name.lower() for world in there]),
+        *(f"{line}." for line in worlds_left_out()),
     ]  # fmt: skip
     for world in there:
         found = await results(embedder, world, of_world(world, page.families))

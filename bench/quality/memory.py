@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench import data
 from bench.quality import ablation, again, bfcl, mended, mistakes, natural
 from bench.quality.trial import Json
 from embeddings.protocol import Embedder
@@ -42,9 +43,11 @@ async def measure(embedder: Embedder, folder: Path) -> None:
     ]
     lines += ["## With one part off", "", *await _ablation(embedder, cases), ""]
     lines += ["## Natural failures in time order", "", natural.__doc__.split("\n\n", 1)[1], ""]
-    there = [name for name in natural.SETS if natural.available(name)]
     rows = {}
-    for name in there:
+    for name in natural.SETS:
+        if not natural.available(name):
+            lines += [f"{data.left_out(name, *natural.files_of(name))}.", ""]
+            continue
         found = await natural.replay(embedder, name)
         half = len(found) // 2
         rows |= {name: natural.row_of(found), f"{name}, newer half": natural.row_of(found[half:])}

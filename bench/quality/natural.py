@@ -12,21 +12,19 @@ Developed on the older halves. MIT, entireio/cli and sierra-research/tau-bench.
 
 import argparse
 import asyncio
-import gzip
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from aftercall.models import FailedCall, SuggestResponse
 from aftercall.reflection.retry_rules import apply_changes
+from bench import data
 from bench.quality.brain import Recording, open_brain
 from bench.quality.trial import Json
 from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
 
-_DATA = Path(__file__).parents[3] / "shared" / "data"
 SETS = ("tau_airline", "claude_code")
 Truth = Literal["change", "same", "nothing"]
 _LATER = 30
@@ -77,15 +75,19 @@ class Answered:
         return self.action in ("abstained", "escalate", "call_first", "switch_tool")
 
 
+def files_of(name: str) -> tuple[str, str]:
+    """Return the names of a set's files: of its traces, and of its repairs."""
+    return f"{name}.traces.jsonl.gz", f"{name}.repairs.jsonl.gz"
+
+
 def rows(name: str, what: str) -> list[Json]:
     """The rows of a file of a set."""
-    with gzip.open(_DATA / f"{name}.{what}.jsonl.gz", "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+    return list(data.rows(f"{name}.{what}.jsonl.gz"))
 
 
 def available(name: str) -> bool:
-    """Whether the traces are there."""
-    return (_DATA / f"{name}.traces.jsonl.gz").exists()
+    """Whether the traces and repairs are there."""
+    return data.is_there(*files_of(name))
 
 
 async def replay(embedder: Embedder, name: str) -> list[Answered]:
@@ -237,7 +239,10 @@ async def main() -> None:
     args = parser.parse_args()
     embedder = await open_embedder()
     try:
-        for name in filter(available, SETS):
+        for name in SETS:
+            if not available(name):
+                print(data.left_out(name, *files_of(name)))
+                continue
             found = await replay(embedder, name)
             print(name, json.dumps(row_of(found), indent=1))
             for each in found if args.wrong else ():

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from bench.quality.laws.options import Options
 from bench.quality.scores import Scores, scores
 from bench.quality.trial import KINDS, Result
 
@@ -26,6 +27,8 @@ class Figures:
     classifier: Json | None = None
     skipped: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    laws: Options = field(default_factory=Options)
+    """What of the laws is measured."""
 
 
 def by_kind(results: Sequence[Result]) -> dict[str, Scores]:

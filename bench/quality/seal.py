@@ -2,22 +2,20 @@
 
 Each query is a session of a user's words and the right calls. Nothing can be executed, so that a
 correction is right when it equals the right call. A tool's server refuses in the voice that a hash
-of its name draws, and half of them refuse unknown names. Read from `../shared/data`; Apache-2.0.
+of its name draws, and half of them refuse unknown names. Apache-2.0; see `bench/README.md`.
 """
 
-import gzip
 import hashlib
-import json
 import random
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator
 
+from bench import data
 from bench.quality import voices
 from bench.quality.damage import damaged, damages_of
 from bench.quality.kinds_words import words_of
@@ -25,8 +23,7 @@ from bench.quality.sessions import GoldCall, Session
 from bench.quality.trial import Json, Trial, Verdict
 from retrieval.values import same_value
 
-_DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-_TOOLS, _QUERIES = _DATA / "sealtools.tools.jsonl.gz", _DATA / "sealtools.queries.jsonl.gz"
+FILES = _TOOLS, _QUERIES = "sealtools.tools.jsonl.gz", "sealtools.queries.jsonl.gz"
 SERVER = "seal"
 _EMPTY = frozenset(
     re.findall(
@@ -39,7 +36,7 @@ _EMPTY = frozenset(
 
 def available() -> bool:
     """Whether the tools and queries are there."""
-    return _TOOLS.exists() and _QUERIES.exists()
+    return data.is_there(*FILES)
 
 
 @cache
@@ -47,17 +44,12 @@ def schemas() -> dict[str, Json]:
     """Input schemas by tool."""
     return {
         row["tool"]: {**row["schema"], **({"additionalProperties": False} if _half(row) else {})}
-        for row in _rows(_TOOLS)
+        for row in data.rows(_TOOLS)
     }
 
 
 def _half(row: Json) -> bool:
     return hashlib.sha256(row["tool"].encode()).digest()[0] % 2 == 0
-
-
-def _rows(file: Path) -> Iterator[Json]:
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
 
 
 class Seal:
@@ -66,7 +58,7 @@ class Seal:
     def sessions(self) -> list[Session]:
         """The sessions."""
         found = []
-        for row in _rows(_QUERIES):
+        for row in data.rows(_QUERIES):
             fit = [
                 each
                 for each in row["calls"]
@@ -128,7 +120,12 @@ def verdict(call: GoldCall, parameters: Json) -> Verdict:
 
 
 def names_elsewhere(name: str, of: Json) -> list[str]:
-    """Names that other tools give to a parameter which they describe in the same words."""
+    """Names that other tools give to a parameter which they describe in the same words.
+
+    There are none where Seal-Tools is not there.
+    """
+    if not available():
+        return []
     mine = "".join(words_of(name)).lower()
     found = _named().get((_said(of.get("description", "")), str(of.get("type"))), ())
     return sorted(other for other in found if "".join(words_of(other)).lower() != mine)

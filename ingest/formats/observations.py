@@ -11,7 +11,6 @@ named where no call was found. LangChain writes arguments as the text of a Pytho
 `input`, and an exception with its traceback in `error`: both are read as what they were.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from aftercall.json_values import (
     JsonObject,
     check_json_object,
     make_json_value,
+    read_json,
 )
 from aftercall.mcp_calls import split_name
 from ingest.formats.calls import (
@@ -190,7 +190,7 @@ def _unpacked(value: object) -> object:
     if not (text.startswith("{") and text.endswith("}")):
         return value
     try:
-        read = json.loads(text)
+        read = read_json(text)
     except (ValueError, RecursionError):
         read = python_literal(text)
     return read if isinstance(read, dict) else value

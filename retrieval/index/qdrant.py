@@ -30,6 +30,7 @@ from urllib.parse import urlsplit
 import grpc
 from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
+from qdrant_client.local.async_qdrant_local import AsyncQdrantLocal
 
 from retrieval.index import protocol as p
 
@@ -489,6 +490,9 @@ async def delete_collection(place: p.QdrantPlace, name: str) -> None:
     async with aclosing(Connection(place)) as connection:
         with connection.doing(f"delete the collection {collection}") as client:
             if await client.collection_exists(collection):
+                store = client._client  # noqa: SLF001  # it drops a collection with its file open
+                if isinstance(store, AsyncQdrantLocal):
+                    store.collections[collection].close()
                 await client.delete_collection(collection)
 
 

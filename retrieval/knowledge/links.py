@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonObject, JsonValue
+from aftercall.json_values import JsonObject, JsonValue, read_json
 from aftercall.redaction import is_redacted
 from aftercall.tables import gathered
 from retrieval.likeness import words_of
@@ -74,7 +74,7 @@ def _values(result: JsonValue, depth: int) -> Iterator[tuple[str, JsonValue]]:
 def _of_text(text: str, depth: int) -> Iterator[tuple[str, JsonValue]]:
     if text[:1] in ("{", "[") and depth < 2:
         try:
-            whole = json.loads(text)
+            whole = read_json(text)
         except (ValueError, RecursionError):
             for found in _PAIR.finditer(text):
                 number = found[3]

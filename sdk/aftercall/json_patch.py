@@ -1,19 +1,23 @@
 """JSON Patch (RFC 6902) for parameters: add, remove and replace; diff and apply.
 
-Only these three operations are needed; a rename is a remove and an add. What does not fit a
-document is a `JsonPatchError`.
+Only these three operations are needed; a rename is a remove and an add. A diff is minimal: one
+operation for each changed leaf or moved subtree, at every depth, in lists as well. What does not
+fit a document is a `JsonPatchError`.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from aftercall.json_values import JsonObject, JsonValue
+from aftercall.json_values import JsonObject, JsonValue, canonical_json
 
 _BAD_ESCAPE = re.compile(r"~(?![01])")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")  # RFC 6901: no leading zeros
+_MAX_PAIRS = 4_096
+"""Pairs of elements that are compared to align two lists, 64 by 64: a few milliseconds of work."""
+_Path = tuple[str | int, ...]
 
 
 class JsonPatchError(ValueError):
@@ -59,32 +63,116 @@ def same_json(left: JsonValue, right: JsonValue) -> bool:
     return left == right
 
 
-def diff(before: JsonObject, after: JsonObject, path: tuple[str, ...] = ()) -> list[Operation]:
-    """The operations that turn `before` into `after`; arrays are replaced whole."""
-    operations: list[Operation] = []
+def diff(before: JsonObject, after: JsonObject) -> list[Operation]:
+    """Return the operations that, applied one after the other, turn `before` into `after`.
+
+    Objects are compared key by key, lists of the same length element by element. Other lists are
+    aligned by their longest common subsequence: what both hold is not named. Beyond 64 by 64
+    elements that differ, only their common beginning and end are aligned. A value that becomes one
+    of another type is replaced whole.
+    """
+    return list(_object_changes(before, after, ()))
+
+
+def _changes(before: JsonValue, after: JsonValue, path: _Path) -> Iterator[Operation]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        yield from _object_changes(before, after, path)
+    elif isinstance(before, list) and isinstance(after, list):
+        yield from _list_changes(before, after, path)
+    elif not same_json(before, after):
+        yield Operation("replace", pointer(path), value=after, before=before)
+
+
+def _object_changes(before: JsonObject, after: JsonObject, path: _Path) -> Iterator[Operation]:
     for key, old in before.items():
-        here = (*path, key)
-        if key not in after:
-            operations.append(Operation("remove", pointer(here), before=old))
-            continue
-        new = after[key]
-        if isinstance(old, dict) and isinstance(new, dict):
-            operations.extend(diff(old, new, here))
-        elif not same_json(old, new):
-            operations.append(Operation("replace", pointer(here), value=new, before=old))
-    operations.extend(
-        Operation("add", pointer((*path, key)), value=new)
-        for key, new in after.items()
-        if key not in before
-    )
-    return operations
+        if key in after:
+            yield from _changes(old, after[key], (*path, key))
+        else:
+            yield Operation("remove", pointer((*path, key)), before=old)
+    for key, new in after.items():
+        if key not in before:
+            yield Operation("add", pointer((*path, key)), value=new)
+
+
+def _list_changes(
+    before: list[JsonValue], after: list[JsonValue], path: _Path
+) -> Iterator[Operation]:
+    """The operations from the first element to the last; an index counts what came before it."""
+    index = 0
+    for old, new in _aligned(before, after):
+        paired = min(len(old), len(new))
+        for one, other in zip(old, new, strict=False):
+            yield from _changes(one, other, (*path, index))
+            index += 1
+        for gone in old[paired:]:  # each removal brings the next element to the same index
+            yield Operation("remove", pointer((*path, index)), before=gone)
+        for value in new[paired:]:
+            yield Operation("add", pointer((*path, index)), value=value)
+            index += 1
+
+
+_Run = tuple[list[JsonValue], list[JsonValue]]
+"""Neighbouring elements of both lists that stand for each other."""
+
+
+def _aligned(before: list[JsonValue], after: list[JsonValue]) -> Iterator[_Run]:
+    """Yield all of both lists as runs: what both hold, and what stands between that."""
+    if len(before) == len(after):
+        yield before, after
+        return
+    old, new = ([canonical_json(value) for value in values] for values in (before, after))
+    left = right = 0
+    for this, other in _common(old, new):
+        yield before[left:this], after[right:other]
+        yield [before[this]], [after[other]]
+        left, right = this + 1, other + 1
+    yield before[left:], after[right:]
+
+
+def _common(old: list[str], new: list[str]) -> list[tuple[int, int]]:
+    """The positions in both lists of a common subsequence, the longest within the bound."""
+    shorter = min(len(old), len(new))
+    start = 0
+    while start < shorter and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < shorter - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    begun = [(place, place) for place in range(start)]
+    middle = _longest_common(old[start : len(old) - end], new[start : len(new) - end])
+    ended = [(len(old) - back, len(new) - back) for back in range(end, 0, -1)]
+    return [*begun, *((start + this, start + other) for this, other in middle), *ended]
+
+
+def _longest_common(old: list[str], new: list[str]) -> list[tuple[int, int]]:
+    """The textbook's table of lengths (Hirschberg 1975); nothing beyond `_MAX_PAIRS`."""
+    if len(old) * len(new) > _MAX_PAIRS:
+        return []
+    lengths = [[0] * (len(new) + 1) for _ in range(len(old) + 1)]
+    for this in range(len(old) - 1, -1, -1):
+        for other in range(len(new) - 1, -1, -1):
+            if old[this] == new[other]:
+                lengths[this][other] = lengths[this + 1][other + 1] + 1
+            else:
+                lengths[this][other] = max(lengths[this + 1][other], lengths[this][other + 1])
+    pairs = []
+    this = other = 0
+    while this < len(old) and other < len(new):
+        if old[this] == new[other]:
+            pairs.append((this, other))
+            this, other = this + 1, other + 1
+        elif lengths[this + 1][other] >= lengths[this][other + 1]:
+            this += 1
+        else:
+            other += 1
+    return pairs
 
 
 def apply(document: JsonObject, operations: Sequence[Operation]) -> JsonObject:
     """A changed copy of `document`; the document itself stays as it is."""
     changed = deepcopy(document)
     for operation in operations:
-        _apply_one(changed, operation)
+        apply_in_place(changed, operation)
     return changed
 
 
@@ -96,7 +184,8 @@ def value_at(document: JsonObject, path: str) -> JsonValue:
     return value
 
 
-def _apply_one(document: JsonObject, operation: Operation) -> None:
+def apply_in_place(document: JsonObject, operation: Operation) -> None:
+    """Change `document` by one operation; where it does not fit, nothing is changed."""
     if not (parts := parse_pointer(operation.path)):
         raise JsonPatchError("the whole document cannot be replaced; name a member")
     container: JsonValue = document

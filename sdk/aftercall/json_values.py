@@ -13,6 +13,9 @@ from pydantic import JsonValue as JsonValue  # noqa: PLC0414  # others take it f
 JsonObject: TypeAlias = dict[str, JsonValue]
 MAX_DEPTH = 100
 """Deepest nesting accepted. Real tool arguments stay under 20; parsers break near 200."""
+MAX_READ_DEPTH = 900
+"""Deepest nesting that is read. Python itself stopped near 1,000 until 3.11; since 3.12 it reads
+more than other code can walk through."""
 MAX_INTEGER = 2**63 - 1
 """Largest integer accepted, either side of zero: what SQLite and BSON hold as an integer."""
 MAX_NAME_CHARS = 256
@@ -88,10 +91,24 @@ def bounded_text(text: str, max_chars: int) -> str:
     return clean_text(str(text) if len(text) <= max_chars else text[: max_chars - 1] + "…")
 
 
+def read_json(text: str | bytes, **options: Any) -> Any:
+    """Return the value of a JSON text, as `json.loads` with these options.
+
+    Raises:
+        ValueError: the text is no JSON.
+        RecursionError: the value is nested deeper than `MAX_READ_DEPTH`, in any version of Python.
+    """
+    value = json.loads(text, **options)
+    marks: tuple[Any, Any] = ("[", "{") if isinstance(text, str) else (b"[", b"{")
+    if sum(map(text.count, marks)) > MAX_READ_DEPTH and _is_deeper(value, MAX_READ_DEPTH):
+        raise RecursionError("it is nested too deeply")
+    return value
+
+
 def json_or_none(text: str) -> Any:
     """The value of a JSON text; None for what is none."""
     try:
-        return json.loads(text)
+        return read_json(text)
     except (ValueError, RecursionError):
         return None
 
@@ -224,6 +241,16 @@ def content_hash(value: JsonValue) -> str:
     is_large = exceeds(value, 20_000, sys.maxsize)
     text = "".join(_CANONICAL.iterencode(value)) if is_large else _CANONICAL.encode(value)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _is_deeper(value: Any, depth: int) -> bool:
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(depth):
+        inner = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [each for members in inner for each in members if isinstance(each, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def _is_clean(value: Any, depth: int) -> bool:

@@ -227,6 +227,7 @@ _TEMPLATES.globals |= {
     "SIGNS": SIGNS,
     "WINDOWS": w.WINDOWS,
     "SAME_CALL": w.SAME_CALL,
+    "ORIGINS": w.ORIGINS,
     "plain_table": plain_table,
 }
 

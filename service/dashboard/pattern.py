@@ -8,7 +8,7 @@ from typing import Any, Final, get_args
 
 from aftercall.json_patch import Operation, diff
 from aftercall.json_values import canonical_json
-from aftercall.models import Execution, FailurePattern, PatternState
+from aftercall.models import Account, Execution, FailurePattern, PatternState
 from aftercall.redaction import Redactor
 from aftercall.tables import gathered
 from mongo.records import ToolKey
@@ -45,6 +45,8 @@ class ShownRepair:
     mended: Execution
     lesson: str
     """What was learned from it, in words; empty where nothing was."""
+    account: Account | None = None
+    """What became of each value; None where nobody worked it out."""
 
     @property
     def changes(self) -> list[str]:

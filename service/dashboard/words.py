@@ -22,6 +22,15 @@ MAX_TEXT: Final = 20_000
 MAX_SIGNATURE: Final = 300
 """Characters of an error's wording in a table or a heading; its own page shows it whole."""
 SAME_CALL: Final = "Nothing was changed: the same call worked when it was made again."
+ORIGINS: Final = {
+    "moved": "moved",
+    "recoded": "the same in another form",
+    "stated": "stated by the error, the schema or the task",
+    "own": "from the caller's own session",
+    "setting": "a setting that was learned",
+    "unexplained": "not explained by anything",
+}
+"""Where a value of a repaired call comes from (`AccountedValue.origin`)."""
 _READ: Final = 20
 """Times the limit that is looked at: what is beyond can hardly become visible within it."""
 

@@ -2,12 +2,14 @@
 
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from aftercall.models import FailurePattern
+from aftercall.models import Account, FailurePattern
 from aftercall.redaction import Redactor
 from retrieval.edits import Clamp, Edit, Rename, Replace
 from retrieval.knowledge.documents import document_id
@@ -25,6 +27,7 @@ from service.dashboard.pattern import (
 )
 from tests.dashboard.made import pattern
 from tests.dashboard.test_calls import pattern_of
+from tests.dashboard.test_html import UI
 from tests.retrieval.known_tools.made_records import knowledge, mended, record
 from tests.service.fitness_client import fresh
 from tests.service.running_service import (
@@ -156,3 +159,19 @@ def test_a_pattern_has_its_repairs_and_examples(service: RunningService) -> None
     assert [each.execution_id for each in found.examples] == failed[::-1]
     assert (found.examples_gone, found.repairs_gone) == (1, 0)
     assert found.repairs[0].changes == ["replace /topK: 50 -> 10"]
+
+
+def test_a_repair_shows_what_became_of_each_value(service: RunningService) -> None:
+    """Beside what changed, where it is known."""
+    tool = fresh("tool")
+    learned(service, *repaired(tool, 1))
+    [found] = shown(service, stored(service, tool))
+    value = {"path": "/topK", "origin": "stated", "from": "/topK", "why": "the error says 10"}
+    account = Account.model_validate({"kept": 1, "values": [value]})
+    look = SimpleNamespace(agent=lambda _: "/agent", trace_url=None)
+    line = "<code>/topK</code>: stated by the error, the schema or the task (the error says 10)"
+    told, plain = (
+        UI.repair(look, replace(found.repairs[0], account=each), 3) for each in (account, None)
+    )
+    assert line in told
+    assert "each value" not in plain

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.models import Evidence, Suggestion, SuggestResponse
+from aftercall.models import Evidence, Pattern, RetryAdvice, Suggestion, SuggestResponse
+from service.dashboard import html
 from service.dashboard.try_it import (
     answer_words,
     confidence_words,
@@ -132,3 +133,28 @@ def test_an_answer_is_told_in_one_sentence() -> None:
     two = words(suggestion(), suggestion())
     assert "confidence 94.0 %, and 1 more (answered in 5.2 ms)" in two
     assert words(reason="no like call") == "No suggestion: no like call (answered in 5.2 ms)."
+
+
+def test_a_suggestion_shows_what_it_does_with_each_value() -> None:
+    """Where the service says so: one of an older version does not."""
+
+    def page(**fields: Any) -> str:
+        one = suggestion(**fields)
+        response = SuggestResponse(
+            pattern=Pattern(category="invalid_parameters", signature="s", confidence=1),
+            suggestions=[one],
+            retry=RetryAdvice(safe=True, reason="r"),
+            abstained=False,
+            took_ms=1,
+        )
+        shown = [(one, headline(one), confidence_words(one), evidence_pairs(one.evidence))]
+        return html.render(
+            "answer", said="s", response=response, suggestions=shown, sure=0.8, changes=()
+        )
+
+    value = {"path": "/topK", "origin": "moved", "from": "/top_k", "why": "another spelling"}
+    told = page(account={"kept": 1, "values": [value]})
+    line = "<code>/topK</code>: moved, from <code>/top_k</code> (another spelling)"
+    assert line in told
+    assert "1 value kept as sent" in told
+    assert "each value" not in page()

@@ -21,8 +21,14 @@ class HttpServer:
     async def start(self, app: Any) -> None:
         self._server = uvicorn.Server(
             uvicorn.Config(
-                app, port=self.port, log_level="error", ws="none", lifespan="on", interface="asgi3"
-            )
+                app,
+                port=self.port,
+                log_level="error",
+                ws="none",
+                lifespan="on",
+                interface="asgi3",
+                timeout_graceful_shutdown=1,  # asyncio waits for open streams since Python 3.12
+            )  # fmt: skip
         )
         self._task = asyncio.create_task(self._server._serve())
         await until(lambda: self._server.started)

@@ -1,5 +1,6 @@
 """The middleware by itself, in a FastMCP server of one's own."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,9 +14,10 @@ from mcp_types import (
     InputRequiredResult,
 )
 
+from aftercall.adapters import before_call
 from aftercall.adapters.fastmcp import ReflectionMiddleware
 from aftercall.json_values import JsonObject
-from aftercall.models import SuggestResponse
+from aftercall.models import Account, Change, CheckResponse, RetryAdvice, SuggestResponse
 from aftercall.reflection import ReflectionPolicy
 from tests.gateway.results import texts
 from tests.sdk.scripted_advice import (
@@ -35,7 +37,7 @@ _SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
 class Library:
     """A server with tools that fail in each of the ways there are."""
 
-    def __init__(self, *script: SuggestResponse, masked: bool = False) -> None:
+    def __init__(self, *script: SuggestResponse, masked: bool = False, check: Any = None) -> None:
         self.records = Records()
         self.service = AsyncScripted(*script)
         self.mcp: FastMCP[Any] = FastMCP("library", mask_error_details=masked)
@@ -45,6 +47,7 @@ class Library:
                 recorder=self.records,
                 server_name="library",
                 policy=ReflectionPolicy(base_backoff_s=0),
+                check=check,
             )
         )
 
@@ -181,3 +184,121 @@ async def test_a_tool_of_a_fastmcp_server_has_run_unless_the_server_refused() ->
             await client.call_tool(name, {"limit": limit}, raise_on_error=False)
     assert service.said_of_the_run == [True, True, None]
     assert [e.error.type for e in records.executions if e.error] == ["ValidationError"] * 3
+
+
+def accounted(*values: JsonObject, kept: int = 1, **more: Any) -> Account:
+    return Account.model_validate({"kept": kept, "values": [*values], **more})
+
+
+def rename() -> list[Change]:
+    reason = "the schema has `topK`"
+    return [
+        Change(op="remove", path="/top_k", from_=3, reason=reason),
+        Change(op="add", path="/topK", value=3, reason=reason),
+    ]
+
+
+MOVED: JsonObject = {
+    "path": "/topK", "origin": "moved", "from": "/top_k", "why": "another spelling",
+}  # fmt: skip
+
+
+async def test_a_repair_says_what_became_of_each_value() -> None:
+    """In the content, in words, and in the meta as it came."""
+    offer = suggestion(*rename()).model_copy(update={"account": accounted(MOVED)})
+    is_error, shown, meta = await Library(answer(offer)).call("search", {"query": "q", "top_k": 3})
+
+    assert not is_error
+    assert "Values: `top_k` -> `topK` (another spelling); 1 value kept." in shown[-1]
+    assert "because" in shown[-1]
+    assert meta["aftercall"]["account"]["values"] == [MOVED]
+
+
+async def test_what_is_not_done_is_shown_with_its_reason() -> None:
+    """A question names its places; nothing is sent, however sure the suggestion is."""
+    question = accounted({**MOVED, "rivals": ["/limit"]})
+    offer = suggestion(*rename(), confidence=0.99).model_copy(update={"account": question})
+    library = Library(answer(offer))
+    is_error, shown, _ = await library.call("search", {"query": "q", "top_k": 3})
+
+    assert is_error
+    assert len(library.records.executions) == 1
+    why = "not repaired: more than one place would take the value: `topK` or `limit`?"
+    assert f'Why nothing more was done: "{why}"' in shown[-1]
+    assert "Values: `topK` or `limit`?; 1 value kept." in shown[-1]
+
+
+async def test_the_services_own_reason_is_said_and_no_other() -> None:
+    """That a change means something else is no side effect of a retry."""
+    offer = suggestion(*rename()).model_copy(update={"change_class": "semantic", "safe": False})
+    reason = "it means something else, and the tool does not only read"
+    advice = answer(offer).model_copy(update={"retry": RetryAdvice(safe=False, reason=reason)})
+    _, shown, _ = await Library(advice).call("search", {"query": "q", "top_k": 3})
+
+    assert f'"not repaired: {reason}"' in shown[-1]
+    assert "side effect" not in shown[-1]
+
+
+@dataclass
+class Checker:
+    """Answers `POST /check` with a repair."""
+
+    changes: list[Change]
+    account: Account | None = None
+
+    async def check(self, *_question: Any, **_more: Any) -> CheckResponse:
+        return CheckResponse(verdict="repair", changes=self.changes, account=self.account)
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is."""
+    monkeypatch.setattr(before_call, "TIMEOUT_S", 30)
+
+
+@pytest.mark.usefixtures("patient")
+async def test_a_repair_before_the_call_says_what_became_of_each_value() -> None:
+    """As one after it does."""
+    library = Library(check=Checker(rename(), accounted(MOVED)))
+    is_error, shown, meta = await library.call("search", {"query": "q", "top_k": 3})
+    assert not is_error
+    assert "before it was made" in shown[-1]
+    assert "Values: `top_k` -> `topK` (another spelling); 1 value kept." in shown[-1]
+    assert meta["aftercall"]["account"]["values"] == [MOVED]
+
+
+@pytest.mark.usefixtures("patient")
+async def test_an_error_of_a_call_that_was_changed_is_not_shown_as_the_callers() -> None:
+    """The caller must know what the tool refused: not what it sent."""
+    too_many = Change(op="replace", path="/topK", from_=3, value=50, reason="r")
+    library = Library(check=Checker([*rename(), too_many]))
+    is_error, shown, meta = await library.call("search", {"query": "q", "top_k": 3})
+    assert is_error
+    assert "topK must be <= 10" in shown[0]
+    assert "Aftercall changed this call before it was made" in shown[-1]
+    assert "It failed as changed." in shown[-1]
+    assert len(meta["aftercall"]["changes"]) == 3
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize(
+    ("changes", "account", "why"),
+    [
+        ([Change(op="replace", path="/topK", from_="5", value=5, reason="r")], None,
+         "the call holds another value at"),
+        ([Change(op="replace", path="/topK", from_="3", value=3, reason="r")],
+         accounted({**MOVED, "rivals": ["/limit"]}), "`topK` or `limit`?"),
+    ],
+    ids=["it is about another call", "it is a question"],
+)  # fmt: skip
+async def test_a_repair_that_must_not_be_made_is_not_made_before_the_call(
+    changes: list[Change], account: Account | None, why: str
+) -> None:
+    """The call goes as it is, and the one who reads its result learns why."""
+    library = Library(check=Checker(changes, account))
+    is_error, shown, meta = await library.call("search", {"query": "q", "topK": "3"})
+    assert not is_error
+    assert "a repair of this call was not made" in shown[-1]
+    assert why in shown[-1]
+    assert meta["aftercall"]["warnings"]
+    assert library.records.executions[0].parameters == {"query": "q", "topK": "3"}

@@ -4,13 +4,14 @@ import shutil
 
 import pytest
 
+from tests.conftest import NO_COMPILER
 from tests.proof.crash_points import WAYS, order, run
 
 SHARE = 3
 
 
 @pytest.mark.real
-@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+@pytest.mark.skipif(shutil.which("cc") is None, reason=NO_COMPILER)
 def test_whenever_it_dies_what_was_acknowledged_is_there() -> None:
     """Once and unchanged, with the knowledge of a rebuild; what was forgotten stays so."""
     tried, status = run(*WAYS, jobs=1, until=SHARE)

@@ -20,6 +20,7 @@ from mongo.records import AuditEntry, Commit, Row
 from mongo.sqlite.control import open_sqlite_control
 from mongo.sqlite.store import open_sqlite_store
 from service.archive import unpacked, written
+from tests.conftest import NO_COMPILER
 from tests.ingest.histories import WORKSPACE, history
 from tests.proof.crash_life import Say
 from tests.proof.crash_points import LOADED, WAYS, forked, load_shim
@@ -27,10 +28,7 @@ from tests.proof.crash_points import LOADED, WAYS, forked, load_shim
 ROOT = Path(__file__).parents[2]
 ENTRY = AuditEntry("key.make", "key", "owner", WORKSPACE, datetime(2026, 2, 1, tzinfo=UTC))
 
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler"),
-]
+pytestmark = [pytest.mark.real, pytest.mark.skipif(shutil.which("cc") is None, reason=NO_COMPILER)]
 
 
 def spool_of(folder: Path) -> Spool:

@@ -112,7 +112,7 @@ def test_a_known_value_inside_of_a_call_is_found_without_a_schema() -> None:
         door = {"doors": ["driver", "rear_left"], "car": {"mode": "locked"}}
         profile.observe_success(door, session=f"s{number}", agent=f"a{number % 3}")
     for call, shown, at, right in (
-        ({"doors": ["drivar"], "car": {"mode": "locked"}}, "drivar", "/doors", ["driver"]),
+        ({"doors": ["drivar"], "car": {"mode": "locked"}}, "drivar", "/doors/0", "driver"),
         ({"doors": ["rear_left"], "car": {"mode": "loccked"}}, "loccked", "/car/mode", "locked"),
     ):
         case = make_case(call, f"'{shown}' not found", profile=profile)

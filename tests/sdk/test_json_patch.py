@@ -15,24 +15,15 @@ from aftercall.json_patch import (
     pointer,
     same_json,
 )
-from aftercall.json_values import JsonObject
+from aftercall.json_values import JsonObject, JsonValue
+from aftercall.leaves import leaves
+from tests.sdk import trees
 from tests.sdk.strategies import json_objects, texts
 
-
-@st.composite
-def edited_pairs(draw: st.DrawFn) -> tuple[JsonObject, JsonObject]:
-    """An object and an edit of it, so that they share most of what they hold."""
-    before = draw(json_objects)
-    after = deepcopy(before)
-    for key in draw(st.lists(st.sampled_from([*before, "new"]), max_size=3)):
-        if draw(st.booleans()):
-            after.pop(key, None)
-        else:
-            after[key] = draw(json_objects)
-    return before, after
+pairs = trees.edited_pairs() | st.tuples(json_objects, json_objects)
 
 
-@given(edited_pairs() | st.tuples(json_objects, json_objects))
+@given(pairs)
 def test_applying_a_diff_gives_the_other_document(pair: tuple[JsonObject, JsonObject]) -> None:
     """Whatever two objects, the diff of them leads from one to the other, and touches neither."""
     before, after = pair
@@ -41,7 +32,7 @@ def test_applying_a_diff_gives_the_other_document(pair: tuple[JsonObject, JsonOb
     assert same_json(before, kept)
 
 
-@given(edited_pairs())
+@given(pairs)
 def test_a_diff_turned_round_leads_back(pair: tuple[JsonObject, JsonObject]) -> None:
     """Each operation carries what it replaced, so a patch can be undone."""
     before, after = pair
@@ -53,17 +44,92 @@ def test_a_diff_turned_round_leads_back(pair: tuple[JsonObject, JsonObject]) -> 
     assert same_json(apply(after, undo), before)
 
 
+@given(json_objects)
+def test_equal_documents_have_no_difference(document: JsonObject) -> None:
+    """Whatever it holds."""
+    assert diff(document, deepcopy(document)) == []
+
+
+@given(pairs)
+def test_what_is_the_same_at_the_same_place_is_not_named(
+    pair: tuple[JsonObject, JsonObject],
+) -> None:
+    """No operation replaces a leaf that both hold, in objects and in lists of the same length."""
+    before, after = pair
+    operations = diff(before, after)
+    then = leaves(after)
+    for path, value in leaves(before).items():
+        if path in then and same_json(value, then[path]) and _is_in_place(before, after, path):
+            assert trees.named_by(before, path, operations) == path
+
+
+def _is_in_place(before: JsonValue, after: JsonValue, path: str) -> bool:
+    """Whether the lists on the way to a place have as many elements before as after."""
+    for part in parse_pointer(path):
+        if isinstance(before, list) and isinstance(after, list):
+            if len(before) != len(after):
+                return False
+            before, after = before[int(part)], after[int(part)]
+        elif isinstance(before, dict) and isinstance(after, dict):
+            before, after = before[part], after[part]
+        else:
+            return False
+    return bool(path)
+
+
 def test_only_what_differs_is_named() -> None:
-    """Nested objects are compared inside, arrays whole; types count, `1` is not `true`."""
-    before: JsonObject = {"a": {"b": 1, "c": [1, 2]}, "d": 1, "e": 0.0, "f": 1}
-    after: JsonObject = {"a": {"b": 2, "c": [1, 3]}, "d": True, "e": -0.0, "f": 1, "g": None}
+    """At every depth; types count, `1` is not `true`, and a value of another type is one change."""
+    before: JsonObject = {"a": {"b": 1, "c": [1, 2]}, "d": 1, "e": 0.0, "f": 1, "h": "[1]"}
+    after: JsonObject = {
+        "a": {"b": 2, "c": [1, 3]}, "d": True, "e": -0.0, "f": 1, "h": [1], "g": None,
+    }  # fmt: skip
     assert diff(before, after) == [
         Operation("replace", "/a/b", value=2, before=1),
-        Operation("replace", "/a/c", value=[1, 3], before=[1, 2]),
+        Operation("replace", "/a/c/1", value=3, before=2),
         Operation("replace", "/d", value=True, before=1),
         Operation("replace", "/e", value=-0.0, before=0.0),
+        Operation("replace", "/h", value=[1], before="[1]"),
         Operation("add", "/g", value=None),
     ]
+
+
+_FILES: JsonValue = [{"file_path": "a.py", "contents": "    return 2\n"}, {"path": "b.py"}]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "operations"),
+    [
+        pytest.param(
+            _FILES, [{"path": "a.py", "contents": "    return 2\n"}, {"path": "b.py"}],
+            ["remove /list/0/file_path", "add /list/0/path"], id="one key of one element",
+        ),
+        pytest.param([1, None, 2, 3, None], [1, 2, 3],
+                     ["remove /list/1", "remove /list/3"], id="some are gone"),
+        pytest.param([1, 2], [0, 1, 5, 2, 9],
+                     ["add /list/0", "add /list/2", "add /list/4"], id="some are new"),
+        pytest.param([{"a": 1}, 7, 8], [{"b": 1}, 8],
+                     ["remove /list/0/a", "add /list/0/b", "remove /list/1"], id="both"),
+        pytest.param([[1, 2], [3]], [[1], [3, 4]],
+                     ["remove /list/0/1", "add /list/1/1"], id="lists in a list"),
+        pytest.param([], [1, 2], ["add /list/0", "add /list/1"], id="from nothing"),
+        pytest.param([1, 2], [], ["remove /list/0", "remove /list/0"], id="to nothing"),
+        pytest.param([1], {"a": 1}, ["replace /list"], id="another type"),
+        pytest.param(["[1]"], [[1]], ["replace /list/0"], id="text to list"),
+        pytest.param(
+            [-1, *range(500), -2], [-1, *range(1_000, 1_499), -2],
+            [*(f"replace /list/{n}" for n in range(1, 500)), "remove /list/500"],
+            id="many: the ends are aligned",
+        ),
+    ],
+)  # fmt: skip
+def test_lists_are_compared_by_their_elements(
+    before: JsonValue, after: JsonValue, operations: list[str]
+) -> None:
+    """An operation's index counts what those before it have left there."""
+    one, other = {"list": before}, {"list": after}
+    made = diff(one, other)
+    assert [f"{each.op} {each.path}" for each in made] == operations
+    assert same_json(apply(one, made), other)
 
 
 @given(st.lists(texts))

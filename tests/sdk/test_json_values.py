@@ -4,6 +4,7 @@ import enum
 import json
 import math
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,7 +24,9 @@ from aftercall.json_values import (
     check_text,
     clean_text,
     content_hash,
+    json_or_none,
     make_json_value,
+    read_json,
 )
 from tests.sdk.strategies import json_objects, json_values
 
@@ -180,3 +183,14 @@ def test_canonical_texts_are_equal_exactly_for_equal_values(
     same = same_json(left, right)
     assert (canonical_json(left) == canonical_json(right)) is same
     assert (content_hash(left) == content_hash(right)) is same
+
+
+@pytest.mark.parametrize("kind", [str, str.encode])
+def test_a_text_is_read_as_deep_in_every_version_of_python(kind: Callable[[str], Any]) -> None:
+    """Python itself reads some 1,000 levels, or many times as many."""
+    assert read_json(kind("[" * 900 + "]" * 900)) == json.loads("[" * 900 + "]" * 900)
+    assert read_json(kind("[" + "[]," * 2000 + "1]"))[-1] == 1
+    for text in ("[" * 901 + "]" * 901, '{"a":' * 2000 + "1" + "}" * 2000):
+        with pytest.raises(RecursionError):
+            read_json(kind(text))
+        assert json_or_none(text) is None

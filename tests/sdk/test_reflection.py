@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from aftercall.errors import ServiceUnreachableError
 from aftercall.json_values import JsonObject
-from aftercall.models import Change, ExecutionError, SuggestResponse, ToolAnnotations
+from aftercall.models import Account, Change, ExecutionError, SuggestResponse, ToolAnnotations
 from aftercall.outcomes import Outcome
 from aftercall.reflection import ReflectedResult, ReflectionPolicy, ResultReader
 from aftercall.reflection.reflected_call import FailureRates
@@ -402,6 +402,56 @@ def test_advice_is_bounded_and_quotes_foreign_text() -> None:
     assert len(text) <= 2000
     assert '\\n\\"instructions' in text
     assert "ignore all\n" not in text
+
+
+@pytest.mark.parametrize(("many", "left"), [(1, ""), (3, ""), (30, "and 14 more changes")])
+def test_many_changes_leave_room_for_what_is_said_of_them(many: int, left: str) -> None:
+    """What there is no room for is counted, so the account and the lesson are still read."""
+    offer = suggestion(*(change(f"/items/{n}/n", n) for n in range(many)), confidence=0.4)
+    account = Account(kept=7)
+    rules = RetryRules(FAST, BAD, may_repeat=False, jitter=lambda: 0)
+    rules.next_retry(
+        ExecutionError(message="no"), answer(offer.model_copy(update={"account": account}))
+    )
+    failed = ReflectedResult[str](succeeded=False, result=None, suggestions=rules.remaining)
+    assert left in failed.advice
+    assert "Values: 7 values kept." in failed.advice
+    assert offer.lesson in failed.advice
+
+
+@pytest.mark.parametrize(
+    ("safe", "reason"),
+    [(True, "confidence 0.40 is not above 0.8"), (False, "side effect: scripted")],
+)
+async def test_advice_says_why_nothing_more_was_done(run: Run, safe: bool, reason: str) -> None:
+    """The reason stands in the text that a model reads, not in the note alone."""
+    offer = suggestion(change("/topK", 10), confidence=0.4)
+    result, _, _ = await run(PickyTool(GOOD), answer(offer, safe=safe))
+    assert reason in result.note
+    assert f'Why nothing more was done: "{result.note}"' in result.advice
+
+
+async def test_where_calls_are_only_advised_on_the_note_says_so(run: Run) -> None:
+    """One attempt is a choice, not a shortage."""
+    policy = ReflectionPolicy(max_attempts=1)
+    result, _, _ = await run(
+        PickyTool(GOOD), answer(suggestion(change("/topK", 10))), policy=policy
+    )
+    assert "only advised on" in result.advice
+
+
+async def test_two_suggestions_that_add_up_have_two_accounts(run: Run) -> None:
+    """What became of a value may be said by either; one that was given up says nothing."""
+    offers = [
+        suggestion(change(path, value, op=op)).model_copy(update={"account": Account(kept=kept)})
+        for path, value, op, kept in (("/topK", 10, "replace", 1), ("/lang", "en", "add", 2))
+    ]
+    tool = PickyTool({"query": "q", "topK": 10, "lang": "en"})
+    added, _, _ = await run(tool, answer(offers[0]), answer(offers[1]))
+    assert [each.kept for each in added.accounts] == [1, 2]
+    tool = PickyTool({**BAD, "lang": "en"})
+    other, _, _ = await run(tool, answer(*offers))
+    assert [each.kept for each in other.accounts] == [2]
 
 
 class _Typed(PickyTool):

@@ -5,7 +5,6 @@ decoded. GenAI and MCP: github.com/open-telemetry/semantic-conventions-genai (20
 OpenInference: github.com/Arize-ai/openinference, `spec/`.
 """
 
-import json
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,6 +18,7 @@ from aftercall.json_values import (
     bounded_json,
     bounded_text,
     clean_text,
+    read_json,
 )
 from ingest.formats.calls import python_literal
 
@@ -159,7 +159,7 @@ def _object_in(text: str) -> dict[str, Any]:
             f"the arguments are larger than {_MAX_TEXT:,} characters, or hold more than "
             f"{_MAX_BRACKETS:,} objects and lists"
         )
-    for read in (from_json, json.loads, python_literal):
+    for read in (from_json, read_json, python_literal):
         try:
             value = read(text)
         except (ValueError, RecursionError):

@@ -12,12 +12,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from aftercall.account_words import account_in_words
 from aftercall.contracts.deliverables import accepts
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, quoted
-from aftercall.models.calls import Change, CheckResponse, ShadowFacts, Verdict
-from aftercall.reflection.results import describe_change
-from aftercall.reflection.retry_rules import apply_changes
+from aftercall.models.calls import Account, Change, CheckResponse, ShadowFacts, Verdict
+from aftercall.reflection.corrected_call import CorrectionError, correct_call
+from aftercall.reflection.results import describe_changes
 from aftercall.tables import keep
 
 Mode = Literal["off", "advise", "repair", "shadow"]
@@ -57,6 +58,8 @@ class Checked:
     """The answer, where anything was done about it."""
     refusal: str = ""
     verdict: Verdict = "pass"
+    unrepaired: str = ""
+    """Why a repair was not made, although the service proposed one."""
 
     @property
     def changes(self) -> Sequence[Change]:
@@ -65,7 +68,9 @@ class Checked:
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the tool may have passed over in silence, for the one who reads the result."""
+        """What the tool may have passed over in silence, and what was not repaired."""
+        if self.unrepaired:
+            return [f"a repair of this call was not made: {self.unrepaired}"]
         if self.said is None or self.verdict != "warn":
             return ()
         what = "is no parameter of this tool, which may have passed over it in silence"
@@ -111,10 +116,17 @@ class BeforeCall:
                 f"{why}",
                 verdict="block",
             )
-        mended = apply_changes(parameters, said.changes) if said.verdict == "repair" else None
-        if mended is None or not acts:
+        if said.verdict != "repair":
             return Checked(parameters, verdict=said.verdict)
-        return Checked(mended, said, verdict="repair")
+        try:
+            corrected = correct_call(parameters, said.changes, said.account)
+        except CorrectionError as error:
+            return Checked(parameters, unrepaired=str(error) if acts else "")
+        return (
+            Checked(corrected, said, verdict="repair")
+            if acts
+            else Checked(parameters, verdict="repair")
+        )
 
     def ended(self, key: CallKey, *, succeeded: bool) -> None:
         """Count how a call of the session ended."""
@@ -148,13 +160,25 @@ def looks_right(schema: JsonObject | None, parameters: JsonObject) -> bool:
         return False
 
 
-def note_of(changes: Sequence[Change], *, before: bool) -> str:
-    """What was changed in a call that worked, for the one who reads its result; data, bounded."""
+def note_of(changes: Sequence[Change], *, before: bool, accounts: Sequence[Account] = ()) -> str:
+    """What was changed in a call that worked, for the one who reads its result; data, bounded.
+
+    `accounts` are those of the repairs that made the changes: what became of each value.
+    """
     when = "before it was made" if before else "after it had failed"
-    said = "; ".join(describe_change(change) for change in changes)
+    values = "; then ".join(account_in_words(account) for account in accounts)
     return (
-        f"Aftercall repaired this call {when} (recorded data, not instructions): {said}. "
+        f"Aftercall repaired this call {when} (recorded data, not instructions): "
+        f"{describe_changes(changes)}. {f'Values: {values}. ' if values else ''}"
         "Make the next call so."
+    )
+
+
+def note_of_failure(changes: Sequence[Change]) -> str:
+    """What was changed in a call that failed all the same: the error is about the changed call."""
+    return (
+        "Aftercall changed this call before it was made (recorded data, not instructions): "
+        f"{describe_changes(changes)}. It failed as changed."
     )
 
 

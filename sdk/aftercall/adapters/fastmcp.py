@@ -185,7 +185,9 @@ class ReflectionMiddleware(Middleware):
                 self._before.would_send(key, reflected.unmade)
             return reflected.value()
         is_well = reflected.succeeded
-        return _noted(reflected, checked, handling.note) if is_well else _advised(reflected)
+        return (
+            _noted(reflected, checked, handling.note) if is_well else _advised(reflected, checked)
+        )
 
     async def _checked(
         self,
@@ -268,31 +270,33 @@ def _noted(
     if changes:
         if said is not None and said.changes:
             before = dumped(said)
+            kept = ("confidence", "evidence", "account")
             facts = {
                 "repaired": True,
                 "note": "repaired before the call",
-                "confidence": before["confidence"],
-                "evidence": before["evidence"],
+                **{name: before[name] for name in kept if name in before},
                 "lesson": " ".join(said.reasons),
                 **facts,
             }
         facts["changes"] = [dumped(change) for change in changes]
         lossless = followed is None or followed.change_class == "lossless"
         if when == "always" or (when == "lossy" and not lossless):
-            texts.append(before_call.note_of(changes, before=followed is None))
+            accounts = [said.account] if said is not None and said.account is not None else []
+            accounts += reflected.accounts
+            texts.append(before_call.note_of(changes, before=followed is None, accounts=accounts))
     elif checked.warnings and when != "never":
         facts["warnings"] = [*checked.warnings]
         texts.append(before_call.warning_of(checked.warnings))
     return _rebuilt(result, facts, texts) if facts else result
 
 
-def _advised(reflected: ReflectedResult[ToolResult]) -> ToolResult:
-    """A failure: the tool's own content, then what it breaks, then the suggestions.
+def _advised(reflected: ReflectedResult[ToolResult], checked: before_call.Checked) -> ToolResult:
+    """A failure: the tool's own content, what it breaks, what was changed, and the suggestions.
 
     All of it is in the meta too.
     """
     raised, error, result = reflected.exception, reflected.error, reflected.result
-    if isinstance(raised, _TOLD_AS_RESULT) and reflected.advice:
+    if isinstance(raised, _TOLD_AS_RESULT) and (reflected.advice or checked.changes):
         result = ToolResult(content=str(raised), is_error=True)
     elif raised is not None or error is None or result is None:
         return reflected.value()
@@ -302,6 +306,9 @@ def _advised(reflected: ReflectedResult[ToolResult]) -> ToolResult:
     if error is not None and is_violation:
         texts.append(f"{error.type}: {error.message}")
         facts["violation"] = dict(error.details)
+    if checked.changes:
+        texts.append(before_call.note_of_failure(checked.changes))
+        facts["changes"] = [dumped(change) for change in checked.changes]
     if reflected.advice:
         texts.append(reflected.advice)
         facts |= {

@@ -226,11 +226,13 @@ def repair_facts(reflected: reflection.ReflectedResult[Any]) -> JsonObject:
     first = reflected.attempts[0].error
     followed = dumped(reflected.followed) if reflected.followed else {}
     kept = ("confidence", "suggestionId", "action", "evidence", "lesson")
+    account = {"account": followed["account"]} if "account" in followed else {}
     return {
         "repaired": True,
         "note": reflected.note,
         "attempts": len(reflected.attempts),
         **{name: followed.get(name) for name in kept},
+        **account,
         "changes": [dumped(change) for change in reflected.attempts[-1].changes],
         "firstError": bounded_text(first.message, 500) if first else None,
         "timeToRepairMs": reflected.time_to_repair_ms,

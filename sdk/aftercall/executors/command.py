@@ -44,7 +44,7 @@ from aftercall.executors.protocol import (
     timed_out,
     titled,
 )
-from aftercall.json_values import JsonObject, JsonValue, clean_text
+from aftercall.json_values import JsonObject, JsonValue, clean_text, read_json
 from aftercall.models.calls import ExecutionError
 from aftercall.models.tools import Tool
 from aftercall.outcomes import ToolFailedError, make_error, typed_error_in_text
@@ -278,7 +278,7 @@ def _result(finished: Finished) -> ExecutorResult:
     """What was written, read; ToolFailedError when it is the JSON of a typed error."""
     text = finished.stdout.decode("utf-8", "replace")
     try:
-        value = json.loads(text)
+        value = read_json(text)
     except (ValueError, RecursionError):
         value = text.removesuffix("\n").removesuffix("\r")
     stderr = last_chars(finished.stderr.decode("utf-8", "replace").strip(), _STDERR_CHARS)

@@ -21,6 +21,7 @@ from aftercall.json_values import (
     bounded_text,
     check_json_object,
     check_text,
+    read_json,
     unique_members,
 )
 
@@ -428,7 +429,7 @@ def _arguments(value: object) -> JsonObject:
 
 
 def _loads(text: str) -> JsonValue:
-    value = json.loads(text, object_pairs_hook=unique_members, parse_constant=_no_constant)
+    value = read_json(text, object_pairs_hook=unique_members, parse_constant=_no_constant)
     return cast("JsonValue", value)
 
 

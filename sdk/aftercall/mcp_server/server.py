@@ -8,7 +8,6 @@ helps. Never a stack trace.
 """
 
 import asyncio
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -37,7 +36,7 @@ from aftercall.client import AsyncClient
 from aftercall.errors import AftercallError, NotFoundError
 from aftercall.explain import explain
 from aftercall.files import read_table
-from aftercall.json_values import JsonObject, bounded_json, bounded_text, printable_json
+from aftercall.json_values import JsonObject, bounded_json, bounded_text, printable_json, read_json
 from aftercall.mcp_calls import Caller, name_or_none, split_name
 from aftercall.models.base import Id, Json, Name, Object, Text, Timestamp, WireModel
 from aftercall.models.tools import Scenario
@@ -98,7 +97,7 @@ class SuggestFix(WireModel):
                 read[name] = read.pop(found)
         with suppress(ValueError, RecursionError):
             if isinstance(text := read.get("parameters"), str):
-                read["parameters"] = json.loads(text) if text.strip() else {}
+                read["parameters"] = read_json(text) if text.strip() else {}
         tool = read.get("tool_name", read.get("toolName"))
         server, bare = split_name(tool) if isinstance(tool, str) else (None, tool)
         if server is not None:

@@ -186,7 +186,7 @@ class ReflectedCall(Generic[ResultT]):
         note = f"not repaired: all {len(attempts)} attempts failed"
         if self._rules is None:
             note = "not reflected on"
-        elif len(attempts) < self.policy.max_attempts:
+        elif len(attempts) == 1 or len(attempts) < self.policy.max_attempts:
             note = f"not repaired: {self._rules.reason}"
         exception = self._first_exception
         failed = results.ReflectedResult(

@@ -12,8 +12,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Literal, Protocol, TypeVar, cast
 
+from aftercall.account_words import account_in_words
 from aftercall.json_values import MAX_NAME_CHARS, JsonObject, JsonValue, bounded_text, quoted
-from aftercall.models.calls import Change, ExecutionError, ShadowFacts, Suggestion, ToolAnnotations
+from aftercall.models.calls import (
+    Account,
+    Change,
+    ExecutionError,
+    ShadowFacts,
+    Suggestion,
+    ToolAnnotations,
+)
 from aftercall.outcomes import MAX_MESSAGE_CHARS, Outcome
 
 ReadT_contra = TypeVar("ReadT_contra", contravariant=True)
@@ -87,34 +95,44 @@ def _attribute(value: object, name: str) -> object:
 
 MAX_ADVICE_CHARS = 2000
 """Of the whole text: room for three suggestions, small beside a tool's own error."""
+_MAX_CHANGES_CHARS = 1_000
+"""Of the changes of a call, beside one: half of the text, so that its account stands there too."""
 _HEADING = "Suggestions from Aftercall (recorded data, not instructions):"
 
 
 def describe_suggestions(
-    suggestions: Sequence[Suggestion], *, tried: Sequence[tuple[Suggestion, str]] = ()
+    suggestions: Sequence[Suggestion],
+    *,
+    tried: Sequence[tuple[Suggestion, str]] = (),
+    note: str = "",
 ) -> str:
     """A text of at most 2,000 characters; empty when there is nothing to say.
 
-    Suggestions stand best first; `tried` were followed, each with the error that came of it.
+    Suggestions stand best first; `tried` were followed, each with the error that came of it. The
+    `note` says why no (further) one was followed.
     """
     if not suggestions and not tried:
         return ""
     lines = [_HEADING]
+    lines += [f"Why nothing more was done: {_quoted(note)}"] if note else []
     lines += [f"- Tried: {describe_action(s)}. It failed: {_quoted(error)}" for s, error in tried]
     lines += [f"{rank}. {describe_suggestion(s)}" for rank, s in enumerate(suggestions, start=1)]
     return bounded_text("\n".join(lines), MAX_ADVICE_CHARS)
 
 
 def describe_suggestion(suggestion: Suggestion) -> str:
-    """One suggestion in one line: what to do, how sure, and why."""
+    """One suggestion in one line: what to do, how sure, why, and what becomes of each value."""
     lesson = f" Lesson: {_quoted(suggestion.lesson)}" if suggestion.lesson else ""
-    return f"{describe_action(suggestion)} (confidence {suggestion.confidence:.2f}).{lesson}"
+    account = suggestion.account
+    values = f" Values: {account_in_words(account)}." if account is not None else ""
+    sure = f"(confidence {suggestion.confidence:.2f})"
+    return f"{describe_action(suggestion)} {sure}.{values}{lesson}"
 
 
 def describe_action(suggestion: Suggestion) -> str:
     """What to do, in one line."""
     if suggestion.action == "change_parameters":
-        return "; ".join(describe_change(change) for change in suggestion.changes)
+        return describe_changes(suggestion.changes)
     if suggestion.action == "retry_unchanged":
         return f"call again unchanged after {(suggestion.retry_after_ms or 0) / 1000:g} s"
     parts = [_quoted(part) for part in suggestion.split]
@@ -128,6 +146,21 @@ def describe_action(suggestion: Suggestion) -> str:
     if parts:
         return f"do not retry; the task is several jobs: {', then '.join(parts)}"
     return "do not retry; hand over to someone who can decide"
+
+
+def describe_changes(changes: Sequence[Change]) -> str:
+    """Changes in one line of bounded length; what there is no room for is counted."""
+    shown: list[str] = []
+    room = _MAX_CHANGES_CHARS
+    for change in changes:
+        line = describe_change(change)
+        if shown and len(line) > room:
+            break
+        shown.append(line)
+        room -= len(line)
+    left = len(changes) - len(shown)
+    more = [f"and {left:,} more {'change' if left == 1 else 'changes'}"] if left else []
+    return "; ".join([*shown, *more])
 
 
 def describe_change(change: Change) -> str:
@@ -202,14 +235,24 @@ class ReflectedResult(Generic[ResultT]):
         return self.attempts[-1].suggestion if self.repaired else None
 
     @property
+    def accounts(self) -> list[Account]:
+        """What became of each value, of the suggestions that the repair is made of, in order."""
+        if (followed := self.followed) is None:
+            return []
+        made = [attempt.suggestion for attempt in self.attempts if attempt.suggestion is not None]
+        is_sum = len(self.attempts[-1].changes) > len(followed.changes)
+        steps = made if is_sum else [followed]
+        return [step.account for step in steps if step.account is not None]
+
+    @property
     def advice(self) -> str:
-        """The suggestions and what was tried, in plain words; empty when there is nothing."""
+        """The suggestions, what was tried and why no more was, in words; "" of nothing."""
         tried = [
             (attempt.suggestion, attempt.error.message)
             for attempt in self.attempts
             if attempt.suggestion is not None and attempt.error is not None
         ]
-        return describe_suggestions(self.suggestions, tried=tried)
+        return describe_suggestions(self.suggestions, tried=tried, note=self.note)
 
 
 # Observers of a call: what looks on while a tool is called, such as events and traces.

@@ -19,8 +19,8 @@ from dataclasses import KW_ONLY, dataclass
 
 from aftercall.change_classes import QUORUM, alters_qualifier, destroys, may_be_followed, reads_only
 from aftercall.errors import ConfigurationError
-from aftercall.json_patch import JsonPatchError, Operation, apply, same_json, value_at
-from aftercall.json_values import JsonObject, JsonValue
+from aftercall.json_patch import same_json
+from aftercall.json_values import JsonObject
 from aftercall.models.calls import (
     Change,
     ExecutionError,
@@ -29,7 +29,7 @@ from aftercall.models.calls import (
     ToolAnnotations,
 )
 from aftercall.outcomes import is_referral
-from aftercall.redaction import is_redacted
+from aftercall.reflection.corrected_call import CorrectionError, correct_call
 
 MOST_ATTEMPTS = 3
 """Seed 004: "Limit to 3 retry attempts per tool call"; the first call is one of them."""
@@ -126,6 +126,7 @@ class RetryRules:
         self._followed: set[str] = set()
         self._offered: list[Suggestion] = []
         self._why_none = "no suggestion"
+        self._why_unsafe: dict[str, str] = {}
         self.reason = "the service was not asked"
         """Why there is no (further) retry, in words."""
 
@@ -144,11 +145,15 @@ class RetryRules:
         if answer is not None:
             known = {offer.suggestion_id for offer in self._offered}
             self._offered += [s for s in answer.suggestions if s.suggestion_id not in known]
+        if answer is not None and answer.suggestions:
+            # The service gives a reason for its first suggestion alone.
+            self._why_unsafe[answer.suggestions[0].suggestion_id] = _why_unsafe(answer)
         if is_first and answer is not None:
             self._first_answer = deque(answer.suggestions)
             self._why_none = answer.reason or self._why_none
         if len(self._errors) >= self.policy.max_attempts:
-            self.reason = "no attempt is left"
+            only_advises = self.policy.max_attempts == 1
+            self.reason = "calls are only advised on here" if only_advises else "no attempt is left"
             return None
         if refusal := self._refusal(error, answer):
             self.reason = refusal
@@ -177,7 +182,7 @@ class RetryRules:
             return f"{answer.pattern.category} is not for a retry to settle"
         is_safe = answer.retry.safe or any(each.safe for each in answer.suggestions)
         if not (self.may_repeat or is_safe):
-            return f"a retry could repeat a side effect: {answer.retry.reason}"
+            return _why_unsafe(answer)
         return None
 
     def _first_usable(self, offers: deque[Suggestion], about: _Sent) -> Retry | None:
@@ -200,7 +205,9 @@ class RetryRules:
     def _follow(self, offer: Suggestion, about: _Sent) -> Retry | None:
         parameters, changes = about
         if offer.safe is False and not self.may_repeat:
-            self.reason = f"a change that is {offer.change_class or 'not safe'} is for the caller"
+            kind = offer.change_class or "not safe"
+            why = self._why_unsafe.get(offer.suggestion_id)
+            self.reason = why or f"a change that is {kind} is for the caller"
             return None
         backoff_s = self.jitter() * self.policy.base_backoff_s * 2.0 ** (len(self._errors) - 1)
         if offer.action == "retry_unchanged":
@@ -210,8 +217,10 @@ class RetryRules:
                 self.reason = f"the advised wait of {wait_s:.1f} s is too long to hold the call"
                 return None
             return Retry(parameters, wait_s, offer, changes)
-        if (corrected := apply_changes(parameters, offer.changes)) is None:
-            self.reason = "the suggested change does not fit the parameters that were sent"
+        try:
+            corrected = correct_call(parameters, offer.changes, offer.account)
+        except CorrectionError as error:
+            self.reason = str(error)
             return None
         refusal = _own_gate(offer, self.tool_name, self.annotations, parameters, corrected)
         if refusal and not self.may_repeat:
@@ -222,6 +231,15 @@ class RetryRules:
             return None
         wait_s = min(backoff_s, self.policy.max_wait_s)
         return Retry(corrected, wait_s, offer, (*changes, *offer.changes))
+
+
+def _why_unsafe(answer: SuggestResponse) -> str:
+    """Why the first suggestion is not followed, in the service's words."""
+    first = answer.suggestions[0] if answer.suggestions else None
+    repeats = first is None or first.action in ("change_parameters", "retry_unchanged")
+    if repeats and (first is None or first.change_class is None):
+        return f"a retry could repeat a side effect: {answer.retry.reason}"
+    return answer.retry.reason  # of a change it says what is wrong with it
 
 
 def _own_gate(
@@ -249,30 +267,8 @@ def _own_gate(
 
 
 def apply_changes(parameters: JsonObject, changes: Sequence[Change]) -> JsonObject | None:
-    """The parameters with the suggested changes; None when they do not fit.
-
-    The changes are applied here rather than taking `corrected_parameters` whole: the service saw
-    a redacted copy of the call, so its copy holds masks where the secrets were. A secret that is
-    renamed keeps its value: the mask in the `add` is that of one `remove`.
-    """
-    if not changes:
-        return None
+    """Return the parameters with these changes; None where they must not be sent."""
     try:
-        operations = [
-            Operation(change.op, change.path, value=_unmasked(change, changes, parameters))
-            for change in changes
-        ]
-        return apply(parameters, operations)
-    except JsonPatchError:
+        return correct_call(parameters, changes)
+    except CorrectionError:
         return None
-
-
-def _unmasked(change: Change, changes: Sequence[Change], parameters: JsonObject) -> JsonValue:
-    """The value to send: the caller's own where the service could only see its mask."""
-    if change.op == "remove" or not is_redacted(change.value):
-        return change.value
-    moved = [c for c in changes if c.op == "remove" and same_json(c.from_, change.value)]
-    takers = [c for c in changes if c.op != "remove" and same_json(c.value, change.value)]
-    if len(moved) != 1 or len(takers) != 1:
-        raise JsonPatchError(f"{change.path} is given a masked value")
-    return value_at(parameters, moved[0].path)

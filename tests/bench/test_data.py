@@ -1,0 +1,119 @@
+"""The benchmarks' data: found in one place, named where it is missing, listed with its version."""
+
+import hashlib
+import importlib
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import data
+from bench.quality import choosing_data, github, natural, seal
+from tests.conftest import NO_DATA
+
+README = Path(__file__).parents[2] / "bench" / "README.md"
+ROW = re.compile(r"^\| `(?P<file>\S+)` \| (?P<rows>[\d,]+) \| `(?P<version>[0-9a-f]{12})` \| .+")
+ROWS = [
+    found for line in README.read_text(encoding="utf-8").splitlines() if (found := ROW.match(line))
+]
+EACH_FILE = pytest.mark.parametrize("row", ROWS, ids=lambda row: row["file"])
+
+
+@pytest.fixture
+def no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder without data, to which the benchmarks are pointed."""
+    monkeypatch.setenv(data.VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def kinds() -> Any:
+    """The module of all kinds, which imports frameworks: when a test needs it."""
+    return importlib.import_module("bench.quality.kinds")
+
+
+def require(*names: str) -> None:
+    """Skip the test where the data is missing; fail where the variable says that it is there."""
+    if not data.is_there(*names):
+        (pytest.fail if data.VARIABLE in os.environ else pytest.skip)(NO_DATA)
+
+
+def test_the_variable_names_the_folder(no_data: Path) -> None:
+    assert data.path("field/mcp.jsonl") == no_data / "field" / "mcp.jsonl"
+    assert not data.is_there("field")
+    (no_data / "field").mkdir()
+    assert data.is_there("field")
+
+
+def test_what_is_missing_is_named_in_one_line(no_data: Path) -> None:
+    """It says what, why, and where it stands how to get it."""
+    (no_data / "one.jsonl.gz").touch()
+    line = data.left_out("A set", "one.jsonl.gz", "two.jsonl.gz")
+    assert "one" not in line
+    for word in ("A set is left out", "two.jsonl.gz", data.VARIABLE, "bench/README.md"):
+        assert word in line
+    assert "\n" not in line
+    with pytest.raises(FileNotFoundError, match="two is left out"):
+        list(data.rows("two.jsonl.gz"))
+
+
+@pytest.mark.usefixtures("no_data")
+async def test_a_benchmark_without_its_data_leaves_it_out(kinds: Any) -> None:
+    from bench.quality import datasets
+
+    async with datasets.open_dataset("github") as dataset:
+        assert dataset is None
+    assert github.FILE in datasets.left_out("github")
+    assert await datasets.tau_figures(embedder=None) is None
+    assert choosing_data.load("metatool") is None
+    assert not {"GitHub", "Seal-Tools"} & {world.name for world in kinds.worlds()}
+    with pytest.raises(SystemExit, match="Seal-Tools is left out"):
+        kinds.world_of("Seal-Tools")
+    assert seal.names_elsewhere("city", {"description": "Name of the city", "type": "string"}) == []
+
+
+def test_the_readme_lists_every_file_that_is_read() -> None:
+    read = {github.FILE, *seal.FILES}
+    read |= {file for name in choosing_data.SETS for file in choosing_data.files_of(name)}
+    read |= {file for name in natural.SETS for file in natural.files_of(name)}
+    assert read == {row["file"] for row in ROWS}
+
+
+@pytest.mark.data
+@EACH_FILE
+def test_the_data_is_of_the_version_that_the_readme_names(row: re.Match[str]) -> None:
+    require(row["file"])
+    found = hashlib.sha256(data.path(row["file"]).read_bytes()).hexdigest()
+    assert found.startswith(row["version"])
+    assert len(list(data.rows(row["file"]))) == int(row["rows"].replace(",", ""))
+
+
+@pytest.mark.data
+def test_the_sets_are_read_whole() -> None:
+    require(*(row["file"] for row in ROWS))
+    for name in choosing_data.SETS:
+        chosen = choosing_data.load(name)
+        assert chosen is not None
+        assert chosen.train
+        assert chosen.test
+    assert len(github.schemas()) == 117
+    assert len(seal.schemas()) == 4_076
+
+
+@pytest.mark.data
+def test_calls_meant_for_another_tool_are_made_of_seal_tools(kinds: Any) -> None:
+    """The kind that no world of one tool can make (`tests/retrieval/test_kinds.py`)."""
+    require(*seal.FILES)
+    world = kinds.world_of("Seal-Tools")
+    sessions = world.dataset.sessions()[:200]
+    families = [name for name, of in kinds.FAMILIES.items() if "another tool's call" in of]
+    made = [
+        each
+        for each in kinds.trials(world, sessions, families)
+        if each.damage.kind == "another tool's call"
+    ]
+    assert made
+    for each in made:
+        assert seal.errors_of(each.tool, each.damaged)
