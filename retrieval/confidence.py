@@ -223,7 +223,7 @@ def features_of(
         float(min(len(proposal.options) - 1, 3)),
         float(min(_strange(case, proposal), 3)),
         float(case.schema is None),
-        float(case.view is None),
+        float(not case.knows_tool),
         float(case.writes and new_value),
         float(any(map(_is_of_others, proposal.options))),
         float(min(_lost(case, proposal), 3)),
@@ -303,7 +303,7 @@ def _strange(case: Case, proposal: Proposal) -> int:
     """How many names the result has that no success had, or has not that all had."""
     view = case.view
     few = case.profile is None or case.profile.successes < _FEW
-    if view is None or (view.source == "profile" and few):
+    if view is None or not case.knows_tool or (view.source == "profile" and few):
         return 0
     return len(view.unknown(proposal.parameters)) + len(view.missing(proposal.parameters))
 
@@ -463,6 +463,10 @@ class RankedProposal:
     judged: tuple[float, ...] | None = None
 
 
+_MORE_MAY_BE_WRONG = 0.79
+"""A judgement: a validator that stops at its first fault says nothing of the rest of the call."""
+
+
 def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
     """The proposals that fit schema and error, each parameters once, surest first."""
     check = None if case.schema is None else check_of(case.schema)
@@ -482,6 +486,8 @@ def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
             least = calibration.estimate(weak, _least_sure(proposal))
             estimate = Estimate(*map(min, zip(estimate, least, strict=True)))
         left, most = doubted(case, proposal), bound(proposal)
+        if not case.knows_tool and any(fault.is_first for fault in case.faults):
+            most = min(most, _MORE_MAY_BE_WRONG)
         estimate = Estimate(*(min(most, each) for each in estimate)).times(left)
         found.append(RankedProposal(proposal, features, estimate, estimate.shipped, left))
     found.sort(key=_surest)

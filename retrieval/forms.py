@@ -159,7 +159,7 @@ def _day(text: str, *, day_first: bool | None) -> date | None:
     if not _YEAR.search(text):
         return None  # before a dozen forms are tried
     text = _in_english(text)
-    text = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", text)
+    text = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", text.replace("Sept ", "Sep "))
     local = {None: (), True: _DAY_FIRST, False: _MONTH_FIRST}[day_first]
     for form in (*_DATES, *local):
         try:
@@ -251,6 +251,10 @@ def meets(text: str, form: str) -> bool | None:
     """
     if len(text) > MAX_TEXT or len(form) > _MAX_PATTERN:
         return None
+    if form == "email" and _DISPLAY.search(text):
+        return False  # RFC 5322 has a name before an address, and most tools take none
+    if form == MOMENT:
+        return _as_moment(text) in (text, None)
     wanted = None if form in _FORMATS else _strftime(form)
     if wanted == _ISO:
         moment = moment_of(text)
@@ -276,6 +280,20 @@ def _validator(form: str) -> Any:
         return None
 
 
+MOMENT = "moment"
+"""A day, a time of the day or both, in ISO 8601: whichever a text says."""
+
+
+def _as_moment(text: str) -> str | None:
+    """What a text says of a time in ISO 8601; None where it says none."""
+    said = moment_of(text)
+    if said is None:
+        return None
+    form = "%H:%M:%S" if said.day is None else _ISO if said.clock is not None else "%Y-%m-%d"
+    return _written(said, form)
+
+
+_DISPLAY = re.compile(r"[<>\s]|\Amailto:", re.IGNORECASE)
 _WRITTEN: tuple[Style, ...] = ("upper", "lower", "snake", "kebab")
 _MADE = ("%Y-%m-%d", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y",
          "%Y%m%d", "%H:%M", "%H:%M:%S", _ISO, "%Y-%m-%dT%H:%M:%SZ")  # fmt: skip
@@ -304,7 +322,9 @@ def in_form(text: str, wanted: str) -> str | None:
     """The same text in a form that it does not have; None where none, or several, have it."""
     if len(text) > MAX_TEXT or meets(text, wanted):
         return None
-    bare = plainer(unmarked(text))
+    bare = plainer(unmarked(text)).strip("{}")
+    if wanted == MOMENT:
+        return _as_moment(bare)
     form, moment = _strftime(wanted), moment_of(bare)
     at = moment or _since_1970(text, with_clock=form is not None and "%d" not in form)
     if form and at and (written := _written(at, form)) is not None:
@@ -314,16 +334,16 @@ def in_form(text: str, wanted: str) -> str | None:
         return f"{wanted[2]}{bare}" if is_one else None
     emails, parts = _EMAIL.findall(bare), _SEPARATED.fullmatch(bare)
     for ways in (
-        [bare, *(emails if len(emails) == 1 else ())],
+        [bare, *(emails if len(emails) == 1 else ()), _AT.sub("@", bare)],
         (_written(moment, each) for each in _MADE if moment),
         islice((each for each in spans(bare) if meets(each, wanted)), 1),
         codes_of(bare),
         _regrouped(bare),
         (respelt(bare, style) for style in _WRITTEN),
-        (bare.replace(" ", "_"),),
-        (bare.replace(" ", "-"),),
-        (bare.replace(" ", ""),),
-        (bare.strip("-_:/. "),),
+        *((each,) for each in _joined(bare)),
+        (bare.strip("-_:/. @#"), bare.lstrip("vV")),
+        (re.sub(r"[-_. ]+", "", bare),),
+        (f"{start[1]}{bare}",) if (start := _START.match(wanted)) else (),
         (bare.replace(parts[1], mark) for mark in ":-_/." if parts),
         (f"https://{bare}",) if _WITHOUT_SCHEME.fullmatch(bare) else (),
         (bare.zfill(len(bare) + more) for more in (1, 2) if bare.isdecimal()),
@@ -366,6 +386,16 @@ def told_example(text: str, description: str) -> str | None:
     return f"{shown.pop()}{bare}"
 
 
+def _joined(bare: str) -> Iterator[str]:
+    """The words of a text joined by another mark, in each letter case."""
+    for mark in ("_", "-", ""):
+        joined = bare.replace(" ", mark)
+        yield from (joined, joined.upper(), joined.lower())
+
+
+_AT = re.compile(r"\s?[(\[]at[)\]]\s?|\sat\s")
+_START = re.compile(r"\^([\w#@:/-]{1,12})(?=[\\\[(])")
+"""What a pattern says that all texts begin with."""
 _SEPARATED = re.compile(r"(?=\D*\d)[^\W_]+([-_:/.])[^\W_]+(?:\1[^\W_]+)*")
 _WITHOUT_SCHEME = re.compile(r"(?:[a-z][a-z0-9-]*\.)+[a-z]{2,12}(?:/\S*)?")
 _ONE_WORD = re.compile(r"[\w.+-]+")

@@ -210,7 +210,7 @@ class ParameterView:
 class ToolView:
     """The parameters of a tool. `closed`: there are no others than these."""
 
-    source: Literal["schema", "profile"]
+    source: Literal["schema", "profile", "error"]
     parameters: dict[str, ParameterView] = field(default_factory=dict)
     closed: bool = False
 
@@ -342,8 +342,22 @@ def object_view(schema: JsonObject, path: Path, value: JsonObject) -> ToolView |
     forms = [form for form in _forms_at(schema, path) if isinstance(form.get("properties"), dict)]
     if not forms:
         return None
-    best = max(forms, key=lambda form: len(value.keys() & _properties(form).keys()))
+    best = max(forms, key=lambda form: _likeness(form, value, schema))
     return view_of_schema(_rooted(best, schema))
+
+
+def _likeness(form: JsonObject, value: JsonObject, root: JsonObject) -> tuple[int, int, int]:
+    """How many members of an object have the values, the names and the words of a form."""
+    properties = {name: resolve(part, root) for name, part in _properties(form).items()}
+    listed = {name: values for name, part in properties.items() if (values := _enum(part))}
+    meant = sum(value.get(name) in values for name, values in listed.items())
+    starts = [name[:_START].lower() for name in properties]
+    alike = sum(key[:_START].lower() in starts for key in islice(value, _MAX_PARAMETERS))
+    return meant, len(value.keys() & properties.keys()), alike
+
+
+_START = 3
+"""Letters that two names of the same thing mostly share: `lat` and `latitude`."""
 
 
 def element_view(schema: JsonObject, path: Path) -> ToolView | None:

@@ -31,6 +31,7 @@ from mongo.protocol import EventLog
 from mongo.records import OWNER, Event, ToolKey
 from retrieval.advice.advise import first_tool
 from retrieval.answer import Answer, Question, answer
+from retrieval.arguments import with_arguments
 from retrieval.classifier import CategoryHead, text_of
 from retrieval.counters import ABSTAINED, ASKED, SURE, SURE_ABOVE, UNMADE
 from retrieval.index.protocol import Hit, IndexQuery, VectorIndex, VectorIndexError
@@ -172,6 +173,7 @@ class Suggester:
         """Gather all that a failed call is answered from; nothing is remembered of it."""
         asked = considered(request.execution)
         call = as_named(await aside(self.redactor.call, asked, when=is_large(asked)), principal)
+        call = with_arguments(call)
         tool = ToolKey(workspace, call.server_name, call.tool_name)
         refused = cache(lambda: refused_by(call))  # once, and only where somebody asks
         reading = read_by_schema(read_error(call.error, call.parameters), refused)
@@ -461,6 +463,7 @@ def case_of(
     return Case(
         parameters=call.parameters,
         parameters_known=call.parameters_known,
+        is_text=call.arguments_text is not None,
         reading=reading,
         view=view_of(schema, profile),
         profile=profile,

@@ -30,6 +30,7 @@ from bench.quality import (
     choosing_data,
     classifier,
     datasets,
+    dialects,
     kinds,
     laws,
     memory,
@@ -171,6 +172,14 @@ async def _written(embedder: Embedder, _: Figures) -> None:
     await written.measure(embedder, FOLDER)
 
 
+async def _dialects(embedder: Embedder, _: Figures) -> None:
+    await dialects.measure(embedder, list(dialects.dialects()))
+
+
+async def _field(embedder: Embedder, _: Figures) -> None:
+    await dialects.measure(embedder, list(dialects.field()))
+
+
 async def _laws(embedder: Embedder, figures: Figures) -> None:
     await laws.write(embedder, FOLDER, figures.laws)
 
@@ -185,7 +194,8 @@ STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     "choosing": _choosing, "regret": _regret, "boundaries": _boundaries, "memory": _memory,
     **{name: _of_page(name) for name in kinds.PAGES}, "kinds-parts": _kinds_parts,
     "traps": _traps, "attacks": _attacks, "check": _check, "mistakes": _mistakes,
-    "secrets": _secrets, "written": _written, "laws": _laws,
+    "secrets": _secrets, "written": _written, "dialects": _dialects, "field": _field,
+    "laws": _laws,
 }  # fmt: skip
 
 OF_THEIR_OWN = {
@@ -201,9 +211,13 @@ OF_THEIR_OWN = {
     "mistakes",
     "secrets",
     "written",
+    "dialects",
+    "field",
     "laws",
 }
-ONLY_NAMED = {"final", *kinds.PAGES, "kinds-parts", "mistakes", "laws"} - {"kinds"}
+ONLY_NAMED = {
+    "final", *kinds.PAGES, "kinds-parts", "mistakes", "dialects", "field", "laws"
+} - {"kinds"}  # fmt: skip
 """Steps that print and write pages of their own; the others are of `repair.md`."""
 OF_REPAIR = set(STEPS) - OF_THEIR_OWN - ONLY_NAMED
 

@@ -1,10 +1,11 @@
 """Bounds: a number inside the stated or the seen ones, and what a number beyond them may mean."""
 
+import re
 from collections.abc import Iterator
 
 from aftercall.models import EvidenceSource
 from retrieval.edits import Clamp, Replace
-from retrieval.likeness import is_portion
+from retrieval.likeness import is_portion, with_synonyms
 from retrieval.measures import codes_of
 from retrieval.proposals.case import Case, Option, Trials, one, prior, put
 from retrieval.proposals.slips import crossed_options, seconds_options
@@ -18,6 +19,7 @@ _MATCHED_BOUND = prior("clamp.matched", 14, 2)  # it names a bound, and one valu
 _SEEN_BOUND = prior("clamp.seen", 4, 3)
 _RAISED = prior("clamp.raised", 2, 3)  # 0 -> 1: too small was often meant as "none" or "all"
 _UNSIGNED = prior("clamp.unsigned", 5, 3)  # -30 -> 30, where nothing may be negative
+_EXACT_PART = prior("length.part", 6, 2)
 _OTHER_BOUND = Trials(3, 3)
 """A judgement: 3.8 where 0.25 is the most is a share in percent, and a year beyond it another."""
 _INTENT_BOUND = Trials(1, 8)
@@ -32,6 +34,7 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
         coded = [each for each in codes_of(text) if len(each) == fault.maximum]
         if name and len(coded) == 1:
             yield one(index, put(case, name, coded[0]), "the code of it", SYNONYM, "error")
+        yield from _exact_part(case, index, str(name), fault)
     if fault.of_length or len(candidates) != 1 or candidates[0] is None:
         return
     target = candidates[0]
@@ -69,6 +72,19 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
         edit = Clamp(name=target, **{"maximum" if too_large else "minimum": bound})
         reason = f"{seen.successes} successes stay on this side of {number(bound)}"
         yield one(index, edit, reason, _SEEN_BOUND, "profile", seen.successes)
+
+
+def _exact_part(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
+    """The only part of a text that has the stated length, or the code that its word stands for."""
+    text, length = str(case.parameters[name]), fault.maximum
+    if fault.minimum != length or length is None:
+        return
+    parts = {each for each in re.split(r"[\s:/?&=#]+", text) if each != text}
+    found = {each for each in parts if len(each) == length}
+    found |= {each for each in with_synonyms(text.lower()) if len(each) == length}
+    if len(found) == 1:
+        reason = f"the only part of it with {number(length)} characters"
+        yield one(index, put(case, name, found.pop()), reason, _EXACT_PART, "error")
 
 
 def _bound_trials(case: Case, name: str, low: float | None, *, is_named: bool) -> Trials:

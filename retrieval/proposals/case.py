@@ -28,7 +28,7 @@ from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge
 from retrieval.knowledge.runs import RecoveryTimes, Repeats
 from retrieval.parameters import ParameterView, ToolView, view_of_schema
 from retrieval.principals import agent_mark, principal_of
-from retrieval.proposals.faults import faults_of
+from retrieval.proposals.faults import faults_of, stated_schema
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
 
@@ -62,10 +62,16 @@ class Case:
     writes: bool = True
     schema: JsonObject | None = None
     parameters_known: bool = True
+    is_text: bool = False
+    """Whether the arguments came as a text, and the parameters are the object that it says."""
     is_foreign_schema: bool = False
     """Whether another principal registered the schema: then it only advises."""
     quorum: int = QUORUM
     tool: str = ""
+    stated: JsonObject | None = None
+    """What the error states, as a schema, where there is no other."""
+    whole: JsonObject | None = None
+    """The parameters of the whole call, where the case is a part of it."""
     faults: tuple[Fault, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -75,6 +81,20 @@ class Case:
             return
         faults = faults_of(self.parameters, self.reading, self.view, self.profile, self.schema)
         object.__setattr__(self, "faults", faults)
+        if self.view is None and self.schema is None:
+            self._read_view()
+
+    def _read_view(self) -> None:
+        """Where nothing else is known of the tool, what its error states is the view of it."""
+        stated = stated_schema(self.faults, self.parameters)
+        if stated is not None:
+            object.__setattr__(self, "stated", stated)
+            object.__setattr__(self, "view", replace(view_of_schema(stated), source="error"))
+
+    @property
+    def knows_tool(self) -> bool:
+        """Whether schema or successes show the tool's parameters, and not its error alone."""
+        return self.view is not None and self.view.source != "error"
 
     def distrusts(self, principals: Collection[str]) -> bool:
         """Whether too few principals say something, and the one who asks is none of them."""
@@ -236,6 +256,15 @@ def put(case: Case, name: str, value: JsonValue) -> Add | Replace:
     if name in case.parameters:
         return Replace(name=name, before=case.parameters[name], value=value)
     return Add(name=name, value=value)
+
+
+def read_option(case: Case) -> Option | None:
+    """The object that the text of the arguments says, where they came as a text."""
+    if not (case.is_text and case.parameters_known):
+        return None
+    reason = "the arguments came as a text, and are an object"
+    lesson = "Send the arguments as an object, not as a text."
+    return Option((), reason, prior("shape.text", 40, 1), ("parameters",), lesson=lesson)
 
 
 def prior(kind: str, right: float, wrong: float) -> Trials:

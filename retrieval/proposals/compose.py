@@ -18,7 +18,7 @@ from retrieval.forms import id_within, in_form, same_moment, told_forms
 from retrieval.likeness import words_of
 from retrieval.parameters import Path, element_view, leaves_like, object_view, value_at
 from retrieval.proposals.bounds import out_of_range_options
-from retrieval.proposals.case import Case, Option, Trials, prior, value_sources_of
+from retrieval.proposals.case import Case, Option, Trials, prior, read_option, value_sources_of
 from retrieval.proposals.context import context_options
 from retrieval.proposals.experience import WORKED, Reports, reports, rule_options, seed_options
 from retrieval.proposals.faults import inner_faults, misses, shown_by
@@ -84,7 +84,7 @@ def _inner_case(case: Case, fault: Fault) -> Case | None:
     """The object around the fault as a case; an element of an array stands alone in one."""
     prefix, last = fault.path[:-1], fault.path[-1]
     around = value_at(case.parameters, prefix)
-    schema, view = case.schema or {}, None
+    schema, view = case.schema or case.stated or {}, None
     if isinstance(around, dict):
         parameters = around
         view = object_view(schema, prefix, around)
@@ -103,6 +103,8 @@ def _inner_case(case: Case, fault: Fault) -> Case | None:
             view = replace(view, parameters=items)
     else:
         return None
+    if case.schema is None and view is not None and case.stated is not None:
+        view = replace(view, source="error")
     said = [
         replace(each, path=(str(each.path[-1]),))
         for each in case.faults
@@ -116,6 +118,8 @@ def _inner_case(case: Case, fault: Fault) -> Case | None:
         profile=case.profile and case.profile.around(fault.path),
         signature=None,
         schema=None,
+        stated=None,
+        whole=case.whole or case.parameters,
     )
 
 
@@ -151,6 +155,10 @@ def propose(case: Case) -> list[Proposal]:
     """
     shape = reshaped(case)
     found = list(_proposals(case, case))
+    if (read := read_option(case)) is not None and not found:
+        names = sorted(case.parameters)
+        key = effect_key(case.parameters, names)
+        found.append(Proposal(case.parameters, (read,), frozenset(names), key))
     if shape is not None:
         # A name or a value of a call in a wrong shape is none of the tool's.
         found = [each for each in found if any(option.share for option in each.options)]

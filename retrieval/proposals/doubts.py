@@ -274,7 +274,7 @@ def unconfirmed(case: Case, proposal: Proposal) -> int:
         inside = len(unknown_inside(schema, proposal.parameters))
         left = inside if schema.get("additionalProperties") else outside + inside
         return empty + min(_MAX_UNCONFIRMED, left)
-    if about.view is None and not names_change:
+    if not about.knows_tool and not names_change:
         repaired = any(option.repairs for option in proposal.options)
         tells = any(fault.kind != "invalid" for fault in told.faults)
         casts = (
@@ -282,7 +282,7 @@ def unconfirmed(case: Case, proposal: Proposal) -> int:
             and len(proposal.parameters) > 1
         )
         return int((casts or not tells) and not repaired)
-    of_shape = about.view is None and proposal.reshaped is not None  # nobody saw its values there
+    of_shape = not about.knows_tool and proposal.reshaped is not None  # nobody saw its values there
     said = {fault.parameter for fault in told.faults if fault.kind == "missing"}
     said |= {fault.suggested for fault in told.faults}
     unknown = (

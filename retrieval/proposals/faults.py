@@ -3,7 +3,7 @@
 Where nothing is named, the one value that stands out is taken for the fault. Pure.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -69,6 +69,84 @@ def objects_in(parameters: JsonObject) -> Iterator[tuple[Path, JsonObject]]:
         level = below[:1_000]
 
 
+def stated_schema(faults: Sequence[Fault], parameters: JsonObject) -> JsonObject | None:
+    """Return what the text of an error states, as a schema; None where it states nothing.
+
+    What the call has and the error does not refuse by name exists, in any form.
+    """
+    stated = [fault for fault in faults if fault.path and not fault.from_schema]
+    if not any(map(_states, stated)):
+        return None
+    schema = _open_schema(parameters)
+    for fault in stated:
+        _state(schema, fault)
+    return schema
+
+
+def _states(fault: Fault) -> bool:
+    has_bounds = fault.minimum is not None or fault.maximum is not None
+    has_values = bool(fault.known or fault.allowed or fault.expected_types)
+    return has_bounds or has_values or fault.expected_format is not None
+
+
+def _open_schema(value: JsonValue) -> JsonObject:
+    """A schema that says which names a value has, and nothing else."""
+    if isinstance(value, dict):
+        properties: JsonObject = {
+            key: _open_schema(each) for key, each in islice(value.items(), _MAX_NAMES)
+        }
+        return {"properties": properties}
+    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+        merged: JsonObject = {}
+        for each in value[:_MAX_OBJECTS]:
+            merged |= each if isinstance(each, dict) else {}
+        return {"items": _open_schema(merged)}
+    return {}
+
+
+def _state(schema: JsonObject, fault: Fault) -> None:
+    """Put into a schema what a fault states of its place and of the object around it."""
+    around: JsonObject = schema
+    for step in fault.path[:-1]:
+        key = "items" if isinstance(step, int) else "properties"
+        part = around.setdefault(key, {})
+        if key == "properties" and isinstance(part, dict):
+            part = part.setdefault(str(step), {})
+        around = part if isinstance(part, dict) else {}
+    name = fault.path[-1]
+    if isinstance(name, int):
+        around["items"] = _stated_part(fault)
+        return
+    properties = around.setdefault("properties", {})
+    if not isinstance(properties, dict):
+        return
+    if fault.kind == "unexpected":
+        properties.pop(name, None)
+    elif fault.kind == "missing":
+        required = around.setdefault("required", [])
+        if isinstance(required, list):
+            required.append(name)
+    known = (*fault.known, *([fault.suggested] if fault.kind == "unexpected" else []))
+    for each in filter(None, known):
+        properties.setdefault(each, {})
+    if fault.known:
+        around["additionalProperties"] = False
+    if fault.kind != "unexpected":
+        properties[name] = _stated_part(fault)
+
+
+def _stated_part(fault: Fault) -> JsonObject:
+    part: JsonObject = {}
+    if fault.expected_types:
+        part["type"] = list(fault.expected_types)
+    if fault.allowed:
+        part["enum"] = list(fault.allowed)
+    if not fault.of_length:
+        bounds = {"minimum": fault.minimum, "maximum": fault.maximum}
+        part |= {key: limit for key, limit in bounds.items() if limit is not None}
+    return part
+
+
 NOT_ABOUT_PARAMETERS = frozenset(
     {"timeout", "rate_limited", "unavailable", "permission_denied", "user_rejected",
      "wrong_tool_boundary", "low_utility"}
@@ -103,6 +181,8 @@ def faults_of(
     if reading.category in NOT_ABOUT_PARAMETERS:
         return reading.faults
     said = tuple(map(_of_form, reading.faults))
+    if schema is not None:
+        said = _without_alternatives(said)
     if view is not None:
         said = _plausible(said, parameters, view)
         blamed = reading.category in ("invalid_parameters", "unknown")
@@ -176,6 +256,16 @@ def held_against_schema(call: FailedCall, reading: ErrorReading, refused: Refuse
     told = {fault.parameter for fault in reading.faults if fault.path}
     rejected = bool(names) and told <= names and only_refuses(call.error, names)
     return replace(reading, rejected_before_run=rejected)
+
+
+def _without_alternatives(said: tuple[Fault, ...]) -> tuple[Fault, ...]:
+    """Without what the alternatives of a union say each: the schema shows which one is meant."""
+    unions = [fault.path for fault in said if fault.of_union]
+    return tuple(
+        fault
+        for fault in said
+        if fault.of_union or not any(fault.path[: len(at)] == at for at in unions)
+    )
 
 
 def _of_form(fault: Fault) -> Fault:
@@ -292,7 +382,9 @@ def shown_by(view: ToolView, parameters: JsonObject) -> list[Fault]:
         known = view.parameters.get(name)
         # The caller's own value may fit where the mask says nothing.
         if known is not None and not is_redacted(value) and (fault := _unfit(known, value)):
-            faults.append(fault)
+            others = parameters.keys() - {name}
+            is_meant = len(known.allowed) == 1 and others and others <= view.parameters.keys()
+            faults.append(replace(fault, stated=known.allowed[0]) if is_meant else fault)
     return faults
 
 

@@ -13,11 +13,11 @@ from retrieval.edits import Cast, Edit, Remove, Rename, Replace
 from retrieval.likeness import best_matches, name_similarity, negates, relates_otherwise, words_of
 from retrieval.measures import counted_in, measured
 from retrieval.proposals.case import Case, Option, Trials, one, prior
-from retrieval.proposals.faults import misses
+from retrieval.proposals.faults import misses, objects_in
 from retrieval.proposals.layouts import is_stated, names_of_tool
 from retrieval.proposals.shape import holds_parameters
 from retrieval.reading.faults import Fault
-from retrieval.texts import format_of
+from retrieval.texts import Style, format_of, respelt
 from retrieval.values import cast_to_one, fits
 
 # Pseudo-trials by how alike the names are. A stated rename is as good as said; likeness of names
@@ -33,6 +33,12 @@ _UNSURE_SOURCE = Trials(2, 2)
 _ONLY_CANDIDATE = prior("rename.only", 4, 2.5)
 _ONLY_LEFT = prior("rename.only.left", 1, 4)
 """The same, where neither name nor value show that it is meant: often it is one too many."""
+_PAIRED = prior("rename.paired", 4, 2)
+"""The error itself says that one is missing and one is unknown, in the same place."""
+_RESPELT = {
+    True: prior("rename.respelt", 4, 3),  # as the call's other names are written
+    False: prior("rename.respelt.blind", 1, 5),
+}
 _LIKEST = prior("rename.likest", 10, 1.5)
 """More like the missing name than any other, and that more like it than any other."""
 _LISTED = prior("rename.listed", 9, 2)
@@ -137,6 +143,7 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
             reason = f"the tool has no `{name}`; `{target}` is the like one"
             trials = _BETWEEN if _is_between(case, name, target) else likeness
             yield Option(renamed, reason, trials, (source, "parameters"), covers=covers)
+    yield from _by_known_names(case, index, fault)
     if len(described := _described(case, name)) == 1:
         reason = f"the tool has no `{name}`; `{described[0]}` is described so"
         yield one(index, Rename(name=name, to=described[0]), reason, _DESCRIBED, source)
@@ -147,6 +154,32 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         yield one(index, Rename(name=name, to=listed), reason, _LISTED, source)
     reason = f"the tool has no `{name}`"
     yield one(index, Remove(name=name), reason, _remove_trials(case, name), source)
+
+
+def _by_known_names(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """The only name of those that the error lists which shares a word; else another spelling."""
+    name = str(fault.parameter)
+    words = set(words_of(name))
+    absent = [each for each in fault.known if each not in case.parameters]
+    alike = [each for each in absent if not words.isdisjoint(words_of(each))]
+    if len(alike) == 1 and not relates_otherwise(name, alike[0]):
+        reason = f"of the names that the error lists only `{alike[0]}` is like `{name}`"
+        yield one(index, Rename(name=name, to=alike[0]), reason, _LIKEST, "error")
+    if not case.knows_tool and not fault.known and not fault.suggested and len(words) > 1:
+        style: Style = "camel" if "_" in name else "snake"
+        target = respelt(name, style)
+        others = _names_of_several_words(case) - {name}
+        is_styled = bool(others) and all(respelt(each, style) == each for each in others)
+        if target and target not in (name, *case.parameters) and (is_styled or not others):
+            reason = f"`{target}` is another spelling of `{name}`"
+            trials = _RESPELT[is_styled]
+            yield one(index, Rename(name=name, to=target), reason, trials, "parameters")
+
+
+def _names_of_several_words(case: Case) -> set[str]:
+    whole = case.whole or case.parameters
+    inner = (key for _, each in objects_in(whole) for key in each)
+    return {key for key in islice((*whole, *inner), _MAX_NAMES) if len(words_of(key)) > 1}
 
 
 def _as_flag(case: Case, name: str, target: str, source: EvidenceSource) -> Option:
@@ -193,7 +226,10 @@ def _remove_trials(case: Case, name: str) -> Trials:
         name_similarity(name, target) >= _LIKE[0][0] for target in _absent(case)
     ):
         return _SAID_TWICE
-    if case.view is None or isinstance(value, dict | list):
+    if not case.knows_tool and absent and any(fault.known for fault in case.faults):
+        return _REMOVE_GUARD  # one of the names that the error lists may be meant
+    lists_all = case.knows_tool or any(fault.known for fault in case.faults)
+    if case.view is None or not lists_all or isinstance(value, dict | list):
         return _REMOVE_BLIND
     if is_like or _listing(case, value) or (value is True and _listing(case, name)):
         return _REMOVE["like"]
@@ -247,7 +283,7 @@ def _free_parameters(case: Case) -> list[str]:
         if fault.kind == "unexpected" and fault.parameter in case.parameters and fault.parameter
     ]
     unknown = case.view.unknown(case.parameters) if case.view else []
-    if not said and not unknown and case.view is None:
+    if not said and not unknown and not case.knows_tool:
         missing = {fault.parameter for fault in case.faults if fault.kind == "missing"}
         unknown = [name for name in case.parameters if name not in missing]
     return list(dict.fromkeys([*said, *unknown]))[:_MAX_NAMES]
@@ -303,7 +339,9 @@ def _rename_trials(case: Case, source: str, target: str, free: list[str]) -> Tri
     # What has its like on the other side is spoken for; of the rest there must be one each.
     alone = [name for name in free if not _has_like(name, [*missing, *_absent(case)])]
     left = [name for name in missing if not _has_like(name, free)]
-    if alone != [source] or left != [target] or not case.view:
+    said = {(fault.kind, fault.parameter) for fault in case.faults if not fault.from_schema}
+    is_paired = {("missing", target), ("unexpected", source)} <= said
+    if alone != [source] or left != [target] or not (case.view or is_paired):
         return _LIKEST if best_matches(free, missing).get(source) == target else None
     value, seen, view = case.parameters[source], case.seen(target), case.parameter(target)
     if any(_like_trials(name_similarity(source, name)) for name in _absent(case)):
@@ -320,6 +358,8 @@ def _rename_trials(case: Case, source: str, target: str, free: list[str]) -> Tri
     words = set(words_of(source))
     shown = words & WORDS["neutral"] or (view and words & view.described_by)
     telling = meant and format_of(str(value)) not in _ANY_TEXT
+    if is_paired and not case.knows_tool:
+        return _PAIRED
     return _ONLY_CANDIDATE if shown or telling else _ONLY_LEFT
 
 
@@ -348,7 +388,7 @@ def _has_like(name: str, others: list[str]) -> bool:
 
 def _is_known_to_be_unknown(case: Case, name: str) -> bool:
     said = any(fault.kind == "unexpected" and fault.parameter == name for fault in case.faults)
-    if said or case.view is None:
+    if said or case.view is None or not case.knows_tool:
         return said
     enough = case.profile is not None and case.profile.successes >= _UNSEEN_IS_UNKNOWN
     return case.view.source == "schema" or enough

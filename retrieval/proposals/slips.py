@@ -13,12 +13,15 @@ from html import unescape
 from retrieval import WORDS
 from retrieval.edits import Edit, Remove, Replace
 from retrieval.likeness import words_of
-from retrieval.proposals.case import Case, Option, one, prior, put
+from retrieval.proposals.case import Case, Option, Trials, one, prior, put
 from retrieval.reading.faults import Fault
 from retrieval.texts import MAX_ACCOUNT, is_number
 from retrieval.values import says_nothing
 
 _ONE_OF_TWO = prior("exclusive", 6, 2)
+_EITHER = Trials(2, 3)
+"""A judgement: nobody says which of two that exclude each other is meant."""
+_NEEDED = Trials(3, 3)
 _UNNUMBERED = prior("format.lines", 12, 1)
 _UNESCAPED = prior("format.entities", 12, 1)
 _QUOTES = prior("format.quotes", 6, 2)
@@ -43,6 +46,35 @@ _MEANING = re.compile(
 )
 _QUARTER_TURN = 90
 _MAX_TEXT = 20_000
+
+
+def rival_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """What settles that two parameters exclude or need each other, or come in the wrong order."""
+    if fault.allowed:
+        yield from _needed(case, index, fault)
+    elif fault.excludes:
+        settled = list(one_of_two(case, index, fault))
+        yield from settled or _without_one(case, index, fault)
+    else:
+        yield from reversed_options(case, index, fault)
+
+
+def _needed(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """The other parameter with the value that the error says it needs; or without the first."""
+    name, other, value = str(fault.parameter), str(fault.rival), fault.allowed[0]
+    if name in case.parameters:
+        reason = f"the error says that `{name}` needs it"
+        yield one(index, put(case, other, value), reason, _NEEDED, "error")
+        yield from _without_one(case, index, fault)
+
+
+def _without_one(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """Without the parameter that the error names first, of two of which either may be meant."""
+    name = str(fault.parameter)
+    is_one_named = fault.rival is None or fault.value_text is not None or fault.allowed
+    if is_one_named and name in case.parameters:
+        reason = f"the error says that `{name}` does not go with the rest"
+        yield one(index, Remove(name=name), reason, _EITHER, "error")
 
 
 def one_of_two(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -100,7 +132,9 @@ def reversed_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Two ends exchanged, of which the error says that the first must come after the other."""
     later, earlier = str(fault.parameter), str(fault.rival)
     ends = [case.parameters.get(name) for name in (later, earlier)]
-    if all(isinstance(each, str) for each in ends) and str(ends[0]) < str(ends[1]):
+    are_texts = all(isinstance(each, str) for each in ends) and str(ends[0]) < str(ends[1])
+    first, second = ends
+    if are_texts or (is_number(first) and is_number(second) and first < second):
         reason = f"`{later}` and `{earlier}` are the wrong way round"
         yield Option(exchanged(case, later, earlier), reason, _REVERSED, ("error",),
                      covers=frozenset({index}))  # fmt: skip

@@ -11,7 +11,7 @@ from aftercall.redaction import is_redacted
 from aftercall.tables import gathered
 from retrieval import WORDS
 from retrieval.edit_effects import applied
-from retrieval.edits import Balance, Cast, FromError, Remove, Replace, Unwrap, number_of
+from retrieval.edits import Balance, Cast, FromError, Remove, Rename, Replace, Unwrap, number_of
 from retrieval.forms import (
     id_within,
     in_form,
@@ -36,14 +36,9 @@ from retrieval.parameters import JsonType, Path, general, leaves_like, object_vi
 from retrieval.proposals.case import Case, Option, Trials, one, prior, put, quoted, value_sources_of
 from retrieval.proposals.faults import misses, stated_forms
 from retrieval.proposals.session import session_texts
-from retrieval.proposals.slips import (
-    number_options,
-    one_of_two,
-    reversed_options,
-    rounded_options,
-    slip_options,
-)
+from retrieval.proposals.slips import number_options, rival_options, rounded_options, slip_options
 from retrieval.reading.faults import Fault
+from retrieval.texts import is_number
 from retrieval.values import (
     CastError,
     cast,
@@ -54,6 +49,7 @@ from retrieval.values import (
     is_placeholder,
     may_be_rounded,
     may_count,
+    number,
     number_in,
     plainer,
     says_nothing,
@@ -147,24 +143,32 @@ _SAID = prior("snap.said", 30, 1)
 _REWRITTEN = prior("format.asked", 20, 1)
 _OF_NO_ZONE = Trials(7, 3)
 """A judgement: of a time without a zone, which many tools take, and strict ones do not."""
-_WITH_ZONE = re.compile(r"with (?:an? )?(?:offset|time ?zone)|Z07:00|[+-]hh:?mm|XXX", re.IGNORECASE)
+_WITH_ZONE = re.compile(
+    r"with (?:an? )?(?:offset|time ?zone)|rfc3339|Z07:00|[+-]hh:?mm|XXX", re.IGNORECASE
+)
 _IN_UTC = re.compile(r"\b(?:UTC|GMT|Zulu)\b")
 _SPAN = re.compile(r"\d+[smhd]")
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+")
 _UNMARKED = prior("format.unmarked", 10, 2)
 _PLAINER = prior("format.plainer", 7, 2)
+_NEAR_STEP = Trials(2, 3)
+"""A judgement: a price or a time that is no multiple may mean the one or the other."""
+_TAGGED = prior("shape.tagged", 8, 2)
 _NOT_KNOWN = frozenset({"not_found", "invalid"})
 
 
 def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     """Near values of the closed list, or of what is known to exist; the same in another form."""
-    if fault.rival is not None:
-        yield from (one_of_two if fault.excludes else reversed_options)(case, index, fault)
+    if fault.rival is not None or fault.excludes:
+        yield from rival_options(case, index, fault)
         return
     name = _refused_parameter(case, fault)
     if name is None or is_redacted(value := case.parameters[name]):
         return
     yield from slip_options(case, index, name, fault)
+    yield from _piece_options(case, index, name, fault)
+    yield from _as_multiple(case, index, name, fault)
+    yield from _as_tag(case, index, name, fault)
     if fault.suggested and isinstance(value, str) and fault.suggested != value:
         right = _within(value, fault.suggested)
         if right is not None:
@@ -181,6 +185,47 @@ def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
         for option in usual_values(case, index, name):
             if any(isinstance(edit, Replace) and edit.value in stated for edit in option.edits):
                 yield option if value in stated else replace(option, trials=_OF_NO_LIST)
+
+
+def _piece_options(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
+    """What a word of a text should be, such as a flag's value in a command; the rest is kept."""
+    text, piece = case.parameters[name], fault.value_text
+    if not isinstance(text, str) or not piece or piece == text.strip():
+        return
+    word = re.compile(rf"(?<![\w.-]){re.escape(piece)}(?![\w-])")
+    view = case.parameter(name)
+    source: EvidenceSource = "error" if fault.allowed else "schema"
+    known = fault.allowed or re.findall(r"[A-Za-z_]\w+", view.description if view else "")
+    inner = replace(case, parameters={name: piece}, view=None, schema=None, profile=None)
+    for option in _near(inner, index, name, known, source) if word.search(text) else ():
+        for edit in option.edits:
+            if isinstance(edit, Replace):
+                made = str(edit.value).join(word.split(text))
+                yield replace(option, edits=(Replace(name=name, before=text, value=made),))
+
+
+def _as_multiple(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
+    """The nearest multiple of the stated step."""
+    value, step = case.parameters[name], fault.multiple_of
+    if step is None or step <= 0 or not is_number(value):
+        return
+    near = round(round(value / step + 1e-9) * step, 9)
+    made = int(near) if near == int(near) else near
+    if made != value:
+        edit = Replace(name=name, before=value, value=made)
+        yield one(index, edit, f"the nearest multiple of {number(step)}", _NEAR_STEP, "error")
+
+
+def _as_tag(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]:
+    """`{"in_minutes": 10}` for `{"type": "in_minutes", "value": 10}`, where names are listed."""
+    tag = case.parameters[name]
+    others = [each for key, each in case.parameters.items() if key != name]
+    if fault.value_text != name or tag not in fault.allowed or len(others) != 1:
+        return
+    [rest] = [key for key in case.parameters if key != name]
+    edits = (Rename(name=rest, to=str(tag)), Remove(name=name))
+    reason = f"the error lists `{tag}` as a name, and not `{name}`"
+    yield Option(edits, reason, _TAGGED, ("error",), covers=frozenset({index}))
 
 
 def _within(text: str, right: str) -> str | None:
@@ -291,7 +336,7 @@ def _known_values(
     if fault.allowed:
         yield ("schema" if fault.from_schema else "error"), fault.allowed
     view = case.parameter(name)
-    if view and (view.allowed or view.stated_values):
+    if view and (view.allowed or view.stated_values) and case.knows_tool:
         yield "schema", view.allowed or view.stated_values
     if seen := case.seen(name):
         yield "profile", [common.value for common in seen.common_values()]
@@ -351,7 +396,11 @@ def _near(
 def _without_start(listed: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
     """Listed values with their words but those that all begin with: `HIGH` of `SEVERITY_HIGH`."""
     words = [words_of(each) for each in listed]
-    start = len(set(words[0][:1]).intersection(*(of[:1] for of in words))) if words[1:] else 0
+    start = 0
+    while words[1:] and all(len(of) > start + 1 for of in words):
+        if len({of[start] for of in words}) > 1:
+            break
+        start += 1
     return [(each, of[start:]) for each, of in zip(listed, words, strict=True)] if start else []
 
 
@@ -409,7 +458,7 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
     value, view = case.parameters[name], case.parameter(name)
     types = fault.expected_types or (view.types if view else ())
     source: EvidenceSource = "schema" if fault.from_schema else "error"
-    if value is None and view is None:
+    if value is None and not case.knows_tool:
         reason = f"`{name}` may be left out, but not be null"
         yield one(index, Remove(name=name), reason, _DROP_NULL, source)
     yield from left_out_options(case, index, name)
@@ -437,13 +486,21 @@ def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         if plain is None or not same_json(plain[1], corrected):
             edit = Replace(name=name, before=value, value=corrected)
         trials = _cast_trials(value, corrected, kind)
-        if isinstance(value, dict) and kind == "array":
-            inner = object_view(case.schema, (name, 0), value) if case.schema is not None else None
-            if inner is None and case.profile is not None:
-                inner = case.profile.inner_view((name, 0))
-            if not value or inner is None or inner.unknown(value):
-                trials = _ONE_OF_SEVERAL  # a map, as far as anybody knows
+        if kind == "array" and _is_no_item(case, name, value):
+            trials = _ONE_OF_SEVERAL
         yield one(index, edit, reason, trials, source)
+
+
+def _is_no_item(case: Case, name: str, value: JsonValue) -> bool:
+    """Whether a value is an item already, or a map as far as anybody knows, and no list of one."""
+    if case.whole is not None and name.isdecimal():
+        return True
+    if not isinstance(value, dict):
+        return False
+    inner = object_view(case.schema, (name, 0), value) if case.schema is not None else None
+    if inner is None and case.profile is not None:
+        inner = case.profile.inner_view((name, 0))
+    return not value or inner is None or bool(inner.unknown(value))
 
 
 def _converted(case: Case, index: int, name: str, kind: JsonType) -> Iterator[Option]:
@@ -528,7 +585,8 @@ def stated_value_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
         if applied(case.parameters, [edit], value_sources_of(case)) is None:
             return
         trials = prior("stated.write", 8, 4) if case.writes else prior("stated.value", 12, 3)
-        yield one(index, edit, "the error states the right value", trials, "error")
+        source: EvidenceSource = "schema" if fault.from_schema else "error"
+        yield one(index, edit, f"the {source} states the right value", trials, source)
         return
     for rank, place in enumerate(_summands(case, fault)):
         # Which of several amounts takes the difference is the caller's to say: never a sure guess.

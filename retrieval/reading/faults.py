@@ -7,14 +7,15 @@ value, the parameter is found later by that value (see `reader`).
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from aftercall.json_patch import JsonPatchError, parse_pointer
-from aftercall.json_values import JsonObject, JsonValue, check_json_value
+from aftercall.json_values import JsonValue, check_json_value
 from retrieval import compiled, read_table
 from retrieval.parameters import JsonType, Path
+from retrieval.reading.unwrap import Complaint, Position, complaints_of
 
 FaultKind = Literal[
     "missing",  # a required parameter is not there
@@ -61,6 +62,13 @@ class Fault:
     """The name or its place is inferred: one inside the call has that name, or a key was shown."""
     given_types: tuple[JsonType, ...] = ()
     """What the value was, for messages that tell types and no name."""
+    known: tuple[str, ...] = ()
+    """The names that exist where the wrong one stands, if the message lists all of them."""
+    position: Position | None = None
+    is_first: bool = False
+    """The validator stops at the first thing that is wrong: there may be more."""
+    of_union: bool = False
+    """None of several alternatives took the value; each of them says what it would want."""
 
     @property
     def parameter(self) -> str | None:
@@ -76,26 +84,40 @@ _MAX_OPENINGS = 20
 _QUOTED = re.compile(r"""'([^'\n]{0,300})'|"([^"\n]{0,300})"|`([^`\n]{0,300})`""")
 
 
-def _json_types(names: Iterable[str]) -> tuple[JsonType, ...]:
+def json_types(names: Iterable[str]) -> tuple[JsonType, ...]:
     """The JSON types of type names in any of the usual languages; those of no name are left out."""
-    known = (
-        "array" if name.lstrip().startswith("[]") else
-        _TYPE_NAMES.get(name.strip().strip("'\"`[]*").lower())
-        for name in names
-    )  # fmt: skip
-    return tuple(dict.fromkeys(kind for kind in known if kind))
+    return tuple(dict.fromkeys(kind for kind in map(_json_type, names) if kind))
 
 
-def _quoted(text: str) -> list[str]:
+_ARTICLE = re.compile(r"^(?:an?|the|one of|type|of type|valid) ", re.IGNORECASE)
+_TYPE_STARTS: list[tuple[str, JsonType]] = [
+    ("[]", "array"), ("map[", "object"), ("list<", "array"), ("array<", "array"),
+    ("map<", "object"), ("struct ", "object"), ("vec<", "array"), ("dict[", "object"),
+    ("list[", "array"), ("tuple[", "array"), ("set[", "array"),
+]  # fmt: skip
+
+
+def _json_type(name: str) -> JsonType | None:
+    name = name.strip().strip("'\"`*")
+    while article := _ARTICLE.match(name):
+        name = name[article.end() :]
+    low = name.strip().lower()
+    start = next((kind for text, kind in _TYPE_STARTS if low.startswith(text)), None)
+    bare = low.strip("'\"`[]*")
+    return start or _TYPE_NAMES.get(bare) or _TYPE_NAMES.get(bare.rpartition(".")[2])
+
+
+def quoted_in(text: str) -> list[str]:
+    """Return the texts in quotation marks."""
     return [match[match.lastindex or 0] for match in _QUOTED.finditer(text)]
 
 
-def _value_list(text: str) -> tuple[JsonValue, ...]:
+def values_in(text: str) -> tuple[JsonValue, ...]:
     """The values of a list in a message: `['a', 'b']`, `"a" | "b"`, `'a', 'b' or 'c'`, `a, b`."""
     if re.fullmatch(r"\[[\w.-]+(?: [\w.-]+)+\]", text):
         return tuple(_scalar(part) for part in text[1:-1].split())  # as Go prints it
     text = text.strip().rstrip(".").strip("[](){} ")
-    if in_quotes := _quoted(text):
+    if in_quotes := quoted_in(text):
         return tuple(in_quotes)
     parts = re.split(r"\s*(?:,|\||;|/)\s*(?:or |and )?|\s+(?:or|and)\s+", text)
     return tuple(_scalar(part) for part in parts if part and len(part) <= 100)
@@ -108,7 +130,12 @@ def _scalar(text: str) -> JsonValue:
     return float(text) if re.fullmatch(r"-?\d{1,15}\.\d{1,15}", text) else text
 
 
-def _number(value: JsonValue) -> float | None:
+def _scalar_in(text: str) -> JsonValue:
+    """A value as a message writes it, without its marks."""
+    return {"true": True, "false": False}.get(text.lower(), _scalar(_said(text)))
+
+
+def number_of(value: JsonValue) -> float | None:
     """A number, also as messages write it: `10`, `-1.5`, `1,000`; None for `1.2.3` and the like."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
@@ -121,7 +148,7 @@ def _number(value: JsonValue) -> float | None:
 
 def is_number(text: str) -> bool:
     """Whether a text is a number as people write it."""
-    return len(text) <= _LONGEST_NUMBER and _number(text.strip()) is not None
+    return len(text) <= _LONGEST_NUMBER and number_of(text.strip()) is not None
 
 
 def embedded_json(text: str) -> Iterator[JsonValue]:
@@ -151,22 +178,28 @@ class Phrase:
     fault: str
     cues: tuple[str, ...]
     types: tuple[JsonType, ...]
+    format: str | None
+    stops: bool
+
+
+_DIALECTS = read_table("reading/dialects.toml")
+_STOPPING = frozenset(_DIALECTS["unwrap"]["stops_at_first"])
+
+
+def _phrase(row: dict[str, Any]) -> Phrase:
+    return Phrase(
+        f"(?im){row['pattern']}", row["fault"], tuple(row["cues"]), tuple(row.get("types", ())),
+        row.get("format"), row.get("dialect") in _STOPPING,
+    )  # fmt: skip
 
 
 _TABLE = read_table("reading/phrases.toml")
-PHRASES: dict[str, tuple[Phrase, ...]] = {
-    family: tuple(
-        Phrase(
-            f"(?im){each['pattern']}",
-            each["fault"], tuple(each["cues"]), tuple(each.get("types", ())),
-        )
-        for each in rows
-    )
-    for family, rows in _TABLE["families"].items()
-}  # fmt: skip
+PHRASES = {family: tuple(map(_phrase, rows)) for family, rows in _TABLE["families"].items()}
 """Phrases by family, in the order in which they are tried."""
 _ALL_PHRASES = tuple(phrase for family in PHRASES.values() for phrase in family)
-_CUES = frozenset(cue for phrase in _ALL_PHRASES for cue in phrase.cues)
+_FORMS = tuple(map(_phrase, _DIALECTS["forms"]))
+"""Sentences of validators, which win over phrases of any tool."""
+_CUES = frozenset(cue for phrase in (*_ALL_PHRASES, *_FORMS) for cue in phrase.cues)
 
 
 def _turned(names: dict[str, list[str]]) -> dict[str, Any]:
@@ -175,12 +208,118 @@ def _turned(names: dict[str, list[str]]) -> dict[str, Any]:
 
 _METHODS: dict[str, JsonType] = _turned(_TABLE["methods"])
 _TYPE_NAMES: dict[str, JsonType] = _turned(_TABLE["types"])
-_FORMATS: dict[str, str] = _turned(_TABLE["formats"])
+FORMATS: dict[str, str] = _turned(_TABLE["formats"])
+_TYPE_FORMATS: dict[str, str] = _turned(_TABLE["type_formats"])
 _NAME = re.compile(_TABLE["parts"]["NAME"])
 _NOT_NAMES, _ROOTS = frozenset(_TABLE["words"]["no_names"]), frozenset(_TABLE["words"]["roots"])
 _INSTANCE = re.compile(
     r"^On instance(?P<place>(?:\[(?:\d{1,6}|'[^'\n\]]{1,64}')\]){1,8}):", re.MULTILINE
 )
+
+
+def _of_complaint(complaint: Complaint) -> list[Fault]:
+    """Return the faults that the forms of dialects see in a complaint, at its place."""
+    for text, at in ((complaint.text, complaint.at), (complaint.whole, ())):
+        rest = text
+        found = []
+        for match, fault in _matched(_FORMS, text):
+            rest = rest.replace(match, " ")
+            keeps = complaint.is_weak and fault.path
+            found.append(fault if keeps else put_at(at, fault))
+        found = [fault for fault in found if fault.path or fault.kind != "missing" or at]
+        if found:
+            found += [] if at else _clear_in(rest)
+            return [replace(fault, position=complaint.position) for fault in found]
+    return []
+
+
+def _clear_in(text: str) -> list[Fault]:
+    """What phrases say clearly, and of which parameter."""
+    return [
+        fault
+        for fault in read_text(text)
+        if fault.path and fault.kind not in ("invalid", "not_found")
+    ]
+
+
+_OF_NAMES = frozenset({"missing", "unexpected"})
+
+
+def put_at(at: Path, fault: Fault) -> Fault:
+    """Return the fault at a place, or at the name below it that it is about."""
+    if not at:
+        return fault
+    names = fault.kind in ("missing", "unexpected") and bool(fault.path)
+    below = fault.path if names and fault.path[-1] != at[-1] else ()
+    return replace(fault, path=(*at, *below))
+
+
+def read_complaints(text: str) -> list[Fault]:
+    """Return the faults of a text by the forms of dialects; none where it has none of them."""
+    complaints = complaints_of(text)
+    found = [(complaint, _of_complaint(complaint)) for complaint in complaints]
+    is_known = any(faults for _, faults in found)
+    if not is_known and not any(each.at and not each.is_weak for each in complaints):
+        return []
+    return [fault for each, faults in found for fault in faults or _otherwise(each)]
+
+
+def _otherwise(complaint: Complaint) -> list[Fault]:
+    """What phrases see in a complaint beside others that are written in a form of a dialect."""
+    if complaint.at and not complaint.is_weak:
+        return read_at(complaint.at, complaint.text)
+    return list(read_text(complaint.whole))
+
+
+_REQUIRED = re.compile(r"\b(?:is|are|field)? ?required\b|\bcan't be blank\b", re.IGNORECASE)
+
+
+def read_at(place: Path, text: str) -> list[Fault]:
+    """Return what a text says of the value at a place, which it may name or not."""
+    if formed := [put_at(place, fault) for _, fault in _matched(_FORMS, text)]:
+        return formed
+    clear = [
+        put_at(place, fault)
+        if fault.kind == "unexpected" or (place and isinstance(place[-1], int))
+        else replace(fault, path=place)
+        for fault in read_text(f"{place[-1]}: {text}" if place else text)
+        if fault.kind not in ("invalid", "not_found") or fault.suggested or fault.multiple_of
+    ]
+    return clear or [Fault("missing" if _REQUIRED.search(text) else "invalid", place)]
+
+
+def of_alternatives(faults: Sequence[Fault]) -> list[Fault]:
+    """Return the faults without those that are of another alternative than the one that is meant.
+
+    What names an alternative, such as `type`, must be one of several constants; with only one
+    constant stated, that alternative is not the one whose name the value has.
+    """
+    unions = [fault.path for fault in faults if fault.of_union]
+    kept = [each for each in faults if each.of_union or each.kind != "invalid"
+            or each.path not in unions]  # fmt: skip
+    for place in unions:
+        below = [each for each in kept if each.path[: len(place)] == place and not each.of_union]
+        tags = [each for each in below if each.kind == "not_allowed" and len(each.allowed) == 1]
+        rest = [each for each in below if each not in tags and each.kind not in _OF_NAMES]
+        if not tags:
+            continue
+        kept = [each for each in kept if each not in below]
+        if len(tags) > 1 and len({each.path for each in tags}) == 1:
+            values = tuple(value for each in tags for value in each.allowed)
+            kept.append(replace(tags[0], allowed=values, stated=None))
+        else:
+            kept += rest
+    return kept
+
+
+def _matched(phrases: Sequence[Phrase], text: str) -> Iterator[tuple[str, Fault]]:
+    """The faults that phrases see in a text, each with its words."""
+    low = text.lower()
+    for phrase in phrases:
+        if any(cue in low for cue in phrase.cues):
+            for match in compiled(phrase.pattern).finditer(text):
+                for fault in _faults_of(phrase, match):
+                    yield match[0], replace(fault, is_first=phrase.stops)
 
 
 def read_text(message: str) -> Iterator[Fault]:
@@ -223,44 +362,65 @@ def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
         case "missing" | "unexpected" as kind:
             names = [name]
             if listed := groups.get("names"):  # kept in their marks, so that `'a'` is no article
-                names = [f"'{each}'" for each in _quoted(listed)] or _NAME.findall(listed)
-            for path in filter(None, (path_of(each, at) for each in names)):
-                yield Fault(kind, path, suggested=groups.get("near"))
+                names = [f"'{each}'" for each in quoted_in(listed)] or _NAME.findall(listed)
+            known = tuple(quoted_in(groups.get("known", "")))
+            near = _bare(groups.get("near"))
+            paths = [path for path in (path_of(each, at) for each in names) if path]
+            for path in paths if any(names) else [()]:
+                yield Fault(kind, path, suggested=near, known=known)
         case "key":  # nothing but a key, as `str(KeyError(...))` gives it
             yield Fault("missing", (groups["name"],), value_text=name)
         case "wrong_type" if groups.get("given", "").lower() in ("undefined", "missing"):
             yield from [Fault("missing", place)] if place else []
         case "argument" | "attribute" | "mixed" | "joined":
             yield from _of_types(phrase, groups)
+        case "twice":
+            yield Fault("unexpected", rival=name)
         case kind:
             value, near = groups.get("value"), groups.get("near")
-            found = _of_value(
-                kind, Fault("invalid", place, value_text=value, suggested=near), groups
-            )
+            if value is not None and phrase in _FORMS:
+                value = _said(value)
+            if index := groups.get("index"):
+                place = (*place, int(index))
+            given = json_types([groups.get("given", "")])
+            fault = Fault("invalid", place, value_text=value, suggested=near, given_types=given)
+            found = _of_value(kind, fault, groups, phrase)
             yield from [found] if found else []
 
 
-def _of_value(kind: str, fault: Fault, groups: dict[str, str]) -> Fault | None:
+_ESCAPED = re.compile(r'\A"(?:[^"\\\n]|\\.)*"\Z')
+
+
+def _said(text: str) -> str:
+    """A value without the marks around it; in double ones it is JSON."""
+    if _ESCAPED.match(text):
+        with suppress(ValueError):
+            return str(json.loads(text))
+    return _IN_MARKS.sub(r"\2", text)
+
+
+_IN_MARKS = re.compile(r"\A(['\"`])(.*)\1\Z", re.DOTALL)
+
+
+def _bare(text: str | None) -> str | None:
+    return text and (quoted_in(text) or [text])[0]
+
+
+def _of_value(kind: str, fault: Fault, groups: dict[str, str], phrase: Phrase) -> Fault | None:
     match kind:
         case "wrong_type":
-            types = _json_types(re.split(r"\s*(?:,|\||\bor\b)\s*", groups["types"]))
-            return replace(fault, kind="wrong_type", expected_types=types) if types else None
-        case "not_allowed":
-            allowed = _value_list(groups["values"])
-            return replace(fault, kind="not_allowed", allowed=allowed) if allowed else None
-        case "stated":
-            in_marks = _quoted(groups["stated"])
-            right = in_marks[0] if in_marks else _scalar(groups["stated"].replace(",", ""))
-            is_word = isinstance(right, str) and not in_marks
-            stated = replace(fault, kind="not_allowed", allowed=(right,), stated=right)
-            return None if is_word else stated
-        case "bound" | "empty" | "length" | "sign":
+            return _of_type(fault, groups, phrase)
+        case "union":
+            return replace(fault, of_union=True)
+        case "not_allowed" | "needs" | "stated":
+            return _of_allowed(kind, fault, groups)
+        case "bound" | "empty" | "length" | "sign" | "beyond" | "exactly":
             return replace(_of_bound(kind, groups), path=fault.path, value_text=fault.value_text)
         case "multiple":
-            return replace(fault, multiple_of=_number(groups["step"]))
+            return replace(fault, multiple_of=number_of(groups["step"]))
         case "bad_format":
-            form = groups.get("format") or None
-            known = _FORMATS.get((form or "").lower(), form)
+            form = groups.get("format") or phrase.format or groups.get("like")
+            known = FORMATS.get((form or "").lower(), form)
             return replace(fault, kind="bad_format", expected_format=known)
         case "not_found":
             shown = groups["value"].rstrip(".:;,").strip("'\"`")
@@ -270,6 +430,40 @@ def _of_value(kind: str, fault: Fault, groups: dict[str, str]) -> Fault | None:
             rival = next(map(str, path_of(groups.get("rival"), None)), None)
             path, excludes = path_of(words, groups.get("at")), kind == "exclusive"
             return replace(fault, path=path, rival=rival, excludes=excludes)
+
+
+def _of_type(fault: Fault, groups: dict[str, str], phrase: Phrase) -> Fault | None:
+    names = re.split(r"\s*(?:,|\||\bor\b)\s*", groups.get("types", ""))
+    form = next(filter(None, map(_type_format, names)), None)
+    if form is not None:
+        return replace(fault, kind="bad_format", expected_format=form)
+    types = phrase.types or json_types(names)
+    return replace(fault, kind="wrong_type", expected_types=types) if types else None
+
+
+def _of_allowed(kind: str, fault: Fault, groups: dict[str, str]) -> Fault | None:
+    if kind == "not_allowed":
+        allowed = values_in(groups["values"])
+        return replace(fault, kind="not_allowed", allowed=allowed) if allowed else None
+    if kind == "needs":
+        path = path_of(f"'{groups['name']}'")
+        needed = _scalar_in(groups["stated"])
+        return replace(fault, path=path, rival=groups["rival"], allowed=(needed,))
+    in_marks = quoted_in(groups["stated"])
+    right = in_marks[0] if in_marks else _scalar(groups["stated"].replace(",", ""))
+    is_word = isinstance(right, str) and not in_marks
+    stated = replace(fault, kind="not_allowed", allowed=(right,), stated=right)
+    return None if is_word else stated
+
+
+def _ratio(text: str | None) -> float:
+    above, _, below = (text or "0").partition("/")
+    return float(above) / (float(below or 1) or 1)
+
+
+def _type_format(name: str) -> str | None:
+    """The form that a type of another language has as a text."""
+    return _TYPE_FORMATS.get(name.strip().strip("'\"`[]*").lower())
 
 
 def _of_types(phrase: Phrase, groups: dict[str, str]) -> Iterator[Fault]:
@@ -292,23 +486,30 @@ def _of_types(phrase: Phrase, groups: dict[str, str]) -> Iterator[Fault]:
             expected, given = ("number",), "str"
     elif given is None:  # of a sequence
         yield Fault("wrong_type", expected_types=expected, given_types=("string", "array"))
-    if types := _json_types([given or ""]):
+    if types := json_types([given or ""]):
         yield Fault("wrong_type", expected_types=expected, given_types=types)
 
 
 def _of_bound(kind: str, groups: dict[str, str]) -> Fault:
     if kind == "length":
         return Fault("out_of_range", of_length=True)
+    if kind == "exactly":
+        exact = number_of(groups["high"])
+        return beyond((), exact, exact, of_length=True)
+    if kind == "beyond":
+        limit, sent = _ratio(groups["limit"]), _ratio(groups["value"])
+        ends = (limit, None) if sent < limit else (None, limit)
+        return beyond((), *ends, of_length="length" in groups)
     if kind == "empty":
-        return _beyond((), 1, None, of_length=True)
+        return beyond((), 1, None, of_length=True)
     if kind == "sign":
-        return _beyond((), 0.0, None, exclusive=groups["sign"].lower() == "positive")
-    low, high = _number(groups.get("low")), _number(groups.get("high"))
+        return beyond((), 0.0, None, exclusive=groups["sign"].lower() == "positive")
+    low, high = number_of(groups.get("low")), number_of(groups.get("high"))
     is_open = ("above" in groups and low is not None) or ("below" in groups and high is not None)
-    return _beyond((), low, high, exclusive=is_open, of_length=bool(groups.get("length")))
+    return beyond((), low, high, exclusive=is_open, of_length=bool(groups.get("length")))
 
 
-def _beyond(
+def beyond(
     path: Path, low: float | None, high: float | None, *,
     exclusive: bool = False, of_length: bool = False,
 ) -> Fault:  # fmt: skip
@@ -326,266 +527,3 @@ def _steps(parts: JsonValue | list[str]) -> Path:
         for part in (parts if isinstance(parts, list) else ())
         if isinstance(part, str | int)
     )
-
-
-# ------------------------------------------------------------------ pydantic's text
-# One error: its location on a line of its own, then the message, indented, with the type in
-# brackets (pydantic 2) or parentheses (pydantic 1).
-_PYDANTIC = [
-    re.compile(
-        r"^(?P<loc>\S[^\n]{0,300})\n\s+(?P<message>[^\n]+?) \[type=(?P<type>[\w.]+)"
-        r"(?:, input_value=(?P<value>[^\n]*), input_type=\w+)?\]",
-        re.MULTILINE,
-    ),
-    re.compile(
-        r"^(?P<loc>\S[^\n]{0,300})\n\s+(?P<message>[^\n]+?) \(type=(?P<type>[\w.]+)[^)\n]*\)"
-        r"(?P<value>)?",
-        re.MULTILINE,
-    ),
-]
-_PYDANTIC_TYPES: dict[str, JsonType] = {
-    "int": "integer", "integer": "integer", "float": "number", "decimal": "number",
-    "bool": "boolean", "string": "string", "str": "string", "list": "array", "tuple": "array",
-    "set": "array", "frozen_set": "array", "dict": "object", "mapping": "object",
-    "model": "object", "model_attributes": "object", "dataclass": "object",
-    "none_required": "null",
-}  # fmt: skip
-_PYDANTIC_FORMATS = {
-    "date": "date", "datetime": "date-time", "time": "time", "url": "uri", "uuid": "uuid",
-}  # fmt: skip
-_BOUND = re.compile(r"(?P<word>greater|less) than (?P<equal>or equal to )?(?P<n>-?[\d.,]*\d)")
-_COUNT = re.compile(r"at (?P<word>least|most) (?P<n>\d+) (?:item|character|element)")
-_STEP = re.compile(r"multiple of (?P<step>-?[\d.]{1,20})")
-_PATTERN = re.compile(r"should match pattern '(?P<pattern>[^\n]+)'")
-
-
-def read_pydantic(message: str) -> Iterator[Fault]:
-    """The faults that a pydantic message names; none when it is not pydantic's."""
-    for form in _PYDANTIC:
-        for match in form.finditer(message):
-            path = _steps(re.split(r"\s*->\s*|\.", match["loc"].strip()))
-            fault = _of_pydantic(path, match["type"], match["message"])
-            yield replace(fault, shown_input=match["value"] or None)
-
-
-def _of_pydantic(path: Path, code: str, text: str) -> Fault:
-    code = code.removeprefix("value_error.").removeprefix("type_error.")
-    if code in ("missing", "missing_argument", "missing_keyword_only_argument"):
-        return Fault("missing", path)
-    if code in ("extra_forbidden", "unexpected_keyword_argument", "extra"):
-        return Fault("unexpected", path)
-    if code in ("literal_error", "enum", "const"):
-        listed = re.split(r"should be |permitted: ", text, maxsplit=1)[-1]
-        return Fault("not_allowed", path, allowed=_value_list(listed))
-    if bound := _COUNT.search(text) or _BOUND.search(text):
-        limit = _number(bound["n"])
-        low, high = (limit, None) if bound["word"] in ("least", "greater") else (None, limit)
-        of_length = bound.re is _COUNT
-        if limit is not None:
-            return _beyond(
-                path, low, high, exclusive=not of_length and not bound["equal"], of_length=of_length
-            )
-    stem = re.sub(r"_(?:type|parsing|from_float|attributes_type|class_type)$", "", code)
-    if kind := _PYDANTIC_TYPES.get(stem):
-        return Fault("wrong_type", path, expected_types=(kind,))
-    form = _PYDANTIC_FORMATS.get(re.split(r"[_.]", code, maxsplit=1)[0])
-    if pattern := _PATTERN.search(text):
-        form = pattern["pattern"]
-    elif not form and "valid email address" in text:
-        form = "email"
-    if form:
-        return Fault("bad_format", path, expected_format=form)
-    step = _STEP.search(text)
-    return Fault("invalid", path, multiple_of=_number(step["step"]) if step else None)
-
-
-# ------------------------------------------------------------------ JSON of zod, ajv and APIs
-_MAX_ISSUES = 20
-_MAX_DEPTH = 3
-_LISTS = ("issues", "errors", "detail", "details", "error", "meta")
-_WRAPPERS = frozenset({"error", "errors", "details", "detail", "meta"})
-_TEXTS = ("message", "msg", "detail", "errors", "errorMessages", "reason", "description", "title",
-          "error")  # fmt: skip
-_PLACES = ("field", "param", "parameter", "name", "property", "pointer")
-_REQUIRED = re.compile(r"\b(?:is|are|field)? ?required\b|\bcan't be blank\b", re.IGNORECASE)
-
-
-def read_structured(value: JsonValue, depth: int = 0) -> Iterator[Fault]:
-    """The faults in a JSON value of a validator or an API; none when it is something else."""
-    for issue in value[:_MAX_ISSUES] if isinstance(value, list) else [value]:
-        if isinstance(issue, dict):
-            yield from _of_issue(issue, depth)
-
-
-def _of_issue(issue: JsonObject, depth: int) -> Iterator[Fault]:
-    text = next((words for key in _TEXTS if (words := _words(issue.get(key)))), "")
-    code = issue.get("code")
-    if "keyword" in issue and ("instancePath" in issue or "dataPath" in issue):
-        yield _of_ajv(issue)
-    elif isinstance(issue.get("path"), list) and isinstance(code, str):
-        yield from _of_zod(issue, code, _steps(issue["path"]))
-    elif isinstance(issue.get("loc"), list) and isinstance(kind := issue.get("type"), str):
-        path = _steps(issue["loc"])
-        # FastAPI puts the part of the request before the path.
-        outer = len(path) > 1 and path[0] in ("body", "query", "path", "header", "cookie")
-        message = issue.get("msg")
-        yield _of_pydantic(path[outer:], kind, message if isinstance(message, str) else "")
-    elif place := _place(issue):
-        yield from _about(place, text, str(code or ""))
-    elif said := _said_by_field(issue, with_texts=depth > 0):
-        for field, words in said.items():
-            yield from _about(path_of(f"'{field}'"), words, "")
-    elif depth < _MAX_DEPTH:
-        inner = [
-            fault
-            for key in _LISTS
-            if isinstance(body := issue.get(key), list)
-            or (key in _WRAPPERS and isinstance(body, dict))
-            for fault in read_structured(body, depth + 1)
-        ]
-        yield from inner or (read_text(text) if text else ())
-
-
-def _words(value: JsonValue) -> str:
-    """A text, or several, a line each: `"message": ["size must be an integer", ...]`."""
-    texts = value[:_MAX_ISSUES] if isinstance(value, list) else [value]
-    return "\n".join(map(str, texts)) if all(isinstance(each, str) for each in texts) else ""
-
-
-_CHECK = re.compile(r"Invalid arguments for tool [^\s:]{1,256}: (?P<body>.+)", re.DOTALL)
-_SAID_AT = re.compile(r"(?P<text>.{1,300}) at (?P<place>[^\s,:;()]{1,200})")
-
-
-def read_check(message: str) -> Iterator[Fault]:
-    """What the TypeScript SDK of MCP says of arguments: what is wrong, and at which place, a line.
-
-    None where no line names a place or a key.
-    """
-    found = _CHECK.search(message)
-    for line in found["body"].split("\n")[:_MAX_ISSUES] if found else ():
-        said = _SAID_AT.fullmatch(line.strip())
-        place = path_of(f"'{said['place']}'") if said else ()
-        if line.startswith("Unrecognized key"):
-            yield from (Fault("unexpected", (*place, key)) for key in _quoted(line))
-        elif said and place:
-            yield from _about(place, said["text"], "")
-
-
-def _said_by_field(issue: JsonObject, *, with_texts: bool) -> dict[str, str]:
-    """What Laravel, Rails, Django and others say of each field; empty where a value is no texts.
-
-    A text alone, in the place of a list of texts, counts only `with_texts`.
-    """
-    said = {}
-    for field, texts in list(issue.items())[:_MAX_ISSUES]:
-        words = texts[0] if isinstance(texts, list) and texts else texts if with_texts else None
-        if not isinstance(words, str) or " " not in words:
-            return {}  # a word alone may be a value that is echoed
-        if field in _TEXTS or not path_of(f"'{field}'"):
-            return {}
-        said[field] = words
-    return said
-
-
-def _place(issue: JsonObject) -> Path:
-    """Where one issue of an API's body says that it is; empty when it says no place."""
-    is_named = "reason" in issue or "message" in issue
-    names = (issue.get(key) for key in _PLACES if key != "name" or is_named)
-    name = next((each for each in names if isinstance(each, str) and 0 < len(each) <= 200), "")
-    return path_of("'" + name.removeprefix("#") + "'")
-
-
-def _about(place: Path, text: str, code: str) -> Iterator[Fault]:
-    """The faults that a text tells of the parameter at a place; it may say no name, or its own."""
-    clear = [
-        replace(fault, path=place)
-        for fault in read_text(f"{place[-1]}: {text}")
-        if fault.kind not in ("invalid", "not_found") or fault.suggested or fault.multiple_of
-    ]
-    is_missing = code.startswith("missing") or code == "required"
-    if clear and not is_missing:
-        yield from clear
-    else:
-        yield Fault("missing" if is_missing or _REQUIRED.search(text) else "invalid", place)
-
-
-def _of_zod(issue: JsonObject, code: str, path: Path) -> Iterator[Fault]:
-    match code:
-        case "invalid_type":
-            if issue.get("received") == "undefined" or "undefined" in str(issue.get("message")):
-                yield Fault("missing", path)
-            else:
-                yield Fault("wrong_type", path, expected_types=_types(issue.get("expected")))
-        case "unrecognized_keys":
-            for key in _list(issue.get("keys")):
-                yield from [Fault("unexpected", (*path, key))] if isinstance(key, str) else []
-        case "invalid_enum_value" | "invalid_value" | "invalid_literal":
-            options = issue.get("options") or issue.get("values") or [issue.get("expected")]
-            yield _not_allowed(path, options)
-        case "too_big" | "too_small":
-            of_length = (issue.get("type") or issue.get("origin")) in ("string", "array", "set")
-            low, high = _limit(issue.get("minimum")), _limit(issue.get("maximum"))
-            is_open = not issue.get("inclusive", True)
-            yield _beyond(path, low, high, exclusive=is_open, of_length=of_length)
-        case "invalid_string" | "invalid_format":
-            form = issue.get("validation") or issue.get("format")
-            if form == "regex":  # its pattern may be stated, or not
-                form = str(issue.get("pattern") or "").strip("/") or None
-            known = _FORMATS.get(form.lower(), form) if isinstance(form, str) else None
-            yield Fault("bad_format", path, expected_format=known)
-        case _:
-            step = issue.get("multipleOf") or issue.get("divisor")
-            is_step = code == "not_multiple_of"
-            yield Fault("invalid", path, multiple_of=_limit(step) if is_step else None)
-
-
-def _of_ajv(issue: JsonObject) -> Fault:
-    at = issue.get("instancePath") or issue.get("dataPath") or ""
-    try:
-        path = _steps(parse_pointer(at)) if isinstance(at, str) else ()
-    except JsonPatchError:  # ajv 6 writes `.a.b` by default, and a message may hold anything
-        path = ()
-    params = issue.get("params")
-    params = params if isinstance(params, dict) else {}
-    match keyword := str(issue["keyword"]):
-        case "required" | "dependentRequired" | "dependencies":
-            return Fault("missing", (*path, str(params.get("missingProperty"))))
-        case "additionalProperties" | "unevaluatedProperties":
-            return Fault("unexpected", (*path, str(params.get(keyword[:-10] + "Property"))))
-        case "type":
-            return Fault("wrong_type", path, expected_types=_types(params.get("type")))
-        case "enum" | "const":
-            allowed = params.get("allowedValues") or [params.get("allowedValue")]
-            return _not_allowed(path, allowed)
-        case "multipleOf":
-            return Fault("invalid", path, multiple_of=_limit(params.get("multipleOf")))
-        case "format" | "pattern":
-            return Fault("bad_format", path, expected_format=str(params.get(keyword)))
-    bound = re.fullmatch(
-        r"(?P<open>exclusiveM|m)(?P<end>ax|in)(?:imum|(?P<length>Length|Items|Properties))", keyword
-    )
-    if bound is None:
-        return Fault("invalid", path)
-    limit = _limit(params.get("limit"))
-    low, high = (limit, None) if bound["end"] == "in" else (None, limit)
-    is_open = bound["open"] != "m"
-    return _beyond(path, low, high, exclusive=is_open, of_length=bool(bound["length"]))
-
-
-def _not_allowed(path: Path, values: JsonValue) -> Fault:
-    """Of one allowed value, that is the right one."""
-    allowed = tuple(item for item in _list(values) if isinstance(item, str | int | float))
-    stated = allowed[0] if len(allowed) == 1 else None
-    return Fault("not_allowed", path, allowed=allowed, stated=stated)
-
-
-def _types(value: JsonValue) -> tuple[JsonType, ...]:
-    return _json_types(map(str, value if isinstance(value, list) else str(value).split(",")))
-
-
-def _limit(value: JsonValue) -> float | None:
-    return None if isinstance(value, str) else _number(value)
-
-
-def _list(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []

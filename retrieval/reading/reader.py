@@ -31,11 +31,12 @@ from retrieval.reading.faults import (
     Fault,
     embedded_json,
     is_number,
-    read_check,
-    read_pydantic,
-    read_structured,
+    of_alternatives,
+    read_complaints,
     read_text,
 )
+from retrieval.reading.places import place, strangers
+from retrieval.reading.structured import read_pydantic, read_structured
 from retrieval.values import type_of
 
 MAX_LENGTH = 400
@@ -222,11 +223,12 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
         if value is not None and not (isinstance(value, str) and len(value) > _MAX_LEAF)
     ]
     told = read_structured(error.details) if error.details else ()
-    found = islice((*_faults_of(message), *told), _MAX_FAULTS)
+    found = islice((*faults_in(message), *told), _MAX_FAULTS)
     is_cut = are_arguments_cut(message, parameters)
-    tied = (_tied(fault, parameters, leaves) for fault in found)
-    placed = [f for f in tied if f.path or not f.given_types]
-    faults = tuple(_dedupe(_joined(list(_dedupe(placed)))))
+    tied = (_tied(place(fault, parameters), parameters, leaves) for fault in found)
+    placed = [f for f in tied if f.path or not f.given_types or f.value_text is not None]
+    placed += [each for fault in placed for each in strangers(fault, parameters)]
+    faults = tuple(_dedupe(_joined(list(_dedupe(of_alternatives(placed))))))
     if _PRINTED.match(message):  # of its own files, and not of the call; but for a value of it
         faults = tuple(f for f in faults if f.path and f.value_text is not None)
     if exact := next((form for form in told_forms(message) if "'T'" in form), None):
@@ -240,7 +242,7 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
     reading = categorise(
         error.type,
         code,
-        without_values(message, [text for _, text in leaves]),
+        without_values(message, [text for _, text in leaves] + _missing_names(faults)),
         has_faults=bool(faults),
         blames_value=any(f.kind in _OF_VALUES and f.parameter in parameters for f in faults),
         blames_form=any(
@@ -270,6 +272,11 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
         and is_rejected_before_run(code, message, faults, parameters),
         is_cut=is_cut,
     )
+
+
+def _missing_names(faults: Sequence[Fault]) -> list[str]:
+    """Names that are said to be missing: `timeout` is no time-out."""
+    return [str(fault.path[-1]) for fault in faults if fault.kind == "missing" and fault.path]
 
 
 _OUTSIDE = re.compile(r"outside (?:the )?allowed director(?:y|ies): (\S+) not in (/[^\s,]+)\Z")
@@ -391,14 +398,14 @@ _REFUSALS = frozenset({"invalid_parameters", "rate_limited"})
 
 
 @lru_cache(maxsize=1024)
-def _faults_of(message: str) -> tuple[Fault, ...]:
+def faults_in(message: str) -> tuple[Fault, ...]:
     """All faults in a message; a grammar made for the message's validator wins over phrases."""
     if exact := tuple(read_pydantic(message)):
         return exact
     if structured := tuple(f for value in embedded_json(message) for f in read_structured(value)):
         return structured
-    if checked := tuple(read_check(message)):
-        return checked
+    if complaints := read_complaints(strip_frames(message)):
+        return tuple(complaints)
     return tuple(islice(read_text(strip_frames(message)), _MAX_FAULTS))
 
 
@@ -420,7 +427,7 @@ _IN_MARKS = re.compile(r"\A(['\"`])(.*)\1\Z", re.DOTALL)
 
 def _tied(fault: Fault, parameters: JsonObject, leaves: list[tuple[Path, str]]) -> Fault:
     """Find the parameter of a fault that the message names only by value or in other words."""
-    if fault.given_types:
+    if fault.given_types and not fault.path and fault.value_text is None:
         return replace(fault, path=_of_type(fault, parameters))
     if fault.value_text is not None:
         fault = replace(fault, value_text=_IN_MARKS.sub(r"\2", fault.value_text))
@@ -503,11 +510,13 @@ def _dedupe(faults: Iterable[Fault]) -> Iterator[Fault]:
         kept.setdefault((f.kind, f.path, None if f.path else f.suggested), f)
     clear = {f.path for f in kept.values() if f.kind != "invalid"} | {()}
     placed = {f.kind for f in kept.values() if f.path}
+    mistyped = {f.path for f in kept.values() if f.kind == "wrong_type" and f.path}
     for f in kept.values():
         is_vague = f.kind == "invalid" and not f.suggested and f.path in clear
         is_said_twice = not f.path and f.kind in placed and f.value_text is None
         is_renamed = f.kind == "missing" and ("unexpected", f.path, None) in kept
-        if not (is_vague or is_said_twice or is_renamed):
+        is_of_items = f.kind in ("bad_format", "not_allowed") and f.path in mistyped
+        if not (is_vague or is_said_twice or is_renamed or is_of_items):
             yield f
 
 

@@ -55,7 +55,7 @@ _SIZES = {8: "1-8", 16: "9-16", 32: "17-32", 64: "33-64", 256: "65-256"}
 _HARMLESS_SCHEMAS: set[tuple[str, frozenset[str]]] = set()
 _MAX_SCHEMAS = 4096
 _NAME_FIELDS = frozenset({"name", "key", "header", "variable", "field"})
-_OF_CALL = ("result", "context", "result_status")
+_OF_CALL = ("result", "context", "result_status", "arguments_text")
 _OF_ERROR = ("message", "code", "stack", "details")
 ResultT = TypeVar("ResultT")
 

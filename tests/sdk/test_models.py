@@ -117,7 +117,6 @@ def test_the_examples_of_the_contract_are_valid_and_come_back_whole() -> None:
         ("parameters", {"a": 2**63}),
         ("parameters", []),
         ("parameters", None),
-        ("parameters", "{}"),
         ("context", "x\0"),
         ("context", "\udc00"),
         ("context", 1),
@@ -249,3 +248,13 @@ def test_what_may_be_left_out() -> None:
     assert Suggestion.model_validate(fields).confidence_interval is None
     for given_fields in ({}, {"parameters": None}):
         assert SimilarRequest.model_validate({"toolName": "t", **given_fields}).parameters == {}
+
+
+def test_arguments_that_are_a_text_are_kept_as_they_came() -> None:
+    """Nothing is known of the parameters then, and the text stands beside them."""
+    call = FailedCall.model_validate(
+        {"agent": "a", "toolName": "t", "parameters": "{'a': 1", "error": {"message": "bad JSON"}}
+    )
+    assert call.arguments_text == "{'a': 1"
+    assert call.parameters == {}
+    assert not call.parameters_known

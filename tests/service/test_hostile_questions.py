@@ -67,10 +67,7 @@ def deep(levels: int) -> Any:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [
-        *(("parameters", each) for each in (["a"], "text", 3, True, None)),
-        ("inputSchema", ["string"]),
-    ],
+    [*(("parameters", each) for each in (["a"], 3, True, None)), ("inputSchema", ["string"])],
 )
 def test_what_is_no_object_is_said_to_be_so(
     service: RunningService, field: str, value: Any
@@ -79,6 +76,17 @@ def test_what_is_no_object_is_said_to_be_so(
     response = ask(service, **{field: value})
     assert response.status_code == 422
     assert f"execution.{field}" in response.json()["error"]["message"]
+
+
+def test_arguments_that_are_a_text_are_answered_with_the_object_they_say(
+    service: RunningService,
+) -> None:
+    """The first suggestion holds the object."""
+    text, message = "{'query': 'reflection', 'topK': 5}", "the arguments are no JSON object"
+    response = ask(service, toolName="search", parameters=text, message=message)
+    assert response.status_code == 200
+    first = response.json()["suggestions"][0]
+    assert first["correctedParameters"] == {"query": "reflection", "topK": 5}
 
 
 PARAMETERS: dict[str, Any] = {

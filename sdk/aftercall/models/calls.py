@@ -117,7 +117,12 @@ class Call(WireModel):
     server_name: Name | None = Field(default=None, examples=["rag-server"])
     tool_name: Name = Field(examples=["rag_query"])
     tool_version: Name | None = None
-    parameters: Object = Field(examples=[{"query": "reflection", "topK": 50}])
+    parameters: Annotated[
+        Object, WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "string"}]})
+    ] = Field(examples=[{"query": "reflection", "topK": 50}])
+    """An object; or the text that came instead of one, which is then `arguments_text`."""
+    arguments_text: Text | None = Field(default=None, exclude_if=lambda text: text is None)
+    """Arguments that came as a text, as they came; `parameters` are not known then."""
     parameters_known: bool = Field(default=True, strict=True, exclude_if=bool)
     """False, with no parameters, when the reporter of the call did not see them: the call counts,
     and nothing is learned of parameters from it."""
@@ -144,6 +149,14 @@ class Call(WireModel):
     input_schema: Object | None = None
     """The tool's live input schema; one of more than 10,000 values or 262,144 characters of text is
     neither looked at nor kept."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _text_is_no_object(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or not isinstance(text := given.get("parameters"), str):
+            return given
+        unread = {"parameters": {}, "parametersKnown": False, "argumentsText": text}
+        return {**given, **unread}
 
     @model_validator(mode="after")
     def _unknown_parameters_are_none(self) -> Self:

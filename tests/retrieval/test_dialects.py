@@ -1,0 +1,30 @@
+"""Each sentence form of the table is tested with the real sentence that it was made for."""
+
+import tomllib
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from retrieval.reading.faults import Fault
+from retrieval.reading.reader import faults_in
+
+TABLE = files("retrieval").joinpath("reading/dialects.toml").read_text(encoding="utf-8")
+FORMS: list[dict[str, Any]] = tomllib.loads(TABLE)["forms"]
+
+
+def _as_listed(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _reads(fault: Fault, wanted: dict[str, Any]) -> bool:
+    return all(_as_listed(getattr(fault, name)) == value for name, value in wanted.items())
+
+
+@pytest.mark.parametrize(
+    "form", FORMS, ids=[f"{form['dialect']}-{number}" for number, form in enumerate(FORMS)]
+)
+def test_a_form_reads_the_sentence_that_it_was_made_for(form: dict[str, Any]) -> None:
+    """The kind, the place as the text spells it, and what is stated beside."""
+    found = faults_in(form["example"])
+    assert any(_reads(fault, form["reads"]) for fault in found), found
