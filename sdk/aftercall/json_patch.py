@@ -7,7 +7,6 @@ fit a document is a `JsonPatchError`.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -48,6 +47,15 @@ def parse_pointer(text: str) -> list[str]:
     if _BAD_ESCAPE.search(text):
         raise JsonPatchError(f"the JSON Pointer {text!r}: write '~' as '~0' and '/' as '~1'")
     return [part.replace("~1", "/").replace("~0", "~") for part in text[1:].split("/")]
+
+
+def copied(value: JsonValue) -> Any:
+    """Return a copy in which no part is shared, even where the value holds one part twice."""
+    if isinstance(value, dict):
+        return {key: copied(held) for key, held in value.items()}
+    if isinstance(value, list):
+        return [copied(held) for held in value]
+    return value
 
 
 def same_json(left: JsonValue, right: JsonValue) -> bool:
@@ -170,7 +178,7 @@ def _longest_common(old: list[str], new: list[str]) -> list[tuple[int, int]]:
 
 def apply(document: JsonObject, operations: Sequence[Operation]) -> JsonObject:
     """A changed copy of `document`; the document itself stays as it is."""
-    changed = deepcopy(document)
+    changed: JsonObject = copied(document)
     for operation in operations:
         apply_in_place(changed, operation)
     return changed
@@ -204,9 +212,9 @@ def apply_in_place(document: JsonObject, operation: Operation) -> None:
     if operation.op == "remove":
         del container[key]
     elif is_new and isinstance(container, list):
-        container.insert(key, deepcopy(operation.value))
+        container.insert(key, copied(operation.value))
     else:
-        container[key] = deepcopy(operation.value)
+        container[key] = copied(operation.value)
 
 
 def _member(container: JsonValue, part: str, path: str) -> JsonValue:

@@ -1,6 +1,7 @@
 """JSON Patch: diff and apply undo each other, and bad patches are refused."""
 
 from copy import deepcopy
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -175,3 +176,11 @@ def test_an_operation_that_does_not_fit_is_refused(operation: Operation) -> None
     with pytest.raises(JsonPatchError):
         apply(document, [Operation("add", "/first", value=1), operation])
     assert document == kept
+
+
+def test_a_part_that_stands_twice_in_a_call_is_changed_once() -> None:
+    """In Python one list may be two members; in the copy they are two."""
+    part: list[Any] = ["a"]
+    changed = apply({"x": part, "y": part}, [Operation("replace", "/x/0", value="b")])
+    assert changed == {"x": ["b"], "y": ["a"]}
+    assert part == ["a"]

@@ -7,7 +7,6 @@ result is held against the call once more: what no change names must be the call
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from itertools import chain, islice, starmap
 
@@ -17,6 +16,7 @@ from aftercall.json_patch import (
     Operation,
     apply,
     apply_in_place,
+    copied,
     parse_pointer,
     pointer,
     same_json,
@@ -75,7 +75,7 @@ def _own_values(parameters: JsonObject, changes: Sequence[Change]) -> list[JsonV
 
     Looked up when it is the change's turn, since those before it move elements of lists.
     """
-    document = deepcopy(parameters)
+    document = copied(parameters)
     own: list[JsonValue] = []
     for change in changes:
         taken = None if change.op == "add" else value_at(document, change.path)
@@ -145,7 +145,7 @@ def _unmasked_values(changes: Sequence[Change], own: Sequence[JsonValue]) -> lis
     givers = _all_masked(
         (at, change.path, change.from_) for at, change in enumerate(changes) if change.op != "add"
     )
-    values: list[JsonObject] = [{_VALUE: deepcopy(change.value)} for change in changes]
+    values: list[JsonObject] = [{_VALUE: copied(change.value)} for change in changes]
     for taker, giver in _paired(takers, givers):
         value = value_at({_VALUE: own[giver.change]}, f"/{_VALUE}{giver.inside}")
         at = f"/{_VALUE}{taker.inside}"
