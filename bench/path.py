@@ -146,7 +146,7 @@ _WHY_NOT_FEWER = """## Why not 35
 - Models, JSON values, redaction, patches and classes of change are the SDK's, which answers for the
   same rules on the caller's side: to merge them into a room of the service would write them twice.
 - Each proposer is a topic of 150 to 550 lines (`shape`, `faults`, `experience`, `values`,
-  `change_class`, `compose`). Two of them in one module would be more than a reader can hold, and
+  `compose`). Two of them in one module would be more than a reader can hold, and
   more than the 600 lines that a module may have. The same holds for `edits` and `edit_effects`,
   and for the readers of errors.
 - Index and embedder are protocol, choice and adapter each, because there are two adapters.

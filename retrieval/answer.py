@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from aftercall import json_patch
 from aftercall import models as m
-from aftercall.change_classes import alters_qualifier, may_be_followed, qualifiers_of, reads_only
-from aftercall.json_values import JsonObject, JsonValue, canonical_json
+from aftercall.json_values import JsonValue, canonical_json
 from retrieval import edits as ed
 from retrieval.advice.advise import (
     CUT,
@@ -17,15 +16,17 @@ from retrieval.advice.advise import (
     loop_note,
     retry_advice,
 )
-from retrieval.confidence import MIN_CONFIDENCE, Calibration, Estimate, judge, lower_bound, shipped
+from retrieval.calls.account import Account
+from retrieval.confidence import MIN_CONFIDENCE, Calibration, Estimate, lower_bound, shipped
 from retrieval.edits import edit_key
+from retrieval.judge.policy import follow
+from retrieval.judge.ranking import judge
 from retrieval.knowledge.documents import shape_of
 from retrieval.knowledge.drift import drift_text
 from retrieval.knowledge.rules import skeleton_of
 from retrieval.parameters import Path
 from retrieval.principals import SURE
 from retrieval.proposals.case import PLAIN, Advice, CallContext, Case, NoAdvice
-from retrieval.proposals.change_class import class_of
 from retrieval.proposals.compose import Proposal
 from retrieval.proposals.experience import rule_trials
 from retrieval.reading.category import refusal_of
@@ -158,6 +159,8 @@ class RankedSuggestion:
     """Whose repairs count for its meaning (`change_classes.may_be_followed`)."""
     is_strange: bool = False
     """Whether it rests on what one other principal alone says: it is advice, and not sure."""
+    account: Account | None = None
+    """What it does with each value; None where it changes none."""
     shape: str | None = None
     """`documents.shape_of` what it sends, where only names and types are changed."""
 
@@ -232,35 +235,17 @@ def _gated(question: Question, ranked: RankedSuggestion) -> m.RetryAdvice:
         return m.RetryAdvice(safe=False, reason=reason)
     if suggestion.change_class is None or case.reading.category in NEVER_RETRIED:
         return retry_advice(case.reading, about)
-    tool, corrected = question.call_context.tool_name, suggestion.corrected_parameters or {}
-    safe, reason = may_be_followed(
-        suggestion.change_class,
-        tool,
+    if ranked.account is None:
+        return retry_advice(case.reading, about)
+    return follow(
+        case,
+        ranked.account,
+        suggestion.corrected_parameters or {},
+        question.call_context.tool_name,
         about,
-        rejected=case.reading.rejected_before_run,
-        call=case.parameters,
-        principals=ranked.principals,
-        quorum=case.quorum,
+        ranked.principals,
+        is_strange=ranked.is_strange,
     )
-    if safe and ranked.is_strange:
-        safe, reason = False, "only one other caller has reported this repair"
-    writes = not reads_only(tool, about, case.parameters)
-    if safe and writes and _ignores_a_limit(case, corrected):
-        safe, reason = False, "a parameter that limits what the call does may be lost"
-    return m.RetryAdvice(safe=safe, reason=reason)
-
-
-def _ignores_a_limit(case: Case, corrected: JsonObject) -> bool:
-    """Whether what limits or negates the call is changed, or may be unknown to the tool."""
-    if alters_qualifier(case.parameters, corrected):
-        return True
-    if case.view is not None and case.view.source == "schema":
-        return bool(case.view.unknown(corrected))
-    known = {
-        fault.parameter for fault in case.faults if fault.kind not in ("missing", "unexpected")
-    }
-    known |= case.view.parameters.keys() if case.view is not None else set()
-    return any(qualifiers_of(name) for name in corrected.keys() - known)
 
 
 def _advised_or_ranked(
@@ -298,7 +283,7 @@ def _ranked(question: Question) -> list[RankedSuggestion]:
     case, ranked = question.case, []
     strangers = Strangers(case, question.error.message, question.calibration)
     for judged in judge(case, question.calibration):
-        proposal, estimate = judged.proposal, judged.estimate
+        proposal, account, estimate = judged.proposal, judged.account, judged.estimate
         is_strange = strangers.taught(proposal)
         if is_strange and estimate.probability > SURE:
             estimate = estimate.times(SURE / estimate.probability)
@@ -306,19 +291,22 @@ def _ranked(question: Question) -> list[RankedSuggestion]:
             edits = [edit for option in proposal.options for edit in option.edits]
             of_shape = all(isinstance(edit, ed.Rename | ed.Remove | ed.Cast) for edit in edits)
             made = RankedSuggestion(
-                _suggestion(case, proposal, estimate),
+                _suggestion(case, proposal, account, estimate),
                 edit_key(edits),
                 estimate.shipped,
                 any(option.share for option in proposal.options),
                 principals_for(case, proposal),
                 is_strange,
+                account,
                 shape_of(proposal.parameters) if of_shape else None,
             )
             ranked.append(made)
     return sorted(ranked, key=_order)
 
 
-def _suggestion(case: Case, proposal: Proposal, estimate: Estimate) -> m.Suggestion:
+def _suggestion(
+    case: Case, proposal: Proposal, account: Account, estimate: Estimate
+) -> m.Suggestion:
     options = proposal.options
     learned = [lesson_of(each.edits, each.share) for each in options if each.share]
     edits = [edit for option in options if not option.share for edit in option.edits]
@@ -328,11 +316,12 @@ def _suggestion(case: Case, proposal: Proposal, estimate: Estimate) -> m.Suggest
     return m.Suggestion(
         suggestion_id=str(uuid.uuid4()),
         action="change_parameters",
-        changes=changes_of(case, proposal),
+        changes=changes_of(case, proposal, account),
         corrected_parameters=proposal.parameters,
         confidence=round(estimate.probability, 4),
         confidence_interval=(round(estimate.low, 4), round(estimate.high, 4)),
-        change_class=class_of(case, proposal),
+        change_class=account.change_class,
+        account=account.model(),
         evidence=m.Evidence(
             repairs=max(option.repairs for option in options),
             successes=max(option.successes for option in options),
@@ -348,14 +337,16 @@ def _suggestion(case: Case, proposal: Proposal, estimate: Estimate) -> m.Suggest
     )
 
 
-def changes_of(case: Case, proposal: Proposal) -> list[m.Change]:
-    """What a proposal changes, each with its reason."""
+def changes_of(case: Case, proposal: Proposal, account: Account) -> list[m.Change]:
+    """What a proposal changes, each with its reason: its proposer's, or that of the account."""
     reasons: dict[str, str] = {}
     for option in proposal.options:
         for edit in option.edits:
             reasons.setdefault(edit.name, option.reason)
             if isinstance(edit, ed.Rename):
                 reasons.setdefault(edit.to, option.reason)
+    why = {json_patch.pointer(each.path): each.why for each in account.dropped}
+    why |= {json_patch.pointer(each.path): each.why for each in account.values}
     before, after = (
         {name: value for name, value in call.items() if name in proposal.touched}
         for call in (case.parameters, proposal.parameters)
@@ -367,7 +358,8 @@ def changes_of(case: Case, proposal: Proposal) -> list[m.Change]:
             from_=operation.before,
             value=operation.value,
             reason=reasons.get(
-                json_patch.parse_pointer(operation.path)[0], "part of the same correction"
+                json_patch.parse_pointer(operation.path)[0],
+                why.get(operation.path, "part of the same correction"),
             ),
         )
         for operation in json_patch.diff(before, after)

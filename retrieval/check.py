@@ -18,25 +18,26 @@ from aftercall.models import Call, CheckRequest, CheckResponse, Evidence
 from aftercall.redaction import Redactor, is_redacted
 from mongo.contents import as_named
 from mongo.records import OWNER, ToolKey
+from retrieval.acceptance import check_of, fits_schema
 from retrieval.answer import changes_of, lesson_of, spoken
-from retrieval.confidence import Calibration, RankedProposal, check_of, fits_schema, judge
+from retrieval.confidence import Calibration
 from retrieval.edits import names_of
+from retrieval.judge.ranking import RankedProposal, judge
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge
 from retrieval.knowledge.runs import TRANSIENT, loops_of, session_mark
 from retrieval.memory import Memory
 from retrieval.parameters import considered, is_large
-from retrieval.principals import agent_mark, principal_of
+from retrieval.principals import SURE, agent_mark, principal_of
 from retrieval.proposals.case import Case, profile_for
-from retrieval.proposals.change_class import class_of
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
 from retrieval.suggest import case_of
 from retrieval.trust import registered_schema, trusted_hints
 from retrieval.values import type_of
 
-PROVEN = 0.9
-"""Confidence from which on a lossless change is made before the call."""
+PROVEN = SURE
+"""Confidence above which a lossless change is made before the call: the same as after it."""
 LOOP = 5
 """Failures of a session with one error after which the like call is not made again."""
 _SEVERAL = 2
@@ -215,8 +216,8 @@ def _never_worked(parameters: JsonObject, profile: ToolProfile | None) -> set[st
 def _is_proven(case: Case, best: RankedProposal) -> bool:
     proposal = best.proposal
     return (
-        best.estimate.probability >= PROVEN
-        and class_of(case, proposal) == "lossless"
+        best.estimate.probability > PROVEN
+        and best.account.change_class == "lossless"
         and not any(option.failures or option.failed for option in proposal.options)
         # What is still unknown to the tool may be what was meant to change it.
         and not (case.view is not None and case.view.unknown(proposal.parameters))
@@ -239,10 +240,11 @@ def _repaired(case: Case, best: RankedProposal) -> CheckResponse:
     edits = [edit for option in options for edit in option.edits]
     return CheckResponse(
         verdict="repair",
-        changes=changes_of(case, best.proposal),
+        changes=changes_of(case, best.proposal, best.account),
         corrected_parameters=best.proposal.parameters,
         confidence=round(best.estimate.probability, 4),
         change_class="lossless",
+        account=best.account.model(),
         reasons=[lesson_of(edits)],
         evidence=Evidence(
             repairs=sum(option.repairs for option in options),

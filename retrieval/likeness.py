@@ -366,3 +366,62 @@ def _likest(name: str, others: Sequence[str]) -> str | None:
         return None
     second = ranked[1][0] if len(ranked) > 1 else 0.0
     return ranked[0][1] if ranked[0][0] - second >= _CLEARLY else None
+
+
+_SHOWN_BY_NAME = 0.7
+"""Likeness of two names from which on the one shows the other: its spelling, a word of it, or one
+of the listed abbreviations and synonyms."""
+_OF_IDS = frozenset(("id", "ids", "uuid", "key", "keys", "number", "ref"))
+_ABBREVIATED = 0.65
+"""Share of a word's letters up to which some of them, in order, are short for it."""
+_OTHER_WORD = 0.5
+_CONTENTS = frozenset(("string", "str", "text", "value", "content"))
+"""Words for what a text parameter holds."""
+_WHICH = WORDS["aspects"] - WORDS["harmless"] - _CONTENTS | frozenset(
+    ("base", "head", "default", "current", "previous", "next", "backup", "alternate", "primary",
+     "secondary", "fallback", "original", "other", "parent", "home", "work")
+)  # fmt: skip
+"""Words that say which of several things: `base_branch` is not the branch that is meant."""
+_OF_ITSELF = frozenset(
+    (*WORDS["harmless"], "value", "string", "address", "path", "list", "data", "field", "param",
+     "parameter", "input", "content", "contents", "uri", "url", "body", "query", "term", "file")
+)  # fmt: skip
+"""Last words that add nothing: `recipient_address` is the recipient, `recipient_bank` a bank."""
+
+
+def names_the_same(source: str, target: str) -> bool:
+    """Whether one name shows the other; in an id a slip (`contact`, `contract`) is none."""
+    a, b = words_of(source), words_of(target)
+    if "".join(a) == "".join(b):
+        return True
+    if are_opposites(source, target) or name_similarity(source, target) < _SHOWN_BY_NAME:
+        return False
+    is_id = not _OF_IDS.isdisjoint(a)
+    if {*a} - _CONTENTS == {*b} - _CONTENTS and len({*a} & {*b}) == 1 < len(a) == len(b):
+        return True  # `old_string` is `oldText`
+    if set(a) <= set(b) or set(b) <= set(a):
+        longer = max(a, b, key=len)
+        more = {*a} ^ {*b}
+        return more.isdisjoint(_WHICH) and (longer[-1] not in more or longer[-1] in _OF_ITSELF)
+    short, long = sorted((set(a) - set(b), set(b) - set(a)), key=len)
+    matched = all(any(_same_word(one, other, is_id=is_id) for other in long) for one in short)
+    return matched or (not is_id and DamerauLevenshtein.distance("".join(a), "".join(b)) == 1)
+
+
+def _singular(word: str) -> str:
+    return f"{word[:-3]}y" if word.endswith("ies") else word.rstrip("s")
+
+
+def _same_word(one: str, other: str, *, is_id: bool) -> bool:
+    short, long = sorted((one, other), key=len)
+    if _singular(long) == _singular(short) or (long.startswith(short) and not is_id):
+        return True
+    if short[0] == long[0] and 2 <= len(short) <= _ABBREVIATED * len(long):
+        letters = iter(long)
+        if all(letter in letters for letter in short):
+            return True
+    distance = DamerauLevenshtein.distance(one, other)
+    if distance == 1:
+        return not is_id
+    # Alike and no slip: another word. Unlike, and yet of the same meaning: a listed one.
+    return 1 - distance / len(long) <= _OTHER_WORD and name_similarity(one, other) >= _SHOWN_BY_NAME

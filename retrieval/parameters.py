@@ -243,6 +243,15 @@ def _view_of_schema(canonical: str) -> ToolView:
     return ToolView("schema", views, closed=schema.get("additionalProperties") is False)
 
 
+def says_something(schema: JsonObject) -> bool:
+    """Whether a schema tells of parameters: an open one without any does not mean that none is."""
+    return any(
+        value not in ({}, [], None)
+        for key, value in schema.items()
+        if key not in ("type", "title", "description", "$schema", "$id", "required")
+    )
+
+
 def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject) -> ParameterView:
     options = [part, *_alternatives(part, root)]
     types = tuple(dict.fromkeys(kind for option in options for kind in _types(option)))
@@ -256,7 +265,7 @@ def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject)
     words = (word.rstrip("s") for word in found)
     listed = allowed or tuple(value for form in item_forms for value in _enum(form))
     stated = tuple(each for each in listed if isinstance(each, str))
-    quoted = re.findall(r"""['"`]([\w./:+-]{1,60})['"`]""", description[:2000])
+    quoted = dict.fromkeys(re.findall(r"""['"`]([\w./:+-]{1,60})['"`]""", description[:2000]))
     return ParameterView(
         name=name,
         types=types,
@@ -264,7 +273,7 @@ def _parameter(name: str, part: JsonObject, *, required: bool, root: JsonObject)
         has_default="default" in part,
         default=part.get("default"),
         allowed=allowed,
-        stated_values=stated or tuple(dict.fromkeys(quoted)),
+        stated_values=stated or tuple(quoted),
         minimum=_limit(options, "minimum", "exclusiveMinimum", 1),
         maximum=_limit(options, "maximum", "exclusiveMaximum", -1),
         item_types=tuple(dict.fromkeys(of_items)),

@@ -47,7 +47,7 @@ from retrieval.knowledge.rules import ToolKnowledge, signature_id, skeleton_of, 
 from retrieval.knowledge.runs import TRANSIENT, RecoveryTimes, Repeats, repeats_of, session_mark
 from retrieval.log import session_calls
 from retrieval.memory import Memory
-from retrieval.parameters import considered, is_large
+from retrieval.parameters import considered, is_large, says_something
 from retrieval.principals import key_mark, principal_of
 from retrieval.proposals.case import CallContext, Candidate, Case, StatedFirst, profile_for, view_of
 from retrieval.proposals.faults import held_against_schema, read_by_schema, refused_by
@@ -457,6 +457,7 @@ def case_of(
     """The case of a call; `binds` says whether the asker registered the tool itself."""
     writes = not reads_only(call.tool_name, annotations)
     schema = call.input_schema or registered_schema(registered, binds=binds, writes=writes)
+    schema = schema if schema is not None and says_something(schema) else None
     is_foreign = not call.input_schema and schema is not None and not binds
     schema_hash = None if schema is None else content_hash(schema)
     profile, is_current = profile_for(knowledge, schema_hash, call.agent)

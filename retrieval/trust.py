@@ -4,20 +4,21 @@ What one other principal alone taught or registered is advice: it is never sure,
 is likely without it, and is not followed (4-rules.md, Trust).
 """
 
-from dataclasses import replace
 from typing import Any
 
 from aftercall.json_values import JsonObject
 from aftercall.models import ToolAnnotations
 from aftercall.tables import summed
 from mongo.contents import StoredTool
-from retrieval.confidence import Calibration, judge
+from retrieval.confidence import Calibration
+from retrieval.edit_effects import applied
+from retrieval.judge.ranking import judge
 from retrieval.knowledge.profile import ParameterProfile, ToolProfile
 from retrieval.knowledge.repairs import carries_value
 from retrieval.principals import SURE, agent_mark, principal_of
-from retrieval.proposals.case import Case
-from retrieval.proposals.change_class import class_of
+from retrieval.proposals.case import Case, Option, value_sources_of
 from retrieval.proposals.compose import Proposal
+from retrieval.proposals.grounds import account_in
 
 
 class Strangers:
@@ -76,14 +77,18 @@ def principals_for(case: Case, proposal: Proposal) -> int:
     if proposal.reshaped is not None:
         options = options[1:] or options
     else:
-        alone = ((each, replace(proposal, options=(each,))) for each in options)
-        options = tuple(each for each, one in alone if class_of(case, one) == "semantic") or options
+        options = tuple(each for each in options if _is_semantic(case, each)) or options
     menders = frozenset.intersection(*(each.menders for each in options))
     own = principal_of(agent_mark(case.agent))
     edits = (edit for option in proposal.options for edit in option.edits)
     if own and own in menders and not any(map(carries_value, edits)):
         return case.quorum
     return len(menders)
+
+
+def _is_semantic(case: Case, option: Option) -> bool:
+    made = applied(case.parameters, option.edits, value_sources_of(case))
+    return made is None or account_in(case, made).change_class == "semantic"
 
 
 def trusted_hints(

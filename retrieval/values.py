@@ -235,7 +235,8 @@ def plainer(text: str) -> str:
     bare = without_remark(unmarked(text) if is_odd else text)
     if literal := _LITERAL.fullmatch(bare):
         bare = literal[2]
-    if bare[:1] == "'" and "'" not in bare[1:] and len(words_of(bare[:_LONGEST_MARKED])[0]) > 1:
+    words = words_of(bare[:_LONGEST_MARKED]) if bare[:1] == "'" and "'" not in bare[1:] else ()
+    if words and len(words[0]) > 1:
         bare = bare[1:]  # a cell of a sheet that holds text
     if linked := _LINKED.fullmatch(bare):
         return linked[1] or linked[2]

@@ -26,11 +26,12 @@ from bench.quality.sessions import history, trials
 from bench.quality.split import split
 from bench.quality.trial import Trial
 from embeddings.protocol import Embedder
-from retrieval import answer, confidence, inference
+from retrieval import acceptance, answer, inference
 from retrieval import likeness as words
 from retrieval.advice import advise, waits
+from retrieval.judge import ranking, signals
 from retrieval.knowledge import repairs, rules
-from retrieval.proposals import audit, compose, context, doubts, experience, names, shape, values
+from retrieval.proposals import compose, context, experience, names, shape, values
 from retrieval.proposals import faults as found
 from retrieval.reading import faults, reader
 
@@ -144,29 +145,19 @@ def certainty_parts() -> Iterator[Part]:
     yield Part("names that are the likest", _both(names, shape, "best_matches", _no_matches))
     yield Part("no call in a call is a value", ((names, "holds_parameters", _false),))
     yield Part("stated forms", ((values, "_in_form", _nothing), (values, "in_form", _none)))
-    yield Part("values of forms that schemas state", ((found, "_out_of_form", lambda *_: []),))
+    yield Part("values of forms that schemas state", ((found, "out_of_form", lambda *_: []),))
     yield Part("nulls in words are left out", ((values, "left_out_options", _nothing),))
     yield Part("synonyms of names", ((words, "_share", _false),))
     yield Part("synonyms of listed values", ((values, "synonym_of", _none),))
     yield Part("the only value in the message", ((reader, "_placed", lambda faults, *_: faults),))
     yield Part("the session's values", ((compose, "session_options", _nothing),))
-    yield Part("no value that cannot be meant", ((doubts, "_odd_values", _nothing),))
-    yield Part("no stated fault left open", ((doubts, "_left_open", lambda *_: 0),))
-    yield Part("no surer than the weakest", ((confidence, "weakest", _none),))
     yield from mixed_parts()
 
 
 def mixed_parts() -> Iterator[Part]:
     """What was made for several mistakes at once."""
     yield Part("strange names of open schemas", ((found, "_strangers", _nothing),))
-    yield Part("no call of another tool", ((doubts, "_is_another_call", _false),))
-    yield Part(
-        "what nothing shows to be right",
-        ((doubts, "unconfirmed", lambda *_: 0), (audit, "unconfirmed", lambda *_: 0)),
-    )
-    yield Part("no value said twice", ((doubts, "_says_twice", _false),))
-    yield Part("no surer than what is known of a value", ((confidence, "bound", lambda _: 1.0),))
-    yield Part("what the error does not tell", ((compose, "_tidying", _nothing),))
+    yield Part("no surer than what is known of a value", ((ranking, "bound", lambda _: 1.0),))
 
 
 def _no_matches(*_: Any, **__: Any) -> dict[str, str]:
@@ -194,20 +185,19 @@ def _advice() -> Iterator[Part]:
 
 
 def _confidence() -> Iterator[Part]:
-    for at, name in enumerate(confidence.FEATURES):
-        if at:
-            yield Part(f"confidence: {name}", ((confidence, "features_of", _without_feature(at)),))
-    yield Part("verify: schema", ((confidence, "check_of", _none),))
-    yield Part("verify: error", ((confidence, "_contradicts", _false),))
+    for at, name in enumerate(signals.SIGNALS):
+        yield Part(f"signal: {name}", ((ranking, "signals_of", _without_signal(at)),))
+    yield Part("verify: schema", ((ranking, "check_of", _none),))
+    yield Part("verify: error", ((acceptance, "_contradicts", _false),))
 
 
-def _without_feature(at: int) -> Callable[..., tuple[float, ...]]:
-    whole = confidence.features_of
+def _without_signal(at: int) -> Callable[..., tuple[float, ...]]:
+    whole = ranking.signals_of
 
-    def features_of(*given: Any) -> tuple[float, ...]:
+    def signals_of(*given: Any) -> tuple[float, ...]:
         return tuple(0.0 if place == at else each for place, each in enumerate(whole(*given)))
 
-    return features_of
+    return signals_of
 
 
 _KINDS = ("FromError", "Clamp", "Cast", "Unwrap", "Respell", "FromContext")

@@ -1,18 +1,16 @@
 """Fit the shipped calibration on the benchmark's own history.
 
     python -m bench.quality.fit --rows FOLDER --ask SET      (for each of `SETS`)
-    python -m bench.quality.fit --rows FOLDER [--families | --trees | --blend]
+    python -m bench.quality.fit --rows FOLDER
 
 Only the older sessions of each dataset are looked at, those that the tables of `bench.quality` use
 as history. They are dealt out to folds; each fold is asked about with a memory of the others, with
-and without schemas. `--priors` counts the priors by kind of edit, on the tables' mistakes. The
-weights are fitted on what was asked before, in which the families of `bench.quality.kinds` that are
-not kept for the end count as much as all others. `--families` writes nothing and prints how well
-the confidence holds for each of them, as shipped and with weights fitted on all the others.
-`--trees` fits the trees that judge whole calls, on all families but those of the latest batch that
-are kept, and prints how surely wrong each family is with trees that never saw it. `--blend` fits
-how likely what is not sure is, by the shipped trees.
-Nothing of the test sessions, of tau-bench or of the APIs kept for the final check is used.
+and without schemas. Without `--ask` the judge's model is fitted on what was asked before; how sure
+it is of kinds that it never saw is printed by batch. The weights of what was mended alike are those
+of an earlier fit, until learning is made anew.
+`--priors` counts the priors by kind of edit, on the tables' mistakes.
+Nothing of the test sessions, of tau-bench, of the field or of the APIs kept for the final check is
+used.
 """
 
 import argparse
@@ -21,12 +19,13 @@ import json
 import pickle
 import re
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
 from zlib import crc32
 
+import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from aftercall.models import SuggestRequest
@@ -34,14 +33,12 @@ from bench.quality import kinds, written
 from bench.quality.brain import WORKSPACE, Brain, open_brain
 from bench.quality.datasets import left_out, open_dataset
 from bench.quality.fitting import (
-    Judged,
+    Combined,
     Labelled,
-    Told,
-    fit_blend,
+    fit_combination,
     fit_priors,
     fit_trees,
-    fit_weights,
-    json_of_trees,
+    json_of_model,
 )
 from bench.quality.methods import failed_call, record_earlier
 from bench.quality.scores import SURE
@@ -51,23 +48,11 @@ from bench.quality.trial import Trial
 from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
 from retrieval.answer import Question
-from retrieval.confidence import (
-    MIN_CONFIDENCE,
-    Blend,
-    Calibration,
-    RankedProposal,
-    bar_of,
-    bound,
-    judge,
-    judged,
-    shipped,
-    shipped_blend,
-    unanimous,
-    weakest,
-)
+from retrieval.confidence import MIN_CONFIDENCE, Calibration, logistic
 from retrieval.edit_effects import apply_edits
 from retrieval.edits import EditDoesNotApplyError, names_of
-from retrieval.proposals.audit import shipped_trees
+from retrieval.judge.model import Model, stratum_of
+from retrieval.judge.ranking import RankedProposal, is_learned, judge
 from retrieval.proposals.case import Option, value_sources_of
 from retrieval.proposals.compose import merged, options_of
 
@@ -96,19 +81,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A proposal with what its confidence is made of, and whether it was right."""
+    """A proposal with its signals, and whether it was right."""
 
-    features: tuple[float, ...]
-    weakest: tuple[float, ...] | None
-    most: float
-    share: float
+    signals: tuple[float, ...]
+    learned: bool
     right: bool
-    judged: tuple[float, ...] | None = None
-
-    def confidence(self, calibration: Calibration) -> float:
-        """What a calibration makes of it, before the trees."""
-        given = [self.features, *([self.weakest] if self.weakest else [])]
-        return self.share * min(self.most, *map(calibration.probability, given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +174,9 @@ def row_of(asked: Asked) -> Row:
     """What is kept of a trial; of a call that holds no right repair nothing is right."""
     never = asked.family in kinds.NEVER
     seen = (
-        Seen(
-            ranked.features, weakest(ranked.features, ranked.proposal),
-            bound(ranked.proposal), ranked.left, right and not never, ranked.judged,
-        )
+        Seen(ranked.signals, is_learned(ranked.proposal), right and not never)
         for ranked, right in asked.judged
-    )  # fmt: skip
+    )
     return Row(asked.family, asked.trial.damage.kind, never, tuple(seen))
 
 
@@ -241,125 +215,101 @@ def _option_is_right(option: Option, asked: Asked) -> bool:
     )
 
 
-def weights_of(rows: Sequence[Row]) -> Calibration:
-    """The weights over the first proposals of every case, judged by what they do."""
-    of_kinds = sum(bool(row.family) for row in rows)
-    share = (len(rows) - of_kinds) / of_kinds if 0 < of_kinds < len(rows) else 1.0
-    return fit_weights(
-        [
-            Labelled(seen.features, seen.right, (share if row.family else 1) * _weight(place, seen))
-            for row in rows
-            for place, seen in enumerate(row.seen)
-        ]
-    )
-
-
-def _weight(place: int, seen: Seen) -> float:
-    """A proposal that is bounded or doubted for other reasons says little of its features."""
-    return (_LATER if place else 1.0) * seen.share * seen.most
-
-
 _OF_TABLES = 3.0
 """How much more a kind of the tables counts, which memory and values are richer in."""
-
-
-def trees_of(rows: Sequence[Row]) -> HistGradientBoostingClassifier:
-    """Trees over the first proposals of every case; a kind counts by the root of its number."""
-    many = Counter((row.family, row.kind) for row in rows)
-    return fit_trees(
-        [
-            Judged(
-                seen.judged,
-                seen.right,
-                (_LATER if place else 1.0) * (1.0 if row.family else _OF_TABLES)
-                / sqrt(many[row.family, row.kind]),
-            )
-            for row in rows
-            for place, seen in enumerate(row.seen)
-            if seen.judged is not None
-        ]
-    )  # fmt: skip
-
-
-def blend_of(rows: Sequence[Row]) -> Blend:
-    """The blend over the first proposals, by those shipped trees that never saw a row's family."""
-    many, fits = Counter((row.family, row.kind) for row in rows), shipped_trees()[1:]
-    return fit_blend(
-        [
-            Told(
-                fits[_eighth(row)].log_odds(vector), seen.share, seen.confidence(shipped()),
-                seen.right, (1.0 if row.family else _OF_TABLES) / sqrt(many[row.family, row.kind]),
-            )
-            for row in rows
-            for seen in row.seen[:1]
-            if (vector := seen.judged) is not None
-        ]
-    )  # fmt: skip
-
-
-def _eighth(row: Row) -> int:
-    return crc32(row.family.encode()) % _PARTS
-
-
 _PARTS = 8
 
 
-def all_trees_of(rows: Sequence[Row]) -> list[HistGradientBoostingClassifier]:
-    """Those on all rows, then those on all but one eighth of the families, for each eighth."""
-    without = [[row for row in rows if _eighth(row) != part] for part in range(_PARTS)]
-    return [trees_of(each) for each in (rows, *without)]
-
-
-def print_batches(rows: Sequence[Row]) -> None:
-    """For each batch of kinds, how sure it is and how wrong, with trees that never saw it."""
-    batches = [
-        row.family if row.family.startswith(_WRITTEN) else re.split("[ ,]", row.family)[0]
+def _labelled(rows: Sequence[Row], *, learned: bool) -> list[Labelled]:
+    """The first proposals of every case; a kind counts by the root of its number."""
+    many = Counter((row.family, row.kind) for row in rows)
+    return [
+        Labelled(
+            seen.signals,
+            seen.right,
+            (_LATER if place else 1.0) * (1.0 if row.family else _OF_TABLES)
+            / sqrt(many[row.family, row.kind]),
+        )
         for row in rows
-    ]
-    for batch in dict.fromkeys(batches):
-        of = [row for row, name in zip(rows, batches, strict=True) if name == batch]
-        fits = all_trees_of([row for row, at in zip(rows, batches, strict=True) if at != batch])
-        for name, trees in (("no trees", []), ("one fit", fits[:1]), ("all fits", fits)):
-            print(f"  {batch or 'of the tables':14} {name:8} {_shares(_surest(of, trees))}")
+        for place, seen in enumerate(row.seen)
+        if seen.learned == learned
+    ]  # fmt: skip
 
 
-def _surest(
-    rows: Sequence[Row], fits: Sequence[HistGradientBoostingClassifier]
-) -> list[tuple[float, bool]]:
-    """For each row the confidence in the first proposal, and whether it is right."""
-    vectors = [seen.judged for row in rows for seen in row.seen if seen.judged is not None]
-    odds = zip(*(each.decision_function(vectors) for each in fits), strict=True)
-    first = []
-    for row in rows:
-        found = [(0.0, False)]
-        for seen in row.seen:
-            estimate = seen.confidence(shipped())
-            if fits and seen.judged is not None:
-                bar = bar_of(seen.judged)
-                told = next(odds)
-                blended = shipped_blend().probability(told[0], seen.share, estimate)
-                likely = unanimous(iter(told), bar)
-                estimate = judged(estimate, likely, bar, blended, is_doubted=seen.share < 1)
-            found.append((estimate, seen.right))
-        first.append(max(found, key=lambda each: each[0]))
-    return first
+def _part(row: Row) -> int:
+    return crc32(row.family.encode()) % _PARTS
 
 
-def print_families(rows: Sequence[Row]) -> None:
-    """How the confidence holds, as shipped and with weights that never saw the family."""
-    for family in dict.fromkeys(row.family for row in rows):
-        of = [row for row in rows if row.family == family]
-        others = weights_of([row for row in rows if row.family != family])
-        for name, calibration in (("shipped", shipped()), ("left out", others)):
-            print(f"  {family or 'of the tables':24} {name:9} {_figures(of, calibration)}")
+def fits_of(rows: Sequence[Row]) -> list[HistGradientBoostingClassifier]:
+    """Trees on all rows, then on all but one eighth of the families, for each eighth."""
+    without = [[row for row in rows if _part(row) != part] for part in range(_PARTS)]
+    return [fit_trees(_labelled(each, learned=False)) for each in (rows, *without) if each]
 
 
-def _figures(rows: Sequence[Row], calibration: Calibration) -> str:
-    first = [
-        max(((seen.confidence(calibration), seen.right) for seen in row.seen), default=(0.0, False))
-        for row in rows
-    ]
-    return _shares(first)
+def unseen(rows: Sequence[Row]) -> Iterator[tuple[Row, list[float]]]:
+    """What fits that never saw a row's eighth say of its first proposal, for each row."""
+    for part in range(_PARTS):
+        of = [row for row in rows if _part(row) == part and row.seen and not row.seen[0].learned]
+        if not of:
+            continue
+        fits = fits_of([row for row in rows if _part(row) != part])
+        vectors = np.array([row.seen[0].signals for row in of])
+        odds = np.array([fit.decision_function(vectors) for fit in fits]).T
+        yield from zip(of, odds.tolist(), strict=True)
+
+
+def combination_of(found: Sequence[tuple[Row, list[float]]]) -> Model:
+    """The scaling of what fits say together, fitted where none of them had seen the family."""
+    many = Counter((row.family, row.kind) for row, _ in found)
+    return fit_combination(
+        [
+            Combined(odds, row.seen[0].right,
+                     (1.0 if row.family else _OF_TABLES) / sqrt(many[row.family, row.kind]))
+            for row, odds in found
+        ]
+    )  # fmt: skip
+
+
+_HARM = 0.025
+"""The share of sure repairs that may be wrong, as Jeffreys' prior estimates it: half a wrong one is
+added to those that were seen. About the .02 of 4-rules.md where there are many, stricter with few.
+"""
+_ENOUGH = 15
+"""Sure repairs of which none was wrong that are enough for a small stratum."""
+
+
+def bars_of(found: Sequence[tuple[Row, list[float]]], model: Model) -> dict[str, float]:
+    """For each stratum the least probability from which on at most `_HARM` was wrong, if any."""
+    strata: dict[str, list[tuple[float, bool]]] = defaultdict(list)
+    for row, odds in found:
+        first = row.seen[0]
+        stratum = stratum_of(first.signals)
+        if not stratum.startswith("semantic") and not stratum.endswith("doubted"):
+            strata[stratum].append((logistic(model.combine(odds)), first.right))
+    bars = {}
+    for stratum, judged in sorted(strata.items()):
+        for bar in np.arange(SURE, 0.99, 0.005):
+            above = [right for probability, right in judged if probability > bar]
+            wrong = sum(not right for right in above)
+            is_small = wrong == 0 and len(above) >= _ENOUGH
+            if is_small or (wrong + 0.5) / (len(above) + 1) <= _HARM:
+                bars[stratum] = round(float(bar), 3)
+                break
+    print("  bars:", bars)
+    return bars
+
+
+def print_batches(found: Sequence[tuple[Row, list[float]]], model: Model) -> None:
+    """For each batch of kinds, how sure and how wrong the model is that never saw them."""
+    batches: dict[str, list[tuple[float, bool]]] = defaultdict(list)
+    for row, odds in found:
+        name = row.family if row.family.startswith(_WRITTEN) else re.split("[ ,]", row.family)[0]
+        first = row.seen[0]
+        held = model.held(model.combine(odds), stratum_of(first.signals))
+        batches[name or "of the tables"].append((logistic(held), first.right))
+    everything = [each for batch in batches.values() for each in batch]
+    for name, first in (*batches.items(), ("all", everything)):
+        print(f"  {name:20} {_shares(first)}")
 
 
 def _shares(first: Sequence[tuple[float, bool]]) -> str:
@@ -372,7 +322,7 @@ def _shares(first: Sequence[tuple[float, bool]]) -> str:
     harm = sum(not right for right in sure) / max(1, len(sure))
     right, asked = sum(right for _, right in told) / len(first), len(first)
     return (f"n {asked:6} right {right:.3f} coverage {len(sure) / asked:.3f} "
-            f"harm {harm:.3f} ECE {gaps / max(1, len(told)):.3f}")  # fmt: skip
+            f"harm {harm:.4f} ECE {gaps / max(1, len(told)):.3f}")  # fmt: skip
 
 
 def _print_counts(seen: list[tuple[str, bool]]) -> None:
@@ -405,10 +355,7 @@ def main() -> None:
     parser.add_argument("--ask", choices=SETS, help="ask about one set, and keep its rows")
     parser.add_argument("--stride", type=int, default=1, help="ask about every so manieth call")
     parser.add_argument("--rows", type=Path, required=True, help="the folder of the rows")
-    parser.add_argument("--priors", action="store_true", help="count priors of the tables anew")
-    parser.add_argument("--families", action="store_true", help="leave out one by one, and print")
-    parser.add_argument("--trees", action="store_true", help="fit the trees of whole calls")
-    parser.add_argument("--blend", action="store_true", help="fit the blend of what is not sure")
+    parser.add_argument("--priors", action="store_true", help="count priors of the tables again")
     options = parser.parse_args()
     if options.priors:
         asked = [each for name in TABLES for each in asyncio.run(_asked(name, options.stride))]
@@ -419,24 +366,12 @@ def main() -> None:
     else:
         files = sorted(options.rows.glob("*.rows"))
         rows = [row for file in files for row in pickle.loads(file.read_bytes())]  # noqa: S301
-        of_weights = [row for row in rows if not row.family or row.family in kinds.FITTED]
-        if options.trees:
-            print_batches(rows)
-            TREES.write_text(json_of_trees(all_trees_of(rows)), encoding="utf-8")
-            return
-        if options.blend:
-            fitted = json.loads(FILE.read_text(encoding="utf-8"))
-            fitted |= {"blend": blend_of(rows).model_dump()}
-            FILE.write_text(f"{json.dumps(fitted, indent=1)}\n", encoding="utf-8")
-            return
-        if options.families:
-            print_families(of_weights)
-            return
-        calibration = weights_of(of_weights)
-        fitted = json.loads(FILE.read_text(encoding="utf-8"))
-        fitted |= {"intercept": calibration.intercept, "weights": calibration.weights}
-        FILE.write_text(f"{json.dumps(fitted, indent=1)}\n", encoding="utf-8")
-        print(f"written to {FILE.name}: {calibration.intercept} {calibration.weights}")
+        found = list(unseen(rows))
+        model = combination_of(found)
+        model = model._replace(bars=bars_of(found, model))
+        print_batches(found, model)
+        TREES.write_text(json_of_model(fits_of(rows), model), encoding="utf-8")
+        print(f"written to {TREES.name}")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import log
 from pathlib import Path
 from typing import Literal, cast
 
@@ -21,11 +20,13 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import chi2
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.preprocessing import normalize
 
 from aftercall.models import ErrorCategory
 from retrieval.classifier import CategoryHead, terms_of
-from retrieval.confidence import FEATURES, JUDGED, Blend, Calibration, log_odds
+from retrieval.judge.model import Model
+from retrieval.judge.signals import FALLING, RISING, SIGNALS
 
 _SHRINK = 4.0
 _MOST = 60.0
@@ -35,9 +36,9 @@ _FEW = 8
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A proposal's features, and whether it was right; `weight` is its share of its case."""
+    """A proposal's signals, and whether it was right; `weight` is its share of its case."""
 
-    features: tuple[float, ...]
+    signals: tuple[float, ...]
     right: bool
     weight: float = 1.0
 
@@ -62,92 +63,56 @@ def fit_priors(
     return fitted
 
 
-_DOUBTS = frozenset(
-    ("uncovered", "strange", "blind", "new_value_in_write", "of_others", "lost", "unusual")
-)
-"""Features that may only take from a confidence, whatever a benchmark says of them."""
-
-_RISING = frozenset(("rivals", "unlikely"))
-"""Features that rise with a proposal's own evidence."""
-
-
-def fit_weights(rows: Sequence[Labelled]) -> Calibration:
-    """The weights of a logistic regression; the likelihood's is kept positive.
-
-    A feature whose weight would have the wrong sign is left out, and the others are fitted anew.
-
-    Raises:
-        ValueError: when all rows are right, or none is.
-    """
-    right = np.array([row.right for row in rows])
-    weight = np.array([row.weight for row in rows])
-    used = list(range(len(FEATURES)))
-    while True:
-        features = np.array([[row.features[at] for at in used] for row in rows])
-        model = LogisticRegression(C=1.0, max_iter=1000).fit(features, right, sample_weight=weight)
-        found = {
-            FEATURES[at]: round(float(w), 4) for at, w in zip(used, model.coef_[0], strict=True)
-        }
-        wrong = {name for name in _DOUBTS if found.get(name, 0) > 0}
-        wrong |= {name for name in _RISING if found.get(name, 0) < 0}
-        if not wrong:
-            break
-        used = [at for at in used if FEATURES[at] not in wrong]
-    weights = {name: found.get(name, 0.0) for name in FEATURES}
-    weights["likelihood"] = max(0.05, weights["likelihood"])
-    return Calibration(intercept=round(float(model.intercept_[0]), 4), weights=weights)
-
-
-_EVIDENCE = frozenset(("likelihood", "rivals", "bound", "least_likely"))
-"""Numbers of which more never makes a proposal less likely."""
 _DIGITS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A proposal's vector, in the order of `JUDGED`, and whether it was right."""
-
-    vector: tuple[float, ...]
-    right: bool
-    weight: float = 1.0
-
-
-def fit_trees(rows: Sequence[Judged]) -> HistGradientBoostingClassifier:
-    """Sixty small trees (scikit-learn) whose word only rises with a proposal's own evidence."""
+def fit_trees(rows: Sequence[Labelled]) -> HistGradientBoostingClassifier:
+    """Small trees (scikit-learn) that only rise with evidence and fall with what is strange."""
     model = HistGradientBoostingClassifier(
         max_depth=3, max_iter=60, learning_rate=0.12, min_samples_leaf=60, l2_regularization=5.0,
-        monotonic_cst=[int(name in _EVIDENCE) for name in JUDGED], random_state=0,
-        early_stopping=False,
+        monotonic_cst=[int(name in RISING) - int(name in FALLING) for name in SIGNALS],
+        random_state=0, early_stopping=False,
     )  # fmt: skip
-    vectors, right = np.array([row.vector for row in rows]), [row.right for row in rows]
+    vectors, right = np.array([row.signals for row in rows]), [row.right for row in rows]
     return model.fit(vectors, right, sample_weight=[row.weight for row in rows])
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What trees that never saw a proposal's kind say of it, and what else is known of it."""
+class Combined:
+    """What fits that never saw a proposal's family say of it, and whether it was right."""
 
-    odds: float
-    left: float
-    estimate: float
+    odds: list[float]
     right: bool
     weight: float = 1.0
 
 
-def fit_blend(rows: Sequence[Told]) -> Blend:
-    """Platt's regression over the trees' log-odds, the doubts' share and the estimate."""
-    features = [(each.odds, log(each.left), log_odds(each.estimate)) for each in rows]
-    model = LogisticRegression(C=1.0, max_iter=1000)
-    model.fit(features, [e.right for e in rows], sample_weight=[e.weight for e in rows])
-    trees, left, estimate = (round(max(0.0, float(each)), 4) for each in model.coef_[0])
-    intercept = round(float(model.intercept_[0]), 4)
-    return Blend(intercept=intercept, trees=trees, left=left, estimate=estimate)
+_CAUTIONS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 
 
-def json_of_trees(models: Sequence[HistGradientBoostingClassifier]) -> str:
-    """The text of the trees' file: a node is feature, threshold, both ways on, and value."""
-    fits = ",\n".join(map(_json_of_fit, models))
-    return f'{{"features": {json.dumps(JUDGED)},\n"fits": [\n{fits}\n]}}\n'
+def fit_combination(rows: Sequence[Combined]) -> Model:
+    """Platt's regression over the fits' mean less their spread; how much less, by log loss."""
+    right, weight = [row.right for row in rows], [row.weight for row in rows]
+    best = None
+    for caution in _CAUTIONS:
+        bare = Model((), caution=caution)
+        odds = [[bare.combine(row.odds)] for row in rows]
+        fitted = LogisticRegression(C=100.0, max_iter=1000).fit(odds, right, sample_weight=weight)
+        loss = log_loss(right, fitted.predict_proba(odds)[:, 1], sample_weight=weight)
+        print(f"  caution {caution}: log loss {loss:.4f}")
+        if best is None or loss < best[0]:
+            best = loss, caution, float(fitted.intercept_[0]), float(fitted.coef_[0][0])
+    assert best is not None
+    _, caution, shift, slope = best
+    return Model((), round(shift, _DIGITS), round(slope, _DIGITS), caution)
+
+
+def json_of_model(fits: Sequence[HistGradientBoostingClassifier], model: Model) -> str:
+    """The text of the model's file: a node is feature, threshold, both ways on, and value."""
+    scaling: dict[str, object] = {"shift": model.shift, "slope": model.slope}
+    scaling |= {"caution": model.caution, "bars": model.bars}
+    head = json.dumps({"features": SIGNALS, **scaling})[1:-1]
+    joined = ",\n".join(map(_json_of_fit, fits))
+    return f'{{{head},\n"fits": [\n{joined}\n]}}\n'
 
 
 def _json_of_fit(model: HistGradientBoostingClassifier) -> str:

@@ -16,8 +16,9 @@ from aftercall.json_values import JsonObject
 from aftercall.models import MAX_SPLIT, ExecutionError
 from aftercall.outcomes import referral_in
 from aftercall.tables import gathered
+from retrieval.acceptance import accepts, check_of
 from retrieval.boundaries.clusters import normalised_axes
-from retrieval.confidence import MIN_CONFIDENCE, accepts, check_of, lower_bound
+from retrieval.confidence import MIN_CONFIDENCE, lower_bound
 from retrieval.health.record import Referred
 from retrieval.knowledge.profile import COMMON_SESSIONS
 from retrieval.likeness import nearest, words_of

@@ -8,6 +8,7 @@ from retrieval.edits import Clamp, Replace
 from retrieval.likeness import is_portion, with_synonyms
 from retrieval.measures import codes_of
 from retrieval.proposals.case import Case, Option, Trials, one, prior, put
+from retrieval.proposals.grounds import is_setting
 from retrieval.proposals.slips import crossed_options, seconds_options
 from retrieval.proposals.values import CONVERTED, SYNONYM
 from retrieval.reading.faults import Fault
@@ -50,7 +51,7 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
     if high is not None and sent > high >= sent / 100 and high <= 1:
         share = Replace(name=target, before=value, value=round(sent / 100, 9))
         yield one(index, share, "the same as a share of one", CONVERTED, "parameters")
-    if low is not None or high is not None:
+    if (low is not None or high is not None) and is_setting(target, view, seen):
         is_whole = isinstance(value, int) and not (view and "number" in view.types)
         if fault.exclusive and not is_whole:
             return  # the nearest number inside an open bound is nobody's wish
@@ -64,7 +65,9 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
         edit = Clamp(name=target, minimum=low, maximum=high)
         trials = _bound_trials(case, target, low, is_named=name in case.parameters)
         yield one(index, edit, reason, trials, source, successes)
-    elif seen and seen.successes >= 5 and (known := seen.boundary()):
+    elif (
+        (low, high) == (None, None) and seen and seen.successes >= 5 and (known := seen.boundary())
+    ):
         too_large = (float(value) if isinstance(value, int | float) else 0.0) > known.largest
         bound = known.largest if too_large else known.smallest
         if all(common.value != bound for common in seen.common_values()):

@@ -9,24 +9,19 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonObject, canonical_json
-from aftercall.redaction import is_redacted
-from retrieval import WORDS
-from retrieval.edit_effects import applied, apply_edits, changed_names, effect_key
-from retrieval.edits import Remove, Replace, touches
-from retrieval.forms import id_within, in_form, same_moment, told_forms
-from retrieval.likeness import words_of
-from retrieval.parameters import Path, element_view, leaves_like, object_view, value_at
+from aftercall.json_values import JsonObject
+from retrieval.edit_effects import applied, changed_names, effect_key
+from retrieval.edits import Replace, touches
+from retrieval.parameters import element_view, object_view, value_at
 from retrieval.proposals.bounds import out_of_range_options
 from retrieval.proposals.case import Case, Option, Trials, prior, read_option, value_sources_of
 from retrieval.proposals.context import context_options
 from retrieval.proposals.experience import WORKED, Reports, reports, rule_options, seed_options
-from retrieval.proposals.faults import inner_faults, misses, shown_by
+from retrieval.proposals.faults import inner_faults, out_of_form, shown_by
 from retrieval.proposals.names import renamed_options, unexpected_options
 from retrieval.proposals.session import session_options
 from retrieval.proposals.shape import Reshaped, reshaped
 from retrieval.proposals.values import (
-    IDS,
     refused_value_options,
     stated_value_options,
     unwrapped_options,
@@ -34,8 +29,7 @@ from retrieval.proposals.values import (
     wrong_type_options,
 )
 from retrieval.reading.faults import Fault
-from retrieval.texts import format_of
-from retrieval.values import fits, has_odd_signs, is_marked, is_placeholder, plainer, says_nothing
+from retrieval.values import fits
 
 Options = Callable[[Case, int, Fault], Iterator[Option]]
 """A source of options of top-level faults, such as `renamed_options`."""
@@ -175,15 +169,12 @@ def _proposals(sent: Case, case: Case, shape: Reshaped | None = None) -> Iterato
         parameters = applied(case.parameters, edits, value_sources)
         if parameters is None:
             continue
-        tidying = tuple(_tidying(case, parameters))
-        for option in tidying:
-            parameters = apply_edits(parameters, option.edits)
         for rest, mended in _with_the_rest(case, parameters):
             names = changed_names(sent.parameters, mended)
             if names:
                 key = effect_key(mended, names)
                 yield Proposal(
-                    mended, (*first, *options, *tidying, *rest), frozenset(names), key,
+                    mended, (*first, *options, *rest), frozenset(names), key,
                     reshaped=None if shape is None else case,
                 )  # fmt: skip
 
@@ -203,6 +194,7 @@ def _with_the_rest(
     if view is None or schema is None:
         return
     left = [*shown_by(view, parameters), *inner_faults(schema, parameters)]
+    left += out_of_form(view, parameters)
     if not left or any(fault in case.faults for fault in left):
         return
     rest = replace(case, parameters=parameters, reading=replace(case.reading, faults=()))
@@ -211,64 +203,6 @@ def _with_the_rest(
         edits = [edit for option in options for edit in option.edits]
         if (mended := applied(parameters, edits, value_sources)) is not None:
             yield options, mended
-
-
-_TIDIED = prior("format.tidied", 20, 1)
-
-
-def _tidying(case: Case, parameters: JsonObject) -> Iterator[Option]:
-    """Takes marks off values that no fault is about: a server says the first fault only."""
-    sent = {value for _, value in leaves_like(case.parameters, ()) if isinstance(value, str)}
-    edits = [
-        Replace(name="", before=value, value=better).at(path)
-        for path, value in leaves_like(parameters, ())
-        if isinstance(value, str) and value in sent
-        and (better := _tidier(case, path, value)) is not None
-    ]  # fmt: skip
-    if edits:
-        reason = "the same as the tool writes it, without marks around it"
-        yield Option(tuple(edits), reason, _TIDIED, ("parameters",))
-    empty = tuple(
-        Remove(name=name)
-        for name, value in parameters.items()
-        if isinstance(value, str) and value in sent and _stands_for_nothing(case, name, value)
-    )
-    if empty:
-        yield Option(empty, "what says nothing may be left out", _TIDIED, ("schema",))
-
-
-def _stands_for_nothing(case: Case, name: str, value: str) -> bool:
-    """Whether a text is no value, where the tool asks for none; in a write "" may clear a field."""
-    view, seen = case.parameter(name), case.seen(name)
-    if view is None or view.required or view.states(value) or case.schema is None:
-        return False
-    known = seen is not None and canonical_json(value) in seen.values
-    meant = known or value.lower() == "none" or (case.writes and not value.strip())
-    return says_nothing(value) and not meant
-
-
-def _tidier(case: Case, path: Path, value: str) -> str | None:
-    """A text without the marks around it, or as the list of the parameter's values spells it."""
-    name = str(path[0])
-    view, seen = case.parameter(name), case.seen(name)
-    names = {word for step in path if isinstance(step, str) for word in words_of(step)}
-    is_free = not WORDS["free_text"].isdisjoint(names)
-    if view is None or view.states(value) or is_free or is_redacted(value):
-        return None
-    words, known = words_of(value), view.stated_values
-    spelt = [str(each) for each in known if words and words_of(str(each)) == words]
-    if len(spelt) == 1 and len(known) > 1:
-        return spelt[0]
-    usual = seen is not None and seen.formats.get(format_of(value), 0) > 0
-    is_id = not (IDS | {"key"}).isdisjoint(names)
-    if not usual and is_id and view.form is None and (id_ := id_within(value)):
-        return id_
-    told = told_forms(view.description) if not view.stated_values and misses(view, value) else ()
-    if len(told) == 1 and not usual and (at := in_form(value, told[0])) and same_moment(value, at):
-        return at
-    bare = plainer(value)
-    is_odd = is_marked(value) or has_odd_signs(value)
-    return bare if is_odd and bare != value and not (usual or is_placeholder(bare)) else None
 
 
 _HEALING = 2.0

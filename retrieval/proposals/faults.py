@@ -24,7 +24,7 @@ from retrieval.parameters import (
     view_of_schema,
 )
 from retrieval.reading.faults import Fault
-from retrieval.reading.reader import ErrorReading, only_refuses
+from retrieval.reading.reader import ErrorReading, tells_of_work
 from retrieval.values import fits, is_marked, plainer, says_nothing
 
 
@@ -202,7 +202,7 @@ def faults_of(
             *shown,
         )
         if reading.category in _BLAMES_A_VALUE or reading.category == "unknown":
-            said = _with_forms(said, _out_of_form(view, parameters))
+            said = _with_forms(said, out_of_form(view, parameters))
     if said and all(fault.path for fault in said):
         return said
     told = told_forms(reading.signature)
@@ -248,13 +248,14 @@ def held_against_schema(call: FailedCall, reading: ErrorReading, refused: Refuse
 
     4-rules.md, Retrying. It does not count where the error tells of anything else.
     """
-    if reading.category != "invalid_parameters":
+    if reading.rejected_before_run or reading.category in _TELLS_OF_MORE:
         return reading
-    if reading.rejected_before_run:
+    if tells_of_work(call.error):
         return reading
     names = {fault.parameter for fault in refused() if fault.parameter}
     told = {fault.parameter for fault in reading.faults if fault.path}
-    rejected = bool(names) and told <= names and only_refuses(call.error, names)
+    is_of_call = reading.category in _UNREAD or bool(told)
+    rejected = bool(names) and is_of_call and told <= names
     return replace(reading, rejected_before_run=rejected)
 
 
@@ -266,6 +267,10 @@ def _without_alternatives(said: tuple[Fault, ...]) -> tuple[Fault, ...]:
         for fault in said
         if fault.of_union or not any(fault.path[: len(at)] == at for at in unions)
     )
+
+
+_TELLS_OF_MORE = NOT_ABOUT_PARAMETERS | {"conflict", "timeout", "contract_violation"}
+"""What is said of a call that ran, or that was not let run for other reasons."""
 
 
 def _of_form(fault: Fault) -> Fault:
@@ -431,7 +436,8 @@ def _with_forms(said: tuple[Fault, ...], found: list[Fault]) -> tuple[Fault, ...
     return (*kept, *(fault for fault in found if fault.path not in named))
 
 
-def _out_of_form(view: ToolView, parameters: JsonObject) -> list[Fault]:
+def out_of_form(view: ToolView, parameters: JsonObject) -> list[Fault]:
+    """Return where a text has not the form that the schema asserts, or tells in words."""
     return [
         Fault("bad_format", (name,), expected_format=stated_forms(known)[0], from_schema=True)
         for name, value in islice(parameters.items(), _MAX_NAMES)
@@ -455,7 +461,8 @@ def _suspects(
     marked = [
         name
         for name, value in islice(parameters.items(), _MAX_NAMES)
-        if isinstance(value, str) and (len(value) <= _SHORT or value.lstrip()[:3] == "```")
+        if isinstance(value, str)
+        and (value.lstrip()[:3] == "```" or (len(value) <= _SHORT and "\n" not in value.strip()))
         and (is_marked(value) or plainer(value) != value)
         and (value.lstrip()[:3] == "```" or WORDS["free_text"].isdisjoint(words_of(name)))
     ]  # fmt: skip

@@ -289,7 +289,8 @@ def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option
     if fault.kind in _NOT_KNOWN:
         bare = bare.removeprefix("./").rstrip("/") or bare
     is_free = not WORDS["free_text"].isdisjoint(words_of(name))
-    is_free = is_free and value.lstrip()[:3] != "```"
+    is_code = " " in value and not WORDS["never_of_context"].isdisjoint(words_of(name))
+    is_free = (is_free or is_code) and value.lstrip()[:3] != "```"
     if not forms and bare != value and not (is_placeholder(bare) or is_free):
         trials = _UNMARKED if bare == unmarked(value) else _PLAINER
         reason = "the same without the marks around it"
@@ -360,7 +361,8 @@ def _near(
     inside = [words for each in texts if (words := {*words_of(each)}) and words <= said]
     if value not in known and sum(not any(one < two for two in inside) for one in inside) > 1:
         return  # `medium-high` is neither
-    if isinstance(value, str) and source in ("error", "schema"):
+    is_list = len(texts) > 1 or _lists_all(case, name, source)  # one quoted word is none
+    if isinstance(value, str) and source in ("error", "schema") and is_list:
         if same := synonym_of(unmarked(value), list(texts)):
             reason = f"the listed value that means {'' if same[1] else 'nearly '}the same"
             trials = SYNONYM if same[1] else _LIKE
@@ -380,7 +382,9 @@ def _near(
     if len(coded) == 1:
         reason = f"what the list has for it; {_NEAR_REASONS[source]}"
         yield one(index, put(case, name, texts[coded.pop()]), reason, SYNONYM, source)
-    elif found := nearest(bare, list(texts)):
+    elif (found := nearest(bare, list(texts))) and (
+        found[1] not in ("start", "cut") or _lists_all(case, name, source)
+    ):
         near = texts[found[0]]
         seen = case.seen(name)
         counted = seen.values.get(canonical_json(near)) if seen else None
@@ -391,6 +395,12 @@ def _near(
     elif source in ("error", "schema") and (like := likest(bare, list(texts))):
         reason = f"the likest of all; {_NEAR_REASONS[source]}"
         yield one(index, put(case, name, texts[like]), reason, _LIKE, source)
+
+
+def _lists_all(case: Case, name: str, source: EvidenceSource) -> bool:
+    """Whether known values are all that there are, and not words of a description."""
+    view = case.parameter(name)
+    return source != "schema" or (view is not None and bool(view.allowed))
 
 
 def _without_start(listed: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:

@@ -383,13 +383,11 @@ _WORKED = re.compile(
 )
 
 
-def only_refuses(error: ExecutionError, names: Collection[str]) -> bool:
-    """Whether an error opens with a refusal or one of these names, and tells of no work done."""
-    body = strip_frames(error.message)
-    opens = body[:1] in ("{", "[") or _REFUSES.match(body) is not None
-    opens = opens or body.lstrip("'\"`").startswith(tuple(names))
-    told = _RAN.search(error.message) or _WORKED.search(error.message)
-    return opens and not told and not _has_run(error.details)
+def tells_of_work(error: ExecutionError) -> bool:
+    """Whether an error tells that something was done before it, or that the tool ran."""
+    message = error.message
+    told = _RAN.search(message) or _RAN.search(message.lower()) or _WORKED.search(message)
+    return bool(told) or _has_run(error.details)
 
 
 _OF_VALUES = frozenset({"wrong_type", "out_of_range", "not_allowed", "bad_format", "unexpected"})

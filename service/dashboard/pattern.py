@@ -13,6 +13,8 @@ from aftercall.redaction import Redactor
 from aftercall.tables import gathered
 from mongo.records import ToolKey
 from retrieval.answer import lesson_of
+from retrieval.calls.account import Grounds
+from retrieval.calls.matching import account_of
 from retrieval.confidence import lower_bound
 from retrieval.edits import Edit, edit_key, edits_of_key
 from retrieval.fitness.registry import UnknownNameError
@@ -45,8 +47,11 @@ class ShownRepair:
     mended: Execution
     lesson: str
     """What was learned from it, in words; empty where nothing was."""
-    account: Account | None = None
-    """What became of each value; None where nobody worked it out."""
+
+    @property
+    def account(self) -> Account:
+        """What became of each value, as far as the two calls show it."""
+        return account_of(self.failed.parameters, self.mended.parameters, Grounds()).model()
 
     @property
     def changes(self) -> list[str]:

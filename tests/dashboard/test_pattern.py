@@ -2,14 +2,13 @@
 
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from aftercall.models import Account, FailurePattern
+from aftercall.models import FailurePattern
 from aftercall.redaction import Redactor
 from retrieval.edits import Clamp, Edit, Rename, Replace
 from retrieval.knowledge.documents import document_id
@@ -162,16 +161,12 @@ def test_a_pattern_has_its_repairs_and_examples(service: RunningService) -> None
 
 
 def test_a_repair_shows_what_became_of_each_value(service: RunningService) -> None:
-    """Beside what changed, where it is known."""
+    """The value that the agent itself put in is of nobody else; the others stayed."""
     tool = fresh("tool")
     learned(service, *repaired(tool, 1))
     [found] = shown(service, stored(service, tool))
-    value = {"path": "/topK", "origin": "stated", "from": "/topK", "why": "the error says 10"}
-    account = Account.model_validate({"kept": 1, "values": [value]})
     look = SimpleNamespace(agent=lambda _: "/agent", trace_url=None)
-    line = "<code>/topK</code>: stated by the error, the schema or the task (the error says 10)"
-    told, plain = (
-        UI.repair(look, replace(found.repairs[0], account=each), 3) for each in (account, None)
-    )
-    assert line in told
-    assert "each value" not in plain
+    page = UI.repair(look, found.repairs[0], 3)
+    assert "What it does with each value" in page
+    assert "<code>/topK</code>" in page
+    assert found.repairs[0].account.values[0].path == "/topK"

@@ -49,7 +49,6 @@ HERE = {"owner": "acme", "repo": "web"}
         (TITLE | {"state": "State.IN_PROGRESS"}, "invalid state", TASK,
          TITLE | {"state": "in_progress"}),
         (TITLE | {"state": "colsd"}, "invalid state", TASK, TITLE | {"state": "closed"}),
-        ({"Titel": "Paint it", "note": "N/A"}, "unknown field Titel", TASK, TITLE),
         (TITLE | {"labels": "- red\n- dark blue"}, "labels must be an array", TASK,
          TITLE | {"labels": ["red", "dark blue"]}),
         (TITLE | {"due": "4 de abril de 2026"}, "invalid due: expected YYYY-MM-DD", TASK,
@@ -95,8 +94,9 @@ HERE = {"owner": "acme", "repo": "web"}
         # Two numbers lie beyond 10, and the schema says which of them may not.
         ({"page": 50, "top": 50}, "50 is greater than the maximum of 10", object_schema(
          top={"type": "integer", "maximum": 10}, page="integer"), {"page": 50, "top": 10}),
-        # What the error does not tell is mended with what it tells.
-        ({"Owner": "acme", "repo": "`web`"}, "unexpected argument 'Owner'", PLACE, HERE),
+        # What the schema refuses is mended with what the error tells; all else is the caller's.
+        ({"Owner": "acme", "repo": "`web`"}, "unexpected argument 'Owner'", PLACE,
+         HERE | {"repo": "`web`"}),
         ({"name_of_it": "x", "state": "OPEN"} | TITLE, "unexpected argument 'name_of_it'", TASK,
          TITLE | {"state": "open"}),
         ({"arguments": {"owner_name": "acme", "repo": "web"}}, "unexpected argument 'arguments'",
@@ -107,7 +107,6 @@ HERE = {"owner": "acme", "repo": "web"}
          TITLE | {"labels": ["red", "blue", "green"]}),
         (TITLE | {"count": {"value": "2"}}, "count must be an integer", TASK, TITLE | {"count": 2}),
         (TITLE | {"count": -2}, "count must be at least 0", TASK, TITLE | {"count": 2}),
-        ({"Owner": "acme", "repo": "web?"}, "unexpected argument 'Owner'", PLACE, HERE),
         ({"Owner": "acme", "why": "It was red."}, "unknown field Owner",
          object_schema(owner="string", why="string") | CLOSED,
          {"owner": "acme", "why": "It was red."}),
@@ -139,7 +138,6 @@ def test_it_is_read_as_it_was_meant(
         (TITLE | {"state": "not open"}, "invalid state", TASK),
         (TITLE | {"state": "banana"}, "invalid state", TASK),
         (TITLE | {"note": "Paint it\n"}, "note not found", TASK),
-        (TITLE | {"labels": [None]}, "labels is invalid", TASK),
         (TITLE | {"count": {"gt": 2}}, "count must be an integer", TASK),
         (TITLE | {"count": {"not": 2}}, "count must be an integer", TASK),
         (TITLE | {"count": "2 (miles)"}, "count must be an integer", TASK),

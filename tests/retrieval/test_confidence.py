@@ -10,15 +10,9 @@ from hypothesis import strategies as st
 
 from aftercall.models import EvidenceSource
 from retrieval.confidence import (
-    FEATURES,
     MIN_CONFIDENCE,
     Calibration,
-    Estimate,
     Scaling,
-    bound,
-    features_of,
-    judge,
-    likelihood,
     log_odds,
     logistic,
     lower_bound,
@@ -26,6 +20,8 @@ from retrieval.confidence import (
 )
 from retrieval.edits import Add, Clamp, Edit, Rename, Replace, edits_of_key
 from retrieval.fitting import fit_scaling
+from retrieval.judge.ranking import bound, judge
+from retrieval.judge.signals import SIGNALS
 from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.proposals.case import Option, Trials
 from retrieval.proposals.compose import Proposal
@@ -39,25 +35,6 @@ RENAME = Rename(name="repo", to="repo_path")
 counts = st.floats(0.1, 500)
 trials = st.builds(Trials, counts, counts)
 scalings = st.builds(Scaling, shift=st.floats(-3, 3), slope=st.floats(0.3, 2))
-rivals = st.lists(st.floats(0.005, 0.995), max_size=3)
-
-
-def a_proposal(*evidence: Trials) -> Proposal:
-    """A proposal of one rename per evidence."""
-    options = tuple(
-        Option((Rename(name=f"a{n}", to=f"b{n}"),), "like", each, ("schema",))
-        for n, each in enumerate(evidence)
-    )
-    return Proposal({}, options, frozenset(), "")
-
-
-def estimate_of(
-    calibration: Calibration, proposal: Proposal, others: list[float] | None = None
-) -> Estimate:
-    """What is estimated of a proposal beside others of these likelihoods."""
-    case = make_case({}, "bad")
-    features = features_of(case, proposal, likelihood(proposal), others or [])
-    return calibration.estimate(features, proposal)
 
 
 # Log-odds
@@ -74,41 +51,15 @@ def test_any_score_has_a_probability_and_a_higher_one_no_lower(one: float, other
 # Evidence
 
 
-@pytest.mark.parametrize("is_right", [True, False])
 @settings(deadline=None)
-@given(st.lists(trials, min_size=1, max_size=3), counts, rivals, scalings)
-def test_more_trials_move_the_confidence_their_own_way(
-    is_right: bool, evidence: list[Trials], more: float, others: list[float], scaling: Scaling
-) -> None:
-    """Right ones never lower it, wrong ones never raise it, whatever rivals and scaling."""
-    calibration = shipped().model_copy(update={"scaling": scaling})
-    before = estimate_of(calibration, a_proposal(*evidence), others)
-    evidence[0] = evidence[0].plus(Trials(more, 0) if is_right else Trials(0, more))
-    after = estimate_of(calibration, a_proposal(*evidence), others)
-    rise = after.probability - before.probability
-    assert rise >= -1e-12 if is_right else rise <= 1e-12
-
-
-@settings(deadline=None)
-@given(st.lists(trials, min_size=1, max_size=3), rivals, scalings)
+@given(st.floats(-20, 20), st.floats(0, 5), scalings)
 def test_the_interval_is_around_the_probability(
-    evidence: list[Trials], others: list[float], scaling: Scaling
+    score: float, spread: float, scaling: Scaling
 ) -> None:
-    """All three are probabilities, in order."""
-    calibration = shipped().model_copy(update={"scaling": scaling})
-    found = estimate_of(calibration, a_proposal(*evidence), others)
-    assert 0 <= found.low <= found.probability <= found.high <= 1
-
-
-@settings(deadline=None)
-@given(st.lists(trials, min_size=1, max_size=3), st.floats(1.5, 50))
-def test_the_interval_narrows_with_evidence(evidence: list[Trials], times: float) -> None:
-    """The same share of more trials is the same probability, known better."""
-    more = [Trials(each.right * times, each.wrong * times) for each in evidence]
-    few, many = (estimate_of(shipped(), a_proposal(*each)) for each in (evidence, more))
-    assert many.probability == pytest.approx(few.probability)
-    assert few.low <= many.low + 1e-12
-    assert many.high <= few.high + 1e-12
+    """All three are probabilities, in order; more spread is a wider interval."""
+    calibration = Calibration(scaling=scaling)
+    found, wider = (calibration.estimate(score, each) for each in (spread, spread + 1))
+    assert 0 <= wider.low <= found.low <= found.probability <= found.high <= wider.high <= 1
 
 
 def bound_of(edit: Edit, evidence: Trials, *sources: EvidenceSource, repairs: int = 0) -> float:
@@ -153,14 +104,12 @@ def test_what_neither_call_nor_tool_says_is_a_found_value(
     assert (bound_of(edit, Trials(3, 1), *sources, repairs=repairs) < 1) is is_bounded
 
 
-@settings(deadline=None)
-@given(st.lists(trials, min_size=1, max_size=3), scalings)
+@given(st.floats(-9, 9), scalings)
 def test_the_shipped_estimate_does_not_depend_on_the_workspace(
-    evidence: list[Trials], scaling: Scaling
+    score: float, scaling: Scaling
 ) -> None:
     """It is what the next scaling is fitted on: else each would build on the last."""
-    own = shipped().model_copy(update={"scaling": scaling})
-    ours, theirs = (estimate_of(each, a_proposal(*evidence)) for each in (own, shipped()))
+    ours, theirs = (Calibration(scaling=each).estimate(score, 0.1) for each in (scaling, Scaling()))
     assert ours.shipped == theirs.shipped == theirs.probability
 
 
@@ -306,10 +255,10 @@ def shipped_priors() -> dict[str, tuple[float, float]]:
 
 
 def test_the_shipped_calibration_is_usable() -> None:
-    """It knows the features by name, and no other; the likelihood counts for it."""
+    """It knows the signals by name, and no other; the evidence counts for it."""
     calibration = shipped()
-    assert set(calibration.weights) == set(FEATURES)
-    assert calibration.weights["likelihood"] > 0
+    assert set(calibration.weights) <= {*SIGNALS, "unlikely"}
+    assert calibration.weights["odds"] > 0
     assert calibration.scaling == Scaling()
     assert 0 < MIN_CONFIDENCE < AUTOMATIC
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from retrieval.confidence import accepts as may_be_made
-from retrieval.confidence import check_of
+from retrieval.acceptance import accepts as may_be_made
+from retrieval.acceptance import check_of
 from retrieval.knowledge.documents import shape_of
 from retrieval.likeness import nearest
 from retrieval.parameters import MAX_SCHEMA, view_of_schema

@@ -1,0 +1,1 @@
+"""The judge: one probability of right for each proposal, from named signals."""

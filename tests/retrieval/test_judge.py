@@ -1,0 +1,169 @@
+"""The judge: one model over named signals, that only evidence raises and only doubts lower."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrieval.calls.account import Account
+from retrieval.calls.matching import account_of
+from retrieval.confidence import shipped
+from retrieval.edits import Rename, Replace
+from retrieval.judge.model import Model, model_of_text, shipped_model
+from retrieval.judge.ranking import judge
+from retrieval.judge.signals import FALLING, RISING, SIGNALS, Weighed, signals_of
+from retrieval.knowledge.rules import SignatureKnowledge
+from retrieval.principals import SURE
+from retrieval.proposals.case import Case, Option, Trials
+from retrieval.proposals.compose import Proposal
+from retrieval.proposals.grounds import grounds_of
+from tests.retrieval.cases import make_case, object_schema
+from tests.retrieval.test_repairs import an_example
+
+SCHEMA = object_schema(city="string", days="integer") | {"additionalProperties": False}
+vectors = st.lists(st.floats(-20, 20), min_size=len(SIGNALS), max_size=len(SIGNALS))
+
+
+def an_account(case: Case, repaired: dict[str, Any]) -> Account:
+    """The account of a repair of the case's call."""
+    return account_of(case.parameters, repaired, grounds_of(case))
+
+
+def signals_for(sent: dict[str, Any], repaired: dict[str, Any]) -> dict[str, float]:
+    """The signals of a repair of a call whose city is at fault."""
+    case = make_case(sent, "city is wrong", schema=SCHEMA)
+    edit = Replace(name="city", before=sent["city"], value=repaired["city"])
+    option = Option((edit,), "like", Trials(9, 1), ("error",))
+    proposal = Proposal(repaired, (option,), frozenset(("city",)), "")
+    weighed = Weighed(proposal, an_account(case, repaired), 2.0, 0.0, 1.0, 1.0)
+    return dict(zip(SIGNALS, signals_of(case, weighed), strict=True))
+
+
+def test_words_that_are_gone_or_new_are_counted() -> None:
+    """Another case or another separator is the same word; a number is its digits."""
+    found = signals_for({"city": "new-york city", "days": 3}, {"city": "NewYork", "days": 3})
+    assert (found["lost_words"], found["new_words"]) == (1, 0)
+    found = signals_for({"city": "Rome", "days": 3}, {"city": "Milan", "days": 3})
+    assert (found["lost_words"], found["new_words"]) == (1, 1)
+
+
+def test_what_is_put_in_is_looked_at_and_what_is_left_alone_is_not() -> None:
+    """Marks around the new city are odd; those around another value are its caller's."""
+    assert signals_for({"city": "Rome", "days": 3}, {"city": "{Rome}", "days": 3})["odd"] == 1
+    beside = {"days": 3, "note": "```{x}```"}
+    found = signals_for({"city": "rome", **beside}, {"city": "Rome", **beside})
+    assert found["odd"] == 0
+
+
+BYSTANDERS = [
+    "a plain text", "[redacted:string:9-16]", "    if a:\n\t**return** `x`;\n", {"a": {"b": [1]}},
+    ["x", "y"], "lorem " * 400, True, 7.5, {},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bystander", BYSTANDERS, ids=str)
+def test_a_right_value_beside_the_fault_changes_no_answer(bystander: Any) -> None:
+    """A secret, code, an object, a list, a long text: nothing of them is read as a sign."""
+    schema = SCHEMA | {"properties": SCHEMA["properties"] | {"extra": {}}}
+    message = "town: unexpected property"
+    alone, beside = (
+        judge(make_case({"town": "Rome", "days": 3} | more, message, schema=schema), shipped())
+        for more in ({}, {"extra": bystander})
+    )
+    one, other = alone[0], beside[0]
+    assert other.proposal.parameters == one.proposal.parameters | {"extra": bystander}
+    assert other.account.change_class == one.account.change_class
+    assert other.estimate.probability == pytest.approx(one.estimate.probability, abs=0.05)
+
+
+@given(vectors, st.integers(0, len(SIGNALS) - 1), st.floats(0, 20))
+def test_signals_move_the_shipped_model_their_own_way(
+    vector: list[float], place: int, more: float
+) -> None:
+    """Evidence never makes a fit less sure, a doubt never surer."""
+    moved = [*vector[:place], vector[place] + more, *vector[place + 1 :]]
+    for fit in shipped_model().fits:
+        rise = fit.log_odds(moved) - fit.log_odds(vector)
+        assert SIGNALS[place] not in RISING or rise >= -1e-9
+        assert SIGNALS[place] not in FALLING or rise <= 1e-9
+
+
+def test_the_shipped_model_reads_the_signals_by_their_names() -> None:
+    """As many, in the same order."""
+    assert all(fit.features == SIGNALS for fit in shipped_model().fits)
+    assert shipped_model().slope > 0
+
+
+def test_fits_that_disagree_are_less_sure() -> None:
+    """Their spread is taken off their mean."""
+    model = Model((), shift=0.0, slope=1.0, caution=1.0)
+    assert model.combine([2.0, 2.0]) == pytest.approx(2.0)
+    assert model.combine([3.0, 1.0]) == pytest.approx(1.0)
+
+
+def test_trees_say_what_they_were_fitted_on(fitting: Any) -> None:
+    """The written model gives the fitted one's log-odds."""
+    rows = [
+        fitting.Labelled(tuple(float(at * n % 7) for n in range(3, len(SIGNALS) + 3)), at % 3 > 0)
+        for at in range(400)
+    ]
+    fitted = fitting.fit_trees(rows)
+    model = model_of_text(fitting.json_of_model([fitted, fitted], Model((), caution=0.0)))
+    for row in rows[:40]:
+        [odds] = fitted.decision_function([row.signals])
+        assert model.fits[0].log_odds(row.signals) == pytest.approx(odds, abs=0.02)
+
+
+def test_the_surest_comes_first() -> None:
+    """In the order of their probabilities, which fall."""
+    case = make_case({"city": "Rme", "days": "2"}, "city must be one of: Rome, Riga")
+    found = [each.estimate.shipped for each in judge(case, shipped())]
+    assert found == sorted(found, reverse=True)
+
+
+def test_a_value_that_nobody_states_is_never_likelier_than_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever its proposer says of it."""
+    case = make_case({"city": "Rm", "days": 1}, "city is refused", schema=SCHEMA)
+    option = Option((Replace(name="city", before="Rm", value="Quito"),), "", Trials(500, 0.1), ())
+    proposal = Proposal({"city": "Quito", "days": 1}, (option,), frozenset(("city",)), "q")
+    monkeypatch.setattr("retrieval.judge.ranking.propose", lambda _: [proposal])
+    [found] = judge(case, shipped())
+    assert found.account.unexplained
+    assert found.estimate.probability <= 0.5
+
+
+def test_what_two_places_would_take_is_shared_among_them() -> None:
+    """It is not sure, whatever the likeness of the first one's name."""
+    schema = object_schema(channelName="string", user="string") | {"additionalProperties": False}
+    case = make_case({"name": "bob"}, "name: unexpected property", schema=schema | {"required": []})
+    [found, *_] = [each for each in judge(case, shipped()) if each.account.values]
+    assert found.account.questions
+    assert found.estimate.probability <= 0.5
+
+
+def test_what_several_mended_alike_keeps_its_own_record() -> None:
+    """Sessions speak for it, which no shape of a change shows."""
+    pairs = [({"city": "Rom", "days": days}, {"city": "Rome", "days": days}) for days in range(4)]
+    signature = SignatureKnowledge(
+        signature="not found", category="not_found",
+        examples=[an_example(at, *pair) for at, pair in enumerate(pairs)],
+    )  # fmt: skip
+    case = make_case({"city": "Rom", "days": 9}, "not found", signature=signature)
+    first, *_ = judge(case, shipped())
+    assert first.proposal.parameters["city"] == "Rome"
+    assert first.estimate.probability > SURE
+
+
+def test_a_rename_that_the_schema_asks_for_is_sure_and_lossless() -> None:
+    """The schema refuses the call as sent, takes it as mended, and no other place would do."""
+    case = make_case({"cityName": "Rome", "days": 3}, "bad request", schema=object_schema(
+        city_name="string", days="integer") | {"additionalProperties": False})  # fmt: skip
+    first, *_ = judge(case, shipped())
+    assert [edit for option in first.proposal.options for edit in option.edits] == [
+        Rename(name="cityName", to="city_name")
+    ]
+    assert first.account.change_class == "lossless"
+    assert first.estimate.probability > SURE
