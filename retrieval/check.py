@@ -28,7 +28,7 @@ from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge
 from retrieval.knowledge.runs import TRANSIENT, loops_of, session_mark
 from retrieval.memory import Memory
 from retrieval.parameters import considered, is_large
-from retrieval.principals import SURE, agent_mark, principal_of
+from retrieval.principals import agent_mark, principal_of
 from retrieval.proposals.case import Case, profile_for
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
@@ -36,8 +36,9 @@ from retrieval.suggest import case_of
 from retrieval.trust import registered_schema, trusted_hints
 from retrieval.values import type_of
 
-PROVEN = SURE
-"""Confidence above which a lossless change is made before the call: the same as after it."""
+PROVEN = 0.95
+"""Confidence above which a lossless change is made before the call, when no error names a fault: of
+kinds of mistakes that were left out of the fit seven of 1,111 were wrong above it, 15 above .80."""
 LOOP = 5
 """Failures of a session with one error after which the like call is not made again."""
 _SEVERAL = 2
