@@ -370,12 +370,6 @@ def _has_run(details: JsonValue) -> bool:
     return isinstance(details, dict) and details.get("ran") is True
 
 
-_REFUSES = re.compile(
-    r"(?:error )?\W*(?:bad request|missing|invalid|unknown|unexpected|unrecogni[sz]ed|validation|"
-    r"input|arguments?|parameters?|param|field|required|property|4(?:00|22)|json:|\d+ errors?)\b",
-    re.IGNORECASE,
-)
-
 _WORKED = re.compile(
     r"\b(?:sent|done|created|processed|completed?|partial(?:ly)?|succe\w+|inserted|updated|"
     r"deleted|removed|saved|written|wrote|applied|queued|booked|charged|paid|after|then)\b",

@@ -8,7 +8,7 @@ service and in the SDK, so that neither has to trust the other.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import product
 from typing import Any, Final
@@ -101,11 +101,6 @@ _SHORT: Final = 3
 """Letters up to which a word of a pair stands alone: `on` is not the beginning of `only`."""
 _OPERATOR: Final = re.compile(r"[!<>=~^]")
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-
-
-def strictest(classes: Iterator[ChangeClass]) -> ChangeClass:
-    """The class of a suggestion of several changes; lossless for none."""
-    return max(classes, key=ORDER.index, default="lossless")
 
 
 def qualifiers_of(name: str) -> frozenset[str]:

@@ -220,7 +220,7 @@ def test_a_stated_bound_is_lossy_and_another_stated_value_semantic() -> None:
 
 def test_a_secret_that_moves_is_a_value_like_any_other() -> None:
     """A mask is compared as it is."""
-    mask = "<redacted:string:24>"
+    mask = "[redacted:string:17-32]"
     account = explained({"apiToken": mask, "x": 1}, {"api_token": mask, "x": 1},
                         api_token=text("api_token"))  # fmt: skip
     assert account.change_class == "lossless"

@@ -10,7 +10,6 @@ from aftercall.change_classes import (
     are_opposites,
     may_be_followed,
     reads_only,
-    strictest,
 )
 from aftercall.models import ToolAnnotations
 from aftercall.models.calls import ChangeClass
@@ -129,9 +128,3 @@ def test_what_limits_a_call_is_not_lost(
 def test_opposites_differ_by_a_word_or_a_negation(left: str, right: str, opposite: bool) -> None:
     """In names and in values, with a slip in the word too; long texts are not looked at."""
     assert are_opposites(left, right) == are_opposites(right, left) == opposite
-
-
-def test_the_strictest_class_counts() -> None:
-    """Of a suggestion of several changes."""
-    assert strictest(iter(["lossless", "lossy", "plausible"])) == "lossy"
-    assert strictest(iter([])) == "lossless"
