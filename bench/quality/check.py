@@ -27,6 +27,7 @@ from bench.quality.split import split
 from bench.quality.trial import Json
 from embeddings.protocol import Embedder
 from retrieval.check import check
+from retrieval.edit_effects import changed_names
 from retrieval.memory import Memory
 
 _AGENT = "agent-asking"
@@ -39,6 +40,8 @@ class Checked:
 
     verdicts: Counter[str] = field(default_factory=Counter)
     right: int = 0
+    partly: int = 0
+    """Repairs of one of two mistakes: what they changed is right, and the other one is left."""
     milliseconds: list[float] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
 
@@ -50,7 +53,7 @@ class Checked:
         rest = (
             f"{touched} ({100 * upper(touched, count):.2f} %)"
             if good
-            else f"{self.right} of {said['repair']}"
+            else f"{self.right} + {self.partly} of {said['repair']}"
         )
         return (
             f"| {name} | {count:,} | {said['pass']:,} | {said['warn']:,} | {rest} | "
@@ -88,7 +91,11 @@ async def measure(embedder: Embedder, folder: Path) -> None:
                     made = _call(trial.tool, trial.server, trial.damaged, trial.session, schema)
                     said = await _ask(brain, made, mended)
                     sent = apply_changes(trial.damaged, said.changes)
-                    mended.right += sent is not None and await trial.judge(sent) == "right"
+                    if sent is not None and await trial.judge(sent) == "right":
+                        mended.right += 1
+                    elif sent is not None:
+                        names = changed_names(trial.damaged, sent)
+                        mended.partly += all(sent.get(n) == trial.gold.get(n) for n in names)
             every += [*passed.milliseconds, *mended.milliseconds]
             good.append(passed.line(way, good=True))
             wrong.append(mended.line(way, good=False))
@@ -138,6 +145,9 @@ def _page(good: Sequence[str], wrong: Sequence[str], middle: float) -> str:
             *good,
             "",
             "## Wrong calls",
+            "",
+            "*Partly* is one of two mistakes, where the schema does not show the other: what was "
+            "changed is as it was meant.",
             "",
             f"| world | calls | passed | warned | repaired right, of repaired | {times}",
             "|---|---:|---:|---:|---:|---:|---:|",

@@ -40,7 +40,7 @@ from retrieval.known_tools.common import (
     without_masks,
 )
 from retrieval.proposals.experience import rule_trials
-from retrieval.reading.reader import signature_of
+from retrieval.reading.signature import signature_of
 from retrieval.values import number
 
 _WEEK = timedelta(days=7)

@@ -1,7 +1,5 @@
 """Reading an error: one pass over all grammars, then tying faults to the call's parameters.
 
-A *signature* is the message with its variable parts masked, the key under which like errors meet.
-
 Whether the call was refused *before it ran* decides if one that has effects may be sent again.
 Words alone prove little: a tool that has done its work may fail on checking what came back, in the
 very phrases that refuse a call. So a message counts only
@@ -16,7 +14,7 @@ and never when it speaks of an output, a response or a result.
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
@@ -36,93 +34,9 @@ from retrieval.reading.faults import (
     read_text,
 )
 from retrieval.reading.places import place, strangers
+from retrieval.reading.signature import inner_text, signature_of, strip_frames, without_values
 from retrieval.reading.structured import read_pydantic, read_structured
 from retrieval.values import type_of
-
-MAX_LENGTH = 400
-"""Characters of a signature; what follows tells like errors apart no further."""
-
-# Frames that servers put around a tool's own words.
-_FRAMES = re.compile(
-    r"^(?:Error (?:executing|calling) tool \S+: |Error: |MCP error -?\d+: |"
-    r"\w*(?:Error|Exception): (?=\S))+"
-)
-_BOILERPLATE = re.compile(
-    r"\n?\s*For further information visit \S+|, input_value=[^\n]*, input_type=\w+(?=\])"
-)
-
-_MASKS: list[tuple[re.Pattern[str], str]] = [
-    (re.compile(r"\[(?:redacted|hashed):[^\]\s]+\]"), "<v>"),
-    (re.compile(r"\b[a-z][a-z0-9+.-]{1,15}://[^\s'\"`<>)\]]+", re.IGNORECASE), "<url>"),
-    (re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}\b"), "<email>"),
-    (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
-    (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"),
-     "<date>"),
-    (re.compile(r"(?<![\w<])(?:~|\.{1,2})?(?:/[\w.@%+~-]+){2,}/?|\b[A-Z]:\\[^\s'\"]+"), "<path>"),
-    (re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,64}\b", re.IGNORECASE), "<hex>"),
-    (re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)*(?![\w])"), "<n>"),
-]  # fmt: skip
-_QUOTED = re.compile(r"'([^'\n]*)'|\"([^\"\n]*)\"|`([^`\n]*)`")
-
-
-def strip_frames(message: str) -> str:
-    """The tool's own words: without server frames and boilerplate, spaces folded per line."""
-    return re.sub(r"[ \t]+", " ", _FRAMES.sub("", _BOILERPLATE.sub("", message.strip())))
-
-
-def signature_of(message: str, *, names: Collection[str] = (), values: Collection[str] = ()) -> str:
-    """The message with its variable parts masked.
-
-    Parameter `names` stay, also in quotation marks; the call's own `values` are masked wherever
-    they stand.
-    """
-    text = strip_frames(message[: 4 * MAX_LENGTH])
-    said = {value for value in values if len(value) >= 3 and value in text}
-    for value in sorted(said, key=lambda value: (-len(value), value)):
-        if value not in names:
-            text = hide_word(text, value)
-    text = _QUOTED.sub(
-        lambda found: found[0] if found[found.lastindex or 0] in names else "<v>", text
-    )
-    for pattern, mask in _MASKS:
-        text = pattern.sub(mask, text)
-    text = re.sub(r"<v>(?:,? ?(?:and |or )?<v>)+", "<v>", text)
-    return re.sub(r"\s+", " ", text).strip()[:MAX_LENGTH]
-
-
-def without_values(message: str, values: Collection[str]) -> str:
-    """The message without the call's own values, so that an echo does not decide what it means.
-
-    A value that is a plain word or number may be the tool's own word too (`timeout`, `404`): it is
-    taken out only where a quotation mark, `=` or `:` stands before it.
-    """
-    said = [value for value in values if len(value) >= 3 and value in message]
-    for value in sorted(said, key=lambda value: (-len(value), value)):
-        message = hide_word(message, value, told=value.isalnum())
-    return message
-
-
-_WORD = re.compile(r"\w")
-_BEFORE = {True: re.compile(r"['\"`=:] ?\Z"), False: re.compile(r"(?:\A|\W)\Z")}
-
-
-def hide_word(text: str, value: str, *, told: bool = False) -> str:
-    """A text with `<v>` where a value stands that is no part of a word.
-
-    With `told` only behind a quotation mark, `=` or `:`. Not by a pattern of the value: to compile
-    one takes longer than all else that is done with it.
-    """
-    hidden, done, at = "", 0, text.find(value)
-    while at >= 0:
-        end = at + len(value)
-        if _BEFORE[told].search(text[max(0, at - 2) : at]) and not _WORD.match(text, end):
-            hidden += f"{text[done:at]}<v>"
-            done = at = end
-        else:
-            at += 1
-        at = text.find(value, at)
-    return hidden + text[done:]
-
 
 _RAN = re.compile(
     r"\b(?:output|outputs|response|responses|result|results|returned|structured content)\b|"
@@ -213,7 +127,7 @@ class ErrorReading:
 
 def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
     """Read an error in the light of the parameters that caused it. Pure; never raises."""
-    message = error.message[:READ_LIMIT]
+    message = inner_text(error.message[:READ_LIMIT])
     code = (error.code or "").strip()
     if error.details and code.upper() not in CODES:
         code = code_within(error.details) or code
@@ -264,7 +178,10 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
         category=reading.category,
         confidence=reading.confidence,
         signature=signature_of(
-            message, names=names | parameters.keys(), values=[text for _, text in leaves]
+            message,
+            names=names | parameters.keys(),
+            values=[text for _, text in leaves],
+            parameters=parameters,
         ),
         faults=faults,
         rejected_before_run=reading.category in _REFUSALS
@@ -327,9 +244,13 @@ def ends_early(message: str) -> bool:
     return _ENDS_EARLY.search(message) is not None and _RAN.search(message) is None
 
 
+_SHORTEST_JSON = 8
+"""Characters of a text from which on it is the beginning of JSON, and no bracket by itself."""
+
+
 def _breaks_off(text: str) -> bool:
     text = text.strip()
-    if text[:1] not in ("{", "["):
+    if text[:1] not in ("{", "[") or len(text) < _SHORTEST_JSON:
         return False
     try:
         json.loads(text)

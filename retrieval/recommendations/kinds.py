@@ -29,7 +29,7 @@ from retrieval.health.record import (
     decay,
 )
 from retrieval.health.report import WEAK_WEIGHT
-from retrieval.reading.reader import signature_of
+from retrieval.reading.signature import signature_of
 from retrieval.recommendations.evidence import Part, Subject, id_of_matter, recommendation, times
 
 EventT = TypeVar("EventT", bound=OwnFailure | Marked | Referred | Weak | Corrected)

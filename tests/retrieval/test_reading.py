@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from aftercall.models import ExecutionError
 from retrieval.reading.faults import Fault
-from retrieval.reading.reader import hide_word, read_error
+from retrieval.reading.reader import read_error
+from retrieval.reading.signature import hide_word
 
 PYDANTIC = (
     "Error executing tool convert_time: 2 validation errors for convert_timeArguments\n"
