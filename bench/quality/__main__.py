@@ -6,12 +6,12 @@
 it.
 A dataset that is not there is named and left out. `--only` measures some parts and writes nothing,
 but for `repair.md`, where all parts of it are named, and `choosing`, `regret`, `boundaries`,
-`memory`, `kinds`, `traps`, `attacks`, `secrets` and `laws`, which have pages of their own in
-`docs/figures/`. The parts `final` (APIs that nothing was developed on), `kinds-final`,
+`memory`, `kinds`, `traps`, `attacks`, `secrets`, `laws` and `rewrites`, which have pages of their
+own in `docs/figures/`. The parts `final` (APIs that nothing was developed on), `kinds-final`,
 `kinds-fresh-kept`, `kinds-wild-kept`, `kinds-late-kept` and `kinds-sixth-kept` (kinds of mistakes
 likewise), `kinds-fresh`, `kinds-wild`, `kinds-late`, `kinds-sixth`, `kinds-parts` (what each part
-earns on kinds), `mistakes` (a section of `memory`) and `laws` are measured only when they are
-named; `laws` takes `--laws`, `--cases` and `--show`.
+earns on kinds), `mistakes` (a section of `memory`), `laws` and `rewrites` are measured only when
+they are named; `laws` takes `--laws`, `--cases` and `--show`, `rewrites` takes `--show`.
 """
 
 import argparse
@@ -36,6 +36,7 @@ from bench.quality import (
     memory,
     mistakes,
     regret_report,
+    rewrites,
     secret_masks,
     traps,
     written,
@@ -180,6 +181,10 @@ async def _field(embedder: Embedder, _: Figures) -> None:
     await dialects.measure(embedder, list(dialects.field()))
 
 
+async def _rewrites(embedder: Embedder, figures: Figures) -> None:
+    await rewrites.write(embedder, FOLDER, figures.laws.show)
+
+
 async def _laws(embedder: Embedder, figures: Figures) -> None:
     await laws.write(embedder, FOLDER, figures.laws)
 
@@ -195,7 +200,7 @@ STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     **{name: _of_page(name) for name in kinds.PAGES}, "kinds-parts": _kinds_parts,
     "traps": _traps, "attacks": _attacks, "check": _check, "mistakes": _mistakes,
     "secrets": _secrets, "written": _written, "dialects": _dialects, "field": _field,
-    "laws": _laws,
+    "laws": _laws, "rewrites": _rewrites,
 }  # fmt: skip
 
 OF_THEIR_OWN = {
@@ -214,9 +219,10 @@ OF_THEIR_OWN = {
     "dialects",
     "field",
     "laws",
+    "rewrites",
 }
 ONLY_NAMED = {
-    "final", *kinds.PAGES, "kinds-parts", "mistakes", "dialects", "field", "laws"
+    "final", *kinds.PAGES, "kinds-parts", "mistakes", "dialects", "field", "laws", "rewrites"
 } - {"kinds"}  # fmt: skip
 """Steps that print and write pages of their own; the others are of `repair.md`."""
 OF_REPAIR = set(STEPS) - OF_THEIR_OWN - ONLY_NAMED
@@ -246,7 +252,10 @@ def main() -> None:
     )
     parser.add_argument("--cases", type=int, default=laws.CASES, help="comparisons of each law")
     parser.add_argument(
-        "--show", type=int, default=0, help="print so many of the smallest cases that break a law"
+        "--show",
+        type=int,
+        default=0,
+        help="print so many of the smallest cases that break a law, or of the rewrites that fail",
     )
     options = parser.parse_args()
     if options.ablation is not None:

@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import groupby
 
 from aftercall.change_classes import QUORUM
 from aftercall.json_patch import same_json
@@ -116,7 +117,9 @@ class Asker:
         self.asked += 1
         workspace = await self._workspace(case)
         request = SuggestRequest(execution=case.question(), annotations=case.hints)
-        suggested = await self._brain.suggester.preview(workspace, request)
+        suggested = await self._brain.suggester.preview(
+            workspace, request, principal=case.principal
+        )
         sent, why_not = _decide(case, suggested)
         reply = Reply(case, suggested, await self._check(workspace, case), sent, why_not)
         self._replies[id(case)] = reply
@@ -132,7 +135,7 @@ class Asker:
         suggester = self._brain.suggester
         return await check(
             workspace, CheckRequest(call=call, annotations=case.hints), memory=suggester.memory,
-            redactor=suggester.redactor, quorum=QUORUM,
+            redactor=suggester.redactor, quorum=QUORUM, principal=case.principal,
         )  # fmt: skip
 
     async def _workspace(self, case: Case) -> str:
@@ -146,10 +149,13 @@ class Asker:
 
     async def _learn(self, workspace: str, case: Case) -> None:
         executions = as_executions(workspace, case.history)
-        for start in range(0, len(executions), case.batch):
-            batch = executions[start : start + case.batch]
-            receipt = await self._brain.intake.accept(workspace, batch)
-            assert not receipt.rejected, receipt.rejected[:3]
+        told = list(zip(case.history, executions, strict=True))
+        for start in range(0, len(told), case.batch):
+            batch = told[start : start + case.batch]
+            for principal, of_one in groupby(batch, lambda each: each[0].principal):
+                records = [execution for _, execution in of_one]
+                receipt = await self._brain.intake.accept(workspace, records, principal=principal)
+                assert not receipt.rejected, receipt.rejected[:3]
             await self._brain.indexer.catch_up()
 
 

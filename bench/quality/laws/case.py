@@ -8,6 +8,7 @@ from typing import Any
 from aftercall.models import FailedCall, ToolAnnotations
 from aftercall.redaction import Redactor
 from bench.quality.trial import Json
+from mongo.records import OWNER
 
 KeyPath = tuple[str | int, ...]
 """Keys and positions that lead from the parameters to a value."""
@@ -29,6 +30,8 @@ class Past:
     """As the caller sent it with the call; None where it sent none."""
     is_repair: bool = False
     """Whether the caller names the session's call before it as the one that this repairs."""
+    principal: str = OWNER
+    """Whose key it was recorded with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class Case:
     history: tuple[Past, ...] = ()
     batch: int = 500
     """Executions that are recorded at once."""
+    principal: str = OWNER
+    """Whose key it is asked with."""
 
     @property
     def message(self) -> str:

@@ -20,7 +20,7 @@ _FEW, _MANY = (0, 1, 2, 4, 8, 16), (16, 100)
 _SHARE_OF_MANY = 0.04
 """Share of the cases that are taught a hundred times."""
 _FAILED_AFTER = (1, 4, 16)
-_ROUNDING = 1e-3
+ROUNDING = 1e-3
 _NEAR = 0.01
 _LESSONS = 5
 _EVEN = 0.5
@@ -64,7 +64,7 @@ def vary_evidence(case: Case, rng: random.Random) -> Iterator[Variation]:
         counts = sorted({*chain(*steps)})
         taught = {n: replace(of, history=tuple(chain(*lessons[:n]))) for n in counts}
         for fewer, more in steps:
-            yield Variation(f"{fewer} to {more}{way}", taught[fewer], taught[more], _is_surer)
+            yield Variation(f"{fewer} to {more}{way}", taught[fewer], taught[more], is_surer)
         count = rng.choice(_FAILED_AFTER)
         failed = replace(of, history=(*taught[count].history, *_failure(case)))
         yield Variation(f"a failure after {count}{way}", taught[count], failed, _is_less_sure)
@@ -77,8 +77,8 @@ def _failure(case: Case) -> tuple[Past, ...]:
     return Past(*of, wrong, error), Past(*of, right, error, is_repair=True)
 
 
-def _fix_in(reply: Reply) -> tuple[int, Suggestion] | None:
-    """The place and the suggestion of the right call among what is suggested."""
+def fix_in(reply: Reply) -> tuple[int, Suggestion] | None:
+    """Return the place and the suggestion of the right call among what is suggested."""
     offered = zip(reply.suggested.suggestions, reply.repairs, strict=True)
     for at, (suggestion, repaired) in enumerate(offered):
         if repaired is not None and _is_one_of(repaired, reply.case.right or ()):
@@ -86,17 +86,18 @@ def _fix_in(reply: Reply) -> tuple[int, Suggestion] | None:
     return None
 
 
-def _is_surer(base: Reply, changed: Reply) -> str | None:
-    if (before := _fix_in(base)) is None:
+def is_surer(base: Reply, changed: Reply) -> str | None:
+    """Return what of the right call's suggestion became worse, in words; None if nothing did."""
+    if (before := fix_in(base)) is None:
         return None
-    if (after := _fix_in(changed)) is None:
+    if (after := fix_in(changed)) is None:
         return f"the fix, at {before[1].confidence:.2f} before, is no longer suggested"
     (place, old), (now, new) = before, after
     stated = {"error", "schema"} & {*old.evidence.sources}
     classes = [ORDER.index(each.change_class or "semantic") for each in (old, new)]
     return first_broken(
         (now <= place, f"from place {place + 1} to place {now + 1}"),
-        (new.confidence >= old.confidence - _ROUNDING,
+        (new.confidence >= old.confidence - ROUNDING,
          f"confidence {old.confidence:.3f} became {new.confidence:.3f}"),
         (bool(new.safe) or not old.safe, "no longer safe"),
         (classes[1] <= classes[0], f"class {old.change_class} became {new.change_class}"),
@@ -105,7 +106,7 @@ def _is_surer(base: Reply, changed: Reply) -> str | None:
 
 
 def _is_less_sure(base: Reply, changed: Reply) -> str | None:
-    before, after = _fix_in(base), _fix_in(changed)
+    before, after = fix_in(base), fix_in(changed)
     if before is None or after is None or after[1].confidence < before[1].confidence:
         return None
     return f"confidence {before[1].confidence:.3f} became {after[1].confidence:.3f}"
