@@ -1,41 +1,27 @@
-"""Arguments that came as a text: the object that they say, where that is no guess.
+"""Arguments that came as a text: what a suggestion reads in them.
 
-Small models send JSON with single quotes, without quotes, in a fence, with a remark behind it, or
-cut off. `json-repair` reads what `notations` does not; what breaks off inside of a value is left.
+The SDK reads what is JSON, however loosely written (`aftercall.arguments`); here other notations
+are read as well, and a text behind whose last value only brackets are missing.
 """
 
-import json
-import re
-from typing import Any
-
-import json_repair
-
+from aftercall.arguments import MAX_ARGUMENTS, is_cut_off, is_in_text
+from aftercall.arguments import read_arguments as read_json_arguments
 from aftercall.json_values import JsonObject
 from retrieval.notations import object_in
-from retrieval.parameters import CallT, leaves_like
-
-MAX_ARGUMENTS = 64 * 1024
-"""Characters of the text of a call's arguments that are read."""
+from retrieval.parameters import CallT
 
 
 def read_arguments(text: str) -> JsonObject | None:
-    """Return the object that the text of a call's arguments says, however loosely it is written.
+    """Return the object that the text of a call's arguments says, in whatever notation.
 
     None where it says none, where it breaks off inside of a value, and where a value of the object
     stands nowhere in the text: nothing is completed by a guess.
     """
-    if len(text) > MAX_ARGUMENTS or _ends_inside(text):
+    if len(text) > MAX_ARGUMENTS or is_cut_off(text, unclosed=True):
         return None
-    found: Any = object_in(text) or json_repair.loads(text, skip_json_loads=True)
-    if not isinstance(found, dict) or not found:
-        return None
-    written = text + text.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\")
-    leaves = (str(value) for _, value in leaves_like(found, ()) if isinstance(value, str))
-    return (
-        found
-        if all(each in written or json.dumps(each)[1:-1].lower() in text.lower() for each in leaves)
-        else None
-    )
+    if found := object_in(text):
+        return found if is_in_text(found, text) else None
+    return read_json_arguments(text, unclosed=True)
 
 
 def with_arguments(call: CallT) -> CallT:
@@ -44,14 +30,3 @@ def with_arguments(call: CallT) -> CallT:
     if read is None:
         return call
     return call.model_copy(update={"parameters": read, "parameters_known": True})
-
-
-_QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
-_WHOLE = re.compile(r"[\]}\"'`]\s*\Z|\b(?:true|false|null|True|False|None)\s*\Z")
-
-
-def _ends_inside(text: str) -> bool:
-    """Whether a text has open brackets at its end and no whole value before it."""
-    bare = _QUOTED.sub('""', text)
-    opened = sum(map(bare.count, "[{")) - sum(map(bare.count, "]}"))
-    return opened > 0 and (_WHOLE.search(bare) is None or bare.count('"') % 2 > 0)

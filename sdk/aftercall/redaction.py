@@ -113,6 +113,8 @@ class Redactor:
     def _masked(self, call: Call, mask: "_Mask") -> dict[str, object]:
         changes: dict[str, object] = {name: mask.value(getattr(call, name)) for name in _OF_CALL}
         changes["parameters"] = mask.parameters(call.tool_name, call.parameters)
+        if call.arguments_text is not None and call.tool_name in self.allowlists:
+            changes["arguments_text"] = REDACTED  # which of its parts are allowed, nothing says
         error: ExecutionError | None = getattr(call, "error", None)
         if error is not None:
             changes["error"] = mask.fields(error, _OF_ERROR)

@@ -117,3 +117,18 @@ async def test_observers_see_each_call_once() -> None:
     hooks, _, _ = hooks_for(observers=[EventObserver([CallbackSink(events.append)])])
     await hooks.post(DONE, key=hooks.pre("t", {}, session_id="s"))
     assert [event.event for event in events] == ["ToolCallPlanned", "ToolCallResult"]
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters"), [("{'top_k': 5,}", {"top_k": 5}), ('{"top_k": 5', {})]
+)
+async def test_arguments_may_be_the_text_that_a_model_wrote(
+    text: str, parameters: dict[str, Any]
+) -> None:
+    """Loose JSON is recorded as its object, what is cut off as it came."""
+    records = Records()
+    hooks = CallHooks(client=AsyncScripted(answer()), recorder=records)
+    await hooks.post(key=hooks.pre("search", text), error="Invalid JSON")
+    (recorded,) = records.executions
+    assert (recorded.parameters, recorded.arguments_text) == (parameters, text)
+    assert recorded.parameters_known is bool(parameters)

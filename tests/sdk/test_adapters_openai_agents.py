@@ -1,6 +1,7 @@
 """The OpenAI Agents SDK: each call recorded once with its right outcome, repaired or advised on."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -245,3 +246,53 @@ async def test_claims_are_given_by_tool_name() -> None:
     assert reflection.reflecting(tool) is tool
     await outputs_of([tool], FAILING)
     assert service.annotations == [claims]
+
+
+LOOSE = "{'query': 'x', 'top_k': 5,}"
+CUT_OFF = '{"query": "x", "top_k": 5'
+
+
+@pytest.mark.parametrize("text", [LOOSE, f"```json\n{LOOSE}\n```", json.dumps(LOOSE)])
+async def test_a_loose_text_is_called_with_its_object(text: str) -> None:
+    """The SDK alone refuses it, and the model would have to write it again."""
+    reflection, records, _ = reflection_of()
+    tool = function_tool(search)
+    (refused,) = await outputs_of([tool], ("search", text))
+    assert refused == DEFAULT_TEXT
+    assert await outputs_of([reflection.reflecting(tool)], ("search", text)) == ["5 hits"]
+    (recorded,) = records.executions
+    assert recorded.parameters == {"query": "x", "top_k": 5}
+    assert (recorded.outcome, recorded.arguments_text) == ("success", text)
+
+
+async def test_a_loose_text_that_fails_is_repaired() -> None:
+    """Its object is asked about, and changed where the tool refuses a value of it."""
+    reflection, records, service = reflection_of(answer(TOP_K))
+    tool = reflection.reflecting(function_tool(search))
+    assert await outputs_of([tool], ("search", "{'query': 'x', 'top_k': 50}")) == ["10 hits"]
+    assert service.asked[0].parameters == {"query": "x", "top_k": 50}
+    assert [each.parameters["top_k"] for each in records.executions] == [50, 10]
+
+
+async def test_a_cut_off_text_is_left_to_the_sdk_and_recorded() -> None:
+    """Its refusal is what the model reads; the call failed once, and nothing was made of it."""
+    reflection, records, _ = reflection_of(answer(TOP_K))
+    (told,) = await outputs_of([reflection.reflecting(function_tool(search))], ("search", CUT_OFF))
+    assert "Invalid JSON input for tool search" in told
+    (recorded,) = records.executions
+    assert (recorded.outcome, recorded.arguments_text) == ("failure", CUT_OFF)
+    assert (recorded.parameters, recorded.parameters_known) == ({}, False)
+    strict = function_tool(search, failure_error_function=None)
+    with pytest.raises(ModelBehaviorError):
+        await outputs_of([reflection.reflecting(strict)], ("search", CUT_OFF))
+
+
+@pytest.mark.parametrize("text", [LOOSE, CUT_OFF])
+async def test_hooks_record_a_text_that_the_sdk_refuses(text: str) -> None:
+    """Without a reflecting tool nothing is called otherwise; the refusal is a failed call."""
+    reflection, records, _ = reflection_of(answer())
+    tool = function_tool(search, failure_error_function=reflection.failure)
+    (told,) = await outputs_of([tool], ("search", text), hooks=reflection.run_hooks)
+    assert "Invalid JSON input" in told
+    (recorded,) = records.executions
+    assert (recorded.outcome, recorded.arguments_text) == ("failure", text)

@@ -18,8 +18,9 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from aftercall.arguments import UnreadableArgumentsError
 from aftercall.background import within_sync
 from aftercall.json_values import JsonObject
 from aftercall.models import Execution, ShadowFacts, SuggestResponse, ToolAnnotations
@@ -63,7 +64,7 @@ def call_with_reflection_sync(
     call: Callable[[JsonObject], ResultT],
     *,
     tool_name: str,
-    parameters: JsonObject,
+    parameters: JsonObject | str,
     agent: str,
     client: Suggester,
     recorder: ExecutionSink,
@@ -78,6 +79,7 @@ def call_with_reflection_sync(
     raise_on_failure: bool = False,
     observers: Sequence[CallObserver] = (),
     shadow: ShadowFacts | None = None,
+    takes_text: bool = False,
 ) -> ReflectedResult[ResultT]:
     """Call a tool; when it fails, ask the service and retry where the rules allow it.
 
@@ -87,6 +89,10 @@ def call_with_reflection_sync(
 
     - Parameters are plain JSON. Values outside JSON are recorded as text, and such a call is not
       retried, since the correction could not carry them.
+    - Parameters may be a text, as model APIs hand them over: the object that it says is sent, also
+      where it is loose JSON (the `note` says so). Where it is cut off or says none, `call` is not
+      called: the call failed with an `UnreadableArgumentsError`, and is recorded with its text.
+      With `takes_text` it is called with the text, to refuse it in its own words.
     - Without `annotations`, claims about the tool, those registered at the service count; with
       `may_repeat` the caller vouches that calling twice does no harm.
     - `rates`, shared by all calls, are needed for `policy.min_failure_rate`.
@@ -119,10 +125,14 @@ def call_with_reflection_sync(
         observers=observers,
     )
     asked_with = annotations if policy.trust_annotations else ToolAnnotations()
-    sent = parameters
+    said = job.arguments.parameters
+    unread = None if takes_text or said is not None else UnreadableArgumentsError()
+    sent: Any = parameters if said is None else said
     while True:
         job.begin()
         try:
+            if unread is not None:
+                raise unread  # noqa: TRY301  # as if the tool had refused it
             result = call(sent)
         except Exception as error:  # noqa: BLE001  # any exception of a tool is a failed call
             job.stopped()

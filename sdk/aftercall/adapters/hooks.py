@@ -71,7 +71,7 @@ class CallHooks:
     def pre(
         self,
         name: str,
-        arguments: Mapping[str, Any] | None,
+        arguments: Mapping[str, Any] | str | None,
         *,
         key: str | None = None,
         agent: str | None = None,
@@ -84,8 +84,9 @@ class CallHooks:
 
         The key is what `post` will name the call by, such as the gateway's request id, when a
         request calls one tool only; made up when None. Of the arguments a copy is taken. Calls of
-        one session are looked at together for repairs. `context` is what the agent was trying to
-        do, and `tool` its schema and annotations, where the gateway knows them.
+        one session are looked at together for repairs. Arguments may be the text that a model
+        wrote; what is cut off or says no object is recorded as it came. `context` is what the agent
+        was trying to do, and `tool` its schema and annotations, where the gateway knows them.
         """
         key = key or str(uuid4())
         job: ReflectedCall[object] = ReflectedCall(
@@ -96,7 +97,7 @@ class CallHooks:
                 session_id=session_id,
                 context=context,
             ),
-            dict(arguments or {}),  # which takes the copy
+            arguments if isinstance(arguments, str) else dict(arguments or {}),  # copied there
             self._policy,
             self._reflector.recorder,
             rates=self._reflector.rates,

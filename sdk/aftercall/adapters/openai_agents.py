@@ -22,6 +22,7 @@ import json
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Any, TypeAlias, Unpack, cast
 from uuid import uuid4
 
@@ -67,9 +68,10 @@ Stated: TypeAlias = str | Callable[[RunContextWrapper[Any]], str | None] | None
 class ToolReflection(RunHooks[Any]):
     """Records the calls of function tools, and advises on or repairs those that fail.
 
-    Calls whose arguments are no JSON object are not recorded: they say what the model cannot write,
-    and nothing about the tool. Other tools than function tools (hosted ones, the shell, a computer)
-    show no arguments here and are not recorded.
+    Arguments that are loose JSON are recorded as the object that they say, and a reflecting tool is
+    called with that. What is cut off or says no object is recorded as a failed call with its text,
+    and left to the SDK, which refuses it. Other tools than function tools (hosted ones, the shell,
+    a computer) show no arguments here and are not recorded.
 
     `agent` is the SDK's when None. Calls of one `session_id` are looked at together for repairs:
     the run's `group_id` when None, or else each run by itself. `context` is what the agent is
@@ -161,8 +163,8 @@ class ToolReflection(RunHooks[Any]):
         self,
         tool: FunctionTool,
         context: ToolContext[Any],
-        arguments: JsonObject,
-        invoke: Callable[[JsonObject], Any],
+        arguments: str,
+        invoke: Callable[[JsonObject | str], Any],
     ) -> ReflectedResult[Any]:
         """One call with reflection; for a reflecting tool."""
         reader = _AgentsReader()
@@ -171,6 +173,7 @@ class ToolReflection(RunHooks[Any]):
             replace(self._known(tool), has_run=lambda: reader.has_run),
             tool_name=tool.name,
             parameters=arguments,
+            takes_text=True,
             may_repeat=tool.name in self._may_repeat,
             # What looks at the arguments before the call would not look at those of a retry.
             is_retried=not (tool.needs_approval or tool.tool_input_guardrails),
@@ -186,11 +189,11 @@ class ToolReflection(RunHooks[Any]):
         function = tool if isinstance(tool, FunctionTool) else None
         if function is not None and isinstance(function.on_invoke_tool, _ReflectingInvoker):
             return  # records itself
-        arguments, key = _json_arguments(context.tool_arguments), _id_of(context)
-        if arguments is None or self._calls.is_open(key):  # the hooks of run and agent are both set
+        text, key = context.tool_arguments, _id_of(context)
+        if self._calls.is_open(key):  # the hooks of run and agent are both set
             return
         known = self._known(function)
-        self._calls.pre(context.tool_name, arguments, key=key, tool=known, **self.facts(context))
+        self._calls.pre(context.tool_name, text, key=key, tool=known, **self.facts(context))
 
     async def on_tool_end(self, context: Any, _: Agent[Any], tool: Tool, result: object) -> None:
         """A call has come to something that is shown to the model."""
@@ -232,15 +235,15 @@ class _ReflectingInvoker:
         self._plain.timeout_behavior = "raise_exception"
 
     async def __call__(self, context: ToolContext[Any], text: str) -> Any:
-        arguments = _json_arguments(text)
-        if arguments is None:  # nothing to learn from and nothing to correct
-            return await _invoked(self._tool, context, text)
+        is_json = isinstance(json_or_none(text or "{}"), dict)
+        calls = count()
 
-        async def call(parameters: JsonObject) -> Any:
-            sent = text if parameters is arguments else json.dumps(parameters, ensure_ascii=False)
+        async def call(parameters: JsonObject | str) -> Any:
+            as_it_came = isinstance(parameters, str) or (next(calls) == 0 and is_json)
+            sent = text if as_it_came else json.dumps(parameters, ensure_ascii=False)
             return await _invoked(self._plain, context, sent)
 
-        reflected = await self._reflection.reflected(self._tool, context, arguments, call)
+        reflected = await self._reflection.reflected(self._tool, context, text, call)
         if (error := reflected.exception) is None:
             return reflected.value()
         failure = _FailurePolicy(self._tool, context, ours=self._reflection.failure)
@@ -328,11 +331,6 @@ class _FailurePolicy:
         if isinstance(error, ToolTimeoutError):
             return self._tool.timeout_behavior == "raise_exception"
         return self._function is None
-
-
-def _json_arguments(text: str) -> JsonObject | None:
-    parsed = json_or_none(text) if text else {}
-    return parsed if isinstance(parsed, dict) else None
 
 
 def _id_of(known: Any) -> str:

@@ -14,6 +14,7 @@ from threading import Lock
 from typing import Generic, Protocol, TypeVar
 from uuid import uuid4
 
+from aftercall.arguments import arguments_of
 from aftercall.client.transport import current_trace_id
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, bounded_json, bounded_text, make_json_value
@@ -73,7 +74,7 @@ class ReflectedCall(Generic[ResultT]):
     """
 
     facts: results.CallFacts
-    parameters: JsonObject
+    parameters: JsonObject | str
     policy: ReflectionPolicy
     recorder: ExecutionSink
     rates: FailureRates | None = None
@@ -83,9 +84,11 @@ class ReflectedCall(Generic[ResultT]):
 
     def __post_init__(self) -> None:
         self._reader: results.ResultReader[ResultT] = self.reader or results.OutcomeReader()
-        copy = make_json_value(self.parameters)
+        self.arguments = arguments_of(self.parameters)
+        """What `parameters` say, which may be a text."""
+        copy = make_json_value(self.arguments.parameters)
         self._sent: JsonObject = copy if isinstance(copy, dict) else {}
-        self._can_be_replayed = same_json(self._sent, self.parameters)
+        self._can_be_replayed = same_json(self._sent, self.arguments.parameters)
         self._retry: Retry | None = None
         self._attempts: list[results.Attempt] = []
         self.question: Execution | None = None
@@ -160,6 +163,9 @@ class ReflectedCall(Generic[ResultT]):
             return None
         answered = answer if isinstance(answer, SuggestResponse) else None
         retry = self._rules.next_retry(last.error, answered)
+        if self.arguments.parameters is None:
+            self._rules.reason = "the arguments are a text that says no object: cut off, perhaps"
+            return None
         if retry is None:
             return None
         if not self._can_be_replayed:
@@ -176,11 +182,12 @@ class ReflectedCall(Generic[ResultT]):
         """How the call ended."""
         attempts = self._attempts
         if self._is_open or attempts[-1].error is None:
+            note = _NOTES.get(len(attempts), _NOTES[1])
             return results.ReflectedResult(
                 succeeded=True,
                 result=self._last_result,
                 attempts=attempts,
-                note=_NOTES.get(len(attempts), _NOTES[1]),
+                note="; ".join(filter(None, (note, self.arguments.note))),
                 time_to_repair_ms=_ms_since(self._first_failed) if len(attempts) > 1 else None,
             )
         note = f"not repaired: all {len(attempts)} attempts failed"
@@ -229,6 +236,7 @@ class ReflectedCall(Generic[ResultT]):
             self.rates.count((facts.server_name, facts.tool_name), failed=error is not None)
         if error is not None and is_referral(error):
             _logger.info("%s", log_line(Outcome(failure=error), tool=facts.tool_name))
+        is_read = self.arguments.parameters is not None
         execution = execution_of(
             execution_id=attempt.execution_id,
             timestamp=self._timestamp,
@@ -236,6 +244,8 @@ class ReflectedCall(Generic[ResultT]):
             server_name=facts.server_name,
             tool_name=facts.tool_name,
             parameters=attempt.parameters,
+            parameters_known=is_read,
+            arguments_text=self.arguments.text if attempt is first else None,
             context=facts.context,
             shadow=facts.shadow,
             outcome=attempt.outcome,
@@ -251,7 +261,11 @@ class ReflectedCall(Generic[ResultT]):
         )
         if execution is not None and facts.agent not in self.policy.unrecorded_agents:
             self.recorder.record(execution)
-        self.question = execution if self._is_asked_about(attempt) else None
+        self.question = None
+        if self._is_asked_about(attempt) and execution is not None:
+            # Of arguments that were read the object was sent, and changes are to be made to that.
+            without_text = execution.model_copy(update={"arguments_text": None})
+            self.question = without_text if is_read else execution
 
     def _is_asked_about(self, attempt: results.Attempt) -> bool:
         if attempt.error is None or self.policy.leaves_alone(self.facts.agent):
