@@ -12,7 +12,7 @@ import hashlib
 import json
 import uuid
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
+from aftercall.arguments import Arguments
 from aftercall.json_values import (
     InvalidJsonValueError,
     JsonObject,
@@ -118,6 +119,19 @@ def placed_execution(where: str, **fields: Any) -> Placed:
         first = error.errors(include_input=False, include_url=False)[0]
         name = bounded_text(".".join(str(part) for part in first["loc"]), 100) or "the call"
         return unreadable(where, f"{name}: {first['msg']}")
+
+
+_LOOSE = "the arguments of some calls are texts that are no JSON objects; they were read as such"
+_UNREAD = (
+    "the arguments of some calls are texts that are cut off or say no object; they are kept as "
+    "they came, and nothing can be learned of parameters from them"
+)
+
+
+def notes_of(where: str, arguments: Arguments) -> Iterator[Placed]:
+    """What there is to tell of arguments that came as a text and are no JSON."""
+    if arguments.text is not None:
+        yield Placed(where, Noted(_UNREAD if arguments.parameters is None else _LOOSE))
 
 
 def unreadable(where: str, message: str) -> Placed:

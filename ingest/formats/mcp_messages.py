@@ -30,6 +30,7 @@ from typing import Any, Literal
 
 from pydantic_core import from_json
 
+from aftercall.arguments import Arguments, arguments_of
 from aftercall.json_values import InvalidJsonValueError, JsonObject, JsonValue, bounded_text
 from aftercall.json_values import check_json_object as checked
 from ingest.formats.calls import (
@@ -42,6 +43,7 @@ from ingest.formats.calls import (
     mcp_answer,
     moment,
     name_of,
+    notes_of,
     placed_execution,
     schemas_of,
     stable_id,
@@ -198,10 +200,15 @@ class McpLog:
             yield unreadable(message.where, "the call names no tool")
             return
         try:
-            arguments = checked({} if told is None else told)
+            arguments = (
+                arguments_of(told)
+                if isinstance(told, str)
+                else Arguments(checked({} if told is None else told))
+            )
         except InvalidJsonValueError as fault:
             yield unreadable(message.where, f"the call's arguments cannot be stored: {fault}")
             return
+        said_arguments = arguments.text if arguments.parameters is None else arguments.parameters
         error, result = answer.get("error"), _object(answer.get("result"))
         if error is None and not _is_call_result(result):
             yield unreadable(message.where, _NO_OUTCOME)
@@ -212,12 +219,13 @@ class McpLog:
         time, rpc_id = _text_of(message.at), _text_of(message.body.get("id"))
         if channel.session is None:
             first: list[JsonValue] = [channel.label, channel.beginning, rpc_id, tool, time]
-            channel.session = f"mcp-{digest([*first, arguments])[:32]}"
+            channel.session = f"mcp-{digest([*first, said_arguments])[:32]}"
         session = name_of(meta.get("aftercall/session")) or channel.session
         fields = read.fields()
         said = read.error.model_dump(mode="json") if read.error else [read.result, read.status]
-        content = digest([session, rpc_id, tool, arguments, time, fields["outcome"], said])
+        content = digest([session, rpc_id, tool, said_arguments, time, fields["outcome"], said])
         context = meta.get("aftercall/context")
+        yield from notes_of(message.where, arguments)
         self._seen[content] += 1  # the same call may be made twice, without ids
         yield placed_execution(
             message.where,
@@ -230,7 +238,7 @@ class McpLog:
             or "unknown",
             server_name=channel.server or name_of(channel.label),
             tool_name=tool,
-            parameters=arguments,
+            **arguments.recorded(),
             context=bounded_text(context, MAX_CONTEXT_CHARS) if isinstance(context, str) else None,
             duration_ms=took_ms or 0.0,
             session_id=session,

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from aftercall.arguments import Arguments, arguments_of
 from aftercall.json_values import (
     InvalidJsonValueError,
-    JsonObject,
     check_json_object,
     make_json_value,
     read_json,
@@ -34,6 +34,7 @@ from ingest.formats.calls import (
     first_moment,
     first_name,
     name_of,
+    notes_of,
     placed_execution,
     python_literal,
     stable_id,
@@ -93,7 +94,7 @@ class ObservationReader:
         kind = value.get("run_type") or value.get("type")
         if isinstance(kind, str):
             if kind.lower() == "tool":
-                yield self._call(value, metadata, where or "the value", session)
+                yield from self._call(value, metadata, where or "the value", session)
             else:
                 self.others[kind] += 1
         for key in _LISTS:
@@ -102,29 +103,32 @@ class ObservationReader:
 
     def _call(
         self, value: dict[str, Any], metadata: dict[str, Any], where: str, session: str | None
-    ) -> Placed:
+    ) -> Iterator[Placed]:
         run_id, name = name_of(value.get("id")), name_of(value.get("name"))
         if run_id is None or name is None:
-            return unreadable(where, "the call has no id or no name")
+            yield unreadable(where, "the call has no id or no name")
+            return
         begun = first_moment(value, "start_time", "startTime")
         ended = first_moment(value, "end_time", "endTime")
         try:
             answer = _answer(value, self.given)
-            parameters = _parameters(value.get("inputs", value.get("input")))
+            arguments = _arguments(value.get("inputs", value.get("input")))
         except _NotACallError as error:
-            return unreadable(where, str(error))
+            yield unreadable(where, str(error))
+            return
         took_ms = (ended - begun).total_seconds() * 1000 if begun and ended else 0.0
         server, tool = split_name(name)
         # A session of LangSmith is what others call a project.
         own = None if "run_type" in value else first_name(value, "sessionId", "session_id")
-        return placed_execution(
+        yield from notes_of(where, arguments)
+        yield placed_execution(
             where,
             execution_id=stable_id("observation", run_id),
             timestamp=begun or self.given.at,
             agent=self.given.agent or first_name(metadata, *_AGENTS) or "unknown",
             server_name=first_name(metadata, "mcp_server", "server_name") or server,
             tool_name=tool,
-            parameters=parameters,
+            **arguments.recorded(),
             duration_ms=max(took_ms, 0.0),
             session_id=own or session or first_name(value, "trace_id", "traceId"),
             **answer.fields(),
@@ -135,15 +139,19 @@ class _NotACallError(Exception):
     """What cannot be recorded as a call; the message says why."""
 
 
-def _parameters(told: object) -> JsonObject:
+def _arguments(told: object) -> Arguments:
+    """The arguments of a call; a text that begins as no object is the tool's one argument."""
     read = _unpacked(told)
     if isinstance(read, dict) and frozenset(read) in _INPUTS:
         inner = _unpacked(next(iter(read.values())))
-        read = inner if isinstance(inner, dict) else read
+        is_text = isinstance(inner, str) and inner.lstrip().startswith("{")
+        read = inner if isinstance(inner, dict) or is_text else read
     if isinstance(read, str) and read.strip():
+        if read.lstrip().startswith("{"):
+            return arguments_of(read)
         read = {"input": read}
     try:
-        return check_json_object(read or {})
+        return Arguments(check_json_object(read or {}))
     except InvalidJsonValueError as error:
         raise _NotACallError(f"the call's input cannot be stored: {error}") from None
 

@@ -12,7 +12,9 @@ Messages of OpenAI have `tool_calls` and results of their own, items of its Resp
 and results, messages of Anthropic hold both as blocks of content.
 
 - Told of and not recorded: a call without a result, a result without its call, arguments that are
-  no JSON object (they never reached a tool), and calls made together under one id or none.
+  neither an object nor a text, and calls made together under one id or none.
+- Arguments that are loose JSON are recorded as the object that they say. A text that is cut off or
+  says no object never reached a tool: it is kept as it came, as a failed call whatever answered.
 - The id of an execution is made of the call, its answer and, where the API's ids may repeat, how
   the conversation begins: a longer version of it gives the same ids.
 - `context` is the last message of a user before the call, bounded.
@@ -33,6 +35,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
+from aftercall.arguments import Arguments, UnreadableArgumentsError, arguments_of
 from aftercall.json_values import (
     InvalidJsonValueError,
     JsonObject,
@@ -40,6 +43,7 @@ from aftercall.json_values import (
     bounded_json,
     bounded_text,
     check_json_object,
+    json_or_none,
     make_json_value,
 )
 from aftercall.mcp_calls import split_name
@@ -58,6 +62,7 @@ from ingest.formats.calls import (
     is_mcp_result,
     mcp_answer,
     name_of,
+    notes_of,
     placed_execution,
     schemas_of,
     stable_id,
@@ -110,7 +115,7 @@ class _Turn(NamedTuple):
 class _Call(NamedTuple):
     where: str
     tool: str
-    parameters: JsonObject
+    arguments: Arguments
     sequence: int
     context: str | None
     at: datetime | None
@@ -156,8 +161,37 @@ class _Conversation:
                 yield from self._assistant(turn)
 
     def finish(self) -> Iterator[Placed]:
-        yield from (unreadable(call.where, _NO_RESULT) for call in self.waiting.values())
+        for key, call in self.waiting.items():
+            yield self._unanswered(key, call, _NO_RESULT)
         self.waiting.clear()
+
+    def _unanswered(self, key: str, call: _Call, why: str) -> Placed:
+        """A call that was made has an outcome nobody knows; one that could not be made failed."""
+        if call.arguments.parameters is not None or why == _SAME_ID:
+            return unreadable(call.where, why)
+        return self._execution(key, call, ToolAnswer(UnreadableArgumentsError().error))
+
+    def _execution(self, key: str, call: _Call, answer: ToolAnswer) -> Placed:
+        said = answer.error.model_dump(mode="json") if answer.error else answer.result
+        at = call.at or (self.at or self.given.at) + timedelta(milliseconds=call.sequence)
+        # A call that could not be made may be answered in a longer version, and is the same one.
+        content: list[JsonValue] = [call.arguments.parameters, said]
+        if call.arguments.parameters is None:
+            content = [call.arguments.text]
+        return placed_execution(
+            call.where,
+            execution_id=stable_id(*call.scope, key, call.tool, *content),
+            timestamp=at,
+            agent=self.given.agent or self.agent,
+            server_name=call.server,
+            tool_name=call.tool,
+            **call.arguments.recorded(),
+            context=call.context,
+            session_id=self.session,
+            sequence=call.sequence,
+            input_schema=self.schemas.get(call.tool),
+            **answer.fields(),
+        )
 
     def _blocks(self, turn: _Turn, blocks: list[Any]) -> Iterator[Placed]:
         for number, block in enumerate(blocks):
@@ -200,11 +234,11 @@ class _Conversation:
         is_ambiguous = key in self.together
         self.together.add(key)
         if (unanswered := self.waiting.pop(key, None)) is not None:
-            yield unreadable(unanswered.where, _SAME_ID if is_ambiguous else _NO_RESULT)
+            yield self._unanswered(key, unanswered, _SAME_ID if is_ambiguous else _NO_RESULT)
         name = told.get("name")
-        parameters = _parameters(told.get("input" if unique else "arguments"))
-        if is_ambiguous or isinstance(parameters, str) or not (isinstance(name, str) and name):
-            why = parameters if isinstance(parameters, str) else _NO_NAME
+        arguments = _arguments(told.get("input" if unique else "arguments"))
+        if is_ambiguous or isinstance(arguments, str) or not (isinstance(name, str) and name):
+            why = arguments if isinstance(arguments, str) else _NO_NAME
             yield unreadable(where, _SAME_ID if is_ambiguous else why)
             self.refused.add(key)
             return
@@ -213,33 +247,22 @@ class _Conversation:
         at = first_moment(turn.value, *_TIMES)
         scope: list[JsonValue] = [] if unique else [self.name, sequence]
         self.waiting[key] = _Call(
-            where, tool, parameters, sequence, self.context, at, server or in_name, scope
+            where, tool, arguments, sequence, self.context, at, server or in_name, scope
         )
+        yield from notes_of(where, arguments)
 
     def _result(
         self, where: str, key: str, content: object, told: dict[str, Any]
     ) -> Iterator[Placed]:
         if (call := self.waiting.pop(key, None)) is not None:
+            is_unmade = call.arguments.parameters is None
             flags = (told.get("status") == "error", told.get("is_error"), told.get("isError"))
             answer = transcript_answer(
-                make_json_value(content), failed=True in flags, prefixes=self.given.error_prefixes
+                make_json_value(content),
+                failed=True in flags or is_unmade,
+                prefixes=self.given.error_prefixes,
             )
-            said = answer.error.model_dump(mode="json") if answer.error else answer.result
-            at = call.at or (self.at or self.given.at) + timedelta(milliseconds=call.sequence)
-            yield placed_execution(
-                call.where,
-                execution_id=stable_id(*call.scope, key, call.tool, call.parameters, said),
-                timestamp=at,
-                agent=self.given.agent or self.agent,
-                server_name=call.server,
-                tool_name=call.tool,
-                parameters=call.parameters,
-                context=call.context,
-                session_id=self.session,
-                sequence=call.sequence,
-                input_schema=self.schemas.get(call.tool),
-                **answer.fields(),
-            )
+            yield self._execution(key, call, answer)
         elif key not in self.refused:
             yield unreadable(where, _NO_CALL)
 
@@ -425,17 +448,17 @@ def _is_an_error(held: Mapping[str, Any]) -> bool:
     )
 
 
-def _parameters(told: object) -> JsonObject | str:
-    """The arguments of a call, as an object or its JSON text; else why they are none."""
-    if told is None or (isinstance(told, str) and not told.strip()):
-        return {}  # what models write for a tool without parameters
+def _arguments(told: object) -> Arguments | str:
+    """The arguments of a call, an object or a text; else why they are none."""
+    if told is None:
+        return Arguments({})  # what models write for a tool without parameters
+    value = json_or_none(told) if isinstance(told, str) else told
+    if isinstance(told, str) and not isinstance(value, dict):
+        return arguments_of(told)
     try:
-        value = from_json(told, allow_inf_nan=False) if isinstance(told, str) else told
-        return check_json_object(value)
+        return Arguments(check_json_object(value))
     except InvalidJsonValueError as error:
         return f"{_NO_ARGUMENTS} ({error})"
-    except ValueError:
-        return _NO_ARGUMENTS
 
 
 def _key(call_id: object) -> str:

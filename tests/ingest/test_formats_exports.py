@@ -167,6 +167,16 @@ def test_arguments_are_read_in_their_forms(told: dict[str, Any], expected: objec
     assert one.result == "x"
 
 
+def test_arguments_that_are_cut_off_are_kept_as_they_came() -> None:
+    """A text that begins as no object is the tool's one argument, as before."""
+    for text in ('{"a": "x', "{'a': "):
+        [read] = calls(observed(run("t", text, output="x")))
+        assert (read.parameters, read.arguments_text) == ({}, text)
+        assert not read.parameters_known
+    [read] = calls(observed(run("t", "{a: 'x',}", output="x")))
+    assert (read.parameters, read.arguments_text) == ({"a": "x"}, "{a: 'x',}")
+
+
 def test_sessions_agents_and_what_is_no_call() -> None:
     """The thread before the trace; runs of other types are counted; an interrupt is no outcome."""
     reader = ObservationReader(GIVEN)

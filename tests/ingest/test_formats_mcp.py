@@ -261,3 +261,18 @@ def test_junk_between_messages_loses_nothing(junk: list[tuple[int, Any]]) -> Non
         if '"jsonrpc' not in json.dumps(value) and "request" not in json.dumps(value):
             entries.insert(at, value)
     assert {e.parameters["n"] for e in of_log(*entries)[0]} == {0, 1, 2, 3}
+
+
+def test_arguments_may_be_a_text() -> None:
+    """Loose JSON is its object; a text that is cut off is kept, and the server's refusal counts."""
+    executions, _ = of_log(
+        *HELLO,
+        call(1, "t", "{'city': 'Rome',}"),
+        result(1, texts("sun")),
+        call(2, "t", '{"city": "Ro'),
+        {"jsonrpc": "2.0", "id": 2, "error": {"code": -32602, "message": "bad"}},
+    )
+    read, cut_off = executions
+    assert (read.parameters, read.arguments_text) == ({"city": "Rome"}, "{'city': 'Rome',}")
+    assert (cut_off.parameters_known, cut_off.arguments_text) == (False, '{"city": "Ro')
+    assert (read.outcome, cut_off.outcome) == ("success", "failure")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from aftercall.json_values import JsonObject
 from aftercall.models import Execution
-from ingest.formats.calls import Given
+from ingest.formats.calls import Given, Noted
 from ingest.formats.transcripts import read_transcript
 from tests.ingest.transcripts import AT, GIVEN, answered, called, of_transcript, user
 
@@ -112,13 +112,13 @@ def test_structured_errors_are_failures(said: str, type_: str, message: str) -> 
 
 
 def test_what_is_no_call_is_told_of_with_its_place() -> None:
-    """Arguments that are no object, calls without result, results without call, and junk."""
+    """Arguments that no store holds, calls without result, results without call, and junk."""
     executions, rest = of_transcript(
         {
             "messages": [
-                called("c1", "t", '{"a": '),
-                answered("c1", "the framework's own complaint"),
-                called("c2", "t", "[1]"),
+                {"role": "user", "content": "Go"},
+                {"role": "user", "content": "on"},
+                {"role": "user", "content": "."},
                 called("c3", "t", {"a": 2**70}),
                 answered("c4", "whose?"),
                 called("c5", "t", {}),
@@ -132,13 +132,41 @@ def test_what_is_no_call_is_told_of_with_its_place() -> None:
     )
     assert not executions
     assert [where for where, _ in rest] == [
-        "messages[0].tool_calls[0]", "messages[2].tool_calls[0]", "messages[3].tool_calls[0]",
-        "messages[4]", "messages[6]", "messages[7].tool_calls[0]", "messages[7].tool_calls[1]",
+        "messages[3].tool_calls[0]", "messages[4]", "messages[6]",
+        "messages[7].tool_calls[0]", "messages[7].tool_calls[1]",
         "messages[8].tool_calls[0]", "messages[9].tool_calls[0]", "messages[5].tool_calls[0]",
     ]  # fmt: skip
-    assert "no JSON object" in rest[0][1]
-    assert "64 bits" in rest[2][1]
+    assert "64 bits" in rest[0][1]
     assert "no result" in rest[-1][1]
+
+
+@pytest.mark.parametrize(
+    "text", ["{'a': True,}", '```json\n{"a": true}\n```', json.dumps('{"a": true}'), "{a: true}"]
+)
+def test_arguments_that_are_loose_json_are_their_object(text: str) -> None:
+    """Chat messages and items of the Responses API; the text is kept, and a note says so."""
+    item = {"type": "function_call", "call_id": "c", "name": "t", "arguments": text}
+    output = {"type": "function_call_output", "call_id": "c", "output": "fine"}
+    for told in ([called("c", "t", text), answered("c", "fine")], [item, output]):
+        executions, _ = of_transcript({"messages": told})
+        (read,) = executions
+        assert (read.parameters, read.arguments_text) == ({"a": True}, text)
+        assert (read.outcome, read.result) == ("success", "fine")
+        notes = [each.read for each in read_transcript(told, GIVEN) if isinstance(each.read, Noted)]
+        assert "read as such" in notes[0].message
+
+
+@pytest.mark.parametrize("text", ['{"a": ', '{"a": "x", "b": "hal', "[1]", "7", "hello"])
+def test_a_call_that_could_not_be_made_failed_with_its_text(text: str) -> None:
+    """Whatever answered it was no tool; without an answer, and with one later, it is one call."""
+    unanswered, _ = of_transcript({"messages": [called("c", "t", text)]})
+    complaint = answered("c", "the framework's own complaint")
+    answers, _ = of_transcript({"messages": [called("c", "t", text), complaint]})
+    for (read,), message in ((unanswered, "Invalid JSON"), (answers, "the framework's own")):
+        assert (read.outcome, read.parameters, read.parameters_known) == ("failure", {}, False)
+        assert read.arguments_text == text
+        assert read.error.message.startswith(message)
+    assert unanswered[0].execution_id == answers[0].execution_id
 
 
 FIRST, SECOND = (

@@ -197,7 +197,7 @@ def test_a_span_in_another_batch_is_the_same_span(service: RunningService, tmp_p
 
 def test_a_dry_run_counts_failures_and_names_what_could_not_be_read() -> None:
     """Each with its place and the reason."""
-    broken = [called(f"c{number}", "t", '{"a": ') for number in range(30)]
+    broken = [called(f"c{number}", "", {}) for number in range(30)]
     told = lines_of(transcript("search"), {"messages": broken}) + '{"messages": [{"role"'
     status, out, err = finished("import", "-", "--dry-run", stdin=told)
     assert (status, out) == (1, "2 valid, 0 duplicates, 31 rejected\n")

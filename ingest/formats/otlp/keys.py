@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
+from aftercall.arguments import read_arguments
 from aftercall.json_values import (
     MAX_INTEGER,
     MAX_RESULT_CHARS,
@@ -99,6 +100,14 @@ class BadSpanError(Exception):
     """The span is a call of a tool and cannot be read; the message says why and what to do."""
 
 
+class UnreadArgumentsError(BadSpanError):
+    """The arguments are a text that begins as an object and says none; the call itself counts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__("the arguments begin as a JSON object and are none")
+        self.text = text
+
+
 def kind_of(value: object) -> str:
     """What a value is, in words for people."""
     return _KINDS.get(type(value), "a number")
@@ -128,7 +137,7 @@ def bounded_name(value: str) -> str:
 
 
 def arguments_of(value: object, *, named: bool) -> dict[str, Any]:
-    """The arguments of a call: an object, its text in JSON, or (from Python) its `repr`.
+    """The arguments of a call: an object, its text in (loose) JSON, or (from Python) its `repr`.
 
     Where they are not always `named`, any other text is the tool's one argument, called `input`.
     """
@@ -166,10 +175,9 @@ def _object_in(text: str) -> dict[str, Any]:
             continue
         if isinstance(value, dict):
             return value
-    raise BadSpanError(
-        "the arguments begin as a JSON object and are none: cut off, perhaps; "
-        "raise OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT where they are sent"
-    )
+    if (found := read_arguments(text)) is not None:
+        return found
+    raise UnreadArgumentsError(text)
 
 
 def result_of(value: object) -> JsonValue:

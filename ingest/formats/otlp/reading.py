@@ -25,7 +25,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 from uuid import UUID, uuid5
 
 from pydantic import ValidationError
@@ -37,6 +37,7 @@ from ingest.formats.otlp import keys
 from ingest.formats.otlp.keys import (
     MAX_NAME,
     BadSpanError,
+    UnreadArgumentsError,
     arguments_of,
     bounded_name,
     loose_text,
@@ -290,7 +291,7 @@ def _read_spans(spans: Sequence[Span | NoSpan]) -> Iterator[Placed]:
             calls.append(problem)
         if isinstance(span, Span):
             family.add(span, calls[-1] if isinstance(calls[-1], ToolCall) else None)
-    without_arguments = found = 0
+    without_arguments = unread = found = 0
     for span, call in zip(spans, calls, strict=True):
         try:
             if isinstance(call, BadSpanError):
@@ -308,7 +309,15 @@ def _read_spans(spans: Sequence[Span | NoSpan]) -> Iterator[Placed]:
             continue
         yield Placed(where(span.place), read)
         found += 1
-        without_arguments += not read.parameters_known
+        unread += read.arguments_text is not None
+        without_arguments += not read.parameters_known and read.arguments_text is None
+    if unread:
+        note = (
+            f"the arguments of {unread:,} of {found:,} calls begin as JSON objects and are none: "
+            "cut off, perhaps; they are kept as they came, and nothing can be learned of "
+            "parameters from them; raise OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT where they are sent"
+        )
+        yield Placed("", Noted(note))
     if without_arguments:
         note = (
             f"{without_arguments:,} of {found:,} calls came without arguments: they count, and "
@@ -347,7 +356,12 @@ def _execution_of(span: Span, call: ToolCall, family: "_Family") -> Execution:
     if span.start_ns > _LAST_NS:
         raise BadSpanError("startTimeUnixNano lies after the year 2199; check the sender's clock")
     told, named = call.arguments, call.named_arguments
-    parameters: Any = {} if told is None else arguments_of(told, named=named)
+    parameters: dict[str, object] = {}
+    unread: str | None = None
+    try:
+        parameters = {} if told is None else arguments_of(told, named=named)
+    except UnreadArgumentsError as cut_off:
+        unread = clean_text(cut_off.text)
     result = result_of(call.result)
     error = _error_of(span, call, result)
     started, ended = span.start_ns, span.end_ns
@@ -358,7 +372,8 @@ def _execution_of(span: Span, call: ToolCall, family: "_Family") -> Execution:
         "server_name": bounded_name(call.server_name) if call.server_name else None,
         "tool_name": clean_text(call.name),
         "parameters": parameters,
-        "parameters_known": call.arguments is not None,
+        "parameters_known": call.arguments is not None and unread is None,
+        "arguments_text": unread,
         "outcome": "success" if error is None else "failure",
         "error": error,
         # 0 for a span that never ended, or ended before it began: clocks get set.
