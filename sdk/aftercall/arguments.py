@@ -42,6 +42,7 @@ _OWN_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\[^\"'\\/bfnrtu]")
 """An escape that JSON does not know."""
 _FENCE = re.compile(r"```\w*\s*(.*?)\s*```", re.DOTALL)
 _TRAILING_COMMA = re.compile(rf"(?P<text>{_QUOTES})|,(?=\s*+[}}\]])", re.DOTALL)
+_OPENING = re.compile(r"[\[{]")
 _TWO_TEXTS = re.compile(r"\"\"\s*+\"\"")
 _LITERALS = frozenset(("true", "false", "null", "none"))
 
@@ -144,7 +145,7 @@ def _read_loosely(text: str) -> JsonObject | None:
     if not isinstance(found, dict) or not found or not _is_json(found):
         return None
     is_whole = is_in_text(found, text) and _is_all_of(text, found) and _has_blanks(found, text)
-    return found if is_whole else None
+    return found if is_whole and _has_brackets(found, text) else None
 
 
 def is_cut_off(text: str, *, unclosed: bool = False) -> bool:
@@ -197,6 +198,13 @@ def _has_blanks(found: JsonObject, text: str) -> bool:
     texts = list(_texts(found)) if with_blanks else []
     written = "\0".join([*texts, *(json.dumps(each)[1:-1] for each in texts)])
     return all(each in written for each in with_blanks)
+
+
+def _has_brackets(found: JsonObject, text: str) -> bool:
+    """Whether an object has an object or a list for each bracket of a text, outside of quotes."""
+    opened = _OPENING.findall(_QUOTED.sub('""', text))
+    held = _OPENING.findall(_QUOTED.sub('""', json.dumps(found)))
+    return opened == held
 
 
 def _texts(value: JsonValue) -> Iterator[str]:

@@ -9,13 +9,16 @@ from fastmcp.exceptions import ToolError
 from mcp import MCPError
 from mcp_types import (
     MISSING_REQUIRED_CLIENT_CAPABILITY,
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
     ElicitRequest,
     ElicitRequestFormParams,
     InputRequiredResult,
 )
 
 from aftercall.adapters import before_call
-from aftercall.adapters.fastmcp import ReflectionMiddleware
+from aftercall.adapters.fastmcp import ReflectionMiddleware, take_texts
 from aftercall.json_values import JsonObject
 from aftercall.models import Account, Change, CheckResponse, RetryAdvice, SuggestResponse
 from aftercall.reflection import ReflectionPolicy
@@ -302,3 +305,48 @@ async def test_a_repair_that_must_not_be_made_is_not_made_before_the_call(
     assert why in shown[-1]
     assert meta["aftercall"]["warnings"]
     assert library.records.executions[0].parameters == {"query": "q", "topK": "3"}
+
+
+class _TextCall(CallToolRequestParams):
+    arguments: Any = None
+
+
+class _TextRequest(CallToolRequest):
+    params: _TextCall
+
+
+async def called_with(library: Library, text: str) -> Any:
+    """A call whose arguments are a text, over the wire; a client's own types refuse it."""
+    take_texts(library.mcp)
+    async with Client(library.mcp) as client:
+        params = _TextCall(name="search", arguments=text)
+        return await client.session.send_request(
+            _TextRequest(method="tools/call", params=params), CallToolResult
+        )
+
+
+async def test_arguments_that_are_a_text_are_read() -> None:
+    """The tool is called with the object that they say, and the result says so."""
+    library = Library()
+    result = await called_with(library, "{'query': 'x', 'topK': 2,}")
+    assert not result.is_error
+    assert "were read as one" in result.content[-1].text
+    (recorded,) = library.records.executions
+    assert recorded.parameters == {"query": "x", "topK": 2}
+
+
+async def test_a_read_call_that_fails_is_repaired() -> None:
+    """As any other."""
+    library = Library(answer(LIMIT))
+    result = await called_with(library, '```json\n{"query": "x", "topK": 50}\n```')
+    assert (result.is_error, len(library.records.executions)) == (False, 2)
+
+
+async def test_arguments_that_are_cut_off_are_refused_and_recorded() -> None:
+    """No tool is called; the model reads what is wrong."""
+    library = Library(answer(LIMIT))
+    result = await called_with(library, '{"query": "x", "topK": 5')
+    assert result.is_error
+    assert "Invalid JSON in the arguments" in result.content[0].text
+    (recorded,) = library.records.executions
+    assert (recorded.outcome, recorded.arguments_text) == ("failure", '{"query": "x", "topK": 5')

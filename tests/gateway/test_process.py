@@ -52,6 +52,25 @@ async def test_nothing_but_mcp_goes_to_standard_output(
     assert (execution["agent"], execution["toolName"]) == ("tester", NOW)
 
 
+async def test_arguments_may_be_a_text(
+    config: Path, service: ContractService, environment: dict[str, str]
+) -> None:
+    """What says an object reaches the server; what is cut off is refused and recorded, masked."""
+    loose = request(2, "tools/call", name=NOW, arguments="{'timezone': 'UTC',}")
+    cut_off = request(3, "tools/call", name=NOW, arguments='{"password": "pearl-17-x", "timezo')
+    async with started(command(config, service.url), environment) as process:
+        _, read, refused = await answers(process, HELLO, loose, cut_off)
+        await process.communicate(b"")
+    assert read["result"]["structuredContent"]["timezone"] == "UTC"
+    assert "were read as one" in read["result"]["content"][-1]["text"]
+    assert refused["result"]["isError"] is True
+    first, second = service.recorded
+    assert first["parameters"] == {"timezone": "UTC"}
+    assert (second["outcome"], second["parameters"]) == ("failure", {})
+    assert second["argumentsText"].startswith('{"password": "[')
+    assert "pearl-17-x" not in json.dumps(service.recorded)
+
+
 async def test_what_the_user_calls_secret_does_not_leave_the_gateway(
     config: Path, service: ContractService, environment: dict[str, str]
 ) -> None:

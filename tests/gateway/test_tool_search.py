@@ -51,10 +51,17 @@ async def test_a_client_finds_and_calls_tools_that_it_does_not_see(
         called = await client.call_tool_mcp(
             "call_tool", {"name": "git_git_log", "arguments": arguments}
         )
+        as_text = {"name": "git_git_log", "arguments": repr(arguments | {"max_count": 1})}
+        loose = await client.call_tool_mcp("call_tool", as_text)
+        as_text["arguments"] = as_text["arguments"][:-1]
+        cut_off = await client.call_tool_mcp("call_tool", as_text)
         wrong = await client.call_tool_mcp("call_tool", {"name": "git_logs"})
         known = await client.call_tool("known_tools", {"tools": ["git_git_log"]})
         monkeypatch.setattr("aftercall.gateway.tool_search._SERVICE_S", 0)
         alone = await client.call_tool("find_tools", {"task": "the current time in a zone"})
+    assert texts(loose)[0] == texts(called)[0]
+    assert cut_off.is_error
+    assert "Invalid JSON in the arguments" in str(texts(cut_off))
     names = [tool["name"] for tool in found.structured_content["tools"]]
     assert "git_git_log" in names
     assert found.structured_content["tools"][0]["inputSchema"]["properties"]

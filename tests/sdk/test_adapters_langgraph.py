@@ -294,3 +294,44 @@ def test_a_typed_error_may_stand_in_the_artifact() -> None:
     told: list[Execution] = records.executions
     assert told[0].result_status == "weak"
     assert told[1].error.type == "low_utility"
+
+
+def agent_that_writes(text: str, reflection: ReflectionMiddleware) -> Any:
+    """An agent whose model writes a call's arguments as a text, as LangChain parses it."""
+    told = {"id": "call-1", "type": "function", "function": {"name": "search", "arguments": text}}
+    wrote = AIMessage(content="", additional_kwargs={"tool_calls": [told]})
+    model = ScriptedModel(messages=iter([wrote, AIMessage("done")]))
+    return create_agent(model, [search], middleware=[reflection], name="ada")
+
+
+def asked(agent: Any, way: str) -> list[Any]:
+    state, config = {"messages": [HumanMessage("go")]}, {"configurable": {"thread_id": "t-1"}}
+    if way == "sync":
+        return agent.invoke(state, config)["messages"]  # type: ignore[no-any-return]
+    return asyncio.run(agent.ainvoke(state, config))["messages"]  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_a_call_that_langchain_could_not_parse_is_read(way: str) -> None:
+    """The agent would have ended without it; the tool is called with the object that it says."""
+    reflection, records, _ = reflecting()
+    messages = asked(agent_that_writes("{'query': 'x', 'top_k': 5,}", reflection), way)
+    assert [each.content for each in messages if isinstance(each, ToolMessage)] == ["5 hits"]
+    assert messages[1].invalid_tool_calls == []
+    facts = messages[1].response_metadata["aftercall"]
+    assert (facts["calls"], "were read as one" in facts["note"]) == (["call-1"], True)
+    (recorded,) = records.executions
+    assert recorded.parameters == {"query": "x", "top_k": 5}
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_a_cut_off_call_stays_invalid_and_is_recorded(way: str) -> None:
+    """LangChain does with it what it does; the call failed, with its text."""
+    reflection, records, service = reflecting()
+    messages = asked(agent_that_writes('{"query": "x", "top_k": 5', reflection), way)
+    assert not any(isinstance(each, ToolMessage) for each in messages)
+    assert len(messages[1].invalid_tool_calls) == 1
+    (recorded,) = records.executions
+    assert (recorded.outcome, recorded.arguments_text) == ("failure", '{"query": "x", "top_k": 5')
+    assert (recorded.agent, recorded.session_id) == ("ada", "t-1")
+    assert service.asked == []

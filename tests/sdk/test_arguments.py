@@ -69,6 +69,7 @@ def test_what_is_cut_off_is_never_completed(text: str) -> None:
         '{"a": "1" "2"}',
         '{"a": 010}',
         '{"a": 1} {"b": 2}',
+        '{"a": {"b": 1} {"c": 2}}',
         '{"a": "C:\\Users\\new"}',
         "{'a': 'C:\\dir\\new'}",
         f'{{path: "a.py", "content": "{CODE}"}}',

@@ -239,8 +239,8 @@ def test_strings_are_followed_while_a_payload_is_skipped(chunk: int) -> None:
 @pytest.mark.parametrize(
     ("payload", "reason"),
     [
-        ("{", "is not JSON"), ('{"a": }', "is not JSON"), ("{'a': 1}", "is not JSON"),
-        ('{"a": 1} trailing', "is not JSON"), ('{"a": "line\nbreak"}', "is not JSON"),
+        ("{", "is not JSON"), ('{"a": }', "is not JSON"), ("{'a': 1", "is not JSON"),
+        ('{"a": 5 kg}', "is not JSON"), ('{"a": 1} {"b": 2}', "is not JSON"),
         ('{"a": NaN}', "holds NaN"), ('{"a": -Infinity}', "holds -Infinity"),
         ('{"a": 1e999}', "not a JSON number"), ('{"a": 1, "a": 2}', "the key 'a' stands twice"),
         ('{"a": {"b": 1, "b": 1}}', "the key 'b' stands twice"),
@@ -270,6 +270,21 @@ def test_a_pseudo_call_without_a_tool_is_a_parse_error(payload: str) -> None:
     """There is nothing to call."""
     (call,) = read_calls(pseudo(payload))
     assert (call.tool, call.error_type) == (None, PARSE_ERROR)
+
+
+@pytest.mark.parametrize(
+    ("payload", "arguments"),
+    [
+        ("{'a': 1,}", {"a": 1}),
+        ('{"a": 1} trailing', {"a": 1}),
+        ('{"a": "line\nbreak"}', {"a": "line\nbreak"}),
+    ],
+)
+def test_loose_json_is_its_object(payload: str, arguments: object) -> None:
+    """In the text of a payload, and where a payload holds it as a string."""
+    assert read_calls(real(payload))[0].arguments == arguments
+    held = json.dumps({"tool": "search", "arguments": payload})
+    assert read_calls(pseudo(held))[0].arguments == arguments
 
 
 def test_arguments_that_were_encoded_twice_are_taken() -> None:

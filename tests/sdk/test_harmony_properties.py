@@ -143,7 +143,7 @@ def test_well_formed_streams_are_read_as_they_were_meant(
     broken=st.sampled_from(
         [
             '<|channel|>tool<|message|>{"tool":"b","arguments":{<|end|>',
-            '<|channel|>commentary to=functions.b<|message|>{"a" "b"}<|call|>',
+            '<|channel|>commentary to=functions.b<|message|>{"a": 5 kg}<|call|>',
             "<|channel|>commentary to=functions.b<|message|>{" + " " * 10_000 + "<|call|>",
         ]
     ),

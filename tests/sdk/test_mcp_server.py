@@ -197,3 +197,16 @@ async def test_faults_are_told_with_their_cure(
     assert said in text_of(result)
     assert "s3cret" not in text_of(result)
     assert "Traceback" not in text_of(result)
+
+
+@pytest.mark.parametrize("text", ["{'topK': 50,}", '```json\n{"topK": 50}\n```', '{"topK": 5'])
+async def test_parameters_may_be_the_text_that_a_model_wrote(
+    call_tool: CallTool, service: Service, text: str
+) -> None:
+    """Loose JSON is its object; what is cut off goes on as it came."""
+    result = await call_tool("suggest_fix", {**FAILED_CALL, "parameters": text})
+    assert not result.is_error
+    asked = service.body()["execution"]
+    is_cut_off = not text.rstrip("`\n").endswith("}")
+    assert asked.get("argumentsText") == (text if is_cut_off else None)
+    assert asked["parameters"] == ({} if is_cut_off else {"topK": 50})

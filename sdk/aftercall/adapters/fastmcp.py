@@ -12,7 +12,7 @@ cross process borders: they are the structured content, and the text is for peop
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 from uuid import uuid4
 
@@ -20,11 +20,14 @@ from aftercall.explain import needing
 
 with needing("gateway", "aftercall.adapters.fastmcp"):
     import mcp_types
+    from fastmcp import FastMCP
     from fastmcp.exceptions import DisabledError, NotFoundError, ToolError, ValidationError
     from fastmcp.server.context import Context
     from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
     from fastmcp.tools.base import InputRequiredToolResult, Tool, ToolResult
     from fastmcp.tools.function_tool import FunctionTool
+    from mcp.server.context import CallNext as CallAnything
+    from mcp.server.context import ServerRequestContext
     from mcp_types import TextContent
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -37,9 +40,11 @@ from aftercall.adapters.reflector import (
     Reflector,
     code_of,
     dumped,
+    failure_text,
     has_run,
     repair_facts,
 )
+from aftercall.arguments import UnreadableArgumentsError, arguments_of
 from aftercall.change_classes import reads_only
 from aftercall.client import AsyncClient
 from aftercall.contracts import CONTRACT_VIOLATION, Deliverable, DeliverableReader
@@ -58,6 +63,8 @@ DeliverableOf = Callable[[str | None, str], Deliverable | None]
 # of authorisation, has its own form on the wire, and keeps it.
 _TOLD_AS_RESULT = (ToolError, ValidationError, NotFoundError, DisabledError)
 _USUAL = before_call.ToolHandling()
+_TEXT_KEY = "aftercall/argumentsText"
+"""Under which a text comes to the middleware, see `take_texts`."""
 
 
 class ReflectionMiddleware(Middleware):
@@ -117,6 +124,26 @@ class ReflectionMiddleware(Middleware):
         call_next: CallNext[mcp_types.CallToolRequestParams, ToolResult],
     ) -> ToolResult:
         """Call the tool with reflection; raises the tool's own where there is nothing to add."""
+        text = (context.message.arguments or {}).get(_TEXT_KEY)
+        if not isinstance(text, str):
+            return await self._called(context, call_next)
+        given = arguments_of(text)
+        if given.parameters is None:
+            return await self._refused(context, text)
+        update = {"arguments": given.parameters}
+        read = context.copy(message=context.message.model_copy(update=update))
+        result = await self._called(read, call_next)
+        handling = self._handling_of(*self._locate(context.message.name))
+        if not given.note or handling.note == "never":
+            return result
+        facts = {**((result.meta or {}).get(META_KEY) or {}), "note": given.note}
+        return _rebuilt(result, facts, [f"Aftercall: {given.note}. Send an object."])
+
+    async def _called(
+        self,
+        context: MiddlewareContext[mcp_types.CallToolRequestParams],
+        call_next: CallNext[mcp_types.CallToolRequestParams, ToolResult],
+    ) -> ToolResult:
         request = context.message
         arguments: JsonObject = request.arguments or {}
         server_name, tool_name = self._locate(request.name)
@@ -189,6 +216,33 @@ class ReflectionMiddleware(Middleware):
             _noted(reflected, checked, handling.note) if is_well else _advised(reflected, checked)
         )
 
+    async def _refused(
+        self, context: MiddlewareContext[mcp_types.CallToolRequestParams], text: str
+    ) -> ToolResult:
+        """A call whose arguments say no object: not made, recorded as it came."""
+        server_name, tool_name = self._locate(context.message.name)
+        caller = _caller_of(context.fastmcp_context, self._agent, self._process_session)
+        error = UnreadableArgumentsError().error
+        mode = self._handling_of(server_name, tool_name).mode
+        if mode == "off" or not caller.is_recorded or self._passes(context.message.name):
+            return ToolResult(content=failure_text(error, ""), is_error=True)
+
+        async def unmade(_: JsonObject) -> ToolResult:
+            raise UnreadableArgumentsError
+
+        reflected: ReflectedResult[ToolResult] = await self._reflector.call_async(
+            unmade,
+            KnownTool(),
+            tool_name=tool_name,
+            parameters=text,
+            agent=caller.agent,
+            server_name=server_name,
+            session_id=caller.session_id,
+            context=caller.context,
+        )
+        advice = "" if mode == "shadow" else reflected.advice
+        return ToolResult(content=failure_text(error, advice), is_error=True)
+
     async def _checked(
         self,
         key: before_call.CallKey,
@@ -213,6 +267,21 @@ class ReflectionMiddleware(Middleware):
             return await checker.check(call, annotations=claims)
 
         return await self._before.check(key, arguments, schema, ask, acts=acts)
+
+
+def take_texts(server: FastMCP[Any]) -> None:
+    """Have a server hand calls whose arguments are a text to its `ReflectionMiddleware`.
+
+    Without it the MCP SDK refuses them before any middleware of FastMCP sees them.
+    """
+    server._mcp_server.middleware.append(_carry_text)  # noqa: SLF001  # FastMCP shows no way
+
+
+async def _carry_text(ctx: ServerRequestContext[Any, Any], call_next: CallAnything) -> Any:
+    text = (ctx.params or {}).get("arguments") if ctx.method == "tools/call" else None
+    if isinstance(text, str):
+        ctx = replace(ctx, params={**(ctx.params or {}), "arguments": {_TEXT_KEY: text}})
+    return await call_next(ctx)
 
 
 def _reader(own: "ToolResultReader", wanted: Deliverable | None) -> ResultReader[ToolResult]:

@@ -10,6 +10,9 @@
         awrap_tool_call=reflection.awrap_tool_call,
     )
 
+As middleware of an agent it also reads calls whose arguments are loose JSON, which LangChain calls
+invalid and never makes. A tool node sees no invalid calls.
+
 When nothing helps, the model sees the tool's own error with the suggestions after it. An interrupt
 is a question to a person and no outcome: it passes through, unrecorded.
 """
@@ -28,18 +31,23 @@ from aftercall.explain import needing
 
 with needing("langgraph", "aftercall.adapters.langgraph"):
     from langchain.agents.middleware import AgentMiddleware
-    from langchain_core.messages import ToolMessage
+    from langchain.agents.middleware.types import ModelRequest, ModelResponse
+    from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolMessage
+    from langchain_core.messages.tool import tool_call
     from langchain_core.tools import BaseTool, ToolException
+    from langgraph.config import get_config
     from langgraph.errors import GraphBubbleUp, is_invalid_resume
     from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
     from langgraph.types import Command
 
 from aftercall.adapters import reflector
+from aftercall.arguments import READ_NOTE, UnreadableArgumentsError, arguments_of
 from aftercall.json_values import JsonObject, JsonValue, bounded_text
 from aftercall.models.calls import ExecutionError
 from aftercall.outcomes import MAX_MESSAGE_CHARS, Outcome, error_in_result
 from aftercall.reflection import ReflectedResult
-from aftercall.reflection.results import ResultReader, read_exception
+from aftercall.reflection.reflected_call import ReflectedCall
+from aftercall.reflection.results import CallFacts, ResultReader, read_exception
 
 _logger = logging.getLogger(__name__)
 
@@ -128,6 +136,61 @@ class ReflectionMiddleware(AgentMiddleware[Any, Any, Any]):
 
         facts = self._facts(call)
         return self._present(call, await self._reflector.call_async(attempt, call.known(), **facts))
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Call the model; calls that LangChain could not parse are read where that is no guess.
+
+        What is cut off or says no object stays an invalid call of the message, and is recorded.
+        """
+        return self._with_read_calls(handler(request))
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        """As `wrap_model_call`, awaited."""
+        return self._with_read_calls(await handler(request))
+
+    def _with_read_calls(self, response: ModelResponse[Any]) -> ModelResponse[Any]:
+        messages = [self._with_read(message) for message in response.result]
+        return replace(response, result=messages)
+
+    def _with_read(self, message: BaseMessage) -> BaseMessage:
+        if not isinstance(message, AIMessage) or not message.invalid_tool_calls:
+            return message
+        read, unread = list(message.tool_calls), []
+        for call in message.invalid_tool_calls:
+            said = arguments_of(call["args"] or "").parameters
+            if said is None or not call["name"]:
+                unread.append(call)
+                self._record_unmade(call)
+                continue
+            _logger.info("%s: %s", call["name"], READ_NOTE)
+            read.append(tool_call(name=call["name"], args=said, id=call["id"]))
+        update: dict[str, Any] = {"tool_calls": read, "invalid_tool_calls": unread}
+        if len(read) > len(message.tool_calls):
+            facts = {"note": READ_NOTE, "calls": [c["id"] for c in read[len(message.tool_calls) :]]}
+            update["response_metadata"] = {**message.response_metadata, reflector.META_KEY: facts}
+        return message.model_copy(update=update)
+
+    def _record_unmade(self, call: InvalidToolCall) -> None:
+        """Record a call that could not be made as failed; nobody is asked about it."""
+        facts = CallFacts(
+            tool_name=call["name"] or "unknown",
+            server_name=self._reflector.server_name,
+            **_caller_in(get_config(), self._agent),
+        )
+        given, policy = call["args"] or "", self._reflector.policy
+        unmade: ReflectedCall[object] = ReflectedCall(
+            facts, given, policy, self._reflector.recorder, rates=self._reflector.rates,
+            observers=self._reflector.observers,
+        )  # fmt: skip
+        unmade.begin()
+        unmade.stopped()
+        unmade.raised(UnreadableArgumentsError())
 
     def _facts(self, call: "_Call") -> dict[str, Any]:
         return {
@@ -272,6 +335,15 @@ class _Call(ResultReader[object]):
             update = {"content": [*message.content, {"type": "text", "text": reflected.advice}]}
         noted = _replaced(result, message, message.model_copy(update=update))
         return cast("GraphResult", noted)
+
+
+def _caller_in(config: Any, agent: str | None) -> dict[str, Any]:
+    thread = config.get("configurable", {}).get("thread_id")
+    session = thread or config.get("run_id")
+    return {
+        "agent": agent or config.get("metadata", {}).get("lc_agent_name") or "unknown",
+        "session_id": str(session) if session else None,
+    }
 
 
 def _interrupted(error: Exception) -> _Interrupted:

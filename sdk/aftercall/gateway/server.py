@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from aftercall import AsyncClient, Recorder, errors, process
 from aftercall.adapters.before_call import ToolHandling
-from aftercall.adapters.fastmcp import ReflectionMiddleware
+from aftercall.adapters.fastmcp import ReflectionMiddleware, take_texts
 from aftercall.contracts import Deliverable
 from aftercall.explain import how_to_install
 from aftercall.files import data_folder
@@ -317,6 +317,7 @@ def build_gateway(
             )
         ],
     )
+    take_texts(gateway)
     upstreams.announcer.serve(gateway)
     # A call of a tool whose server is away must say so, and not "unknown tool".
     gateway.provider_error_strategy = "raise"

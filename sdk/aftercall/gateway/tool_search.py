@@ -19,9 +19,10 @@ from fastmcp.server.transforms.catalog import CatalogTransform
 from fastmcp.tools.base import Tool, ToolResult
 from fastmcp.utilities.versions import VersionSpec
 from mcp_types import ToolAnnotations
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from aftercall import AsyncClient
+from aftercall.arguments import UnreadableArgumentsError, arguments_of
 from aftercall.errors import AftercallError
 from aftercall.json_values import bounded_text
 from aftercall.mcp_calls import ToolKey
@@ -35,6 +36,10 @@ _MAX_DESCRIPTION = 1_000
 _SERVICE_S = 2.0
 _WORD = re.compile(r"[a-z]+|\d+")
 _HUMPS = re.compile(r"(?<=[a-z\d])(?=[A-Z])")
+_SHOWN_AS_OBJECT = WithJsonSchema(
+    {"anyOf": [{"additionalProperties": True, "type": "object"}, {"type": "null"}]}
+)
+"""A text is taken too, and not asked for."""
 _logger = logging.getLogger(__name__)
 
 
@@ -84,7 +89,9 @@ class ToolSearch(CatalogTransform):
         self,
         name: Annotated[str, Field(description="As `find_tools` says it")],
         ctx: Context,
-        arguments: Annotated[dict[str, Any] | None, Field(description="By its schema")] = None,
+        arguments: Annotated[
+            dict[str, Any] | str | None, Field(description="By its schema"), _SHOWN_AS_OBJECT
+        ] = None,
     ) -> ToolResult:
         """Call a tool that `find_tools` found."""
         if name in NAMES:
@@ -92,7 +99,10 @@ class ToolSearch(CatalogTransform):
         if await ctx.fastmcp.get_tool(name) is None:
             near = await self._ranked(name, {t.name: t for t in await self.get_tool_catalog(ctx)})
             raise _refused(f"there is no tool {name!r}; near are {', '.join(near[:3]) or 'none'}")
-        return await ctx.fastmcp.call_tool(name, arguments or {})
+        given = arguments_of(arguments or {})
+        if given.parameters is None:
+            raise _refused(UnreadableArgumentsError().error.message)
+        return await ctx.fastmcp.call_tool(name, given.parameters)
 
     async def known_tools(
         self,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, NoReturn, cast
 
+from aftercall.arguments import read_arguments
 from aftercall.events import PAYLOAD_PARSE_ERROR, PAYLOAD_TOO_LARGE
 from aftercall.harmony.calls import HarmonyCall, HarmonyItem, HarmonyResult, HarmonyText, is_json
 from aftercall.json_values import (
@@ -134,7 +135,8 @@ class HarmonyParser:
     - A message also ends where the next one begins, or at a `<|channel|>` in an assistant's text.
     - A header that never comes to `<|message|>` is read as far as it is one; the rest is content.
     - Text outside of messages is text of no channel; white space there is dropped.
-    - Payloads are JSON, also those with the type `code`, save for the recipients in `TEXT_TOOLS`.
+    - Payloads are JSON, or loose JSON that says one object without a guess; also those with the
+      type `code`, save for the recipients in `TEXT_TOOLS`.
     - A payload that the stream ends in is a call when it can be read: `<|call|>` is a stop token,
       which engines leave out.
     - A payload over the limit is told once, and skipped up to the next marker.
@@ -429,7 +431,13 @@ def _arguments(value: object) -> JsonObject:
 
 
 def _loads(text: str) -> JsonValue:
-    value = read_json(text, object_pairs_hook=unique_members, parse_constant=_no_constant)
+    """A JSON value, or the object that loose JSON says; what is cut off says none."""
+    try:
+        value = read_json(text, object_pairs_hook=unique_members, parse_constant=_no_constant)
+    except json.JSONDecodeError:
+        if (read := read_arguments(text)) is None:
+            raise
+        return read
     return cast("JsonValue", value)
 
 

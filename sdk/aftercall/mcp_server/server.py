@@ -26,17 +26,20 @@ from pydantic import (
     BeforeValidator,
     Field,
     ValidationError,
+    ValidatorFunctionWrapHandler,
     WithJsonSchema,
+    WrapValidator,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
 
 from aftercall import errors, models
+from aftercall.arguments import arguments_of
 from aftercall.client import AsyncClient
 from aftercall.errors import AftercallError, NotFoundError
 from aftercall.explain import explain
 from aftercall.files import read_table
-from aftercall.json_values import JsonObject, bounded_json, bounded_text, printable_json, read_json
+from aftercall.json_values import JsonObject, bounded_json, bounded_text, printable_json
 from aftercall.mcp_calls import Caller, name_or_none, split_name
 from aftercall.models.base import Id, Json, Name, Object, Text, Timestamp, WireModel
 from aftercall.models.tools import Scenario
@@ -57,6 +60,16 @@ LiveSchema = Annotated[
     Object | None,
     Field(description="The tool's input schema, where you know it: proposals are checked with it."),
 ]
+
+
+def _read(given: object, check: ValidatorFunctionWrapHandler) -> object:
+    """The object that arguments written as a text say; the text where it says none."""
+    said = arguments_of(given).parameters if isinstance(given, str) else given
+    return given if said is None and given is not None else check(said)
+
+
+CallArguments = Annotated[Object, WrapValidator(_read)]
+"""An object is asked for; a text is what models write for it, and may say none."""
 _SYNONYMS = {
     "tool_name": ("tool", "name", "function", "function_name", "functionName"),
     "server_name": ("server", "mcp_server", "mcpServer"),
@@ -71,7 +84,9 @@ class SuggestFix(WireModel):
 
     tool_name: ToolName
     server_name: ServerName = None
-    parameters: Object = Field(description="The arguments that the call was made with, unchanged.")
+    parameters: CallArguments = Field(
+        description="The arguments that the call was made with, unchanged."
+    )
     error: Annotated[
         models.ExecutionError,
         BeforeValidator(lambda said: error_of(said) if said else said),
@@ -87,7 +102,7 @@ class SuggestFix(WireModel):
     @model_validator(mode="before")
     @classmethod
     def _as_models_write_it(cls, given: Any) -> Any:
-        """Names that mean the same, arguments as JSON text, a name that holds its server's."""
+        """Names that mean the same, a name that holds its server's."""
         if not isinstance(given, dict):
             return given
         read = dict(given)
@@ -95,9 +110,6 @@ class SuggestFix(WireModel):
             found = next((other for other in others if other in read), None)
             if found is not None and name not in read and to_camel(name) not in read:
                 read[name] = read.pop(found)
-        with suppress(ValueError, RecursionError):
-            if isinstance(text := read.get("parameters"), str):
-                read["parameters"] = read_json(text) if text.strip() else {}
         tool = read.get("tool_name", read.get("toolName"))
         server, bare = split_name(tool) if isinstance(tool, str) else (None, tool)
         if server is not None:
@@ -140,7 +152,7 @@ class RecordExecution(WireModel):
     tool_name: ToolName
     server_name: ServerName = None
     tool_version: Name | None = None
-    parameters: Object = Field(description="The arguments that the call was made with.")
+    parameters: CallArguments = Field(description="The arguments that the call was made with.")
     outcome: models.Outcome
     error: models.ExecutionError | None = None
     """What the tool said; for a failure only, and then needed."""
