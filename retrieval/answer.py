@@ -74,7 +74,20 @@ _SENTENCES = {
     "from_context": "For {place}, use what the task itself states ({form}).",
     "balance": "Change {place} so that the sum is the total that the error states.",
 }
-_AS_JSON = frozenset({"value", "before"})
+_SENTENCES |= {
+    "put": "For {place}, use {value}, whatever was there.",
+    "take": "{place} must hold what is now in {source}{forms}.",
+    "fill": "{place} must be written as {words}.",
+    "pad": "Write {place} {width} characters wide, filled with {sign}.",
+    "cut": "{place} must be one part of the text: that number {part} between {mark}.",
+    "join": "{place} must be one text, its items joined by {mark}.",
+    "split": "{place} must be a list, its text parted at {mark}.",
+    "keyed": "{place} must be an object with each `{key}` as a name of its `{value}`.",
+    "unkeyed": "{place} must be a list of objects with `{key}` and `{value}`.",
+    "named": "{place} must be an object with its `{key}` as the name of its `{value}`.",
+    "unnamed": "{place} must be an object that says its only name as `{key}`, beside `{value}`.",
+}
+_AS_JSON = frozenset({"value", "before", "mark", "sign"})
 """Fields that are data."""
 
 
@@ -86,26 +99,48 @@ def _sentence(edit: ed.Edit) -> str:
     fields = {
         name: shown(value) if name in _AS_JSON else str(value) for name, value in edit if value
     }
+    fields |= _said(edit)
+    return _SENTENCES[edit.kind].format(place=place, **fields)
+
+
+def _said(edit: ed.Edit) -> dict[str, str]:
+    """What an edit's sentence says beside its place."""
     match edit:
         case ed.Clamp():
             low = f"at least {number(edit.minimum)}" if edit.minimum is not None else ""
             high = f"at most {number(edit.maximum)}" if edit.maximum is not None else ""
-            fields["stated"] = " and ".join(filter(None, (low, high))) or "within the stated bounds"
-        case ed.Add() | ed.Replace():
-            fields |= {"value": shown(edit.value)}
-            fields |= {"before": shown(edit.before)} if isinstance(edit, ed.Replace) else {}
+            return {"stated": " and ".join(filter(None, (low, high))) or "within the stated bounds"}
+        case ed.Replace():
+            return {"value": shown(edit.value), "before": shown(edit.before)}
+        case ed.Add() | ed.Put():
+            return {"value": shown(edit.value)}
         case ed.Rewrite():
             at = {"start": "at its beginning", "end": "at its end", "inside": "in it"}[edit.where]
             said = f"instead of {shown(edit.old)} {at}" if edit.old else f"{at} was missing"
-            fields["words"] = f"{shown(edit.new)} {said}"
+            return {"words": f"{shown(edit.new)} {said}"}
         case ed.Scale():
-            fields["factor"] = number(edit.factor)
+            return {"factor": number(edit.factor)}
         case ed.Nest():
-            fields["fields"] = ", ".join(f"`{each}`" for each in edit.fields)
-            fields["listed"] = ", a list of one" if edit.listed else ""
+            fields = ", ".join(f"`{each}`" for each in edit.fields)
+            return {"fields": fields, "listed": ", a list of one" if edit.listed else ""}
         case ed.Respell():
-            fields["style"] = _STYLES[edit.style]
-    return _SENTENCES[edit.kind].format(place=place, **fields)
+            return {"style": _STYLES[edit.style]}
+    return _said_of_move(edit)
+
+
+def _said_of_move(edit: ed.Edit) -> dict[str, str]:
+    match edit:
+        case ed.Take():
+            forms = ", written otherwise" if edit.through else ""
+            return {"source": spoken(edit.source), "forms": forms}
+        case ed.Fill():
+            said = [shown(part) if isinstance(part, str) else spoken(part) for part in edit.parts]
+            return {"words": ", ".join(said)}
+        case ed.Cut():
+            return {"part": str(edit.part + 1 if edit.part >= 0 else edit.part)}
+        case ed.Join():
+            return {"mark": shown(edit.mark)}
+    return {}
 
 
 def spoken(path: Path) -> str:

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from copy import copy, deepcopy
+from itertools import pairwise
 from typing import Any
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
 from retrieval import edits as e
-from retrieval.parameters import EVERY, MAX_ELEMENTS, Path
+from retrieval.moves import bind
+from retrieval.parameters import EVERY, MAX_ELEMENTS, Path, value_at
 
 
 def apply_edits(
@@ -23,6 +25,9 @@ def apply_edits(
     """
     changed = dict(parameters)
     for edit in edits:
+        if isinstance(edit, e.REBUILDING):
+            _rebuild(changed, edit, e.Site(edit.path, parameters, value_sources))
+            continue
         done = False
         # From the end, so that what is taken out of an array moves nothing still to be seen.
         places = reversed(list(_concrete(changed, edit.path))) if edit.inside else (edit.path,)
@@ -83,6 +88,83 @@ def _apply(parameters: JsonObject, edit: e.Edit, site: e.Site) -> None:
             if isinstance(edit, e.SUPPLYING) and is_there and same_json(after, before):
                 raise e.EditDoesNotApplyError(f"{step} has that value already")
             holder[step] = deepcopy(after)
+
+
+def _rebuild(parameters: JsonObject, edit: e.Put | e.Take | e.Fill, site: e.Site) -> None:
+    """Build a value at the places of an edit, in place but for the containers on the way."""
+    changes = [
+        (place, value)
+        for place, value in _built(edit, site)
+        if not (_is_at(parameters, place) and same_json(value_at(parameters, place), value))
+    ]
+    if not changes:
+        raise e.EditDoesNotApplyError("it has that value already, or there is none to take")
+    for place, value in changes:
+        _set(parameters, place, value)
+
+
+def _built(edit: e.Put | e.Take | e.Fill, site: e.Site) -> Iterator[tuple[Path, JsonValue]]:
+    """The values that an edit builds, with the places of the call that they are for."""
+    of_lists = edit.path
+    if isinstance(edit, e.Take):
+        of_lists = edit.source
+    elif isinstance(edit, e.Fill):
+        places = [part for part in edit.parts if not isinstance(part, str)]
+        of_lists = next((place for place in places if EVERY in place), ())
+    elif EVERY in edit.path:
+        of_lists = edit.path[: len(edit.path) - edit.path[::-1].index(EVERY)]
+    whole = isinstance(edit, e.Put) and EVERY not in edit.path
+    for source in [()] if whole or not of_lists else list(_concrete(site.parameters, of_lists)):
+        bound = tuple(step for step, form in zip(source, of_lists, strict=False) if form == EVERY)
+        place = bind(edit.path, bound)  # type: ignore[arg-type]
+        if isinstance(edit, e.Put):
+            yield place, edit.value
+        elif isinstance(edit, e.Fill):
+            yield place, edit.filled(site.parameters, bound)  # type: ignore[arg-type]
+        else:
+            if not _is_at(site.parameters, source):
+                raise e.EditDoesNotApplyError(f"{source[-1]} is not there")
+            value = value_at(site.parameters, source)
+            for form in edit.through:
+                value = form.change(value, site)
+            yield place, value
+
+
+def _is_at(value: JsonValue, path: Path) -> bool:
+    for step in path:
+        if isinstance(value, dict) and step in value:
+            value = value[str(step)]
+        elif isinstance(value, list) and isinstance(step, int) and -len(value) <= step < len(value):
+            value = value[step]
+        else:
+            return False
+    return True
+
+
+def _set(parameters: JsonObject, place: Path, value: JsonValue) -> None:
+    holder: Any = parameters
+    for step, below in pairwise(place):
+        held = _held(holder, step)
+        kind = dict if isinstance(below, str) else list
+        made = copy(held) if isinstance(held, kind) else kind()
+        _put(holder, step, made)
+        holder = made
+    _put(holder, place[-1], deepcopy(value))
+
+
+def _held(holder: Any, step: str | int) -> JsonValue:
+    if isinstance(holder, list):
+        return holder[step] if isinstance(step, int) and step < len(holder) else None
+    return holder.get(step)  # type: ignore[no-any-return]
+
+
+def _put(holder: Any, step: str | int, value: JsonValue) -> None:
+    if isinstance(holder, list):
+        if not isinstance(step, int) or step > len(holder):
+            raise e.EditDoesNotApplyError(f"there is no element {step}")
+        holder[step : step + 1] = [value]
+    else:
+        holder[step] = value
 
 
 def _concrete(value: JsonValue, path: Path, so_far: Path = ()) -> Iterator[Path]:

@@ -6,90 +6,80 @@ carries the value it stood for.
 """
 
 import json
-import operator
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import MAX_INTEGER, JsonObject, JsonValue
 from aftercall.models.base import Json
 from aftercall.redaction import is_redacted
+from retrieval.edit_model import (
+    NO_SOURCES,
+    EditDoesNotApplyError,
+    EditModel,
+    Site,
+    ValueEdit,
+    ValueSources,
+)
 from retrieval.forms import rewrite
+from retrieval.moves import Cut, Fill, Join, Keyed, Named, Pad, Put, Split, Unkeyed, Unnamed
 from retrieval.parameters import EVERY, JsonType, Path, leaves_like
 from retrieval.reading.faults import Fault
 from retrieval.texts import MAX_TEXT, StatedForm, Style, is_number, respelt, stated_in
 from retrieval.values import cast_to_one, type_of
 
-
-class EditDoesNotApplyError(ValueError):
-    """The call does not have what the edit is about, or nothing states what it needs."""
-
-
-@dataclass(frozen=True, slots=True)
-class ValueSources:
-    """What an edit may take a value from, beside the call's own parameters."""
-
-    faults: tuple[Fault, ...] = ()
-    context: str | None = None
-
-
-NO_SOURCES = ValueSources()
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Where an edit is being made: a path, the call as it was, and the sources of values."""
-
-    path: Path
-    parameters: JsonObject
-    value_sources: ValueSources
-
-    def faults(self) -> list[Fault]:
-        """The faults of this very place first, then those that name no place."""
-        faults = self.value_sources.faults
-        return [f for f in faults if f.path == self.path] + [f for f in faults if not f.path]
-
-
-class EditModel(BaseModel):
-    """An edit of the value at a place of a call's parameters.
-
-    The place is the top-level parameter `name`, and `inside` it the way further down: keys of
-    objects, positions of arrays (-1 is the last), or `*` for every element.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    inside: Path = Field(default=(), exclude_if=operator.not_)
-
-    @property
-    def path(self) -> Path:
-        """The whole place."""
-        return (self.name, *self.inside)
-
-    def at(self, path: Path) -> Self:
-        """The same edit at another place."""
-        return self.model_copy(update={"name": str(path[0]), "inside": tuple(path[1:])})
-
-    def under(self, prefix: Path) -> Self:
-        """The same edit for the object that the prefix leads to; it was made for that object."""
-        return self.at((*prefix, *self.path)) if prefix else self
-
-
-class ValueEdit(EditModel):
-    """An edit that puts another value in the place of the one that is there."""
-
-    def change(self, value: JsonValue, site: Site) -> JsonValue:
-        """The new value, of the one that is there (None where there is none).
-
-        Raises:
-            EditDoesNotApplyError: when this value is not what the edit is about, or nothing states
-                exactly one.
-        """
-        raise NotImplementedError
+__all__ = [
+    "NO_SOURCES",
+    "OF_ONE_PLACE",
+    "REBUILDING",
+    "SUPPLYING",
+    "Add",
+    "Balance",
+    "Cast",
+    "Clamp",
+    "Cut",
+    "Edit",
+    "EditDoesNotApplyError",
+    "EditModel",
+    "Fill",
+    "Flatten",
+    "Form",
+    "FromContext",
+    "FromError",
+    "Join",
+    "Keyed",
+    "Named",
+    "Nest",
+    "Pad",
+    "Put",
+    "Reformat",
+    "Remove",
+    "Rename",
+    "Replace",
+    "Respell",
+    "Rewrite",
+    "Scale",
+    "Site",
+    "Split",
+    "Take",
+    "Unkeyed",
+    "Unnamed",
+    "Unwrap",
+    "ValueEdit",
+    "ValueSources",
+    "changed_places",
+    "edit_key",
+    "edits_of_key",
+    "for_any_tool",
+    "is_masked",
+    "names_of",
+    "number_of",
+    "places_of",
+    "reads",
+    "touches",
+]
 
 
 class Rename(EditModel):
@@ -416,18 +406,38 @@ def _typed_like(stated: JsonValue, sent: JsonValue) -> JsonValue:
     return as_number[1] if as_number else stated
 
 
+Form = Annotated[
+    Cast | Unwrap | Respell | Reformat | Rewrite | Scale | Pad | Cut | Join | Split | Keyed
+    | Unkeyed | Named | Unnamed,
+    Field(discriminator="kind"),
+]  # fmt: skip
+"""An edit that writes a value otherwise, whatever the place."""
+
+
+class Take(EditModel):
+    """Put the value of another place there, written in the forms of `through`, one by one."""
+
+    kind: Literal["take"] = "take"
+    source: Path
+    through: tuple[Form, ...] = ()
+
+
 Edit = Annotated[
     Rename | Remove | Add | Replace | Cast | Unwrap | Respell | Reformat | Clamp
-    | FromError | FromContext | Balance | Rewrite | Scale | Nest | Flatten,
+    | FromError | FromContext | Balance | Rewrite | Scale | Nest | Flatten
+    | Put | Take | Fill | Pad | Cut | Join | Split | Keyed | Unkeyed | Named | Unnamed,
     Field(discriminator="kind"),
 ]  # fmt: skip
 _EDIT: TypeAdapter[Edit] = TypeAdapter(Edit)
 SUPPLYING = (FromError, FromContext, Balance)
 """They say where the value is to be taken from, whether or not there is one."""
+REBUILDING = (Put, Take, Fill)
+"""They build a value at a place, whatever is there, and make the objects on the way to it."""
 OF_ONE_PLACE = (Add, Nest, Flatten, *SUPPLYING)
 """They do not mean the same for every element of an array."""
 _OF_A_TOOL = (
     Rename, Remove, Add, Replace, FromContext, Balance, Rewrite, Scale, Nest, Flatten,
+    Put, Take, Fill, Pad, Cut, Join, Split, Keyed, Unkeyed, Named, Unnamed,
 )  # fmt: skip
 
 
@@ -489,3 +499,12 @@ def places_of(edit: Edit) -> list[Path]:
     if isinstance(edit, Nest | Flatten):
         places += [(*edit.path[:-1], field) for field in edit.fields]
     return places
+
+
+def reads(edit: Edit) -> list[Path]:
+    """The paths of the values that an edit makes others of, beside its own place."""
+    if isinstance(edit, Take):
+        return [edit.source]
+    if isinstance(edit, Fill):
+        return [part for part in edit.parts if not isinstance(part, str)]
+    return [] if isinstance(edit, Put | Add) else [edit.path]

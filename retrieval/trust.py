@@ -59,6 +59,8 @@ class Strangers:
         beyond = seen.successes - sum(made.values())  # of agents that are not counted one by one
         made.pop(principal_of(agent_mark(self._case.agent)), None)
         most = max(made.values(), default=0)
+        if len(made) >= 2 * self._case.quorum:
+            beyond = 0  # so many principals use it that the sample speaks for the rest
         return self._case.quorum > 1 and most > 0 and 2 * (most + beyond) > seen.successes
 
     def _without(self, *, profile: bool) -> dict[str, float]:

@@ -30,7 +30,7 @@ from retrieval import acceptance, answer, inference
 from retrieval import likeness as words
 from retrieval.advice import advise, waits
 from retrieval.judge import ranking, signals
-from retrieval.knowledge import repairs, rules
+from retrieval.knowledge import repairs
 from retrieval.proposals import compose, context, experience, names, shape, values
 from retrieval.proposals import faults as found
 from retrieval.reading import faults, reader
@@ -167,8 +167,7 @@ def _no_matches(*_: Any, **__: Any) -> dict[str, str]:
 def memory_parts() -> Iterator[Part]:
     """What is remembered of sessions; `bench.quality.memory` has a table of its own for them."""
     yield Part("memory: mended alike", ((experience, "learned_options", _nothing),))
-    yield Part("memory: general values", ((repairs, "_general", _nothing),))
-    yield Part("memory: errors of other words", ((rules.ToolKnowledge, "elsewhere", _none),))
+    yield Part("memory: general bounds", ((repairs, "_bounds", _nothing),))
     yield Part("memory: evidence adds up", ((compose, "_told", lambda proposal, *_: proposal),))
     yield Part("memory: the session's values", ((compose, "session_options", _nothing),))
     yield Part("memory: what comes first", ((advise, "learned_first_call", _none),))

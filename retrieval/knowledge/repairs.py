@@ -11,12 +11,10 @@ Each example carries its agent and session. A value that one agent brought is it
 other agents on it is common knowledge of the tool (4-rules.md). Names and structure are anybody's.
 """
 
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-
-from rapidfuzz.distance import Postfix, Prefix
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue, canonical_json
@@ -24,8 +22,9 @@ from aftercall.tables import gathered
 from retrieval import edits as ed
 from retrieval.edit_effects import applied, changed_names, effect_key
 from retrieval.edits import edit_key, is_masked, names_of, places_of, touches
-from retrieval.parameters import EVERY, Path, value_at
+from retrieval.parameters import EVERY, Path, first, leaves_like, value_at
 from retrieval.principals import capped, drop_loudest, others
+from retrieval.rewriting import candidates, differences
 from retrieval.texts import is_number
 from retrieval.values import same_value, type_of
 
@@ -162,44 +161,115 @@ def learned_repairs(
     changes: Sequence[CommonChange],
     parameters: JsonObject,
     agent: str,
+    *,
+    is_common: Callable[[ed.Edit], bool] = lambda _: False,
 ) -> list[LearnedRepair]:
-    """What examples with common `changes` tell an `agent` (its hash), most sessions first."""
+    """What examples with common `changes` tell an `agent` (its hash), most sessions first.
+
+    A repair is the changes that examples made together, the most general of each place. It is told
+    only if it accounts for all that is new or gone in most of them: half of a move is a loss. What
+    brings in a value was made in two sessions, or `is_common`; of names and forms one is enough.
+    """
+    own = [each for each in changes if _is_open(each, examples, parameters, agent, is_common)]
+    told = sorted(
+        _by_effect(own, parameters),
+        key=lambda each: (len(each.otherwise) - len(each.mended), _rank(each)),
+    )
     found: list[LearnedRepair] = []
-    candidates = [
-        each for each in _by_effect(changes, parameters) if _is_open(each, examples, agent)
-    ]
-    for first in [each for each in candidates[:_MOST] if len(each.mended) >= MIN_SESSIONS]:
-        together, mended = [first], first.mended
-        for other in candidates:
-            shared = mended & other.mended
-            often = len(shared) >= max(1, _TOGETHER * len(mended))
-            if often and not any(touches(other.edit, each.edit) for each in together):
-                together.append(other)
-                mended = shared
-        # Changes of what others of the same repair put there: a new name's value in another type.
-        edits = [each.edit for each in together]
-        together += [
-            each
-            for each in changes
-            if mended <= each.mended
-            and applied(parameters, [each.edit]) is None
-            and applied(parameters, [*edits, each.edit]) is not None
-        ]
-        for_it, against = (
-            {examples[at].session for at in some} for some in (mended, first.otherwise)
-        )
-        repair = LearnedRepair(
-            tuple(each.edit for each in together),
-            sessions=capped(for_it, against),
-            otherwise=capped(against, for_it),
-            is_general=any(each.is_general for each in together),
-            mended=tuple(examples[at] for at in sorted(mended)),
-        )
-        most = _IN_COMMON * (repair.sessions + repair.otherwise)
-        is_common = repair.sessions >= MIN_SESSIONS and repair.sessions > most
-        if is_common and repair.edits not in [each.edits for each in found]:
+    for change in told[:_MOST]:
+        repair = _together(change, told, changes, examples, parameters)
+        if repair is None or not _is_usual(repair, is_common):
+            continue
+        if repair.edits not in [each.edits for each in found]:
             found.append(repair)
     return found
+
+
+def _together(
+    start: CommonChange,
+    beside: Sequence[CommonChange],
+    changes: Sequence[CommonChange],
+    examples: Sequence[RepairExample],
+    parameters: JsonObject,
+) -> LearnedRepair | None:
+    """The repair around one change; None where something of it is not accounted for."""
+    together, mended = [start], start.mended
+    for other in beside:
+        # Of the examples that it could have been made to: some may lack what it is about.
+        could = start.mended & (other.mended | other.otherwise)
+        often = len(start.mended & other.mended) >= max(1, _TOGETHER * len(could))
+        if often and not any(touches(other.edit, each.edit) for each in together):
+            together.append(other)
+            mended -= other.otherwise
+    # Changes of what others of the same repair put there: a new name's value in another type.
+    edits = [each.edit for each in together]
+    for each in changes:
+        if (
+            mended <= each.mended
+            and applied(parameters, [each.edit]) is None
+            and applied(parameters, [*edits, each.edit]) is not None
+        ):
+            together.append(each)
+            edits.append(each.edit)
+    if _is_half(edits, [examples[at] for at in sorted(mended)], parameters):
+        return None
+    edits.sort(key=lambda edit: not isinstance(edit, ed.Remove))
+    otherwise = {at for each in together for at in each.otherwise} - mended
+    for_it, against = ({examples[at].session for at in some} for some in (mended, otherwise))
+    return LearnedRepair(
+        tuple(edits),
+        sessions=capped(for_it, against),
+        otherwise=capped(against, for_it),
+        is_general=any(each.is_general for each in together),
+        mended=tuple(examples[at] for at in sorted(mended)),
+    )
+
+
+def _is_usual(repair: LearnedRepair, is_common: Callable[[ed.Edit], bool]) -> bool:
+    """Whether enough sessions made a repair, of those with such a call."""
+    carries = any(
+        brings_key(edit) or (carries_value(edit) and not is_common(edit)) for edit in repair.edits
+    )
+    most = _IN_COMMON * (repair.sessions + repair.otherwise)
+    return repair.sessions >= (MIN_SESSIONS if carries else 1) and repair.sessions > most
+
+
+def _is_half(
+    edits: Sequence[ed.Edit], examples: Sequence[RepairExample], parameters: JsonObject
+) -> bool:
+    """Whether most of the examples put in or took out something that the edits do not."""
+    places = [place for edit in edits for place in (*places_of(edit), *ed.reads(edit))]
+    left: Counter[Path] = Counter()
+    for each in examples:
+        new, gone, _ = differences(each.failed, each.mended)
+        there = {path for path in gone if not _is_absent(parameters, path)}
+        left.update(path for path in new | there if not any(_meet(path, at) for at in places))
+    return any(count >= max(1, _TOGETHER * len(examples)) for count in left.values())
+
+
+def _is_absent(parameters: JsonObject, path: Path) -> bool:
+    return EVERY not in path and _at(parameters, path) == _MISSING
+
+
+def _meet(one: Path, other: Path) -> bool:
+    return all(a == b or EVERY in (a, b) for a, b in zip(one, other, strict=False))
+
+
+def _rank(change: CommonChange) -> int:
+    """The order of explanations of the same examples: what is more general first."""
+    match change.edit:
+        case ed.FromError() | ed.Clamp(minimum=None, maximum=None):
+            return 0
+        case ed.Rename() | ed.Take(through=()):
+            return 1
+        case ed.Replace():
+            return 6
+        case ed.Put() | ed.Add():
+            return 5
+        case ed.Cut() | ed.Take(through=(ed.Cut(), *_)) | ed.Rewrite():
+            return 4
+        case _:
+            return 2 if not change.is_general else 3
 
 
 def common_repairs(
@@ -224,7 +294,7 @@ def open_example(repair: LearnedRepair) -> tuple[JsonObject, JsonObject]:
     Of the parameters that were changed; values that the repair does not itself name as its type.
     """
     latest = repair.mended[-1]
-    known = [edit.value for edit in repair.edits if isinstance(edit, ed.Add | ed.Replace)]
+    known = [edit.value for edit in repair.edits if isinstance(edit, ed.Add | ed.Replace | ed.Put)]
     known += [edit.before for edit in repair.edits if isinstance(edit, ed.Replace)]
     names = {name for edit in repair.edits for name in names_of(edit)}
     failed, mended = (
@@ -244,19 +314,90 @@ def _opened(value: JsonValue, known: Sequence[JsonValue]) -> JsonValue:
     return value if value is None or isinstance(value, bool) else f"<{type_of(value)}>"
 
 
-def _is_open(change: CommonChange, examples: Sequence[RepairExample], agent: str) -> bool:
+def _is_like(edit: ed.Edit, examples: Sequence[RepairExample], parameters: JsonObject) -> bool:
+    """Whether the values that an edit reads have the form of those that it was learned from."""
+    if isinstance(edit, ed.Put):
+        befores = {canonical_json(value_at(e.failed, first(edit.path))) for e in examples}
+        now = canonical_json(value_at(parameters, first(edit.path)))
+        return len(befores) > 1 or now in befores
+    forms = edit.through if isinstance(edit, ed.Take) else (edit,)
+    [path] = ed.reads(edit) if not isinstance(edit, ed.Fill | ed.Add) else [()]
+    if any(isinstance(form, _OF_EXAMPLES) for form in forms):
+        pairs = {
+            canonical_json([value_at(e.failed, old), value_at(e.mended, new)])
+            for e in examples
+            for old, new in zip(
+                _of_each(path, e.failed), _of_each(edit.path, e.mended), strict=False
+            )
+        }
+        if len(pairs) < MIN_SESSIONS:
+            return False  # one value's other form is a value
+    if not any(isinstance(form, ed.Respell | ed.Rewrite | ed.Pad) for form in forms):
+        return True
+    whole, ends = _signs(parameters, path)
+    known = [_signs(each.failed, path) for each in examples]
+    return whole <= {s for each, _ in known for s in each} and ends <= {
+        s for _, each in known for s in each
+    }
+
+
+_OF_EXAMPLES = (ed.Rewrite, ed.Scale, ed.Cut, ed.Pad)
+"""Forms whose own values are read off the examples: one example shows no more than one value."""
+
+
+def _signs(parameters: JsonObject, path: Path) -> tuple[frozenset[str], frozenset[str]]:
+    """The kinds of characters of the values at a path, and those that they begin with."""
+    values = [str(value) for _, value in leaves_like(parameters, path)] if path else []
+    whole = {_sign(sign) for value in values for sign in value[:_MOST_SIGNS]}
+    return frozenset(whole), frozenset(_sign(value[0]) for value in values if value)
+
+
+def _sign(sign: str) -> str:
+    if sign.isdigit():
+        return "9"
+    return ("A" if sign.isupper() else "a") if sign.isalpha() else sign
+
+
+_MOST_SIGNS = 200
+
+
+def _is_open(
+    change: CommonChange,
+    examples: Sequence[RepairExample],
+    parameters: JsonObject,
+    agent: str,
+    is_common: Callable[[ed.Edit], bool],
+) -> bool:
     """Whether a change may be offered to an agent: its values are its own, or common knowledge."""
+    if not _is_like(change.edit, [examples[at] for at in change.mended], parameters):
+        return False
     agents = {examples[at].agent for at in change.mended}
-    if not carries_value(change.edit) or agent in agents:
+    if not carries_value(change.edit) or agent in agents or is_common(change.edit):
         return True
     return others(agents, agent) >= MIN_AGENTS
+
+
+def brings_key(edit: ed.Edit) -> bool:
+    """Whether an edit brings in a key inside a value, maybe somebody's own, as an id."""
+    forms = edit.through if isinstance(edit, ed.Take) else (edit,)
+    if any(isinstance(form, ed.Unkeyed | ed.Unnamed) for form in forms):
+        return True
+    is_new = isinstance(edit, ed.Rename | ed.Add | ed.Take | ed.Put | ed.Fill | ed.Nest)
+    return is_new and any(isinstance(step, str) and step != EVERY for step in edit.inside)
 
 
 def carries_value(edit: ed.Edit) -> bool:
     """Whether an edit brings in what somebody sent, and not only another form or name."""
     match edit:
-        case ed.Add() | ed.Replace() | ed.Rewrite():
+        case ed.Add() | ed.Replace() | ed.Put():
             return True
+        case ed.Rewrite():
+            return any(map(str.isalnum, edit.new))
+        case ed.Fill():
+            texts = [part for part in edit.parts if isinstance(part, str)]
+            return any(map(str.isalnum, "".join(texts)))
+        case ed.Take():
+            return any(map(carries_value, edit.through))
         case ed.Clamp():
             return (edit.minimum, edit.maximum) != (None, None)
         case _:
@@ -284,34 +425,91 @@ def _by_effect(changes: Sequence[CommonChange], parameters: JsonObject) -> list[
     )
 
 
+_MOST_OF_PLACE = 12
+"""Explanations of one place that are tried on all examples, those of most examples first."""
+
+
 def common_changes(examples: Sequence[RepairExample]) -> list[CommonChange]:
-    """Every change of the examples, and what they come to in general, with what speaks for each."""
-    own = [each for each in examples if not each.followed]
-    candidates = {edit_key([edit]): (edit, False) for each in own for edit in each.edits}
-    replaced = gathered(
-        (edit.path, (edit.before, edit.value))
-        for each in own
-        for edit in each.edits
-        if isinstance(edit, ed.Replace)
-    )
-    for path, pairs in replaced.items():
-        for edit in _general(pairs):
-            placed = edit.at(path)
-            candidates.setdefault(edit_key([placed]), (placed, True))
-    made = [{edit_key([edit]) for edit in each.edits if not each.followed} for each in examples]
+    """Every explanation of what examples changed, with the examples that speak for it."""
+    own = [(at, each) for at, each in enumerate(examples) if not each.followed]
+    made_by: dict[str, set[int]] = {}
+    edits: dict[str, ed.Edit] = {}
+    for at, each in own:
+        of_sources = [edit for edit in each.edits if isinstance(edit, _OF_SOURCES)]
+        for edit in (*of_sources, *candidates(each.failed, each.mended)):
+            key = edit_key([edit])
+            edits.setdefault(key, edit)
+            made_by.setdefault(key, set()).add(at)
+    general = {edit_key([edit]): edit for edit in _bounds([each for _, each in own])}
+    edits |= general
+    by_place = gathered((edits[key].path, key) for key in edits)
     found = []
-    for key, (edit, is_general) in candidates.items():
-        made_by = {at for at, keys in enumerate(made) if key in keys}
-        mended, otherwise = set(made_by), set[int]()
-        for at, each in enumerate(examples):
-            explains = None if at in made_by else _explains(edit, each)
-            if explains is False:
-                otherwise.add(at)
-            elif explains and not each.followed:
-                mended.add(at)
-        if mended and not is_masked(edit):
-            found.append(CommonChange(edit, frozenset(mended), frozenset(otherwise), is_general))
-    return found
+    for keys in by_place.values():
+        tried = sorted(keys, key=lambda key: (key not in general, -len(made_by.get(key, ()))))
+        for key in tried[:_MOST_OF_PLACE]:
+            edit, known = edits[key], made_by.get(key, set())
+            # One that is made to each element is verified for all of them.
+            known = set() if EVERY in edit.path else known
+            mended, otherwise = set(known), set[int]()
+            for at, each in enumerate(examples):
+                explains = None if at in known else _explains(edit, each)
+                if explains is False:
+                    otherwise.add(at)
+                elif explains and not each.followed:
+                    mended.add(at)
+            if mended and not is_masked(edit):
+                found.append(
+                    CommonChange(edit, frozenset(mended), frozenset(otherwise), key in general)
+                )
+    return _as_tables(found)
+
+
+def _as_tables(changes: Sequence[CommonChange]) -> list[CommonChange]:
+    """Give each value that was always replaced by the same one what speaks for all of its place.
+
+    `true` to `Y` and `false` to `N` are one table: each is as well shown as both.
+    """
+    replaced = gathered(
+        (each.edit.path, each) for each in changes if isinstance(each.edit, ed.Replace)
+    )
+    shown = {
+        path: frozenset(at for each in pairs for at in each.mended)
+        for path, pairs in replaced.items()
+        if len(pairs) > 1 and len({canonical_json(_value(each.edit)) for each in pairs}) > 1
+    }
+    return [
+        replace(each, mended=shown[each.edit.path] - each.otherwise)
+        if isinstance(each.edit, ed.Replace) and not each.otherwise and each.edit.path in shown
+        else each
+        for each in changes
+    ]
+
+
+def _value(edit: ed.Edit) -> JsonValue:
+    return edit.value if isinstance(edit, ed.Replace) else None
+
+
+_OF_SOURCES = (ed.FromError, ed.FromContext, ed.Clamp, ed.Balance)
+"""Edits that were explained by error or task when they were seen."""
+
+
+def _bounds(examples: Sequence[RepairExample]) -> Iterator[ed.Edit]:
+    """Bounds that the numbers at one place were moved to."""
+    numbers = gathered(
+        (edit.path, (float(edit.before), float(edit.value)))
+        for each in examples
+        for edit in candidates(each.failed, each.mended)
+        if isinstance(edit, ed.Replace) and is_number(edit.before) and is_number(edit.value)
+    )
+    for path, pairs in numbers.items():
+        befores, afters = [before for before, _ in pairs], {after for _, after in pairs}
+        if len(afters) > 1:
+            continue
+        [bound] = afters
+        if min(befores) > bound:
+            yield ed.Clamp(name="", maximum=bound).at(path)
+        elif max(befores) < bound:
+            yield ed.Clamp(name="", minimum=bound).at(path)
 
 
 def _explains(edit: ed.Edit, example: RepairExample) -> bool | None:
@@ -319,8 +517,19 @@ def _explains(edit: ed.Edit, example: RepairExample) -> bool | None:
     made = applied(example.failed, [edit])
     if made is None:
         return None
-    every = [edit.path[: edit.path.index(EVERY)]] if EVERY in edit.path else places_of(edit)
-    return all(same_value(_at(made, path), _at(example.mended, path)) for path in every)
+    places = [each for path in places_of(edit) for each in _of_each(path, example.mended, made)]
+    return all(same_value(_at(made, path), _at(example.mended, path)) for path in places)
+
+
+def _of_each(path: Path, *calls: JsonObject) -> Iterator[Path]:
+    """The places that a path stands for in either of the calls."""
+    if EVERY not in path:
+        yield path
+        return
+    at = path.index(EVERY)
+    lists = [each for call in calls if isinstance(each := value_at(call, path[:at]), list)]
+    for index in range(max(map(len, lists), default=0)):
+        yield from _of_each((*path[:at], index, *path[at + 1 :]), *calls)
 
 
 _MISSING = "\x00missing"
@@ -331,78 +540,3 @@ def _at(value: JsonObject, path: Path) -> JsonValue:
     if isinstance(around, dict) and str(path[-1]) not in around:
         return _MISSING
     return value_at(value, path)
-
-
-def _general(pairs: Sequence[tuple[JsonValue, JsonValue]]) -> Iterator[ed.Edit]:
-    distinct = {canonical_json(before): (before, after) for before, after in pairs}
-    numbers = [
-        (float(before), float(after))
-        for before, after in distinct.values()
-        if is_number(before) and is_number(after)
-    ]
-    if numbers:
-        yield from _of_numbers(numbers)
-    if len(distinct) > 1:
-        yield from _of_texts(list(distinct.values()))
-
-
-def _of_numbers(pairs: Sequence[tuple[float, float]]) -> Iterator[ed.Edit]:
-    befores, afters = [before for before, _ in pairs], {after for _, after in pairs}
-    if len(afters) == 1:
-        [bound] = afters
-        if min(befores) > bound:
-            yield ed.Clamp(name="", maximum=bound)
-        elif max(befores) < bound:
-            yield ed.Clamp(name="", minimum=bound)
-    elif 0 not in befores:
-        factors = {round(after / before, 9) for before, after in pairs}
-        if len(factors) == 1:
-            yield ed.Scale(name="", factor=factors.pop())
-
-
-def _of_texts(pairs: Sequence[tuple[JsonValue, JsonValue]]) -> Iterator[ed.Edit]:
-    found: dict[str, ed.Edit] = {}
-    for before, after in pairs:
-        if isinstance(after, str) and (isinstance(before, str) or is_number(before)):
-            reformats = (
-                ed.Reformat(name="", to=name, day_first=first)
-                for form, name in _FORMS.items()
-                if re.fullmatch(form, after, re.ASCII)
-                for first in (True, False)
-            )
-            for edit in (*_rewrites(str(before), after), *reformats):
-                found[edit_key([edit])] = edit
-    for edit in found.values():
-        made = ((applied({"": before}, [edit]), after) for before, after in pairs)
-        if sum(to is not None and same_value(to[""], after) for to, after in made) > 1:
-            yield edit
-
-
-_FORMS = {
-    r"\d{4}-\d\d-\d\d": "YYYY-MM-DD", r"\d{4}/\d\d/\d\d": "YYYY/MM/DD", r"\d{8}": "YYYYMMDD",
-    r"\d\d/\d\d/\d{4}": "DD/MM/YYYY",
-}  # fmt: skip
-
-
-def _rewrites(before: str, after: str) -> Iterator[ed.Edit]:
-    start, end = Prefix.similarity(before, after), Postfix.similarity(before, after)
-    # The ending that both have, whole words of it: what is before it was written anew.
-    end = end if end == len(after) else _word_start(before[::-1], end)
-    if end:
-        old, new = before[: len(before) - end], after[: len(after) - end]
-        yield ed.Rewrite(name="", where="start", old=old, new=new)
-    if start and before[start:]:
-        start = _word_start(before, start)
-    if start:
-        yield ed.Rewrite(name="", where="end", old=before[start:], new=after[start:])
-    end = min(end, len(before) - start, len(after) - start)
-    end = _word_start(before[::-1], end)
-    old, new = before[start : len(before) - end], after[start : len(after) - end]
-    if start and end and old:
-        yield ed.Rewrite(name="", where="inside", old=old, new=new)
-
-
-def _word_start(text: str, at: int) -> int:
-    while 0 < at < len(text) and text[at].isalnum() and text[at - 1].isalnum():
-        at -= 1
-    return at

@@ -8,8 +8,8 @@ from retrieval.edits import Clamp, Replace
 from retrieval.likeness import is_portion, with_synonyms
 from retrieval.measures import codes_of
 from retrieval.proposals.case import Case, Option, Trials, one, prior, put
-from retrieval.proposals.grounds import is_setting
 from retrieval.proposals.slips import crossed_options, seconds_options
+from retrieval.proposals.subjects import is_setting
 from retrieval.proposals.values import CONVERTED, SYNONYM
 from retrieval.reading.faults import Fault
 from retrieval.texts import is_number

@@ -5,17 +5,20 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from aftercall.json_patch import same_json
+from aftercall.json_values import JsonValue
 from aftercall.redaction import is_redacted
 from retrieval import edits as ed
+from retrieval.calls.tree import leaves_of
 from retrieval.edit_effects import applied, changed_names, effect_key
 from retrieval.edits import names_of, touches
 from retrieval.knowledge.profile import COMMON_SESSIONS, agent_token
-from retrieval.knowledge.repairs import learned_repairs
+from retrieval.knowledge.repairs import carries_value, learned_repairs
 from retrieval.knowledge.rules import NO_SCHEMA, RepairRule, SignatureKnowledge, ToolKnowledge
-from retrieval.parameters import Path, ToolView, first, object_view, place_of, value_at
+from retrieval.parameters import EVERY, Path, ToolView, first, object_view, place_of, value_at
 from retrieval.principals import agent_mark, others, principal_of
 from retrieval.proposals.case import Case, Option, Trials, value_sources_of
 from retrieval.proposals.session import session_texts
+from retrieval.proposals.subjects import is_respelling, is_setting, is_subject_value
 from retrieval.reading.faults import Fault
 from retrieval.texts import format_of, respelt, written_in
 from retrieval.values import fits, type_of
@@ -37,6 +40,8 @@ _IN_PASSING = 2 * MENDED
 """The same of a change that nobody made alone, to what the error does not name: what they changed
 beside it, each in another way, may be what mended the call."""
 _SEED = Trials(9, 1.5)
+_DENIED = frozenset(("permission_denied", "user_rejected"))
+"""What was refused to somebody: that another thing was allowed is no repair."""
 
 
 def rule_options(
@@ -47,42 +52,34 @@ def rule_options(
     The rules of the call's own signature count in full; those of `near` ones of the tool with the
     same faults (`ToolKnowledge.like`), and what was `shared` by any tool of the workspace, half.
     """
-    learned = list(learned_options(case, case.signature)) if case.signature is not None else []
-    if not learned and (elsewhere := case.elsewhere()) is not None:
-        learned = [
-            replace(each, trials=each.trials.under_old_schema(), share=None)
-            for each in learned_options(case, elsewhere, exactly=True)
-        ]
-    yield from learned
-    if case.signature is not None:
-        yield from _of_signature(case, case.signature, "the same error", near=False)
+    known = case.signature
+    if known is not None:
+        yield from learned_options(case, known)
+    # Where there are examples, they say more than the rules that were made of them.
+    if known is not None and all(each.followed for each in known.examples):
+        yield from _of_signature(case, known, "the same error", near=False)
     for signature in near[:_MOST_NEAR]:
         yield from _of_signature(case, signature, "a like error", near=True)
     for index, fault in enumerate(case.faults) if shared is not None else ():
-        known = shared.signature(fault.kind) if shared is not None else None
-        if known is not None and fault.path:
-            yield from _of_any_tool(case, index, fault, known)
+        of_kind = shared.signature(fault.kind) if shared is not None else None
+        if of_kind is not None and fault.path:
+            yield from _of_any_tool(case, index, fault, of_kind)
 
 
-def learned_options(
-    case: Case, known: SignatureKnowledge, *, exactly: bool = False
-) -> Iterator[Option]:
-    """What several mended alike, whatever the error says and whatever changed.
-
-    With `exactly` only what was done to exactly such values: for errors of other words.
-    """
-    changes = known.changes()
-    replaces = (each.edit for each in changes if isinstance(each.edit, ed.Replace))
-    if exactly and not any(applied(case.parameters, [edit]) for edit in replaces):
-        return  # nothing else is asked for, and what applies is looked through for long
-    repairs = learned_repairs(known.examples, changes, case.parameters, agent_mark(case.agent))
+def learned_options(case: Case, known: SignatureKnowledge) -> Iterator[Option]:
+    """What mended such calls, whatever the error says and whatever changed."""
     said = {index for index, fault in enumerate(case.faults) if not fault.from_schema}
+    repairs = learned_repairs(
+        known.examples, known.changes(), case.parameters, agent_mark(case.agent),
+        is_common=lambda edit: _is_known_value(case, edit),
+    )  # fmt: skip
     for repair in repairs:
         edits = repair.edits
-        if exactly and (repair.is_general or not all(isinstance(e, ed.Replace) for e in edits)):
-            continue
         overruled = any(_is_overruled(case, edit) for edit in edits)
         if overruled or known.is_off(edits) or is_retired(case, edits):
+            continue
+        is_denied = case.reading.category in _DENIED and any(map(carries_value, edits))
+        if is_denied or any(is_of_subject(case, edit) for edit in edits):
             continue
         doubts = _GENERAL if repair.is_general else 0.0
         # Whether the error is about a place that is changed, or the schema refuses what was there.
@@ -230,7 +227,9 @@ def _trials(case: Case, rule: RepairRule) -> Trials:
 def _as_often_sent(case: Case, edits: Sequence[ed.Edit], trials: Trials) -> Trials:
     """A value that edits fill in is right as often as the tool's successes have it there."""
     for edit in edits:
-        if isinstance(edit, ed.Add) and not edit.inside and (seen := case.seen(edit.name)):
+        if not isinstance(edit, ed.Add) or edit.inside or isinstance(edit.value, dict | list):
+            continue
+        if seen := case.seen(edit.name):
             known = seen.common_values()
             share = next((e.share for e in known if same_json(e.value, edit.value)), 0.0)
             rest = trials.right * (1 - share)
@@ -280,6 +279,33 @@ def _touched(case: Case, edits: Sequence[ed.Edit]) -> frozenset[int]:
     )
 
 
+def is_of_subject(case: Case, edit: ed.Edit) -> bool:
+    """Whether an edit brings in what a call is about: that is nobody else's to say.
+
+    A setting's values repeat (`is_setting`), or the schema lists them. Of what is neither, a value
+    that looks like a name of something, a day, an address or a text is taken for a subject.
+    """
+    value: JsonValue
+    if isinstance(edit, ed.Clamp):
+        value = edit.maximum if edit.minimum is None else edit.minimum
+    elif isinstance(edit, ed.Replace) and is_respelling(edit.before, edit.value):
+        return False
+    elif isinstance(edit, ed.Add | ed.Replace | ed.Put):
+        value = edit.value
+    else:
+        return False
+    keys = [step for step in edit.path if isinstance(step, str) and step != EVERY]
+    name = keys[-1]
+    leaves = [leaf for leaf in leaves_of(value) if isinstance(leaf.value, str | int | float)]
+    view = case.parameter(name) if len(edit.path) == 1 else None
+    seen = case.seen(name) if len(edit.path) == 1 else None
+    if is_setting(name, view, seen) or (view is not None and view.states(value)):
+        return False
+    return any(
+        is_subject_value(str(leaf.path[-1]) if leaf.path else name, leaf.value) for leaf in leaves
+    )
+
+
 def _is_overruled(case: Case, edit: ed.Edit) -> bool:
     """Whether the error at hand states another bound than the one a rule learned."""
     if not isinstance(edit, ed.Clamp):
@@ -303,6 +329,8 @@ def _is_free(case: Case, edit: ed.Edit, rule_sessions: int) -> bool:
     match edit:
         case ed.Replace() if is_redacted(edit.before):
             return False
+        case ed.Add() | ed.Replace() | ed.Put() if is_of_subject(case, edit):
+            return False
         case ed.Add() | ed.Replace():
             return _is_common(case, edit, rule_sessions) and not is_redacted(edit.value)
         case ed.Clamp():
@@ -315,6 +343,10 @@ def _is_free(case: Case, edit: ed.Edit, rule_sessions: int) -> bool:
             return not (isinstance(value, str) and seen.formats) or format_of(value) in seen.formats
         case _:
             return True
+
+
+def _is_known_value(case: Case, edit: ed.Edit) -> bool:
+    return isinstance(edit, ed.Add | ed.Replace) and _is_common(case, edit, 0)
 
 
 def _is_common(case: Case, edit: ed.Add | ed.Replace, rule_sessions: int) -> bool:

@@ -10,24 +10,19 @@ from typing import Literal
 
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, JsonValue
-from retrieval import WORDS
 from retrieval import edits as ed
 from retrieval.calls.account import Account, Grounds, Statement
 from retrieval.calls.matching import account_of
+from retrieval.edit_effects import applied
 from retrieval.edits import EditDoesNotApplyError, Site, ValueEdit, number_of
-from retrieval.knowledge.profile import ParameterProfile
-from retrieval.likeness import is_portion, words_of
 from retrieval.parameters import ParameterView, Path, general, object_view, value_at
 from retrieval.proposals.case import Case, value_sources_of
 from retrieval.proposals.session import session_texts
+from retrieval.proposals.subjects import is_setting
 from retrieval.reading.faults import Fault
 from retrieval.texts import is_number, written_in
 from retrieval.values import catalogue, is_about_zones, same_value
 
-_ENOUGH = 3
-"""Successes from which on their values show whether a parameter is a setting."""
-_SCALE = 100
-"""Steps of a scale: a judgement; a share in percent has that many."""
 _SHORTEST = 2
 """Characters from which on a text of a message is a value, and no letter of a word."""
 
@@ -35,27 +30,6 @@ _SHORTEST = 2
 def account_in(case: Case, repaired: JsonObject) -> Account:
     """Return the account of a repair of the case's call."""
     return account_of(case.parameters, repaired, grounds_of(case))
-
-
-def is_setting(name: str, view: ParameterView | None, seen: ParameterProfile | None) -> bool:
-    """Return whether a parameter's values repeat, so that it says how and not what.
-
-    Listed by the schema, a boolean, with a default, on a scale of at most a hundred steps, of a
-    portion or level by its name; or seen: the share of successes whose value had been there before,
-    one for and one against it added (a Beta mean), is above a half.
-    """
-    if view is not None and (view.allowed or view.has_default or view.types == ("boolean",)):
-        return True
-    if is_portion(name) or not WORDS["levels"].isdisjoint(words_of(name)):
-        return True
-    if not WORDS["subjects"].isdisjoint(words_of(name)):
-        return False
-    if view is not None and view.minimum is not None and view.maximum is not None:
-        return view.maximum - view.minimum <= _SCALE
-    if seen is None or seen.successes < _ENOUGH:
-        return False
-    repeated = seen.successes - len(seen.values)
-    return (repeated + 1) / (seen.successes + 2) > 0.5
 
 
 def grounds_of(case: Case) -> Grounds:
@@ -190,7 +164,7 @@ def _of_fault(fault: Fault, value: JsonValue, former: JsonValue) -> Iterator[Sta
 
 def _learned(case: Case, path: Path, value: JsonValue, former: JsonValue) -> Iterator[Statement]:
     """Yield what earlier repairs of this error made of such a value."""
-    known = [known for known in (case.signature, case.elsewhere()) if known is not None]
+    known = [case.signature] if case.signature is not None else []
     for signature in (*known, *case.like_signatures):
         edits = [change.edit for change in signature.changes()]
         edits += [edit for rule in signature.rules.values() for edit in rule.edits]
@@ -213,8 +187,11 @@ def _usual(
 
 
 def _gives(case: Case, edit: ed.Edit, path: Path, value: JsonValue, former: JsonValue) -> bool:
-    if isinstance(edit, ed.Add):
+    if isinstance(edit, ed.Add | ed.Put):
         return same_json(edit.value, value)
+    if isinstance(edit, ed.Take | ed.Fill):
+        call = applied(case.parameters, [edit])
+        return call is not None and same_json(value_at(call, path), value)
     if not isinstance(edit, ValueEdit):
         return False
     try:

@@ -37,6 +37,7 @@ from retrieval.proposals.case import Case, Option, Trials, one, prior, put, quot
 from retrieval.proposals.faults import misses, stated_forms
 from retrieval.proposals.session import session_texts
 from retrieval.proposals.slips import number_options, rival_options, rounded_options, slip_options
+from retrieval.proposals.subjects import is_setting, is_subject_value
 from retrieval.reading.faults import Fault
 from retrieval.texts import is_number
 from retrieval.values import (
@@ -100,6 +101,8 @@ def usual_values(case: Case, index: int, name: str) -> Iterator[Option]:
         trials = next((trials for least, trials in shares if share >= least), None)
         unfit = view is not None and not fits(value, view.types)
         if trials is None or unfit or (name in case.parameters and same_json(value, sent)):
+            continue
+        if is_subject_value(name, value) and not is_setting(name, view, seen):
             continue
         if value not in (True, False, None) and any(same_json(value, each) for each in others):
             trials = _SAID_ELSEWHERE

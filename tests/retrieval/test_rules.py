@@ -165,12 +165,12 @@ def test_the_skeleton_names_places_and_kinds_alone() -> None:
     [
         Rename(name="users", inside=("x",), to="ada@acme.org"),
         Add(name="users", inside=("ada@acme.org",), value=True),
-        Replace(name="file", before="a.md", value="ada.md"),
+        Replace(name="style", before="a", value="ada"),
     ],
 )
 def test_what_one_session_alone_knew_stays_with_it(edit: Edit) -> None:
     """Keys, directories and values go to others only when several sessions had them."""
-    call = {"users": {"x": 1}, "file": "a.md"}
+    call = {"users": {"x": 1}, "style": "a"}
     for sessions, offered in ((1, 0), (2, 1)):
         case = make_case(call, "odd", signature=known(edit, sessions=sessions))
         assert len(results(case)) == offered
