@@ -331,7 +331,7 @@ def _ranked(question: Question) -> list[RankedSuggestion]:
                 estimate.shipped,
                 any(option.share for option in proposal.options),
                 principals_for(case, proposal),
-                is_strange,
+                is_strange and strangers.alone(proposal),
                 account,
                 shape_of(proposal.parameters) if of_shape else None,
             )

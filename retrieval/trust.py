@@ -40,6 +40,11 @@ class Strangers:
             return False
         return self._without(profile=not of_profile).get(proposal.key, 0.0) <= SURE
 
+    def alone(self, proposal: Proposal) -> bool:
+        """Whether nobody else than a stranger says it at all, however unsure."""
+        of_profile = self._know(proposal)
+        return self.taught(proposal) and proposal.key not in self._without(profile=not of_profile)
+
     def _know(self, proposal: Proposal) -> bool:
         """Whether the tool or a new name is known by a stranger alone; not with an own schema."""
         case, profile = self._case, self._case.profile

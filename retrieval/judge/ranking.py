@@ -6,7 +6,7 @@ signals. Two things are no matter of degree: a value that nobody states is never
 and one that several places would take is shared among them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, prod, sqrt
 
 from retrieval.acceptance import accepts, check_of, fits_schema
@@ -50,9 +50,14 @@ def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
     """The proposals that fit schema and error, each parameters once, surest first."""
     check = None if case.schema is None else check_of(case.schema)
     likeliest: dict[str, tuple[float, Proposal]] = {}
+    stated: dict[str, Proposal] = {}
     for proposal in propose(case):
         if accepts(case, proposal, check):
             own = likelihood(proposal)
+            if all(option.is_stated for option in proposal.options):
+                known = stated.get(proposal.key)
+                if known is None or own > likelihood(known):
+                    stated[proposal.key] = proposal
             if proposal.key not in likeliest or own > likeliest[proposal.key][0]:
                 likeliest[proposal.key] = own, proposal
     by_evidence = sorted(likeliest.values(), key=lambda each: (-each[0], each[1].key))
@@ -63,17 +68,41 @@ def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
     ranked = []
     for place, (own, proposal) in enumerate(by_evidence[:_MOST_JUDGED]):
         rival = by_evidence[1 if place == 0 else 0][0] if len(by_evidence) > 1 else 0.0
-        weighed = Weighed(
-            proposal,
-            account_of(case.parameters, proposal.parameters, grounds),
-            log(own / (1 - own)),
-            log(own / (own + rival)),
-            bound(proposal),
-            refused,
-        )
-        ranked.append(_judged(case, weighed, calibration))
+        account = account_of(case.parameters, proposal.parameters, grounds)
+        odds = log(own / (1 - own)), log(own / (own + rival))
+        weighed = Weighed(proposal, account, *odds, bound(proposal), refused)
+        judged = _judged(case, weighed, calibration)
+        said = stated.get(proposal.key)
+        if said is not None and said is not proposal:
+            likely = likelihood(said)
+            odds = log(likely / (1 - likely)), log(likely / (likely + rival))
+            weighed = Weighed(said, account, *odds, bound(said), refused)
+            judged = _stays_stated(_judged(case, weighed, calibration), judged)
+        ranked.append(judged)
     ranked.sort(key=lambda each: (-each.estimate.shipped, each.proposal.key))
     return ranked
+
+
+def _stays_stated(stated: RankedProposal, learned: RankedProposal) -> RankedProposal:
+    """What error or schema states, with what others did as further evidence; the surer of both."""
+    first, *rest = stated.proposal.options
+    of = learned.proposal.options
+    told = replace(
+        first,
+        repairs=max(option.repairs for option in of),
+        successes=max(option.successes for option in of),
+        failures=max(option.failures for option in of),
+        failed=max(option.failed for option in of),
+        share=next((option.share for option in of if option.share), None),
+        execution_ids=tuple(dict.fromkeys(each for option in of for each in option.execution_ids)),
+        sources=tuple(dict.fromkeys((*first.sources, "repairs"))),
+        menders=frozenset.intersection(*(option.menders for option in of)),
+        reporters=frozenset.intersection(*(option.reporters for option in of)),
+    )
+    doubt = max(stated.proposal.doubt, learned.proposal.doubt)
+    proposal = replace(stated.proposal, options=(told, *rest), doubt=doubt)
+    estimate = max(stated.estimate, learned.estimate, key=lambda each: each.probability)
+    return replace(stated, proposal=proposal, estimate=estimate)
 
 
 def _judged(case: Case, weighed: Weighed, calibration: Calibration) -> RankedProposal:

@@ -213,28 +213,35 @@ class Option:
         """What speaks for it and against it in all."""
         return self.trials.plus(Trials(0, _IN_VAIN * self.failed))
 
+    @property
+    def is_stated(self) -> bool:
+        """Whether error or schema says so, and not only what others did."""
+        return not {"error", "schema"}.isdisjoint(self.sources)
+
     def merged(self, other: "Option") -> "Option":
-        """One option for two that do the same: they agree, and the surer one's words stay.
+        """One option for two that do the same: they agree, and the words of who states it stay.
 
         Agreement never weakens: the other adds half of what speaks for it (the two are not
         independent). That the edits were followed and failed counts against them on any ground.
         """
         surer = self.trials.mean >= other.trials.mean
         first, second = (self, other) if surer else (other, self)
+        told = first if first.is_stated or not second.is_stated else second
+        rest = second if told is first else first
         return replace(
-            first,
+            told,
             trials=max(
                 first.trials.plus(Trials(0.5 * second.trials.right, 0)),
                 second.trials.plus(Trials(0.5 * first.trials.right, 0)),
                 key=lambda both: both.mean,  # the better of the two, so that more never counts less
             ),
             failed=max(first.failed, second.failed),
-            sources=tuple(dict.fromkeys((*first.sources, *second.sources))),
+            sources=tuple(dict.fromkeys((*told.sources, *rest.sources))),
             repairs=max(first.repairs, second.repairs),
             successes=max(first.successes, second.successes),
             failures=max(first.failures, second.failures),
             execution_ids=tuple(dict.fromkeys((*first.execution_ids, *second.execution_ids)))[:5],
-            lesson=first.lesson or second.lesson,
+            lesson=told.lesson or rest.lesson,
             share=first.share or second.share,
             covers=first.covers | second.covers,
             menders=first.menders | second.menders,

@@ -22,7 +22,7 @@ _SCALE = 100
 """Steps of a scale: a judgement; a share in percent has that many."""
 _MOST_WORDS = 2
 """Words of a setting's value; more are a sentence."""
-_NUMBERED = re.compile(r"\d{3}")
+_NUMBERED = re.compile(r"\d{4}|(?<![A-Za-z0-9])\d{3}")
 """Digits of an id; a version or a region has fewer."""
 _ALIKE = 75.0
 """Likeness in percent from which on two texts are one, misspelt."""
