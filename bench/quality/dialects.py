@@ -2,6 +2,7 @@
 
     python -m bench.quality --only dialects
     python -m bench.quality --only field
+    python -m bench.quality --only validators
     python -m bench.quality.dialects [--show] [--held] [--write] [NAME ...]
 
 Each row of `../shared/data/dialects/*.jsonl` is a wrong call, the error that a real library printed
@@ -9,6 +10,10 @@ about it, and all right calls. The memory is empty. Each row is asked about twic
 that the server advertises, and without any. *Right* is a first suggestion whose corrected call is
 one of the right ones; *wrong* is any other; *silent* is none. Where nobody can know the right call,
 a change at .5 or more is *made up*.
+
+`validators.jsonl`, next to this file, holds a further set: two tools with their wrong calls, and
+what further libraries print about them. A line is a tool or a library form; `errors` has the text
+by the number of the case.
 
 Development looks at failing rows of three of four library forms. The fourth part (`is_held`, by a
 hash of the form's name) is only measured, though its rows were read once before the table was
@@ -113,8 +118,30 @@ def field() -> Iterator[Row]:
             )  # fmt: skip
 
 
+def validators() -> Iterator[Row]:
+    """Yield the rows of further libraries, which were measured before a sentence was written."""
+    lines = list(_lines_of(_VALIDATORS))
+    tools = {line["tool"]: line for line in lines if "cases" in line}
+    for line in lines:
+        tool = tools[line["tool"]]
+        for number, text in line.get("errors", {}).items():
+            case = tool["cases"][int(number)]
+            yield Row(
+                f"{line['form']}/{number}", "further", line["form"], case["kind"],
+                tool["tool"].removesuffix("_form"), case["call"], _as_error(text),
+                tool["schema"], case["gold"], line["library"],
+            )  # fmt: skip
+
+
+_VALIDATORS = Path(__file__).with_name("validators.jsonl")
+
+
 def _lines(name: str) -> Iterator[Json]:
-    for line in data.path(name).read_text(encoding="utf-8").splitlines():
+    yield from _lines_of(data.path(name))
+
+
+def _lines_of(path: Path) -> Iterator[Json]:
+    for line in path.read_text(encoding="utf-8").splitlines():
         yield json.loads(line)
 
 
@@ -191,7 +218,7 @@ def page(found: Sequence[Found], *, title: str) -> str:
     if servers:
         parts += [_shares("MCP servers", servers), _shares("held out", held)]
     parts += [*_by(found, lambda row: row.group), *_by(found, lambda row: row.kind)]
-    if servers:
+    if any(each.row.form != each.row.group for each in found):
         parts += [*_by(found, lambda row: row.form), _unread(found)]
     return "\n".join(parts)
 
@@ -260,11 +287,11 @@ async def measure(embedder: Embedder, rows: Sequence[Row]) -> None:
 
 
 async def _show(options: argparse.Namespace) -> None:
-    rows = [*dialects(), *field()]
+    rows = [*dialects(), *field(), *validators()]
     names = options.names or list(ECOSYSTEMS)
     chosen = [row for row in rows if {row.id, row.form, row.group, row.kind} & {*names}]
     if not options.held:
-        chosen = [row for row in chosen if row.group in FIELD or not is_held(row.form)]
+        chosen = [row for row in chosen if row.group not in ECOSYSTEMS or not is_held(row.form)]
     embedder = await open_embedder()
     try:
         if options.write:
