@@ -7,9 +7,9 @@
 
 Each row of `../shared/data/dialects/*.jsonl` is a wrong call, the error that a real library printed
 about it, and all right calls. The memory is empty. Each row is asked about twice: with the schema
-that the server advertises, and without any. *Right* is a first suggestion whose corrected call is
-one of the right ones; *wrong* is any other; *silent* is none. Where nobody can know the right call,
-a change at .5 or more is *made up*.
+that the server advertises, and without any. *Right* is a first suggestion whose corrected call, as
+the SDK sends it, is one of the right ones; *wrong* is any other; *silent* is none. Where nobody can
+know the right call, a change at .5 or more is *made up*.
 
 `validators.jsonl`, next to this file, holds a further set: two tools with their wrong calls, and
 what further libraries print about them. A line is a tool or a library form; `errors` has the text
@@ -30,7 +30,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aftercall.models import FailedCall
+from aftercall.models import FailedCall, Suggestion
+from aftercall.reflection.corrected_call import CorrectionError, correct_call
 from aftercall.tables import gathered
 from bench import data
 from bench.quality.brain import Brain, Json, open_brain
@@ -170,9 +171,19 @@ async def _ask(brain: Brain, row: Row, *, with_schema: bool) -> Found:
     first = next(iter(answer.suggestions), None)
     if first is None or first.corrected_parameters is None:
         return Found(row, said=answer.reason or "")
-    corrected = first.corrected_parameters
+    corrected = _sent(row.call, first)
     followed = bool(first.safe) and first.confidence > SURE
     return Found(row, corrected, first.confidence, followed, first.lesson)
+
+
+def _sent(call: Any, suggestion: Suggestion) -> Any:
+    """Return what a client sends: its own values stand behind the masks of the service."""
+    if not isinstance(call, dict):
+        return suggestion.corrected_parameters
+    try:
+        return correct_call(call, suggestion.changes)
+    except CorrectionError:
+        return suggestion.corrected_parameters
 
 
 async def ask_all(embedder: Embedder, rows: Iterable[Row], *, with_schema: bool) -> list[Found]:
