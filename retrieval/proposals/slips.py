@@ -21,7 +21,9 @@ from retrieval.values import says_nothing
 _ONE_OF_TWO = prior("exclusive", 6, 2)
 _EITHER = Trials(2, 3)
 """A judgement: nobody says which of two that exclude each other is meant."""
-_NEEDED = Trials(3, 3)
+_ALONE = Trials(1, 9)
+"""A judgement: who sent it meant to send the missing one as well, sooner than neither."""
+_NEEDED = Trials(6, 3)
 _UNNUMBERED = prior("format.lines", 12, 1)
 _UNESCAPED = prior("format.entities", 12, 1)
 _QUOTES = prior("format.quotes", 6, 2)
@@ -75,6 +77,12 @@ def _without_one(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     if is_one_named and name in case.parameters:
         reason = f"the error says that `{name}` does not go with the rest"
         yield one(index, Remove(name=name), reason, _EITHER, "error")
+
+
+def without_rival(index: int, fault: Fault) -> Iterator[Option]:
+    """Without the parameter that needs a missing one."""
+    reason = f"the error says that `{fault.rival}` needs `{fault.parameter}`"
+    yield one(index, Remove(name=str(fault.rival)), reason, _ALONE, "error")
 
 
 def one_of_two(case: Case, index: int, fault: Fault) -> Iterator[Option]:

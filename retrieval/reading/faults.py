@@ -56,7 +56,8 @@ class Fault:
     multiple_of: float | None = None
     """The number must be a multiple of it."""
     rival: str | None = None
-    """The parameter that it may not stand beside (`excludes`), or that it must come after."""
+    """The parameter that it may not stand beside (`excludes`), that it must come after, or that
+    needs it."""
     excludes: bool = False
     guessed_place: bool = False
     """The name or its place is inferred: one inside the call has that name, or a key was shown."""
@@ -365,9 +366,10 @@ def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
                 names = [f"'{each}'" for each in quoted_in(listed)] or _NAME.findall(listed)
             known = tuple(quoted_in(groups.get("known", "")))
             near = _bare(groups.get("near"))
+            rival = next(map(str, path_of(groups.get("rival"))), None)
             paths = [path for path in (path_of(each, at) for each in names) if path]
             for path in paths if any(names) else [()]:
-                yield Fault(kind, path, suggested=near, known=known)
+                yield Fault(kind, path, suggested=near, known=known, rival=rival)
         case "key":  # nothing but a key, as `str(KeyError(...))` gives it
             yield Fault("missing", (groups["name"],), value_text=name)
         case "wrong_type" if groups.get("given", "").lower() in ("undefined", "missing"):
