@@ -429,7 +429,9 @@ def _dedupe(faults: Iterable[Fault]) -> Iterator[Fault]:
         is_said_twice = not f.path and f.kind in placed and f.value_text is None
         is_renamed = f.kind == "missing" and ("unexpected", f.path, None) in kept
         is_of_items = f.kind in ("bad_format", "not_allowed") and f.path in mistyped
-        if not (is_vague or is_said_twice or is_renamed or is_of_items):
+        is_absent = f.kind not in ("missing", "unexpected") and ("missing", f.path, None) in kept
+        is_of_items |= f.kind == "missing" and f.path[:-1] in mistyped
+        if not (is_vague or is_said_twice or is_renamed or is_of_items or is_absent):
             yield f
 
 
