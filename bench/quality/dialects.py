@@ -238,8 +238,10 @@ _ABOUT = """# Dialects: whose errors are read
 
 Made by `python -m bench.quality.dialects --write`. What validators and SDKs say of a wrong call is
 read with the tool's schema and without any. The tables count rows of the data that lie next to the
-project (`dialects/`), asked at an empty memory. Of forms that are *kept apart* the rows were read
-once, when the table was written; no failing one was looked at again.
+project (`dialects/`) and of `bench/quality/validators.jsonl`, asked at an empty memory. Before
+a sentence was written for the latter, 459 of their 473 rows with a right call were right with the
+schema and 126 without. Of forms that are *kept apart* the rows were read once, when the table was
+written; no failing one was looked at again.
 """
 _ADDING = """## Add a dialect
 
@@ -264,7 +266,8 @@ def document(with_schema: Sequence[Found], without: Sequence[Found]) -> str:
             sum(each.verdict == "right" for each in column) for column in zip(*golden, strict=True)
         ]
         counts = f"{len(golden)} | {' | '.join(map(str, right or [0, 0]))}"
-        held = "yes" if is_held(both[0][0].row.form) else ""
+        first = both[0][0].row
+        held = "yes" if first.group in ECOSYSTEMS and is_held(first.form) else ""
         lines.append(f"| {library} | {counts} | {held} |")
     lines += ["", "## Sentences", "", "| dialect | fault | example |", "|---|---|---|"]
     for form in read_table("reading/dialects.toml")["forms"]:
@@ -306,7 +309,7 @@ async def _show(options: argparse.Namespace) -> None:
     embedder = await open_embedder()
     try:
         if options.write:
-            every = list(dialects())
+            every = [*dialects(), *validators()]
             both = [await ask_all(embedder, every, with_schema=each) for each in (True, False)]
             _PAGE.write_text(document(*both), encoding="utf-8")
             return
