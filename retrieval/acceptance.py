@@ -86,6 +86,8 @@ def _contradicts(fault: Fault, before: JsonObject, after: JsonObject) -> bool:
     if same_json(before[name], value):
         return False
     if fault.kind == "not_allowed" and fault.allowed:
+        if fault.value_text not in (None, str(before[name])) and isinstance(value, str):
+            return not any(str(each) in value for each in fault.allowed)  # a piece of a text
         return str(value) not in map(str, fault.allowed)
     low = -inf if fault.minimum is None else fault.minimum
     high = inf if fault.maximum is None else fault.maximum

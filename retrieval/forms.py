@@ -57,6 +57,12 @@ def _strftime(wanted: str) -> str | None:
     return form if "%" in form else None
 
 
+def wants_clock(form: str) -> bool:
+    """Whether a form has both a day and a time of the day."""
+    wanted = _strftime(form) or ""
+    return wanted == _ISO or ("%d" in wanted and "%H" in wanted)
+
+
 # Only forms that read one way: 03/04/2025 is two different days and is left alone.
 _DATES = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%d %B %Y", "%B %d, %Y", "%B %d %Y",
           "%d %b %Y", "%b %d, %Y", "%b %d %Y", "%d. %B %Y", "%d-%b-%Y", "%d-%B-%Y", "%A, %B %d, %Y",

@@ -331,8 +331,13 @@ def _word_similarity(a: str, b: str) -> float:
         return 0.98
     if long.startswith(short):
         return 0.9 if len(short) >= 2 else 0.6
-    letters = iter(long)  # `tz` of `timezone`
-    if len(short) >= 2 and short[0] == long[0] and all(char in letters for char in short):
+    letters = iter(long)  # `tz` of `timezone`; `id` is a word of its own, and none of `insured`
+    if (
+        len(short) >= 2
+        and short not in _IDS
+        and short[0] == long[0]
+        and all(char in letters for char in short)
+    ):
         return 0.8
     is_slip = len(short) >= 4 and a[0] == b[0] and DamerauLevenshtein.distance(a, b) == 1
     return 0.75 if is_slip else 0.0

@@ -185,6 +185,10 @@ async def _rewrites(embedder: Embedder, figures: Figures) -> None:
     await rewrites.write(embedder, FOLDER, figures.laws.show)
 
 
+async def _validators(embedder: Embedder, _: Figures) -> None:
+    await dialects.measure(embedder, list(dialects.validators()))
+
+
 async def _laws(embedder: Embedder, figures: Figures) -> None:
     await laws.write(embedder, FOLDER, figures.laws)
 
@@ -200,7 +204,7 @@ STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     **{name: _of_page(name) for name in kinds.PAGES}, "kinds-parts": _kinds_parts,
     "traps": _traps, "attacks": _attacks, "check": _check, "mistakes": _mistakes,
     "secrets": _secrets, "written": _written, "dialects": _dialects, "field": _field,
-    "laws": _laws, "rewrites": _rewrites,
+    "validators": _validators, "laws": _laws, "rewrites": _rewrites,
 }  # fmt: skip
 
 OF_THEIR_OWN = {
@@ -218,11 +222,13 @@ OF_THEIR_OWN = {
     "written",
     "dialects",
     "field",
+    "validators",
     "laws",
     "rewrites",
 }
 ONLY_NAMED = {
-    "final", *kinds.PAGES, "kinds-parts", "mistakes", "dialects", "field", "laws", "rewrites"
+    "final", *kinds.PAGES, "kinds-parts", "mistakes", "dialects", "field", "validators",
+    "laws", "rewrites",
 } - {"kinds"}  # fmt: skip
 """Steps that print and write pages of their own; the others are of `repair.md`."""
 OF_REPAIR = set(STEPS) - OF_THEIR_OWN - ONLY_NAMED

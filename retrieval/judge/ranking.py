@@ -9,6 +9,7 @@ and one that several places would take is shared among them.
 from dataclasses import dataclass, replace
 from math import log, prod, sqrt
 
+from aftercall.json_patch import same_json
 from retrieval.acceptance import accepts, check_of, fits_schema
 from retrieval.calls.account import Account
 from retrieval.calls.matching import account_of
@@ -17,6 +18,7 @@ from retrieval.edits import Add, FromContext, Replace
 from retrieval.judge.model import shipped_model
 from retrieval.judge.signals import SIGNALS, Weighed, signals_of
 from retrieval.likeness import nearest
+from retrieval.parameters import value_at
 from retrieval.proposals.case import Case, Option
 from retrieval.proposals.compose import Proposal, propose
 from retrieval.proposals.grounds import grounds_of
@@ -118,7 +120,22 @@ def _judged(case: Case, weighed: Weighed, calibration: Calibration) -> RankedPro
         score = shipped_model().log_odds(signals)
     estimate = calibration.estimate(score, _Z * _SPREAD * _deviation(proposal))
     share = _AFTER_A_FAILURE**proposal.doubt * _share(account, learned=learned)
+    if not learned and _is_beyond(case, proposal):
+        share *= _EVEN
     return RankedProposal(proposal, account, signals, estimate.times(share))
+
+
+def _is_beyond(case: Case, proposal: Proposal) -> bool:
+    """Return whether a value stays that the error says to be beyond a bound: it comes back."""
+    return any(
+        fault.kind == "out_of_range"
+        and bool(fault.path)
+        and not fault.from_schema
+        and same_json(
+            value_at(case.parameters, fault.path), value_at(proposal.parameters, fault.path)
+        )
+        for fault in case.faults
+    )
 
 
 def _share(account: Account, *, learned: bool) -> float:

@@ -23,6 +23,10 @@ _UNSIGNED = prior("clamp.unsigned", 5, 3)  # -30 -> 30, where nothing may be neg
 _EXACT_PART = prior("length.part", 6, 2)
 _OTHER_BOUND = Trials(3, 3)
 """A judgement: 3.8 where 0.25 is the most is a share in percent, and a year beyond it another."""
+_NONE = -1
+"""What many languages give for "none" or "the last": no number that has lost its sign."""
+_ANOTHER_UNIT = 2
+"""A judgement: what is more than so many times the most was likely counted in another unit."""
 _INTENT_BOUND = Trials(1, 8)
 """Of an amount that a write is about: to transfer 100 instead of 500 is another transfer."""
 
@@ -33,6 +37,8 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
     candidates = [name] if name in case.parameters else _beyond(case, fault) if not name else []
     if fault.of_length and isinstance(text := case.parameters.get(name or ""), str):
         coded = [each for each in codes_of(text) if len(each) == fault.maximum]
+        if text.isupper() or text.islower():  # a code, in the style of the one that was sent
+            coded = [each for each in coded if each.isupper() == text.isupper()]
         if name and len(coded) == 1:
             yield one(index, put(case, name, coded[0]), "the code of it", SYNONYM, "error")
         yield from _exact_part(case, index, str(name), fault)
@@ -45,13 +51,15 @@ def out_of_range_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
     low = fault.minimum if fault.minimum is not None else view.minimum if view else None
     high = fault.maximum if fault.maximum is not None else view.maximum if view else None
     sent = value if is_number(value) else 0
-    if sent < 0 and low is not None and low <= -sent <= (-sent if high is None else high):
+    if sent < _NONE and low is not None and low <= -sent <= (-sent if high is None else high):
         unsigned = Replace(name=target, before=value, value=-sent)
         yield one(index, unsigned, "the same without its sign", _UNSIGNED, "parameters")
     if high is not None and sent > high >= sent / 100 and high <= 1:
         share = Replace(name=target, before=value, value=round(sent / 100, 9))
         yield one(index, share, "the same as a share of one", CONVERTED, "parameters")
     if (low is not None or high is not None) and is_setting(target, view, seen):
+        if high is not None and sent > _ANOTHER_UNIT * high > 0 and not is_portion(target):
+            return
         is_whole = isinstance(value, int) and not (view and "number" in view.types)
         if fault.exclusive and not is_whole:
             return  # the nearest number inside an open bound is nobody's wish

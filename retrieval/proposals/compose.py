@@ -21,6 +21,7 @@ from retrieval.proposals.faults import inner_faults, out_of_form, shown_by
 from retrieval.proposals.names import renamed_options, unexpected_options
 from retrieval.proposals.session import session_options
 from retrieval.proposals.shape import Reshaped, reshaped
+from retrieval.proposals.slips import without_rival
 from retrieval.proposals.values import (
     refused_value_options,
     stated_value_options,
@@ -327,6 +328,8 @@ def _missing_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         return
     renamed = list(renamed_options(case, index, fault))
     yield from renamed
+    if fault.rival in case.parameters:
+        yield from without_rival(index, fault)
     if not renamed:
         yield from context_options(case, index, fault)
         yield from session_options(case, index, fault)

@@ -155,6 +155,10 @@ def _of_fault(fault: Fault, value: JsonValue, former: JsonValue) -> Iterator[Sta
         is_word = fault.suggested in value and fault.suggested not in former
         if is_word:
             yield Statement("stated", "the error names the word")
+    elif isinstance(former, str) and fault.value_text:
+        made = [former.replace(fault.value_text, str(each)) for each in fault.allowed]
+        if value in made:
+            yield Statement("stated", "the error lists the word")
     total, wrong = number_of(fault.stated), number_of(fault.value_text)
     if total is None or wrong is None or not (is_number(value) and is_number(former)):
         return

@@ -284,8 +284,9 @@ def _free_parameters(case: Case) -> list[str]:
     ]
     unknown = case.view.unknown(case.parameters) if case.view else []
     if not said and not unknown and not case.knows_tool:
-        missing = {fault.parameter for fault in case.faults if fault.kind == "missing"}
-        unknown = [name for name in case.parameters if name not in missing]
+        missing = [fault for fault in case.faults if fault.kind == "missing"]
+        known = {name for fault in missing for name in (fault.parameter, fault.rival)}
+        unknown = [name for name in case.parameters if name not in known]
     return list(dict.fromkeys([*said, *unknown]))[:_MAX_NAMES]
 
 

@@ -9,7 +9,9 @@ that lost its last digits.
 import re
 from collections.abc import Iterator
 from html import unescape
+from itertools import islice
 
+from aftercall.json_values import JsonValue
 from retrieval import WORDS
 from retrieval.edits import Edit, Remove, Replace
 from retrieval.likeness import words_of
@@ -21,7 +23,9 @@ from retrieval.values import says_nothing
 _ONE_OF_TWO = prior("exclusive", 6, 2)
 _EITHER = Trials(2, 3)
 """A judgement: nobody says which of two that exclude each other is meant."""
-_NEEDED = Trials(3, 3)
+_ALONE = Trials(1, 9)
+"""A judgement: who sent it meant to send the missing one as well, sooner than neither."""
+_NEEDED = Trials(6, 3)
 _UNNUMBERED = prior("format.lines", 12, 1)
 _UNESCAPED = prior("format.entities", 12, 1)
 _QUOTES = prior("format.quotes", 6, 2)
@@ -46,6 +50,7 @@ _MEANING = re.compile(
 )
 _QUARTER_TURN = 90
 _MAX_TEXT = 20_000
+_MAX_NAMES = 100
 
 
 def rival_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -55,6 +60,7 @@ def rival_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     elif fault.excludes:
         settled = list(one_of_two(case, index, fault))
         yield from settled or _without_one(case, index, fault)
+        yield from _without_flag(case, index, fault)
     else:
         yield from reversed_options(case, index, fault)
 
@@ -75,6 +81,28 @@ def _without_one(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     if is_one_named and name in case.parameters:
         reason = f"the error says that `{name}` does not go with the rest"
         yield one(index, Remove(name=name), reason, _EITHER, "error")
+
+
+def _without_flag(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """A command without a flag that excludes another, where nothing stands behind it."""
+    flag = rf"--?{re.escape(str(fault.parameter))}"
+    for name, value in islice(case.parameters.items(), _MAX_NAMES):
+        made: JsonValue = None
+        if isinstance(value, str) and len(value) <= _MAX_TEXT:
+            made = re.sub(rf"\s{flag}(?=\s+-|\s*\Z)", "", value, count=1)
+        elif isinstance(value, list) and all(isinstance(each, str) for each in value):
+            at = [i for i, each in enumerate(value) if re.fullmatch(flag, str(each))]
+            is_alone = len(at) == 1 and all(str(each)[:1] == "-" for each in value[at[0] + 1 :][:1])
+            made = [each for i, each in enumerate(value) if i != at[0]] if is_alone else None
+        if made is not None and made != value:
+            reason = f"the error says that `{fault.parameter}` does not go with the rest"
+            yield one(index, put(case, name, made), reason, _EITHER, "error")
+
+
+def without_rival(index: int, fault: Fault) -> Iterator[Option]:
+    """Without the parameter that needs a missing one."""
+    reason = f"the error says that `{fault.rival}` needs `{fault.parameter}`"
+    yield one(index, Remove(name=str(fault.rival)), reason, _ALONE, "error")
 
 
 def one_of_two(case: Case, index: int, fault: Fault) -> Iterator[Option]:

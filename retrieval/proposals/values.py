@@ -20,6 +20,7 @@ from retrieval.forms import (
     seconds_at,
     told_example,
     told_forms,
+    wants_clock,
 )
 from retrieval.likeness import (
     Nearness,
@@ -281,6 +282,10 @@ def _in_form(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option
             return
         trials = _OF_NO_ZONE if is_local else _REWRITTEN
         yield one(index, put(case, name, written), reason, trials, source)
+        return
+    if not fault.from_schema and any(map(wants_clock, said)) and meets(value, "date"):
+        reason = "the beginning of that day"
+        yield one(index, put(case, name, f"{value}T00:00:00Z"), reason, _OF_NO_ZONE, "error")
         return
     shown = told_example(value, view.description) if view and not forms else None
     if shown is not None:

@@ -7,6 +7,7 @@ value, the parameter is found later by that value (see `reader`).
 import json
 import math
 import re
+from ast import literal_eval
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -56,7 +57,8 @@ class Fault:
     multiple_of: float | None = None
     """The number must be a multiple of it."""
     rival: str | None = None
-    """The parameter that it may not stand beside (`excludes`), or that it must come after."""
+    """The parameter that it may not stand beside (`excludes`), that it must come after, or that
+    needs it."""
     excludes: bool = False
     guessed_place: bool = False
     """The name or its place is inferred: one inside the call has that name, or a key was shown."""
@@ -81,6 +83,9 @@ _LONGEST_NUMBER = 40
 _OPENING = re.compile(r"[\[{]")
 _MAX_OPENINGS = 20
 """Brackets tried as the start of JSON: a text of nothing but brackets is read in vain."""
+_PYTHON = re.compile(r"\[?\{'")
+"""An object as Python prints it."""
+_MAX_LITERAL = 10_000
 _QUOTED = re.compile(r"""'([^'\n]{0,300})'|"([^"\n]{0,300})"|`([^`\n]{0,300})`""")
 
 
@@ -152,7 +157,7 @@ def is_number(text: str) -> bool:
 
 
 def embedded_json(text: str) -> Iterator[JsonValue]:
-    """JSON objects and arrays inside a message, outermost first; at most three."""
+    """JSON objects and arrays inside a message, also in Python's writing; at most three."""
     decoder = json.JSONDecoder()
     position, found = 0, 0
     for _ in range(_MAX_OPENINGS):
@@ -160,10 +165,14 @@ def embedded_json(text: str) -> Iterator[JsonValue]:
         if found == 3 or match is None:
             return
         try:
-            value, position = decoder.raw_decode(text, match.start())
+            if _PYTHON.match(text, match.start()):
+                position = text.rindex("]" if match[0] == "[" else "}") + 1
+                value = literal_eval(text[match.start() : min(position, _MAX_LITERAL)])
+            else:
+                value, position = decoder.raw_decode(text, match.start())
             check_json_value(value)
-        except (ValueError, RecursionError):  # InvalidJsonValueError is a ValueError
-            position = match.start() + 1
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            position = match.start() + 1  # InvalidJsonValueError is a ValueError
             continue
         found += 1
         yield value
@@ -365,9 +374,10 @@ def _faults_of(phrase: Phrase, match: re.Match[str]) -> Iterator[Fault]:
                 names = [f"'{each}'" for each in quoted_in(listed)] or _NAME.findall(listed)
             known = tuple(quoted_in(groups.get("known", "")))
             near = _bare(groups.get("near"))
+            rival = next(map(str, path_of(groups.get("rival"))), None)
             paths = [path for path in (path_of(each, at) for each in names) if path]
             for path in paths if any(names) else [()]:
-                yield Fault(kind, path, suggested=near, known=known)
+                yield Fault(kind, path, suggested=near, known=known, rival=rival)
         case "key":  # nothing but a key, as `str(KeyError(...))` gives it
             yield Fault("missing", (groups["name"],), value_text=name)
         case "wrong_type" if groups.get("given", "").lower() in ("undefined", "missing"):

@@ -137,7 +137,9 @@ def read_error(error: ExecutionError, parameters: JsonObject) -> ErrorReading:
         if value is not None and not (isinstance(value, str) and len(value) > _MAX_LEAF)
     ]
     told = read_structured(error.details) if error.details else ()
-    found = islice((*faults_in(message), *told), _MAX_FAULTS)
+    said = list(islice((*faults_in(message), *told), _MAX_FAULTS))
+    absent = {fault.path for fault in said if fault.kind == "missing" and fault.path}
+    found = [f for f in said if f.kind in ("missing", "unexpected") or f.path not in absent]
     is_cut = are_arguments_cut(message, parameters)
     tied = (_tied(place(fault, parameters), parameters, leaves) for fault in found)
     placed = [f for f in tied if f.path or not f.given_types or f.value_text is not None]
@@ -429,6 +431,7 @@ def _dedupe(faults: Iterable[Fault]) -> Iterator[Fault]:
         is_said_twice = not f.path and f.kind in placed and f.value_text is None
         is_renamed = f.kind == "missing" and ("unexpected", f.path, None) in kept
         is_of_items = f.kind in ("bad_format", "not_allowed") and f.path in mistyped
+        is_of_items |= f.kind == "missing" and f.path[:-1] in mistyped
         if not (is_vague or is_said_twice or is_renamed or is_of_items):
             yield f
 

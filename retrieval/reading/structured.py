@@ -66,6 +66,8 @@ def _of_issue(issue: JsonObject, depth: int) -> Iterator[Fault]:
     elif said := _said_by_field(issue, with_texts=depth > 0):
         for at, words in said.items():
             yield from read_at(at, words)
+    elif told := _clear_texts(issue):
+        yield from told
     elif depth < _MAX_DEPTH:
         inner = [
             fault
@@ -86,6 +88,13 @@ def _words(value: JsonValue) -> str:
     return "\n".join(map(str, texts)) if all(isinstance(each, str) for each in texts) else ""
 
 
+def _clear_texts(issue: JsonObject) -> list[Fault]:
+    """Return what a text for each field says, where one of them says more than that it is wrong."""
+    said = _said_by_field(issue, with_texts=True)
+    faults = [fault for at, words in said.items() for fault in read_at(at, words)]
+    return faults if any(fault.kind != "invalid" for fault in faults) else []
+
+
 def _said_by_field(issue: JsonObject, *, with_texts: bool) -> dict[Path, str]:
     """What Laravel, Rails, Django and others say of each field; empty where a value is no texts.
 
@@ -93,6 +102,8 @@ def _said_by_field(issue: JsonObject, *, with_texts: bool) -> dict[Path, str]:
     """
     said: dict[Path, str] = {}
     for field, texts in list(issue.items())[:_MAX_ISSUES]:
+        if isinstance(texts, list) and len(texts) == 1 and isinstance(texts[0], dict):
+            texts = texts[0]  # noqa: PLW2901
         inner = _said_by_field(texts, with_texts=True) if isinstance(texts, dict) else {}
         words = texts[0] if isinstance(texts, list) and texts else texts if with_texts else None
         at = path_of(f"'{field}'")

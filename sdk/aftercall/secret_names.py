@@ -97,7 +97,8 @@ def is_secret_value(kind: Kind | None, value: object) -> bool:
         return kind == "likely"
     text = str(value)
     if kind == "random":
-        return isinstance(value, str) and looks_random(text, 16)
+        is_random = isinstance(value, str) and looks_random(text, 16)
+        return is_random and not names_place(text)
     if text.lower() in NO_SECRETS or _PATH.search(text):
         return False
     return bool(re.fullmatch(r"\d{4,12}", text)) or (
@@ -108,8 +109,23 @@ def is_secret_value(kind: Kind | None, value: object) -> bool:
 LEAST = 4
 _PATH = re.compile(r"^(?:[/~.\\]|[A-Za-z]:[\\/]|%\w|\$\w|[a-z]+/[\w.-]+(?:/|$))|^\w{1,2}$")
 UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_PLACE_PART = re.compile(r"_?[A-Za-z]{2,40}(?:_[A-Za-z]{2,40}){0,8}(?:\[\d{1,6}\])?")
+_PLACE_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_WORD_LENGTH = 3
+"""Letters that the words of names have at least, on average; runs of random letters have two."""
 _RUNS = re.compile(r"[A-Za-z0-9+/=]+")
 _CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^a-zA-Z0-9]+")
+
+
+def names_place(text: str) -> bool:
+    """Whether a text is a dotted path of words, such as `CreateShipment.parcels[1].weight`.
+
+    Go's validator prints a parameter's place so, behind `Key:`.
+    """
+    parts = text.split(".")
+    words = _PLACE_WORD.findall(text)
+    is_path = len(parts) > 1 and all(map(_PLACE_PART.fullmatch, parts))
+    return is_path and sum(map(len, words)) >= _WORD_LENGTH * len(words)
 
 
 def looks_random(text: str, least: int) -> bool:

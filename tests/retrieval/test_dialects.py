@@ -6,11 +6,19 @@ from typing import Any
 
 import pytest
 
-from retrieval.reading.faults import Fault
+from retrieval.reading.faults import Fault, read_text
 from retrieval.reading.reader import faults_in
 
-TABLE = files("retrieval").joinpath("reading/dialects.toml").read_text(encoding="utf-8")
-FORMS: list[dict[str, Any]] = tomllib.loads(TABLE)["forms"]
+
+def _table(name: str) -> dict[str, Any]:
+    text = files("retrieval").joinpath(f"reading/{name}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+FORMS: list[dict[str, Any]] = _table("dialects")["forms"]
+PHRASES: list[dict[str, Any]] = [
+    row for rows in _table("phrases")["families"].values() for row in rows
+]
 
 
 def _as_listed(value: object) -> object:
@@ -28,3 +36,10 @@ def test_a_form_reads_the_sentence_that_it_was_made_for(form: dict[str, Any]) ->
     """The kind, the place as the text spells it, and what is stated beside."""
     found = faults_in(form["example"])
     assert any(_reads(fault, form["reads"]) for fault in found), found
+
+
+@pytest.mark.parametrize("phrase", PHRASES, ids=[row["pattern"].strip()[:60] for row in PHRASES])
+def test_a_phrase_reads_its_example(phrase: dict[str, Any]) -> None:
+    """The kind, and the name where the sentence has one."""
+    found = list(read_text(phrase["example"]))
+    assert any(_reads(fault, phrase["reads"]) for fault in found), found

@@ -237,6 +237,28 @@ def test_plain_messages_stay_as_they_are(text: str) -> None:
     assert Redactor().text(text) == text
 
 
+@pytest.mark.parametrize(
+    "place",
+    ["CreateShipment.recipient.country", "CreateShipment.Parcels[1].WeightGrams",
+     "RegisterWebhook.retry_policy.MaxAttempts"],
+)  # fmt: skip
+def test_a_path_of_names_behind_a_key_is_no_secret(place: str) -> None:
+    """Go's validator prints the place of a wrong value so, and nothing can be repaired without."""
+    said = f"Key: '{place}' Error:Field validation for 'X' failed on the 'required' tag"
+    assert Redactor().text(said) == said
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["api.v1.Xk29dLq8ZpQ", "XkQwPzLmNbVcRtYu.HgFdSaQwErTy", "aBcDeFgHiJkLmNoP.qRsTuVwX",
+     "a1b2c3d4.e5f6g7h8", "CreateShipment.4eC39HqLyjWDarjtT1zdp7dc"],
+)  # fmt: skip
+def test_a_random_text_with_dots_behind_a_key_stays_masked(secret: str) -> None:
+    """Digits, or letters that make no words, are of no name."""
+    assert secret not in Redactor().text(f"Key: '{secret}' Error:refused")
+    assert secret not in Redactor().text(f"api_key: '{secret}'")
+
+
 def test_a_card_is_found_among_its_other_numbers() -> None:
     """Expiry dates and check digits behind it do not hide it, nor does a full stop."""
     for text in (
