@@ -555,10 +555,12 @@ class SimilarExecution(WireModel):
     """One hit of `POST /similar`."""
 
     execution: Execution
-    similarity: float = Field(description="Cosine, -1 to 1; higher is nearer.")
+    similarity: float = Field(
+        description="Mean cosine of vectors and of words, -1 to 1; 1 for the same call."
+    )
 
 
 class SimilarResponse(WireModel):
-    """Answer of `POST /similar`, nearest first."""
+    """Answer of `POST /similar`: different calls, the likest first."""
 
     executions: list[SimilarExecution]
