@@ -6,9 +6,9 @@
 it.
 A dataset that is not there is named and left out. `--only` measures some parts and writes nothing,
 but for `repair.md`, where all parts of it are named, and `choosing`, `regret`, `boundaries`,
-`memory`, `kinds`, `traps`, `attacks`, `secrets`, `similar`, `laws` and `rewrites`, which have pages
-of their own in `docs/figures/`. The parts `final` (APIs that nothing was developed on),
-`kinds-final`, `kinds-fresh-kept`, `kinds-wild-kept`, `kinds-late-kept` and `kinds-sixth-kept`
+`memory`, `kinds`, `traps`, `attacks`, `secrets`, `similar`, `patterns`, `laws` and `rewrites`,
+which have pages of their own in `docs/figures/`. The parts `final` (APIs that nothing was developed
+on), `kinds-final`, `kinds-fresh-kept`, `kinds-wild-kept`, `kinds-late-kept` and `kinds-sixth-kept`
 (kinds of mistakes likewise), `kinds-fresh`, `kinds-wild`, `kinds-late`, `kinds-sixth`,
 `kinds-parts` (what each part earns on kinds), `mistakes` (a section of `memory`), `laws` and
 `rewrites` are measured only when they are named; `laws` takes `--laws`, `--cases` and `--show`,
@@ -36,6 +36,7 @@ from bench.quality import (
     laws,
     memory,
     mistakes,
+    patterns,
     regret_report,
     rewrites,
     secret_masks,
@@ -195,6 +196,10 @@ async def _similar(embedder: Embedder, _: Figures) -> None:
     await similar.measure(embedder, FOLDER)
 
 
+async def _patterns(embedder: Embedder, _: Figures) -> None:
+    await patterns.measure(embedder, FOLDER)
+
+
 async def _secrets(_: Embedder, __: Figures) -> None:
     secret_masks.measure(FOLDER)
 
@@ -206,7 +211,7 @@ STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     **{name: _of_page(name) for name in kinds.PAGES}, "kinds-parts": _kinds_parts,
     "traps": _traps, "attacks": _attacks, "check": _check, "mistakes": _mistakes,
     "secrets": _secrets, "written": _written, "dialects": _dialects, "field": _field,
-    "laws": _laws, "rewrites": _rewrites, "similar": _similar,
+    "laws": _laws, "rewrites": _rewrites, "similar": _similar, "patterns": _patterns,
 }  # fmt: skip
 
 OF_THEIR_OWN = {
@@ -227,6 +232,7 @@ OF_THEIR_OWN = {
     "laws",
     "rewrites",
     "similar",
+    "patterns",
 }
 ONLY_NAMED = {
     "final", *kinds.PAGES, "kinds-parts", "mistakes", "dialects", "field", "laws", "rewrites"
