@@ -32,6 +32,7 @@ from retrieval.edits import (
 from retrieval.fitness.registry import tool_document_id
 from retrieval.fitness.relevance import tool_terms, tool_text
 from retrieval.index.protocol import Kind
+from retrieval.knowledge.answers import error_within, is_empty
 from retrieval.knowledge.documents import MAX_EXECUTION_IDS, Document, document_id, shape_of
 from retrieval.knowledge.repairs import (
     MAX_FIRST_CALLS,
@@ -54,6 +55,7 @@ from retrieval.knowledge.rules import (
     skeleton_of,
 )
 from retrieval.knowledge.runs import (
+    EMPTY,
     TRANSIENT,
     forget_repeat,
     learn_recovery,
@@ -64,7 +66,7 @@ from retrieval.memory import AGENTS, SIGNATURES, VERSIONS, Names, RowKind, tool_
 from retrieval.parameters import first, place_of
 from retrieval.patterns import MAX_EXAMPLES, mark_of
 from retrieval.principals import agent_mark, marked, remember_mark
-from retrieval.reading.reader import ErrorReading
+from retrieval.reading.reader import ErrorReading, read_error
 from retrieval.values import same_value
 
 _BLAMES_PARAMETERS = frozenset({"invalid_parameters", "not_found"})
@@ -74,13 +76,27 @@ _LATER = 0.5
 
 
 def learn_success(knowledge: ToolKnowledge, execution: Execution, schema_hash: str | None) -> None:
-    """Add a success to the tool's profile, in place."""
-    if not execution.parameters_known:
+    """Add a success to the tool's profile, and what its result says to the loops, in place."""
+    call = None
+    if execution.parameters_known:
+        call = knowledge.profile_to_update(schema_hash).observe_success(
+            execution.parameters, session_of(execution), execution.agent, execution.timestamp
+        )
+    runs, session = knowledge.runs, session_mark(execution.session_id, execution.agent)
+    parameters = execution.parameters if execution.parameters_known else None
+    if (error := error_within(execution.result)) is not None:
+        reading = read_error(error, execution.parameters)
+        signature, at = reading.signature, execution.timestamp
+        learn_repeat(
+            runs, parameters, signature_id(signature), reading.category,
+            session=session, at=at, said=signature[:MAX_TEXT],
+        )  # fmt: skip
         return
-    call = knowledge.profile_to_update(schema_hash).observe_success(
-        execution.parameters, session_of(execution), execution.agent, execution.timestamp
-    )
-    forget_repeat(knowledge.runs, call, session_mark(execution.session_id, execution.agent))
+    found_nothing = is_empty(execution.result)
+    forget_repeat(runs, call, session, EMPTY if found_nothing else "")
+    if found_nothing:
+        at = execution.timestamp
+        learn_repeat(runs, parameters, EMPTY, "low_utility", session=session, at=at)
 
 
 def learn_failure(
@@ -97,14 +113,14 @@ def learn_failure(
             blame_parameters=reading.category in _BLAMES_PARAMETERS,
             lasting="not_found" not in kinds,
         )
-        learn_repeat(
-            knowledge.runs,
-            execution.parameters,
-            signature_id(reading.signature),
-            reading.category,
-            session=session_mark(execution.session_id, execution.agent),
-            at=execution.timestamp,
-        )
+    learn_repeat(
+        knowledge.runs,
+        execution.parameters if execution.parameters_known else None,
+        signature_id(reading.signature),
+        reading.category,
+        session=session_mark(execution.session_id, execution.agent),
+        at=execution.timestamp,
+    )
     known = knowledge.signature_to_update(reading.signature, reading.category)
     known.count += 1
     at = execution.timestamp

@@ -22,18 +22,19 @@ from ingest.workspace import WorkspaceCache
 from mongo.contents import BETWEEN
 from mongo.paging import all_rows
 from mongo.records import Cursor, Removal, Row, ToolKey, decoded, encoded
+from retrieval.causes import NO_CHANGES, changes_of
 from retrieval.confidence import ENOUGH_OUTCOMES, Scaling
 from retrieval.fitting import refit_scaling
 from retrieval.index.protocol import Kind
 from retrieval.knowledge.documents import Document
 from retrieval.known_tools.common import ToolRecord
+from retrieval.log import executions
 from retrieval.memory import CALIBRATION, CONSOLIDATED, DOCUMENT, JUDGED, PATTERN, STATISTICS
 from retrieval.patterns import (
     MAX_FAILURES,
     ConsolidatedPattern,
     Failure,
     Lesson,
-    example_of_pattern,
     grouped,
     lesson_of_pattern,
     merged,
@@ -94,16 +95,34 @@ class _Consolidation:
         self._done["embedded"] += embedded
 
         def lesson_of(pattern: ConsolidatedPattern, members: Sequence[Failure]) -> Lesson:
-            said = [each.signature for each in members]
-            lesson = lesson_of_pattern(said, pattern.category, record)
-            return lesson, example_of_pattern(said, record)
+            return lesson_of_pattern(pattern, members, record)
 
-        made = [_row(tool, merged(each, lesson_of)) for each in groups]
+        patterns = [merged(each, lesson_of) for each in groups]
+        types = await self._error_types(patterns)
+        made = [
+            _row(tool, each.model_copy(update={"error_type": types[each.pattern_id]}))
+            for each in patterns
+        ]
         unchanged = {row.key: replace(row, serial=0) for row in before}
         removed = unchanged.keys() - {row.key for row in made}
         changed = [row for row in made if unchanged.get(row.key) != row]
         self._done["patterns"] += len(made)
         await self._put(changed, sorted(removed))
+
+    async def _error_types(self, patterns: Sequence[ConsolidatedPattern]) -> dict[str, str]:
+        """Return the type of the latest errors of each pattern; as before where none is left."""
+        ids = [name for each in patterns for name in each.execution_ids]
+        stored = await executions(self._job.store.events, self._workspace, ids)
+        types = {
+            each.execution.execution_id: each.execution.error.type
+            for each in stored
+            if each.execution.error is not None and each.execution.error.type
+        }
+        found = {}
+        for pattern in patterns:
+            given = [types[name] for name in reversed(pattern.execution_ids) if name in types]
+            found[pattern.pattern_id] = max(given, key=given.count, default=pattern.error_type)
+        return found
 
     async def _put(self, rows: Sequence[Row], removed: Sequence[str]) -> None:
         if rows or removed:
@@ -140,6 +159,8 @@ def _failures(lines: Iterable[bytes], record: ToolRecord) -> list[Failure]:
                 subjects=tuple(subjects_of(signature, places, names)),
                 first_seen=known.first_seen if known is not None else None,
                 mended=known.mends if known is not None else 0,
+                followed=sum(rule.successes for rule in known.rules.values()) if known else 0,
+                changes=changes_of(known.examples) if known is not None else NO_CHANGES,
             )
         )
     return found

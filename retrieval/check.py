@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
+from typing import NamedTuple
 
 from aftercall.background import aside
 from aftercall.change_classes import reads_only
@@ -25,7 +26,7 @@ from retrieval.edits import names_of
 from retrieval.judge.ranking import RankedProposal, judge
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge
-from retrieval.knowledge.runs import TRANSIENT, loops_of, session_mark
+from retrieval.knowledge.runs import EMPTY, TRANSIENT, loops_of, session_mark
 from retrieval.memory import Memory
 from retrieval.parameters import considered, is_large
 from retrieval.principals import agent_mark, principal_of
@@ -88,11 +89,12 @@ async def check(
     case = case_of(call, _REFUSED, knowledge, registered, hints, (), binds=binds, quorum=quorum)
     session = session_mark(call.session_id, call.agent)
     calibration = await memory.calibration(workspace)
+    loops = list(_loops(case, knowledge, session, loop)) if loop and call.session_id else []
     checked = (
-        _looping(case, knowledge, session if loop and call.session_id else None, loop, is_fit)
+        _looping(loops, is_fit=is_fit)
         or (None if is_fit else _by_schema(case, calibration))
         or _by_rules(case, knowledge, calibration)
-        or _warned(case)
+        or _warned(case, loops)
         or CheckResponse(verdict="pass")
     )
     return checked.model_copy(update={"took_ms": _since(started)})
@@ -132,33 +134,54 @@ def _fits(schema: JsonObject | None, parameters: JsonObject) -> bool:
     return known is None or fits_schema(known, parameters)
 
 
-def _looping(
-    case: Case,
-    knowledge: ToolKnowledge | None,
-    session: str | None,
-    limit: int,
-    is_fit: bool,  # noqa: FBT001  # whether the schema takes the call
-) -> CheckResponse | None:
-    """The session's failures with one error, where this call is one of them, or still as wrong."""
-    if knowledge is None or session is None:
-        return None
-    for loop in loops_of(knowledge.runs, case.parameters, session):
-        known = knowledge.signatures.get(loop.signature_id)
-        if known is None or known.category in TRANSIENT or loop.failures < limit:
+class _Loop(NamedTuple):
+    """What the calls of a session came to again and again, in sentences."""
+
+    failures: int
+    is_same: bool
+    is_error: bool
+    reasons: list[str]
+
+
+def _loops(
+    case: Case, knowledge: ToolKnowledge | None, session: str, limit: int
+) -> Iterator[_Loop]:
+    """Yield the errors that `limit` calls of the session or more ended with, and empty answers.
+
+    Errors of the moment are none: a server that is away may be back.
+    """
+    for loop in loops_of(knowledge.runs, case.parameters, session) if knowledge else ():
+        times = loop.failures
+        if times < limit:
             continue
-        if loop.is_same or not is_fit:
-            rules = [rule for rule, _ in known.told_rules() if rule.repairs]
-            best = max(rules, key=lambda rule: rule.repairs, default=None)
-            reasons = [
-                f"this failed {loop.failures} times in this session with the same error "
-                f"({known.category}): {known.signature}",
-                f"what mended it elsewhere: {lesson_of(best.edits)}"
-                if best
-                else "nothing is known to mend it: ask, or take another tool",
-            ]
+        if loop.signature_id == EMPTY:
+            said = f"the last {times} calls of this tool in this session found nothing"
+            yield _Loop(times, loop.is_same, is_error=False, reasons=[said])
+            continue
+        known = knowledge.signatures.get(loop.signature_id) if knowledge else None
+        category, words = (known.category, known.signature) if known else (loop.category, loop.said)
+        if category in TRANSIENT or not words:
+            continue
+        rules = [rule for rule, _ in known.told_rules() if rule.repairs] if known else []
+        best = max(rules, key=lambda rule: rule.repairs, default=None)
+        more = "" if loop.is_same else ", with other parameters too"
+        reasons = [
+            f"this failed {times} times in this session with the same error{more} "
+            f"({category}): {words}",
+            f"what mended it elsewhere: {lesson_of(best.edits)}"
+            if best
+            else "nothing is known to mend it: ask, or take another tool",
+        ]
+        yield _Loop(times, loop.is_same, is_error=True, reasons=reasons)
+
+
+def _looping(loops: Sequence[_Loop], *, is_fit: bool) -> CheckResponse | None:
+    """Block a call that is one of such a loop, or that its schema refuses still."""
+    for loop in loops:
+        if loop.is_error and (loop.is_same or not is_fit):
             return CheckResponse(
                 verdict="block",
-                reasons=reasons,
+                reasons=loop.reasons,
                 evidence=Evidence(failures=loop.failures, sources=["session"]),
             )
     return None
@@ -256,7 +279,7 @@ def _repaired(case: Case, best: RankedProposal) -> CheckResponse:
     )
 
 
-def _warned(case: Case) -> CheckResponse | None:
+def _warned(case: Case, loops: Sequence[_Loop]) -> CheckResponse | None:
     ignored = list(_swallowed(case))
     reasons = [
         f"{spoken((name,))} is no parameter of this tool, which may pass over it in silence"
@@ -265,6 +288,7 @@ def _warned(case: Case) -> CheckResponse | None:
     known = case.profile if case.profile_is_current else None
     if known is not None and known.is_known_to_fail(case.parameters):
         reasons.append("exactly this call failed before, and has not worked since")
+    reasons += [reason for loop in loops for reason in loop.reasons]
     return _warning(reasons, ignored) if reasons else None
 
 

@@ -28,6 +28,7 @@ from retrieval.fitness.statistics import ToolTrials
 from retrieval.health.record import AxisBook, KnownHealth
 from retrieval.knowledge.documents import Document
 from retrieval.knowledge.rules import ToolKnowledge
+from retrieval.recent_calls import RecentCalls
 
 T = TypeVar("T")
 
@@ -203,6 +204,7 @@ class Memory:
         }
         self._tools: _Cache[list[StoredTool]] = _Cache(_MAX_WORKSPACES)
         self._registries: _Cache[Registry] = _Cache(_MAX_WORKSPACES)
+        self.calls = RecentCalls(store.events)
         self._serials: dict[str, int] | None = None
         self._commands: dict[str, int] = {}
 
@@ -313,6 +315,7 @@ class Memory:
     def forget_all(self) -> None:
         """Another generation is current: nothing that is kept holds any more."""
         self._clear_rows()
+        self.calls.clear()
         self._tools.clear()
         self._registries.clear()
         self._serials = None

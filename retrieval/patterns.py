@@ -1,10 +1,11 @@
 """Patterns: like failures of one tool, consolidated each night under ids that last.
 
 A failure belongs where it belonged before. A new one joins a pattern of its category that has the
-same letters, or that speaks of the same and whose leader is near; of several the nearest. New ones
-come in order, the most frequent first. Leaders never move, so doing it again changes nothing, and
-ids last as long as anything of the pattern does. Time grows with failures times patterns of one
-category and subject, never over tools.
+same letters, that has the same cause (`retrieval.causes`), or that speaks of the same and whose
+leader is near; of several the nearest. New ones come in order, the most frequent first. Leaders
+never move, so doing it again changes nothing. Patterns that turn out to have one cause become the
+oldest of them; else ids last as long as anything of the pattern does. Time grows with failures
+times patterns of one category and subject, never over tools.
 
 The lesson of a pattern is what mended such failures, as far as everybody may hear it. A pattern
 stands for many calls, so what one value was replaced by, or that a call worked without a parameter,
@@ -13,6 +14,7 @@ is told as what was seen; what holds for all of them comes from what was wrong.
 
 import base64
 import hashlib
+import json
 import re
 import uuid
 from collections import Counter
@@ -24,22 +26,33 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
+from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import ErrorCategory, Example
 from aftercall.tables import gathered
 from embeddings.protocol import Embedder
 from mongo.records import ToolKey
 from retrieval.answer import lesson_of, shown, spoken
+from retrieval.causes import (
+    NO_CHANGES,
+    Cause,
+    Changes,
+    are_one_category,
+    are_repaired_otherwise,
+    contradict,
+    correction_of,
+    is_one_cause,
+)
 from retrieval.confidence import MIN_CONFIDENCE, lower_bound
 from retrieval.edits import Clamp, Edit, Remove, Replace
 from retrieval.knowledge.repairs import open_example
 from retrieval.knowledge.rules import SignatureKnowledge
 from retrieval.known_tools.common import ToolRecord, may_be_told
 from retrieval.known_tools.facts import concrete
-from retrieval.parameters import place_of
+from retrieval.parameters import ParameterView, place_of
 from retrieval.proposals.experience import rule_trials
 from retrieval.reading.faults import FaultKind
 from retrieval.texts import is_number
-from retrieval.values import number
+from retrieval.values import number, same_value, type_of
 
 Vector = NDArray[np.float32]
 _IDS = uuid.UUID("7c1de1a4-9d55-5a0f-8f52-4d0c2f6b9e31")
@@ -101,6 +114,15 @@ class ConsolidatedPattern(BaseModel):
     signatures: list[str] = Field(default_factory=list)
     count: int = 0
     mended: int = 0
+    """Failures that agents repaired without a suggestion."""
+    followed: int = 0
+    """Failures that a suggestion repaired."""
+    error_type: str = ""
+    """The type that most of the latest failures gave."""
+    mistake: str = ""
+    """What is wrong with such calls, in words."""
+    correction: str = ""
+    """What repaired them, in words; empty where nothing did."""
     agents: list[str] = Field(default_factory=list)
     execution_ids: list[str] = Field(default_factory=list)
     lesson: str = ""
@@ -142,6 +164,14 @@ class Failure:
     subjects: tuple[str, ...] = ()
     first_seen: datetime | None = None
     mended: int = 0
+    followed: int = 0
+    changes: Changes = field(default_factory=dict)
+    """What repaired it, by place."""
+
+    @property
+    def cause(self) -> Cause:
+        """What tells its cause, beside its words."""
+        return Cause(self.category, self.places, self.changes)
 
 
 @dataclass(slots=True)
@@ -150,6 +180,10 @@ class Grouped:
 
     pattern: ConsolidatedPattern
     failures: list[Failure] = field(default_factory=list)
+
+    def has_cause(self, cause: Cause) -> bool:
+        """Whether any of its failures has this cause."""
+        return cause.is_told and any(is_one_cause(cause, each.cause) for each in self.failures)
 
 
 async def grouped(
@@ -168,15 +202,20 @@ async def grouped(
     still_open = []
     for failure in sorted(failures, key=_most_frequent_first)[:MAX_FAILURES]:
         home = homes.get(mark_of(failure.document_id))
-        if home is None or home.pattern.category != failure.category:
+        if home is None or not are_one_category(home.pattern.category, failure.category):
             home = _like(groups, failure)
         if home is None:
             still_open.append(failure)
         else:
             home.failures.append(failure)
+    still_open = _joined(groups, still_open)
     vectors, made_by = await _vectors(groups, still_open, open_model)
     for failure in still_open:
-        found = _like(groups, failure) or _nearest(groups, failure, vectors.get(failure.signature))
+        found = (
+            _like(groups, failure)
+            or next((group for group in groups if group.has_cause(failure.cause)), None)
+            or _nearest(groups, failure, vectors.get(failure.signature))
+        )
         if found is None:
             named = (tool.server_name or "", tool.tool_name, failure.category, failure.signature)
             found = Grouped(
@@ -194,8 +233,38 @@ async def grouped(
                 found.pattern.set_vector(vector, made_by)
             groups.append(found)
         found.failures.append(failure)
-    kept = [each for each in groups if each.failures]
+    kept = _merge_causes([each for each in groups if each.failures])
     return sorted(kept, key=lambda each: each.pattern.pattern_id), len(vectors)
+
+
+def _joined(groups: Sequence[Grouped], failures: Iterable[Failure]) -> list[Failure]:
+    """Put failures where their cause is; return those that are left."""
+    left = []
+    for failure in failures:
+        home = next((group for group in groups if group.has_cause(failure.cause)), None)
+        if home is None:
+            left.append(failure)
+        else:
+            home.failures.append(failure)
+    return left
+
+
+def _merge_causes(groups: Sequence[Grouped]) -> list[Grouped]:
+    """Return the groups, those of one cause as the one of them that is there longest."""
+    kept: list[Grouped] = []
+    for group in sorted(groups, key=_oldest_first):
+        group_causes = [each.cause for each in group.failures if each.cause.is_told]
+        home = next((each for each in kept if any(map(each.has_cause, group_causes))), None)
+        if home is None:
+            kept.append(group)
+        else:
+            home.failures += group.failures
+    return kept if len(kept) == len(groups) else _merge_causes(kept)
+
+
+def _oldest_first(group: Grouped) -> tuple[bool, float, str]:
+    seen = group.pattern.first_seen
+    return (seen is None, seen.timestamp() if seen else 0.0, group.pattern.pattern_id)
 
 
 async def _vectors(
@@ -228,10 +297,12 @@ def _like(groups: Iterable[Grouped], failure: Failure) -> Grouped | None:
 def _nearest(groups: Iterable[Grouped], failure: Failure, vector: Vector | None) -> Grouped | None:
     if vector is None:
         return None
-    best, nearness, kin, places = None, MIN_SIMILARITY, _kin_of(failure), failure.places
+    best, nearness, kin = None, MIN_SIMILARITY, _kin_of(failure)
     for group in groups:
         pattern = group.pattern
-        contradicts = pattern.places and places and pattern.places != places
+        contradicts = contradict(pattern.places, failure.places) or any(
+            are_repaired_otherwise(failure.cause, each.cause) for each in group.failures
+        )
         if _kin_of(pattern) == kin and not contradicts:
             centre = pattern.vector(pattern.embedder)
             similarity = -1.0 if centre is None else float(centre @ vector)
@@ -240,7 +311,16 @@ def _nearest(groups: Iterable[Grouped], failure: Failure, vector: Vector | None)
     return best
 
 
-Lesson = tuple[str, Example | None]
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What there is to say about a pattern."""
+
+    lesson: str = ""
+    example: Example | None = None
+    mistake: str = ""
+    correction: str = ""
+
+
 LessonOf = Callable[[ConsolidatedPattern, Sequence[Failure]], Lesson]
 
 
@@ -286,7 +366,7 @@ def merged(group: Grouped, lesson_of: LessonOf) -> ConsolidatedPattern:
     latest = sorted(
         failures, key=lambda e: (e.last_seen.timestamp() if e.last_seen else 0.0, e.document_id)
     )
-    lesson, example = lesson_of(pattern, failures)
+    said = lesson_of(pattern, failures)
     first_seen = [pattern.first_seen, *(each.first_seen or each.last_seen for each in failures)]
     marks = sorted({mark_of(each.document_id) for each in failures})
     return pattern.model_copy(
@@ -295,12 +375,15 @@ def merged(group: Grouped, lesson_of: LessonOf) -> ConsolidatedPattern:
             "signatures": [each.signature for each in failures[:MAX_SIGNATURES]],
             "count": sum(each.count for each in failures),
             "mended": sum(each.mended for each in failures),
+            "followed": sum(each.followed for each in failures),
+            "mistake": said.mistake,
+            "correction": said.correction,
             "agents": list(dict.fromkeys(a for e in failures for a in e.agents))[:MAX_AGENTS],
             "execution_ids": list(
                 dict.fromkeys(i for e in latest[::-1] for i in e.execution_ids[::-1])
             )[:MAX_EXAMPLES][::-1],
-            "lesson": lesson,
-            "example": example,
+            "lesson": said.lesson,
+            "example": said.example,
             "first_seen": min(filter(None, first_seen), default=None),
             "last_seen": max((each.last_seen for each in failures if each.last_seen), default=None),
         }
@@ -308,14 +391,30 @@ def merged(group: Grouped, lesson_of: LessonOf) -> ConsolidatedPattern:
 
 
 def lesson_of_pattern(
-    signatures: Sequence[str], category: ErrorCategory, record: ToolRecord
-) -> str:
-    """What helps against failures of these signatures; empty where nothing is known.
+    pattern: ConsolidatedPattern, failures: Sequence[Failure], record: ToolRecord
+) -> Lesson:
+    """Return what helps against such failures; empty texts where nothing is known.
 
-    The rule that mended most of them, of those that mend surely enough and may be told, a general
-    one before one about a single value; else what the category says.
+    The correction is that of the rule that repaired most of them, of those that repair surely
+    enough and may be told, a general one before one about a single value; else what repairs have
+    in common, without values. Without any the lesson is what the category says.
     """
-    known = _known(record, signatures)
+    known = _known(record, [each.signature for each in failures])
+    changes = _told_changes(failures, record)
+    places = _places_of(pattern, failures)
+    told, seen = _told_rule(known, record), correction_of(changes, places)
+    mends = sum(each.mends for each in known if each.examples)
+    if mends >= _SEVERAL and not any(each.is_structural for each in changes.values()):
+        seen = _EACH_OTHERWISE.format(mends)
+    return Lesson(
+        lesson=told or _BY_CATEGORY.get(pattern.category, seen),
+        example=_example(known, changes, _names(failures, record), record),
+        mistake=_mistake(pattern, places, changes),
+        correction=told or seen,
+    )
+
+
+def _told_rule(known: Sequence[SignatureKnowledge], record: ToolRecord) -> str:
     told = [
         (
             share is None,
@@ -327,20 +426,106 @@ def lesson_of_pattern(
         for rule, share in each.told_rules()
         if may_be_told(rule, record) and lower_bound(rule_trials(rule)) >= MIN_CONFIDENCE
     ]
-    if told:
-        return min(told)[-1]
-    mends = sum(each.mends for each in known if each.examples)
-    otherwise = _EACH_OTHERWISE.format(mends) if mends >= _SEVERAL else ""
-    return _BY_CATEGORY.get(category, otherwise)
+    return min(told)[-1] if told else ""
 
 
-def example_of_pattern(signatures: Sequence[str], record: ToolRecord) -> Example | None:
-    """What failed and what worked in the repair that most sessions made; None where none did."""
-    repairs = [repair for each in _known(record, signatures) for repair in each.learned()]
-    if not repairs:
+def _places_of(
+    pattern: ConsolidatedPattern, failures: Sequence[Failure]
+) -> Mapping[str, FaultKind]:
+    return pattern.places or next((each.places for each in failures if each.places), {})
+
+
+def _told_changes(failures: Sequence[Failure], record: ToolRecord) -> Changes:
+    """Return what repaired most failures, at places whose names everybody may hear.
+
+    A key inside a value may be a caller's own, such as an id in a map.
+    """
+    repaired = [each for each in failures if each.changes]
+    if not repaired:
+        return NO_CHANGES
+    most = max(repaired, key=lambda each: (each.mended + each.followed, each.document_id))
+    names = _names(failures, record)
+    return {
+        place: each for place, each in most.changes.items() if names.issuperset(_steps(place)[1:])
+    }
+
+
+def _names(failures: Sequence[Failure], record: ToolRecord) -> set[str]:
+    """Return the names that schema and errors say, which everybody may hear."""
+    schema = record.tool.input_schema if record.tool is not None else None
+    names = set(_WORD.findall(json.dumps(schema))) if schema else set[str]()
+    return names.union(name for each in failures for place in each.places for name in _steps(place))
+
+
+def _steps(place: str) -> list[str]:
+    return _STEP.sub("", place).split(".")
+
+
+def _example(
+    known: Sequence[SignatureKnowledge], changes: Changes, names: set[str], record: ToolRecord
+) -> Example | None:
+    """Return what failed and what worked in the repair that most sessions made.
+
+    Where no several sessions repaired alike it is the latest repair, our own too, in the
+    parameters that it changed: of values those that the schema states, of others the type.
+    """
+    repairs = [repair for each in known for repair in each.learned()]
+    if repairs:
+        failed, successful = open_example(max(repairs, key=lambda each: each.sessions))
+        return Example(failed=failed, successful=successful)
+    changed = {_steps(place)[0] for place in changes}
+    examples = [
+        each
+        for signature in known
+        for each in signature.examples
+        if changed & {*each.failed, *each.mended}
+    ]
+    if not examples:
         return None
-    failed, successful = open_example(max(repairs, key=lambda each: each.sessions))
-    return Example(failed=failed, successful=successful)
+    latest = max(examples, key=lambda each: (each.at, each.execution_id))
+    view = record.schema_view()
+
+    def opened(call: JsonObject) -> JsonObject:
+        return {
+            name: _opened(value, view.parameters.get(name) if view else None, names)
+            for name, value in call.items()
+            if name in changed
+        }
+
+    return Example(failed=opened(latest.failed), successful=opened(latest.mended))
+
+
+def _opened(value: JsonValue, stated: ParameterView | None, names: set[str]) -> JsonValue:
+    """Return a value that the schema states as it is, of another its type, names that are known."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, dict) and value and names.issuperset(value):
+        return {name: _opened(each, None, names) for name, each in value.items()}
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return [_opened(value[0], None, names)]
+    if stated is not None:
+        listed = [*stated.allowed, stated.default, stated.minimum, stated.maximum]
+        if any(each is not None and same_value(value, each) for each in listed):
+            return value
+    return f"<{type_of(value)}>"
+
+
+def _mistake(
+    pattern: ConsolidatedPattern, places: Mapping[str, FaultKind], changes: Changes
+) -> str:
+    """Return what is wrong with such calls: where, else what repairs changed."""
+    if said := _wrong_places(places):
+        return said
+    gone = [place for place, each in changes.items() if not each.after]
+    new = [place for place, each in changes.items() if not each.before]
+    changed = [place for place, each in changes.items() if each.before and each.after]
+    parts = [
+        f"{', '.join(found[:_MAX_NAMED])} {wrong}"
+        for found, wrong in ((gone, "sent"), (new, "missing"), (changed, "refused"))
+        if found
+    ]
+    wording = " ".join(_MASK.sub("…", pattern.leader).split())[:_MAX_WORDING] or "fails"
+    return "; ".join(parts) or _KINDS.get(pattern.category, wording)
 
 
 def _text(edits: list[Edit], faults: Mapping[str, FaultKind], record: ToolRecord) -> str:
@@ -423,17 +608,22 @@ def title_of(pattern: ConsolidatedPattern) -> str:
     Made of the tool, what is wrong and where. The tool's own wording, variable parts as `…`, is in
     it only where no kind of failure is known.
     """
-    by_fault = gathered((_WRONG[fault], place) for place, fault in sorted(pattern.places.items()))
-    said = []
-    for wrong, places in by_fault.items():
-        more = [f"{len(places) - _MAX_NAMED} more"] if len(places) > _MAX_NAMED else []
-        said.append(f"{', '.join([*places[:_MAX_NAMED], *more])} {wrong}")
+    said = _wrong_places(pattern.places)
     if not said:
         others = [each for each in pattern.subjects if each != pattern.tool_name]
         is_one = pattern.category == "invalid_parameters" and len(others) == 1
         wording = " ".join(_MASK.sub("…", pattern.leader).split())[:_MAX_WORDING] or "fails"
-        said = [f"{others[0]} refused" if is_one else _KINDS.get(pattern.category, wording)]
-    return f"{pattern.tool_name}: {'; '.join(said)}"
+        said = f"{others[0]} refused" if is_one else _KINDS.get(pattern.category, wording)
+    return f"{pattern.tool_name}: {said}"
+
+
+def _wrong_places(places: Mapping[str, FaultKind]) -> str:
+    by_fault = gathered((_WRONG[fault], place) for place, fault in sorted(places.items()))
+    said = []
+    for wrong, found in by_fault.items():
+        more = [f"{len(found) - _MAX_NAMED} more"] if len(found) > _MAX_NAMED else []
+        said.append(f"{', '.join([*found[:_MAX_NAMED], *more])} {wrong}")
+    return "; ".join(said)
 
 
 def cost_of(unmended: int, failures: int, before: int | None) -> float:

@@ -1,5 +1,6 @@
 """Similar executions: `POST /similar`."""
 
+from collections.abc import Iterable
 from typing import cast
 
 from aftercall.json_values import JsonObject, bounded_json
@@ -8,14 +9,17 @@ from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
 from embeddings.text import call_text
 from mongo.protocol import EventLog
+from mongo.records import ToolKey
 from retrieval.index.protocol import IndexQuery, Kind, VectorIndex
-from retrieval.knowledge.documents import document_id
+from retrieval.knowledge.documents import Document, document_id
 from retrieval.log import executions
 from retrieval.memory import Memory
 from retrieval.parameters import MAX_MESSAGE
+from retrieval.recent_calls import CallQuestion, RecentCall, rank_calls
 
+_DOCUMENTS = 50
 _OF_ONE_AGENT = 200
-"""Documents among which the calls of one agent are looked for."""
+"""Documents whose latest calls are looked at too; more where one agent alone is asked for."""
 
 
 async def find_similar(
@@ -29,11 +33,13 @@ async def find_similar(
     redactor: Redactor,
     only_of: str | None = None,
 ) -> SimilarResponse:
-    """Executions of a tool that are near to the given call, nearest first.
+    """Return the executions of a tool that are most like the given call, the likest first.
 
-    Of each distinct document the latest that it stands for; of one agent or signature alone, those
-    of the latest few that are. With `only_of`, a principal, those that it recorded under the agent
-    that is named: what others sent is not for the one who asks.
+    They all differ, as far as there are so many: in parameters, context or error. Candidates are
+    the latest calls of the tool, and of each kind of calls (a document) the latest few, however
+    old. Of one signature it is the latest few failures, alike or not. With `only_of`, a principal,
+    it is those that it recorded under the agent that is named: what others sent is not for the
+    asker.
     """
     if only_of is not None and request.agent is None:
         return SimilarResponse(executions=[])
@@ -41,33 +47,52 @@ async def find_similar(
     parameters = redactor.parameters(request.tool_name, cast("JsonObject", looked_at))
     context = None if request.context is None else redactor.text(request.context[:MAX_MESSAGE])
     [vector] = await embedder.embed([call_text(request.tool_name, parameters, context)], "query")
-    succeeded = request.outcome == "success" and request.signature is None
-    kind: Kind = "success" if succeeded else "reflection"
+    signature = request.signature
+    outcome = request.outcome if signature is None else "failure"
+    kind: Kind = "success" if outcome == "success" else "reflection"
     tool = request.server_name, request.tool_name
-    asked = request.signature
     query = IndexQuery(
         workspaces=(workspace,), kind=kind, vector=vector, terms="",
-        limit=request.limit if request.agent is None else _OF_ONE_AGENT,
+        limit=_DOCUMENTS if request.agent is None else _OF_ONE_AGENT,
         tool_name=request.tool_name, server_name=request.server_name,
-        document_ids=None if asked is None else (document_id(workspace, kind, *tool, asked),),
+        document_ids=None if signature is None
+        else (document_id(workspace, kind, *tool, signature),),
     )  # fmt: skip
     hits = (await index.search([query]))[0]
-    documents = await memory.documents(workspace, [hit.document_id for hit in hits])
-    few = 0 if request.agent or asked else -1
-    latest = {
-        execution_id: hit.similarity
-        for hit in hits
-        if (document := documents.get(hit.document_id))
-        for execution_id in document.execution_ids[few:]
-    }
-    stored = await executions(log, workspace, list(latest))
-    found = [
-        SimilarExecution(
-            execution=redactor.call(each.execution),
-            similarity=round(latest[each.execution.execution_id], 4),
-        )
-        for each in stored
-        if request.agent in (None, each.execution.agent) and only_of in (None, each.principal)
-    ]
-    ranked = sorted(found, key=lambda hit: -hit.similarity)
-    return SimilarResponse(executions=ranked[: request.limit])
+    documents = (await memory.documents(workspace, [hit.document_id for hit in hits])).values()
+    servers = {request.server_name, *(each.server_name for each in documents)}
+    tools = [] if signature else [ToolKey(workspace, each, request.tool_name) for each in servers]
+    question = CallQuestion.of(parameters, context, vector)
+    while True:
+        calls = [call for each in tools for call in await memory.calls.of_tool(each)]
+        calls += await _older(log, workspace, documents, calls)
+        latest: dict[bytes | str, RecentCall] = {}
+        for call in sorted(calls, key=lambda each: (each.position, each.execution_id)):
+            is_asked_for = call.outcome == outcome and request.agent in (None, call.agent)
+            if is_asked_for and only_of in (None, call.principal):
+                latest[call.what if signature is None else call.execution_id] = call
+        ranked = await rank_calls(latest.values(), question, embedder, request.limit)
+        alike = {call.execution_id: likeness for call, likeness in ranked}
+        found = await executions(log, workspace, list(alike))
+        if len(found) == len(alike):
+            break
+        memory.calls.clear()  # some were erased since they were read
+    return SimilarResponse(
+        executions=[
+            SimilarExecution(
+                execution=redactor.call(each.execution),
+                similarity=round(alike[each.execution.execution_id], 4),
+            )
+            for each in found
+        ]
+    )
+
+
+async def _older(
+    log: EventLog, workspace: str, documents: Iterable[Document], known: Iterable[RecentCall]
+) -> list[RecentCall]:
+    """Return the latest calls of documents, but for those that are known."""
+    ids = dict.fromkeys(name for document in documents for name in document.execution_ids)
+    for call in known:
+        ids.pop(call.execution_id, None)
+    return [RecentCall.of(each) for each in await executions(log, workspace, list(ids))]

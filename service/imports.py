@@ -110,8 +110,10 @@ def _lines(stream: BinaryIO, longest: int) -> Iterator[Piece]:
 def _value_of(raw: bytes | None, too_large: str) -> object:
     if raw is None:
         raise _BadPieceError(too_large)
+    # A log may hold what a tool printed in another encoding: that is replaced, not the line lost.
+    text = raw.removeprefix(_BOM).decode("utf-8", "replace")
     try:
-        return parse_json(raw.removeprefix(_BOM), max_elements=2**63)
+        return parse_json(text.encode(), max_elements=2**63)
     except ProblemError as error:
         raise _BadPieceError(error.message) from None
 

@@ -6,12 +6,13 @@
 it.
 A dataset that is not there is named and left out. `--only` measures some parts and writes nothing,
 but for `repair.md`, where all parts of it are named, and `choosing`, `regret`, `boundaries`,
-`memory`, `kinds`, `traps`, `attacks`, `secrets`, `laws` and `rewrites`, which have pages of their
-own in `docs/figures/`. The parts `final` (APIs that nothing was developed on), `kinds-final`,
-`kinds-fresh-kept`, `kinds-wild-kept`, `kinds-late-kept` and `kinds-sixth-kept` (kinds of mistakes
-likewise), `kinds-fresh`, `kinds-wild`, `kinds-late`, `kinds-sixth`, `kinds-parts` (what each part
-earns on kinds), `mistakes` (a section of `memory`), `laws` and `rewrites` are measured only when
-they are named; `laws` takes `--laws`, `--cases` and `--show`, `rewrites` takes `--show`.
+`memory`, `kinds`, `traps`, `attacks`, `secrets`, `similar`, `patterns`, `laws` and `rewrites`,
+which have pages of their own in `docs/figures/`. The parts `final` (APIs that nothing was developed
+on), `kinds-final`, `kinds-fresh-kept`, `kinds-wild-kept`, `kinds-late-kept` and `kinds-sixth-kept`
+(kinds of mistakes likewise), `kinds-fresh`, `kinds-wild`, `kinds-late`, `kinds-sixth`,
+`kinds-parts` (what each part earns on kinds), `mistakes` (a section of `memory`), `laws` and
+`rewrites` are measured only when they are named; `laws` takes `--laws`, `--cases` and `--show`,
+`rewrites` takes `--show`.
 """
 
 import argparse
@@ -35,9 +36,11 @@ from bench.quality import (
     laws,
     memory,
     mistakes,
+    patterns,
     regret_report,
     rewrites,
     secret_masks,
+    similar,
     traps,
     written,
 )
@@ -193,6 +196,14 @@ async def _laws(embedder: Embedder, figures: Figures) -> None:
     await laws.write(embedder, FOLDER, figures.laws)
 
 
+async def _similar(embedder: Embedder, _: Figures) -> None:
+    await similar.measure(embedder, FOLDER)
+
+
+async def _patterns(embedder: Embedder, _: Figures) -> None:
+    await patterns.measure(embedder, FOLDER)
+
+
 async def _secrets(_: Embedder, __: Figures) -> None:
     secret_masks.measure(FOLDER)
 
@@ -204,7 +215,8 @@ STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     **{name: _of_page(name) for name in kinds.PAGES}, "kinds-parts": _kinds_parts,
     "traps": _traps, "attacks": _attacks, "check": _check, "mistakes": _mistakes,
     "secrets": _secrets, "written": _written, "dialects": _dialects, "field": _field,
-    "validators": _validators, "laws": _laws, "rewrites": _rewrites,
+    "validators": _validators, "laws": _laws, "rewrites": _rewrites, "similar": _similar,
+    "patterns": _patterns,
 }  # fmt: skip
 
 OF_THEIR_OWN = {
@@ -225,6 +237,8 @@ OF_THEIR_OWN = {
     "validators",
     "laws",
     "rewrites",
+    "similar",
+    "patterns",
 }
 ONLY_NAMED = {
     "final", *kinds.PAGES, "kinds-parts", "mistakes", "dialects", "field", "validators",

@@ -19,6 +19,7 @@ from mongo.protocol import Store
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.fitness.search import ToolChooser
 from retrieval.index.edge import EdgeIndex
+from retrieval.index.protocol import VectorIndex
 from retrieval.memory import Memory
 from retrieval.suggest import Suggester
 
@@ -39,6 +40,7 @@ class Brain:
     suggester: Suggester
     memory: Memory
     chooser: ToolChooser
+    index: VectorIndex
 
     async def learn(self, executions: Sequence[Execution]) -> None:
         """Record executions and wait until they are learned from."""
@@ -83,7 +85,7 @@ async def open_brain(embedder: Embedder) -> AsyncIterator[Brain]:
         stack.push_async_callback(suggester.close)
         intake = Intake(store.events, redactor, indexer.wake)
         chooser = ToolChooser(memory=memory, index=index, embedder=embedder, redactor=redactor)
-        yield Brain(store, intake, indexer, suggester, memory, chooser)
+        yield Brain(store, intake, indexer, suggester, memory, chooser, index)
 
 
 @dataclass(slots=True)

@@ -1,18 +1,19 @@
 """What one call says of a tool's health: its method, a weak success. Pure.
 
-A weak success is an answer that is empty, or that the tool itself calls weak; it stays a success.
+A weak success is an answer that is empty, that holds an error, or that the tool itself calls weak;
+it stays a success.
 An answer is empty when there is nothing in it: an empty array, object or text, or an object whose
 payload is empty, whatever envelope is around it (`{"items": [], "total": 0}`). Null is not: a call
 whose result was not recorded has it, and so has one of a tool that returns nothing.
 """
 
 import re
-from collections.abc import Iterator
 from itertools import islice
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Execution, Tool
 from retrieval.health.record import MAX_METHOD_SESSIONS, KnownHealth, MethodTallies
+from retrieval.knowledge.answers import error_within, is_empty, payload_of
 from retrieval.parameters import view_of_schema
 
 METHOD_PARAMETERS = ("method", "action", "operation", "op", "command")
@@ -29,17 +30,6 @@ _DECLARED = frozenset({
 _SUCCESS = ("success_", "succeeded_", "ok_", "completed_", "done_")
 _MAX_WORD = 64
 _MAX_NAME = 60
-_ENVELOPE = frozenset({
-    "_meta", "code", "count", "cursor", "duration", "duration_ms", "elapsed_ms", "error", "errors",
-    "has_more", "hasmore", "is_error", "iserror", "limit", "message", "meta", "metadata", "next",
-    "next_cursor", "next_page", "nextcursor", "offset", "ok", "page", "page_size", "pagesize",
-    "pagination", "query", "status", "success", "took", "took_ms", "total", "total_count",
-    "total_results", "totalcount", "truncated", "type", "warnings",
-})  # fmt: skip
-"""Members that say how an answer came about, whatever it holds; matched in lower case."""
-_EMPTY_JSON = frozenset({"[]", "{}", '""'})
-"""What a tool that answers in text says for an empty answer."""
-_MAX_DEPTH = 4
 
 
 def method_of(parameters: JsonObject) -> tuple[str, str] | None:
@@ -81,7 +71,9 @@ def weakness_of(execution: Execution) -> str | None:
     """Why a success is weak, in words; None for a failure, if it is not, or cannot be told."""
     if execution.outcome != "success":
         return None
-    reasons = (_declared(execution), _emptiness(execution.result))
+    result = execution.result
+    error = "the result holds an error" if error_within(result) is not None else None
+    reasons = (_declared(execution), error, _emptiness(result))
     return ", and ".join(reason for reason in reasons if reason) or None
 
 
@@ -100,27 +92,12 @@ def _declared(execution: Execution) -> str | None:
 
 
 def _emptiness(result: JsonValue) -> str | None:
-    if result is None or not _is_empty(result, _MAX_DEPTH):
+    if result is None or not is_empty(result):
         return None
     if isinstance(result, str):
         return "the result is an empty text"
     if isinstance(result, list):
         return "the result is an empty list"
-    payload = islice(_payload(result), 2) if isinstance(result, dict) else ()
+    payload = islice(payload_of(result), 2) if isinstance(result, dict) else ()
     names = " and ".join(f"'{name[:_MAX_NAME]}'" for name, _ in payload)
     return f"there is nothing in {names}" if names else "the result is an empty object"
-
-
-def _is_empty(value: JsonValue, depth: int) -> bool:
-    if isinstance(value, str):
-        return not value or value.isspace() or value in _EMPTY_JSON
-    if not isinstance(value, dict | list) or not value:
-        return isinstance(value, dict | list)
-    if isinstance(value, list) or depth <= 0:
-        return False
-    has_payload = any(True for _ in _payload(value))
-    return has_payload and all(_is_empty(each, depth - 1) for _, each in _payload(value))
-
-
-def _payload(value: dict[str, JsonValue]) -> Iterator[tuple[str, JsonValue]]:
-    return ((name, each) for name, each in value.items() if name.casefold() not in _ENVELOPE)

@@ -110,6 +110,9 @@ class Run:
     count: int = 0
     sessions: dict[str, int] = field(default_factory=dict)
     last_seen: datetime
+    said: str = ""
+    """The signature itself and its category, of errors that stood in successes."""
+    category: ErrorCategory = "unknown"
 
 
 class Repeats(NamedTuple):
@@ -124,36 +127,48 @@ class Repeats(NamedTuple):
     alike: int = 0
 
 
+EMPTY = "empty"
+"""In the place of a signature's id: the answers were empty."""
+
+
 def learn_repeat(
     runs: dict[str, Run],
-    parameters: JsonObject,
+    parameters: JsonObject | None,
     signature_id: str,
     category: ErrorCategory,
     *,
     session: str,
     at: datetime,
+    said: str = "",
 ) -> None:
-    """Count a failure, in place. Masked parameters stand for many calls: only its error counts."""
+    """Count a failure, or an empty answer, in place; `said` are the words of one in a success.
+
+    Parameters that are masked or not known (None) stand for many calls: only the error counts.
+    """
     keys = [_key_within(session, signature_id)]
-    keys += [] if is_redacted(parameters) else [call_hash(parameters)]
+    if parameters is not None and not is_redacted(parameters):
+        keys.append(call_hash(parameters))
     for key in keys:
         run = runs.get(key)
         if run is None or run.signature != signature_id or _is_over(run, category, at):
-            run = Run(signature=signature_id, last_seen=at)
+            run = Run(signature=signature_id, last_seen=at, said=said, category=category)
         run.count += 1
         keep(run.sessions, session, run.sessions.get(session, 0) + 1, _MAX_SESSIONS)
         run.last_seen = max(run.last_seen, at)
         keep(runs, key, run, MAX_RUNS)
 
 
-def forget_repeat(runs: dict[str, Run], call: str, session: str) -> None:
-    """Say that a call, by its hash, worked in a session, in place."""
-    if runs:
-        runs.pop(call, None)
-        within = _key_within(session, "")
-        if within in "".join(runs):  # there are many, and hardly ever one of this session
-            for key in [key for key in runs if key.startswith(within)]:
-                del runs[key]
+def forget_repeat(runs: dict[str, Run], call: str | None, session: str, kept: str = "") -> None:
+    """Say that a call, by its hash, worked in a session, in place; the id `kept` goes on."""
+    if not runs:
+        return
+    if call is not None and (run := runs.get(call)) is not None and run.signature != kept:
+        del runs[call]
+    within = _key_within(session, "")
+    if within in "".join(runs):  # there are many, and hardly ever one of this session
+        gone = [key for key in runs if key.startswith(within) and key != within + kept]
+        for key in gone:
+            del runs[key]
 
 
 def repeats_of(
@@ -183,6 +198,8 @@ class Loop(NamedTuple):
     signature_id: str
     failures: int
     is_same: bool
+    said: str = ""
+    category: ErrorCategory = "unknown"
 
 
 def loops_of(runs: dict[str, Run], parameters: JsonObject, session: str) -> Iterator[Loop]:
@@ -190,7 +207,8 @@ def loops_of(runs: dict[str, Run], parameters: JsonObject, session: str) -> Iter
     own = None if is_redacted(parameters) else runs.get(call_hash(parameters))
     for key, run in runs.items():
         if key.startswith(_key_within(session, "")):
-            yield Loop(run.signature, run.count, own is not None and own.signature == run.signature)
+            is_same = own is not None and own.signature == run.signature
+            yield Loop(run.signature, run.count, is_same, run.said, run.category)
 
 
 @lru_cache(1_024)

@@ -23,6 +23,8 @@ MAX_NAME_CHARS = 256
 MAX_RESULT_CHARS = 4000
 """Of a recorded result. A result shows what a success looks like; it is never played back."""
 _REPLACEMENT = "�"
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+"""As JavaScript and Python's `json` write them."""
 _SCALAR_COST = 4
 
 # Bounded in width and depth, safe on cycles: repr() of a deep or huge value may not be.
@@ -67,10 +69,38 @@ def check_text(value: str) -> str:
     return value
 
 
+def replace_unstorable(value: object) -> object:
+    """Return a value with what no store can hold replaced by something that shows it.
+
+    NUL and lone surrogates become U+FFFD, also in keys; NaN and infinities the texts `NaN`,
+    `Infinity` and `-Infinity`; integers beyond 64 bits their digits as text. What a tool said is
+    kept that way, and its call is not lost. A clean value is returned itself; types that JSON does
+    not have and nesting deeper than `MAX_DEPTH` are left for `check_json_value` to refuse.
+    """
+    return value if _is_clean(value, MAX_DEPTH) else _replaced(value, MAX_DEPTH)
+
+
+def _replaced(value: object, depth: int) -> object:
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return _NOT_FINITE[repr(float(value))]
+    if isinstance(value, int) and abs(value) > MAX_INTEGER:
+        return _bounded_text(value)
+    if depth > 0 and isinstance(value, dict):
+        return {
+            clean_text(key) if isinstance(key, str) else key: _replaced(item, depth - 1)
+            for key, item in value.items()
+        }
+    if depth > 0 and isinstance(value, list):
+        return [_replaced(item, depth - 1) for item in value]
+    return value
+
+
 def make_json_value(value: object) -> JsonValue:
     """Turn any Python value into a JSON value that `check_json_value` accepts.
 
-    For recorders, which must not fail on what a tool returned: NaN and infinities become null, NUL
+    For recorders, which must not fail on what a tool returned: NaN and infinities become texts, NUL
     and lone surrogates U+FFFD; integers beyond 64 bits, what is too deep, holds itself or is of a
     foreign type becomes its (bounded) text.
     """
@@ -137,11 +167,11 @@ def _made(value: object, depth: int, parents: tuple[int, ...], budget: list[int]
     try:
         if isinstance(value, str):
             return _spend(str.__str__(value), budget)
+        if isinstance(value, float) and not math.isfinite(value):
+            return _spend(_NOT_FINITE[repr(float(value))], budget)
         if value is None or isinstance(value, bool | float):
             budget[0] -= _SCALAR_COST
-            if not isinstance(value, float):
-                return value
-            return float.__float__(value) if math.isfinite(value) else None
+            return float.__float__(value) if isinstance(value, float) else value
         if isinstance(value, int) and abs(value) <= MAX_INTEGER:
             budget[0] -= _SCALAR_COST
             return int.__int__(value)

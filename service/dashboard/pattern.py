@@ -184,7 +184,7 @@ def state_words(pattern: FailurePattern) -> str:
 
 
 def mended_share(pattern: FailurePattern) -> float | None:
-    """The share of a pattern's failures, of all times, that agents mended; None without any."""
+    """Return the share of a pattern's failures that were repaired; None without any failure."""
     return min(1.0, pattern.mended / pattern.count) if pattern.count else None
 
 

@@ -59,7 +59,7 @@ async def report_outcome(
 
 @router.post("/similar", summary="Executions of a tool that are like this call")
 async def similar(question: m.SimilarRequest, space: Suggesting) -> m.SimilarResponse:
-    """Nearest first; `similarity` is a cosine. Secrets are masked.
+    """Different calls, the likest first, by the words and the meaning of each. Secrets are masked.
 
     A key without `read` sees only calls of the `agent` that it names, as it recorded them itself.
     """

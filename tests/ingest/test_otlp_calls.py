@@ -172,8 +172,8 @@ READ: dict[str, tuple[list[Json], str, Json]] = {
         ("gen_ai.conversation.id", 12, "session_id", "12"),
         ("gen_ai.agent.name", ["x"], "agent", "unknown"),
         ("gen_ai.agent.name", "a" * 300, "agent", "a" * 255 + "…"),
-        ("gen_ai.tool.call.arguments", '{"a": NaN}', "parameters", {"a": None}),
-        ("gen_ai.tool.call.arguments", {"a": float("nan")}, "parameters", {"a": None}),
+        ("gen_ai.tool.call.arguments", '{"a": NaN}', "parameters", {"a": "NaN"}),
+        ("gen_ai.tool.call.arguments", {"a": float("nan")}, "parameters", {"a": "NaN"}),
         ("gen_ai.tool.name", "a\x00b", "tool_name", "a�b"),
     )},
 }  # fmt: skip

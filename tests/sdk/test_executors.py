@@ -251,7 +251,7 @@ def script(folder: Path, source: str) -> Tool:
         ("print('two\\nlines')", "two\nlines"),
         ("pass", ""),
         ("print(10**30)", "1000000000000000000000000000000"),
-        ("print('NaN')", None),
+        ("print('NaN')", "NaN"),
         ("import sys; sys.stdout.buffer.write(b'\\xff\\0x')", "\ufffd\ufffdx"),
         ("print('[' * 50000)", "[" * 50000),
     ],

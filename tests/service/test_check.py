@@ -123,3 +123,66 @@ def test_failures_of_the_moment_are_no_loop(client: Client) -> None:
     record(client, session(tool, 1, *[away] * 6, session_id="waiting"))
     said = check(client, {"name": "x"}, tool_name=tool, agent="agent 1", session_id="waiting")
     assert said.verdict != "block"
+
+
+UNAUTHORIZED = "401 Unauthorized: the token has expired"
+
+
+def looped(client: Client, results: list[Any], *, error: str | None = None) -> CheckResponse:
+    """What is said of the next query of a session whose queries all came to this."""
+    tool = f"search_{uuid4().hex[:8]}"
+    calls: list[Any] = [({"query": f"words {at}"}, error) for at in range(len(results))]
+    executions = session(tool, 1, *calls, session_id="s")
+    record(client, [
+        each if error else each.model_copy(update={"result": result})
+        for each, result in zip(executions, results, strict=True)
+    ])  # fmt: skip
+    return check(client, {"query": "the next"}, tool_name=tool, agent="agent 1", session_id="s")
+
+
+def test_one_error_of_varying_calls_is_not_passed_in_silence(client: Client) -> None:
+    """Counted by tool and words: no query helps against a token that has expired."""
+    said = looped(client, [None] * 8, error=UNAUTHORIZED)
+    assert said.verdict == "warn"
+    assert "failed 8 times in this session with the same error, with other" in said.reasons[0]
+    assert "permission_denied" in said.reasons[0]
+    assert looped(client, [None] * 4, error=UNAUTHORIZED).verdict == "pass"
+    assert looped(client, [None] * 8, error="503 service unavailable").verdict == "pass"
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"status": 200, "body": {"error": UNAUTHORIZED}},
+        {"success": False, "message": UNAUTHORIZED},
+        '{"ok": false, "error": "401 Unauthorized: the token has expired"}',
+    ],
+)
+def test_errors_inside_successes_are_a_loop_too(client: Client, result: Any) -> None:
+    """They count as what they are, though each call stays the success that it was recorded as."""
+    said = looped(client, [result] * 8)
+    assert said.verdict == "warn"
+    assert "the token has expired" in said.reasons[0]
+    assert looped(client, [result] * 7 + [{"items": [1]}]).verdict == "pass"
+    assert looped(client, [{"items": [1]}] * 8).verdict == "pass"
+
+
+def test_answers_that_are_empty_again_and_again_are_told(client: Client) -> None:
+    """A single full one ends it."""
+    said = looped(client, [{"items": [], "total": 0}] * 6)
+    assert (said.verdict, said.reasons) == (
+        "warn", ["the last 6 calls of this tool in this session found nothing"]
+    )  # fmt: skip
+    assert looped(client, [[]] * 5 + [[1]]).verdict == "pass"
+    assert looped(client, [None] * 8).verdict == "pass"
+
+
+def test_the_same_call_that_holds_an_error_again_and_again_is_blocked(client: Client) -> None:
+    """As one that failed; another session goes on."""
+    tool = f"fetch_{uuid4().hex[:8]}"
+    calls = session(tool, 1, *[({"id": 7}, None)] * 5, session_id="s")
+    result = {"success": False, "message": "the record is locked for good"}
+    record(client, [each.model_copy(update={"result": result}) for each in calls])
+    fields: dict[str, Any] = {"tool_name": tool, "agent": "agent 1"}
+    assert check(client, {"id": 7}, **fields, session_id="s").verdict == "block"
+    assert check(client, {"id": 7}, **fields, session_id="other").verdict == "pass"

@@ -3,11 +3,14 @@
 from typing import Any
 
 from aftercall.models import FailurePatternList
+from embeddings.protocol import Embedder
+from ingest.nightly import NightlyJob
+from ingest.nightly_steps import consolidate
 from mongo.records import Row, ToolKey, encoded
 from retrieval.memory import PATTERN
 from retrieval.patterns import ConsolidatedPattern
 from tests.service.fitness_client import fresh
-from tests.service.running_service import RunningService, put_rows
+from tests.service.running_service import RunningService, execution, failure, on_loop, put_rows
 
 SECRET = "AKIAIOSFODNN7EXAMPLE"  # noqa: S105  # it only looks like one
 AT = "2026-03-01T12:00:00Z"
@@ -63,3 +66,66 @@ def test_what_tools_said_is_masked(service: RunningService) -> None:
     told = f"no such key {SECRET}"
     pattern = put(service, leader=told, signatures=[told], lesson=f"Use {SECRET}.")
     assert SECRET not in str(asked(service, toolName=pattern.tool_name))
+
+
+def consolidated(service: RunningService) -> None:
+    """Do what the nightly job does for patterns."""
+    context = service.context
+
+    async def open_model() -> Embedder:
+        return context.embedder
+
+    job = NightlyJob(
+        store=context.store, memory=context.memory, open_model=open_model, keeper=None,
+        knowledge=context.store.knowledge,
+    )  # fmt: skip
+    on_loop(service, consolidate(job))
+
+
+def test_a_pattern_that_a_suggestion_repaired_says_how(service: RunningService) -> None:
+    """With all that seed 004 asks of a reflection; values of one caller are only their types."""
+    tool = fresh("rag")
+    properties = {"query": {"type": "string"}, "topK": {"type": "integer", "maximum": 10}}
+    schema = {"type": "object", "properties": properties}
+    spec = {"name": tool, "serverName": "rag-server", "namespace": tool, "inputSchema": schema}
+    assert service.client.put(f"/tools/{tool}", json=spec).is_success
+    failed = failure(toolName=tool, sessionId=tool, inputSchema=schema)
+    said = service.client.post("/suggest", json={"execution": failed}).json()
+    [first, *_] = said["suggestions"]
+    worked = execution(
+        toolName=tool, sessionId=tool, parameters=first["correctedParameters"],
+        suggestionId=first["suggestionId"], repairOf=failed["executionId"],
+        timestamp=failed["timestamp"].replace(":00Z", ":05Z"),
+    )  # fmt: skip
+    assert service.record([failed, worked]).json()["accepted"] == 2
+    service.learned()
+    consolidated(service)
+    [pattern] = asked(service, toolName=tool)
+    assert (pattern["mended"], pattern["mendedBySuggestion"]) == (1, 1)
+    assert pattern["errorType"] == "ValidationError"
+    assert pattern["commonMistake"] == "topK out of range"
+    assert pattern["correction"] == pattern["lesson"] == "`topK` must be at most 10."
+    assert pattern["example"] == {"failed": {"topK": "<integer>"}, "successful": {"topK": 10}}
+    assert (pattern["frequency"], pattern["agentsAffected"]) == (1, ["librarian"])
+
+
+def test_four_wordings_of_one_cause_are_one_pattern(service: RunningService) -> None:
+    """Which agents repaired alike, whatever the tool said."""
+    tool = fresh("export")
+    calls = []
+    wordings = ("Bad request", "Something went wrong", "Invalid input", "Request failed")
+    for number, wording in enumerate(wordings * 2):
+        common = {"toolName": tool, "sessionId": f"{tool}/{number}", "agent": f"a{number % 3}"}
+        sent = {"report": f"r{number}"}
+        calls += [
+            failure(**common, parameters={**sent, "region": "eu"}, error={"message": wording}),
+            execution(**common, parameters={**sent, "region": "eu-west-1"}),
+        ]
+        for place, call in enumerate(calls[-2:]):
+            call |= {"sequence": place}
+    assert service.record(calls).json()["accepted"] == len(calls)
+    service.learned()
+    consolidated(service)
+    [pattern] = asked(service, toolName=tool)
+    assert (pattern["count"], pattern["mended"], len(pattern["wordings"])) == (8, 8, 4)
+    assert "eu-west-1" in pattern["lesson"]

@@ -168,7 +168,7 @@ class BaseClient:
         signature: str | None = None,
         limit: int = 5,
     ) -> models.SimilarResponse:
-        """Recorded calls like this one, nearest first; `limit` is 1 to 50.
+        """Recorded calls like this one, different ones, the likest first; `limit` is 1 to 50.
 
         Of one agent, or failures of one signature, where these are given.
         """

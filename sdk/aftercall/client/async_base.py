@@ -169,7 +169,7 @@ class AsyncBaseClient:
         signature: str | None = None,
         limit: int = 5,
     ) -> models.SimilarResponse:
-        """Recorded calls like this one, nearest first; `limit` is 1 to 50.
+        """Recorded calls like this one, different ones, the likest first; `limit` is 1 to 50.
 
         Of one agent, or failures of one signature, where these are given.
         """

@@ -36,6 +36,8 @@ from aftercall.json_values import (
     check_json_object,
     check_json_value,
     check_text,
+    clean_text,
+    replace_unstorable,
 )
 
 
@@ -134,8 +136,18 @@ SAYS_SOMETHING = r"^[^\x00]*[^\s\x00\x1c-\x1f][^\x00]*$"
 """A pattern: not all of it is blank, as `str.strip` has it, and nothing is NUL."""
 Text = Annotated[str, AfterValidator(check_text)]
 """Text without NUL characters and lone surrogates."""
+
+
+def _clean(value: object) -> object:
+    return clean_text(value) if isinstance(value, str) else value
+
+
+SaidText = Annotated[Text, BeforeValidator(_clean)]
+"""What a tool said: NUL characters and lone surrogates become U+FFFD, and the call is kept."""
 Name = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(check_text)]
 """A name of an agent, a server, a tool, a session, ...: 1 to 256 characters."""
+SaidName = Annotated[Name, BeforeValidator(_clean)]
+"""A name that a tool gave: as `SaidText`."""
 Id = Annotated[
     str,
     AfterValidator(_canonical_uuid),
@@ -164,3 +176,6 @@ Object = Annotated[
 """A JSON object of plain, finite, clean values (see `aftercall.json_values`)."""
 Json = Annotated[JsonValue, PlainValidator(check_json_value), _AS_IT_IS, WithJsonSchema({})]
 """Any plain JSON value."""
+SaidObject = Annotated[Object, BeforeValidator(replace_unstorable)]
+SaidJson = Annotated[Json, BeforeValidator(replace_unstorable)]
+"""What a tool returned: what no store can hold is replaced visibly (`replace_unstorable`)."""

@@ -28,6 +28,10 @@ from aftercall.models.base import (
     Json,
     Name,
     Object,
+    SaidJson,
+    SaidName,
+    SaidObject,
+    SaidText,
     Share,
     Text,
     Timestamp,
@@ -62,21 +66,24 @@ def _known_trace(value: str | None) -> str | None:
 
 
 class ExecutionError(WireModel):
-    """What a tool said when it failed, in its own words; null says as little as leaving out."""
+    """What a tool said when it failed, in its own words; null says as little as leaving out.
 
-    type: Annotated[Name, _nothing_as("Error", Name | None)] = Field(
+    What no store can hold (NUL, lone surrogates, NaN) is replaced visibly, and the rest kept.
+    """
+
+    type: Annotated[SaidName, _nothing_as("Error", Name | None)] = Field(
         default="Error", examples=["ValidationError"]
     )
-    message: Text = Field(examples=["Invalid parameter: topK must be <= 10"])
+    message: SaidText = Field(examples=["Invalid parameter: topK must be <= 10"])
     """Its first 65,536 characters are kept, as of `code` and `stack`."""
     code: Annotated[
-        Text | None,
+        SaidText | None,
         BeforeValidator(_code_as_text),
         WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]}),
     ] = Field(default=None, examples=["PARAM_INVALID"])
-    stack: Text | None = None
+    stack: SaidText | None = None
     details: Annotated[
-        Object,
+        SaidObject,
         _nothing_as({}, Object | None),
         WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "null"}]}),
     ] = Field(default_factory=dict)
@@ -130,8 +137,8 @@ class Call(WireModel):
     """What the agent was trying to do; its first 65,536 characters are kept."""
     duration_ms: float = Field(default=0.0, ge=0, strict=True, examples=[245.0])
     """Milliseconds."""
-    result: Json = None
-    result_status: Name | None = Field(default=None, examples=["success_no_parse"])
+    result: SaidJson = None
+    result_status: SaidName | None = Field(default=None, examples=["success_no_parse"])
     """What the tool itself calls its success; kept and never reinterpreted."""
     session_id: Name | None = Field(default=None, examples=["s-1"])
     sequence: Annotated[int, Field(ge=0, le=4 * 10**18), *WHOLE] | None = None
@@ -555,10 +562,12 @@ class SimilarExecution(WireModel):
     """One hit of `POST /similar`."""
 
     execution: Execution
-    similarity: float = Field(description="Cosine, -1 to 1; higher is nearer.")
+    similarity: float = Field(
+        description="Mean cosine of vectors and of words, -1 to 1; 1 for the same call."
+    )
 
 
 class SimilarResponse(WireModel):
-    """Answer of `POST /similar`, nearest first."""
+    """Answer of `POST /similar`: different calls, the likest first."""
 
     executions: list[SimilarExecution]

@@ -44,7 +44,14 @@ class FailurePattern(WireModel):
     wordings: list[Text] = Field(default_factory=list)
     """Its most frequent wordings, most frequent first."""
     count: int = Field(ge=0, description="Failures.")
-    mended: int = Field(default=0, ge=0, description="Of them, those that agents mended.")
+    mended: int = Field(default=0, ge=0, description="Of them, those that were repaired.")
+    """By agents alone, or by a suggestion."""
+    mended_by_suggestion: int = Field(default=0, ge=0, description="Of these, by a suggestion.")
+    error_type: Text = Field(default="", description="As the tool names it, else the category.")
+    common_mistake: Text = Field(default="", description="What is wrong with such calls.")
+    correction: Text = Field(default="", description="What repaired them; empty if nothing did.")
+    frequency: int = Field(default=0, ge=0, description="The same as `count`.")
+    agents_affected: list[Name] = Field(default_factory=list, description="As `agents`.")
     agents: list[Name] = Field(default_factory=list, description="Some of those it happened to.")
     examples: list[Name] = Field(default_factory=list)
     """Executions, the latest last; they may have expired."""

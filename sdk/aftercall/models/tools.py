@@ -13,6 +13,7 @@ from aftercall.models.base import (
     Json,
     Name,
     Object,
+    SaidText,
     Share,
     Text,
     Timestamp,
@@ -138,7 +139,7 @@ class FailureMark(WireModel):
     mark_id: Id | None = None
     """Made by the client: sending it twice counts once."""
     scenario: Scenario
-    error_message: Text
+    error_message: SaidText
     severity: Severity = "medium"
     version: Name | None = None
     """The version that failed; else that of the named call, or the one in force."""
@@ -168,7 +169,7 @@ class SimilarFailure(WireModel):
     """How much it still counts; later successes and time wear it off."""
     at: Timestamp
     severity: Severity | None = Field(default=None, description="None when nobody marked it.")
-    error_message: Text | None = None
+    error_message: SaidText | None = None
     tags: list[str] = Field(default_factory=list)
     """`tool_failure`, the tool, and `severity_...` if marked."""
 

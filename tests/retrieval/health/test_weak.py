@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from retrieval.health.signals import weakness_of
+from retrieval.knowledge.answers import error_within
 from tests.retrieval.cases import an_execution
 from tests.retrieval.health.health_samples import a_success
 
@@ -41,6 +42,38 @@ def test_an_answer_with_nothing_in_it_is_weak(result: Any, why: str) -> None:
 def test_an_answer_with_something_in_it_is_not(result: Any) -> None:
     """Zero, false and null are answers; null may mean that nothing was recorded."""
     assert weakness_of(a_success(result)) is None
+
+
+ERRORS = [
+    ({"status": 200, "body": {"error": "Unauthorized"}}, "Unauthorized", None),
+    ({"success": False, "message": "no such user"}, "no such user", None),
+    ({"success": False}, "the call had no success", None),
+    ({"status": 401, "message": "bad key"}, "bad key", "401"),
+    ({"error": {"code": 403, "message": "forbidden"}, "data": None}, "forbidden", None),
+    ({"errors": [{"message": "Cannot query field"}], "data": None}, "Cannot query field", None),
+    ('{"ok": false, "error": "not_in_channel"}', "not_in_channel", None),
+    ({"result": '{"isError": true, "message": "boom"}'}, "boom", None),
+    ({"ok": True, "items": [1]}, None, None),
+    ({"success": False, "build": 7, "branch": "main"}, None, None),
+    ({"id": 5, "status": "failed", "error": "out of memory"}, None, None),
+    ({"error": None, "items": [1]}, None, None),
+    ({"errors": [], "warnings": ["old"]}, None, None),
+    ({"error": "one of two failed", "items": [1]}, None, None),
+    ({"code": 404, "name": "Not Found page"}, None, None),
+    ("error: not JSON", None, None),
+    ({"status": "ok", "code": 200}, None, None),
+]
+
+
+@pytest.mark.parametrize(("result", "message", "code"), ERRORS)
+def test_an_answer_that_is_an_error_is_told(
+    result: Any, message: str | None, code: str | None
+) -> None:
+    """In whatever envelope; a record that has an error or a status of its own is data."""
+    error = error_within(result)
+    assert (error and error.message, error and error.code) == (message, code)
+    weak = weakness_of(a_success(result)) or ""
+    assert ("the result holds an error" in weak) == (message is not None)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,16 @@ import numpy as np
 from aftercall.models import ErrorCategory
 from embeddings.protocol import Embedder, Role, Vectors
 from mongo.records import ToolKey
-from retrieval.patterns import ConsolidatedPattern, Failure, Vector, grouped, merged, subjects_of
+from retrieval.causes import NO_CHANGES, Changes
+from retrieval.patterns import (
+    ConsolidatedPattern,
+    Failure,
+    Lesson,
+    Vector,
+    grouped,
+    merged,
+    subjects_of,
+)
 from retrieval.reading.faults import FaultKind
 
 TOOL = ToolKey("default", "rag-server", "rag_query")
@@ -25,6 +34,7 @@ def failure(
     category: ErrorCategory = "invalid_parameters",
     count: int = 1,
     places: dict[str, FaultKind] | None = None,
+    changes: Changes = NO_CHANGES,
 ) -> Failure:
     """The document of that number; what it speaks of is read from its words."""
     return Failure(
@@ -37,6 +47,7 @@ def failure(
         execution_ids=(f"execution-{number}",),
         places=places or {},
         subjects=tuple(subjects_of(signature, places or {}, PARAMETERS)),
+        changes=changes,
     )
 
 
@@ -81,4 +92,4 @@ def clustered(
 
     before = [each.model_copy(deep=True) for each in previous]
     groups, _ = asyncio.run(grouped(TOOL, before, failures, open_model))
-    return [merged(each, lambda pattern, _: (pattern.leader, None)) for each in groups]
+    return [merged(each, lambda pattern, _: Lesson(pattern.leader)) for each in groups]

@@ -7,8 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embeddings.protocol import Embedder
-from retrieval.patterns import MAX_FAILURES, grouped
-from tests.retrieval.patterns.failures import TOOL, clustered, failure
+from retrieval.causes import PlaceChange, changes_of, correction_of
+from retrieval.knowledge.repairs import RepairExample
+from retrieval.patterns import MAX_FAILURES, Failure, grouped
+from retrieval.reading.faults import FaultKind
+from tests.retrieval.patterns.failures import NOON, TOOL, clustered, failure
 
 BOUND = "topK must be <= <n>"
 BOUND_TOO = "topK is too large, the maximum is <n>"
@@ -51,6 +54,103 @@ APART = {
 def test_what_needs_another_correction_is_another_pattern(failures, angles) -> None:
     """However alike the words are; a cosine of a half is far."""
     assert len(clustered([], failures, angles or {})) == 2
+
+
+SHOP: dict[str, FaultKind] = {"shop": "missing"}
+ISO = {"date": PlaceChange("string", "string", "9-9-9")}
+RENAMED = {"order_no": PlaceChange("string", ""), "order_id": PlaceChange("", "string")}
+ALIKE = {
+    "a fault in two dialects": [
+        failure(1, "'shop' is a required property", places=SHOP),
+        failure(2, "missing field `shop` at line <n>", places=SHOP),
+    ],
+    "one repair of words that say nothing": [
+        failure(1, "Bad request", changes=ISO),
+        failure(2, "Something went wrong", category="unknown", changes=ISO),
+        failure(3, "could not parse <v>", changes=ISO),
+    ],
+    "a rename, seen from both ends": [
+        failure(1, "unknown order_no", places={"order_no": "unexpected"}, changes=RENAMED),
+        failure(2, "order_id missing", places={"order_id": "missing"}, changes=RENAMED),
+    ],
+    "a repair that says more in one session": [
+        failure(1, "Bad request", changes=ISO),
+        failure(2, "Oops", changes=ISO | {"guest": PlaceChange("string", "string", "a")}),
+    ],
+    "a tool that is too slow": [
+        failure(1, "timed out after <n> s", category="timeout"),
+        failure(2, "Deadline exceeded", category="timeout"),
+    ],
+    "one that leads from one to the other": [
+        failure(1, "'shop' is a required property", places=SHOP),
+        failure(2, "Bad request", changes={"shop": PlaceChange("", "string", "a")}),
+        failure(3, "shop?", places=SHOP, changes={"shop": PlaceChange("", "string", "a")}),
+    ],
+}
+
+
+@pytest.mark.parametrize("failures", ALIKE.values(), ids=ALIKE)
+def test_wordings_of_one_cause_are_one_pattern(failures: list[Failure]) -> None:
+    """However far apart their words are, and without the model where nothing else is there."""
+    [pattern] = clustered([], failures)
+    assert pattern.count == len(failures)
+    assert clustered([pattern], failures) == [pattern]
+
+
+OTHER_FORM = {"date": PlaceChange("string", "string", "a 9")}
+OTHER_CAUSES = {
+    "other forms of one parameter": [
+        failure(1, "Bad request", changes=ISO),
+        failure(2, "Oops", changes=OTHER_FORM),
+    ],
+    "near words, repaired otherwise": [
+        failure(1, BOUND, changes=RENAMED),
+        failure(2, BOUND_TOO, changes=ISO),
+    ],
+    "one parameter, other faults": [
+        failure(1, "bad date", places={"date": "wrong_type"}, changes=ISO),
+        failure(2, "no date", places={"date": "not_found"}, changes=ISO),
+    ],
+    "one repair, another kind": [
+        failure(1, "not yours", category="permission_denied", changes=ISO),
+        failure(2, "Bad request", changes=ISO),
+    ],
+}
+
+
+@pytest.mark.parametrize("failures", OTHER_CAUSES.values(), ids=OTHER_CAUSES)
+def test_other_causes_stay_apart(failures: list[Failure]) -> None:
+    """Though something of them is the same."""
+    assert len(clustered([], failures, NEAR)) == 2
+
+
+def test_patterns_that_turn_out_to_be_one_keep_the_older_id() -> None:
+    """Once a repair of both is known."""
+    first, second = failure(1, "Bad request"), failure(2, "Oops")
+    [older] = clustered([], [first])
+    both = clustered([older], [first, second])
+    assert len(both) == 2
+    repaired = [failure(1, "Bad request", changes=ISO), failure(2, "Oops", changes=ISO)]
+    [one] = clustered(both, repaired)
+    assert (one.pattern_id, one.count) == (older.pattern_id, 2)
+
+
+def test_what_repairs_have_in_common_is_told_without_values() -> None:
+    """Of more than half of the examples; forms where they all agree."""
+    pairs = [
+        ({"date": "03/12/2026", "to": "Ott"}, {"date": "2026-12-03", "to": "Ott"}),
+        ({"date": "25/11/2026", "to": "Lee"}, {"date": "2026-11-25", "to": "Ann"}),
+        ({"date": "01/02/2026", "to": "Kim"}, {"date": "2026-02-01", "to": "Kim"}),
+    ]
+    examples = [
+        RepairExample(failed, worked, [], "a", f"s{at}", f"e{at}", NOON)
+        for at, (failed, worked) in enumerate(pairs)
+    ]
+    assert changes_of(examples) == ISO
+    assert correction_of(ISO, {"date": "bad_format"}) == (
+        "`date` must be written in the form that the tool states."
+    )
+    assert correction_of(RENAMED, {}) == "The parameter is called `order_id`, not `order_no`."
 
 
 async def no_model() -> Embedder:
@@ -118,6 +218,8 @@ failures = st.lists(
         st.sampled_from(SIGNATURES),
         category=st.sampled_from(["invalid_parameters", "timeout"]),
         count=st.integers(1, 5),
+        places=st.sampled_from([{}, SHOP, {"topK": "missing"}, {"topK": "invalid"}]),
+        changes=st.sampled_from([{}, ISO, RENAMED, OTHER_FORM]),
     ),
     max_size=12,
     unique_by=lambda each: each.document_id,

@@ -6,6 +6,7 @@ from retrieval.edits import Clamp, Edit, Remove, Rename, Replace
 from retrieval.patterns import lesson_of_pattern
 from retrieval.reading.faults import FaultKind
 from tests.retrieval.known_tools.made_records import knowledge, mended, record, tool
+from tests.retrieval.patterns.failures import clustered, failure
 
 SAID = "Invalid parameter: topK must be <= <n>, got <n>"
 
@@ -23,7 +24,8 @@ def lesson(
     if fault is not None:
         known.signatures[next(iter(known.signatures))].faults = {"topK": fault}
     registered = tool(schema=schema) if schema is not None else None
-    return lesson_of_pattern([SAID], "invalid_parameters", record(registered, knowledge=known))
+    [pattern] = clustered([], failures := [failure(1, SAID)])
+    return lesson_of_pattern(pattern, failures, record(registered, knowledge=known)).lesson
 
 
 def test_a_number_of_one_call_is_no_lesson_for_another() -> None:

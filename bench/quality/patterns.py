@@ -1,0 +1,202 @@
+"""Patterns after the nightly job: wordings of one cause joined, causes apart, repairs in them.
+
+    python -m bench.quality --only patterns
+
+`calls/causes.jsonl` holds causes of failures of one tool each, every one in several wordings, with
+the call that failed and the one that worked; two agents meet each wording in sessions of their own.
+A second memory is given failures that nobody repaired but the product: its first suggestion is
+followed, and the outcome recorded.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from aftercall.reflection.retry_rules import apply_changes
+from bench.quality.brain import START, WORKSPACE, Brain, Recording, open_brain
+from bench.quality.methods import failed_call
+from bench.quality.trial import Json, Trial
+from bench.quality.written import trials
+from embeddings.embedders import HashingEmbedder
+from embeddings.protocol import Embedder
+from ingest.nightly import NightlyJob
+from ingest.nightly_steps import consolidate
+from mongo.paging import all_rows
+from mongo.records import decoded
+from retrieval.memory import PATTERN
+from retrieval.patterns import ConsolidatedPattern
+
+CAUSES = Path(__file__).parent / "calls" / "causes.jsonl"
+OWN_REPAIRS = 14
+_WRITTEN = Path(__file__).parent / "written"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A cause of failures of a tool, with the wordings of its errors."""
+
+    name: str
+    tool: str
+    wordings: list[str]
+    failed: list[Json]
+    """Calls that failed, one for each agent."""
+    worked: list[Json]
+    """What these agents then sent; empty where nobody repaired it."""
+
+
+def causes() -> list[Cause]:
+    """Return the causes of the file."""
+    return [Cause(**json.loads(line)) for line in CAUSES.read_text(encoding="utf-8").splitlines()]
+
+
+async def patterns_after_nightly(brain: Brain, embedder: Embedder) -> list[ConsolidatedPattern]:
+    """Consolidate, and return the patterns of the memory."""
+
+    async def open_model() -> Embedder:
+        return embedder
+
+    knowledge = brain.store.knowledge
+    job = NightlyJob(
+        store=brain.store, memory=brain.memory, open_model=open_model, keeper=None,
+        knowledge=knowledge, clock=lambda: START,
+    )  # fmt: skip
+    await consolidate(job)
+    return [
+        decoded(ConsolidatedPattern, row.data)
+        async for row in all_rows(knowledge, WORKSPACE, PATTERN)
+    ]
+
+
+def record_cause(recording: Recording, cause: Cause) -> None:
+    """Add the failures of each wording, and what repaired them."""
+    for number, wording in enumerate(cause.wordings):
+        for agent, failed in enumerate(cause.failed):
+            session = f"{cause.tool}/{cause.name}/{number}/{agent}"
+            add = partial(
+                recording.add, agent=f"agent-{agent}", session=session, tool=cause.tool,
+                server="tools", context="", schema=None,
+            )  # fmt: skip
+            add(parameters=failed, error={"message": wording})
+            if cause.worked:
+                add(parameters=cause.worked[agent])
+
+
+async def joined(embedder: Embedder) -> list[tuple[Cause, int, int]]:
+    """Return of each cause how many patterns hold its wordings, and how many other causes'."""
+    async with open_brain(embedder) as brain:
+        recording = Recording([])
+        by_session = {}
+        for cause in causes():
+            before = len(recording.executions)
+            record_cause(recording, cause)
+            new = recording.executions[before:]
+            by_session |= {each.execution_id: cause.name for each in new}
+        await brain.learn(recording.executions)
+        found = await patterns_after_nightly(brain, embedder)
+    of_cause: dict[str, set[str]] = {}
+    for pattern in found:
+        for name in {by_session[each] for each in pattern.execution_ids}:
+            of_cause.setdefault(name, set()).add(pattern.pattern_id)
+    return [
+        (
+            cause,
+            len(of_cause[cause.name]),
+            sum(1 for name, ids in of_cause.items()
+                if name != cause.name and ids & of_cause[cause.name]),
+        )
+        for cause in causes()
+    ]  # fmt: skip
+
+
+def _written() -> Iterator[Trial]:
+    for file in sorted(_WRITTEN.glob("*.jsonl")):
+        yield from trials(file)
+
+
+async def repaired(embedder: Embedder) -> list[ConsolidatedPattern]:
+    """Return the patterns of failures that the product alone repaired."""
+    async with open_brain(embedder) as brain:
+        done = 0
+        tools = set[str]()
+        for trial in _written():
+            if done == OWN_REPAIRS or trial.tool in tools:
+                continue
+            if await _follow(brain, trial, f"session-{trial.session}"):
+                tools.add(trial.tool)
+                done += 1
+        found = await patterns_after_nightly(brain, embedder)
+    return [each for each in found if each.tool_name in tools]
+
+
+async def _follow(brain: Brain, trial: Trial, session: str) -> bool:
+    call = failed_call(trial, with_schema=True, agent="ada")
+    answer = await brain.ask(call.model_copy(update={"session_id": session}), hints=trial.hints)
+    first = next(iter(answer.suggestions), None)
+    sent = None
+    if first is not None and first.action == "change_parameters" and first.safe:
+        sent = apply_changes(trial.damaged, first.changes)
+    if first is None or sent is None or await trial.judge(sent) != "right":
+        return False
+    recording = Recording([])
+    add: Any = partial(
+        recording.add, agent="ada", session=session, tool=trial.tool, server=trial.server,
+        context=trial.context, schema=trial.schema,
+    )  # fmt: skip
+    add(parameters=trial.damaged, error=trial.error)
+    add(parameters=sent)
+    [failed, worked] = recording.executions
+    worked = worked.model_copy(
+        update={"suggestion_id": first.suggestion_id, "repair_of": failed.execution_id}
+    )
+    await brain.suggester.close()
+    await brain.learn([failed, worked])
+    return True
+
+
+def _about() -> str:
+    return " ".join(__doc__.split("\n\n", 2)[2].split())
+
+
+async def measure(embedder: Embedder, folder: Path) -> None:
+    """Measure with the model and with hashed words, print and write `patterns.md`."""
+    hashing = HashingEmbedder()
+    models = {embedder.name: embedder, hashing.name: hashing}
+    results = {name: await joined(model) for name, model in models.items()}
+    own = await repaired(embedder)
+    await hashing.close()
+    lines = [
+        "# Patterns", "",
+        f"`python -m bench.quality --only patterns`. {_about()}",
+        "", "## Wordings of one cause", "",
+        "`patterns` is how many hold the wordings of the cause (asked: 1), `mixed` how many other "
+        "causes stand in these too (asked: 0).", "",
+        f"| cause | tool | wordings |{''.join(f' {n}: patterns | mixed |' for n in results)}",
+        "|---" * (3 + 2 * len(results)) + "|",
+    ]  # fmt: skip
+    for place, cause in enumerate(causes()):
+        cells = "".join(f" {found[place][1]} | {found[place][2]} |" for found in results.values())
+        lines.append(f"| {cause.name} | {cause.tool} | {len(cause.wordings)} |{cells}")
+    cells = "".join(
+        f" {sum(each[1] for each in found)} | {sum(each[2] for each in found)} |"
+        for found in results.values()
+    )
+    lines.append(f"| all {len(causes())} | | {sum(len(c.wordings) for c in causes())} |{cells}")
+    filled = [
+        ("`mended` above 0", sum(each.mended + each.followed > 0 for each in own)),
+        ("a lesson", sum(bool(each.lesson) for each in own)),
+        ("an example", sum(each.example is not None for each in own)),
+    ]
+    lines += [
+        "",
+        "## What the product itself repaired",
+        "",
+        f"| of {len(own)} patterns | |",
+        "|---|---|",
+    ]
+    lines += [f"| {name} | {number} |" for name, number in filled]
+    page = "\n".join(lines) + "\n"
+    print(page)
+    (folder / "patterns.md").write_text(page, encoding="utf-8")

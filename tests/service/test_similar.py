@@ -1,0 +1,168 @@
+"""`POST /similar` ranks calls: the one that was meant, of all that a tool has had."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from aftercall.models import Execution
+from mongo.records import ToolKey
+from retrieval import recent_calls
+from retrieval.log import executions
+from tests.service.running_service import RunningService, execution, failure, on_loop
+
+TOPICS = (
+    "reset the password of a customer", "travel expenses abroad", "open ports of the agent",
+    "rotate the signing key", "parental leave", "two tax rates on one invoice",
+    "restore a table from the backup", "limits of the free plan", "export tickets as CSV",
+    "escalation at night", "equipment for working from home", "merge two accounts",
+)  # fmt: skip
+
+
+def learned(service: RunningService, *calls: dict[str, Any]) -> None:
+    receipt = service.record(list(calls))
+    assert receipt.json()["accepted"] == len(calls), receipt.text
+    service.learned()
+
+
+def similar(service: RunningService, tool: str, **asked: Any) -> list[dict[str, Any]]:
+    question = {"toolName": tool, "serverName": "rag-server", **asked}
+    response = service.client.post("/similar", json=question)
+    assert response.status_code == 200, response.text
+    found: list[dict[str, Any]] = response.json()["executions"]
+    assert [e["similarity"] for e in found] == sorted(e["similarity"] for e in found)[::-1]
+    return found
+
+
+def queries(found: list[dict[str, Any]]) -> list[str]:
+    return [each["execution"]["parameters"]["query"] for each in found]
+
+
+@pytest.fixture
+def tool() -> str:
+    return f"rag_query_{uuid4().hex[:8]}"
+
+
+def test_each_of_twelve_calls_comes_first_for_its_own_words(
+    service: RunningService, tool: str
+) -> None:
+    """All have one shape, and so one document."""
+    calls = [
+        execution(toolName=tool, parameters={"query": each, "topK": 5}, context=f"about {each}")
+        for each in TOPICS
+    ]
+    learned(service, *calls)
+    for topic in TOPICS:
+        for asked in (
+            {"parameters": {"query": topic, "topK": 5}},
+            {"context": f"about {topic}"},
+            {"parameters": {"query": topic, "topK": 5}, "context": f"about {topic}"},
+        ):
+            found = similar(service, tool, **asked, limit=12)
+            assert queries(found)[0] == topic, asked
+            assert sorted(queries(found)) == sorted(TOPICS)
+        assert found[0]["similarity"] == 1.0
+
+
+def test_answers_differ_and_the_latest_stands_for_its_like(
+    service: RunningService, tool: str
+) -> None:
+    """The same call of ten sessions is one answer, and leaves room for the others."""
+    again = [execution(toolName=tool, sessionId=f"s{n}") for n in range(10)]
+    other = execution(toolName=tool, parameters={"query": "retries", "topK": 5})
+    learned(service, other, *again)
+    found = similar(service, tool, parameters=again[0]["parameters"])
+    assert queries(found) == ["reflection", "retries"]
+    assert found[0]["execution"]["executionId"] == again[-1]["executionId"]
+
+
+def test_a_call_that_was_just_recorded_is_found(service: RunningService, tool: str) -> None:
+    """What was read before is kept up to date."""
+    for topic in TOPICS[:4]:
+        learned(service, execution(toolName=tool, parameters={"query": topic, "topK": 5}))
+        assert queries(similar(service, tool, parameters={"query": topic}))[0] == topic
+
+
+def test_failures_are_ranked_in_the_same_way(service: RunningService, tool: str) -> None:
+    """By their calls; the same call with another error is another answer."""
+    calls = [failure(toolName=tool, parameters={"query": each, "topK": 50}) for each in TOPICS[:6]]
+    error = {"message": "the index is being rebuilt"}
+    learned(service, *calls, failure(toolName=tool, parameters=calls[0]["parameters"], error=error))
+    for topic in TOPICS[1:6]:
+        found = similar(service, tool, outcome="failure", parameters={"query": topic, "topK": 50})
+        assert queries(found)[0] == topic
+    found = similar(service, tool, outcome="failure", parameters=calls[0]["parameters"])
+    assert queries(found)[:2] == [TOPICS[0]] * 2
+    assert similar(service, tool, parameters=calls[0]["parameters"]) == []
+
+
+def test_an_erased_call_is_no_answer_and_takes_no_place(service: RunningService, tool: str) -> None:
+    """Though its words were read before it went."""
+    calls = [execution(toolName=tool, parameters={"query": each, "topK": 5}) for each in TOPICS[:8]]
+    learned(service, *calls)
+    asked = {"parameters": calls[0]["parameters"], "limit": 2}
+    before = similar(service, tool, **asked)
+    assert queries(before)[0] == TOPICS[0]
+    log = service.context.store.events
+    [stored] = on_loop(service, executions(log, "default", [calls[0]["executionId"]]))
+    on_loop(service, log.forget("default", [stored.position]))
+    after = queries(similar(service, tool, **asked))
+    assert len(after) == 2
+    assert TOPICS[0] not in after
+
+
+def test_old_calls_of_another_shape_are_found_beyond_the_latest(
+    service: RunningService, tool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each shape has a document, and that its latest calls."""
+    old = execution(toolName=tool, parameters={"query": "billing", "filter": {"space": "hr"}})
+    newer = [execution(toolName=tool, parameters={"query": f"q {n}", "topK": 5}) for n in range(9)]
+    learned(service, old, *newer)
+    service.context.memory.calls.clear()
+    monkeypatch.setattr(recent_calls, "MAX_CALLS", 3)
+    read = on_loop(service, service.context.memory.calls.of_tool(
+        ToolKey("default", "rag-server", tool)))  # fmt: skip
+    assert len(read) == 3
+    assert queries(similar(service, tool, parameters=old["parameters"]))[0] == "billing"
+    service.context.memory.calls.clear()
+
+
+def test_secrets_are_masked_in_what_is_held_against_a_question(
+    service: RunningService, tool: str
+) -> None:
+    """A question with the secret finds the call by the rest of it, and neither shows it."""
+    secret = "sk_live_51HxQq2eZvKYlo2C8aBcDeFgH"  # noqa: S105  # a made-up one
+    call = execution(toolName=tool, parameters={"query": "charge", "api_key": secret})
+    learned(service, call, execution(toolName=tool, parameters={"query": "other", "api_key": "x"}))
+    found = similar(service, tool, parameters=call["parameters"])
+    assert queries(found)[0] == "charge"
+    assert secret not in str(found)
+    kept = on_loop(service, service.context.memory.calls.of_tool(
+        ToolKey("default", "rag-server", tool)))  # fmt: skip
+    assert all(secret not in each.text and secret.lower() not in each.words for each in kept)
+
+
+def test_words_that_few_calls_have_weigh_most() -> None:
+    """Names of parameters stand in every call, and say nothing of which is meant."""
+    calls = [
+        _recent({"query": f"common words here {name}", "top_k": 5})
+        for name in ("otter", "badger", "heron")
+    ]
+    words = recent_calls.words_of({"query": "badger"}, None)
+    cosines = recent_calls.word_cosines(calls, words)
+    assert max(cosines) == cosines[1]
+    assert cosines[1] > 2 * cosines[0]
+
+
+def _recent(parameters: dict[str, Any]) -> recent_calls.RecentCall:
+    call = Execution.model_validate(execution(parameters=parameters))
+    return recent_calls.RecentCall(
+        call.execution_id,
+        1,
+        "success",
+        "a",
+        "owner",
+        b"",
+        "",
+        recent_calls.words_of(call.parameters, None),
+    )
