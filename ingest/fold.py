@@ -17,7 +17,7 @@ from typing import Any
 from aftercall.background import ANSWERS
 from aftercall.models import Execution
 from ingest import learner, trials
-from ingest.mining import mine, passed
+from ingest.mining import mine, passed, tried_in_vain
 from ingest.workspace import WorkspaceCache
 from mongo.contents import (
     Called,
@@ -259,6 +259,8 @@ def _learn_repairs(
         and stored_call.received_at >= since
         and each.parameters_known
     ]
+    if tried := tried_in_vain(of_tool, stored.execution, lambda failed: _reading(batch, failed)):
+        learner.learn_in_vain(cache.made(KNOWLEDGE, tool_row(tool)), tried)
     if len({each.outcome for each in of_tool}) == 1:
         return
     lately = [each.execution for each in calls if each.received_at >= since]
@@ -267,10 +269,10 @@ def _learn_repairs(
         learner.learn_passed(knowledge, found, _reading(batch, found.failed))
     for repair in mine(of_tool, stored.execution, lambda failed: _reading(batch, failed)):
         knowledge = cache.made(KNOWLEDGE, tool_row(tool))
-        everywhere = cache.made(KNOWLEDGE, tool_row(workspace_wide(tool.workspace)))
-        learner.learn_repair(knowledge, repair, schema_hash, everywhere)
-        cache.put(KNOWLEDGE, tool_row(workspace_wide(tool.workspace)))
+        learner.learn_repair(knowledge, repair, schema_hash)
         if repair.edits is not None:
+            everywhere = cache.made(KNOWLEDGE, tool_row(workspace_wide(tool.workspace)))
+            cache.put(KNOWLEDGE, tool_row(workspace_wide(tool.workspace)))
             learner.learn_recoveries(repair, knowledge, everywhere)
             mended = MendedFailure(
                 failed_id=repair.failed.execution_id,
@@ -344,7 +346,7 @@ def _count_outcome(cache: WorkspaceCache, outcome: SuggestionOutcome, position: 
     key, issued = f"{outcome.suggestion_id}\x1f{outcome.execution_id}", outcome.issued
     if cache.get(JUDGED, key) is not None or issued.suggestion is None:
         return
-    tool, everywhere = issued.tool, workspace_wide(cache.workspace)
+    tool = issued.tool
     learner.learn_outcome(
         cache.made(KNOWLEDGE, tool_row(tool)),
         issued.signature,
@@ -352,11 +354,8 @@ def _count_outcome(cache: WorkspaceCache, outcome: SuggestionOutcome, position: 
         edits_of_key(issued.edit_key),
         outcome.outcome,
         outcome.agent or UNNAMED_AGENT,
-        cache.made(KNOWLEDGE, tool_row(everywhere)),
-        issued.faults,
     )
     cache.put(KNOWLEDGE, tool_row(tool), tool=tool)
-    cache.put(KNOWLEDGE, tool_row(everywhere))
     judged = JudgedSuggestion(
         outcome=outcome.outcome,
         confidence=issued.suggestion.confidence,

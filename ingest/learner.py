@@ -1,11 +1,11 @@
 """Learning: one execution's worth of knowledge, added to what is known of its tool. Pure."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from aftercall.models import ErrorCategory, Execution, Outcome
 from embeddings.text import MAX_TEXT, call_text, failure_text, name_words
-from ingest.mining import Passed, Repair
+from ingest.mining import Passed, Repair, Tried
 from ingest.workspace import WorkspaceCache
 from mongo.contents import (
     IssuedSuggestion,
@@ -26,7 +26,6 @@ from retrieval.edits import (
     changed_places,
     edit_key,
     edits_of_key,
-    for_any_tool,
     names_of,
 )
 from retrieval.fitness.registry import tool_document_id
@@ -41,12 +40,11 @@ from retrieval.knowledge.repairs import (
     RepairExample,
     add_example,
     common_repairs,
+    told_by,
 )
 from retrieval.knowledge.rules import (
     MAX_EDITS_LENGTH,
-    MAX_FAULTS,
     MAX_PROFILES,
-    MAX_SHARED_RULES,
     NO_SCHEMA,
     RepairRule,
     ToolKnowledge,
@@ -63,7 +61,6 @@ from retrieval.knowledge.runs import (
     session_mark,
 )
 from retrieval.memory import AGENTS, SIGNATURES, VERSIONS, Names, RowKind, tool_row
-from retrieval.parameters import first, place_of
 from retrieval.patterns import MAX_EXAMPLES, mark_of
 from retrieval.principals import agent_mark, marked, remember_mark
 from retrieval.reading.reader import ErrorReading, read_error
@@ -145,13 +142,8 @@ def learn_recoveries(repair: Repair, *knowledge: ToolKnowledge) -> None:
         )
 
 
-def learn_repair(
-    knowledge: ToolKnowledge,
-    repair: Repair,
-    schema_hash: str | None,
-    shared: ToolKnowledge | None = None,
-) -> None:
-    """Add a mined repair to its signature's rules, and what suits any tool to `shared`."""
+def learn_repair(knowledge: ToolKnowledge, repair: Repair, schema_hash: str | None) -> None:
+    """Add a mined repair to its signature's examples and rules."""
     known = knowledge.signature_to_update(repair.reading.signature, repair.reading.category)
     known.faults = skeleton_of(repair.reading)
     if repair.all_edits:
@@ -174,19 +166,25 @@ def learn_repair(
     for rule in known.rules.values():
         if _is_otherwise(repair, rule.edits, value_sources):
             rule.evidence.mended_otherwise(agent)
-    for fault in repair.reading.faults[:MAX_FAULTS] if shared is not None else ():
-        of_kind = shared.signature(fault.kind) if shared is not None and fault.path else None
-        for rule in of_kind.rules.values() if of_kind else ():
-            if _is_otherwise(repair, [edit.at(fault.path) for edit in rule.edits], value_sources):
-                rule.evidence.mended_otherwise(agent)
     if repair.edits is None or len(edit_key(repair.edits)) > MAX_EDITS_LENGTH:
         known.mends += 1
         return
     _count_repair(known.rule_to_update(repair.edits), repair, schema_hash or NO_SCHEMA)
-    if shared is not None:
-        for rule in _shared_rules(shared, known.faults, repair.edits):
-            _count_repair(rule, repair, NO_SCHEMA)
     known.mends += 1
+
+
+def learn_in_vain(knowledge: ToolKnowledge, tried: Tried) -> None:
+    """Count against a change that somebody made to a failed call, and that met the same error."""
+    signature = tried.reading.signature
+    known = knowledge.signature_to_update(signature, tried.reading.category)
+    example = RepairExample(
+        failed=tried.failed.parameters, mended=tried.again.parameters, edits=[],
+        agent=agent_mark(tried.again.agent), session=session_of(tried.again),
+        execution_id=tried.again.execution_id, at=tried.again.timestamp,
+    )  # fmt: skip
+    for edits in told_by([example], tried.failed.parameters)[:1]:
+        if len(edit_key(edits)) <= MAX_EDITS_LENGTH:
+            known.rule_to_update(edits).reported(tried.again.agent, "failure")
 
 
 def learn_removal(knowledge: ToolKnowledge, removal: RuleRemoval) -> None:
@@ -249,21 +247,6 @@ def _count_repair(rule: RepairRule, repair: Repair, schema_hash: str) -> None:
     rule.last_seen = max(rule.last_seen or repair.mended.timestamp, repair.mended.timestamp)
 
 
-def _shared_rules(
-    shared: ToolKnowledge, faults: Mapping[str, str], edits: Sequence[Edit]
-) -> Iterator[RepairRule]:
-    """The rules of all tools that these edits are about, each once."""
-    found = {
-        (kind, edit_key([general])): general
-        for edit in edits
-        if (kind := faults.get(place_of(first(edit.path)))) is not None
-        and (general := for_any_tool(edit)) is not None
-    }
-    for (kind, _), edit in found.items():
-        of_kind = shared.signature_to_update(kind, "invalid_parameters")
-        yield of_kind.rule_to_update([edit], MAX_SHARED_RULES)
-
-
 def learn_outcome(
     knowledge: ToolKnowledge,
     signature: str,
@@ -271,16 +254,12 @@ def learn_outcome(
     edits: list[Edit],
     outcome: Outcome,
     agent: str,
-    shared: ToolKnowledge,
-    faults: Mapping[str, str] | None = None,
 ) -> None:
     """Add what became of a suggestion to its rule, in place, also of a failure not learned yet."""
     if len(edit_key(edits)) > MAX_EDITS_LENGTH:
         return  # too special: such a rule would serve nobody
     known = knowledge.signature_to_update(signature, category)
     known.rule_to_update(edits).reported(agent, outcome)
-    for rule in _shared_rules(shared, faults or known.faults, edits):
-        rule.reported(agent, outcome)
 
 
 def success_document(workspace: str, execution: Execution) -> Document:

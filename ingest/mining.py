@@ -10,7 +10,7 @@ from aftercall.models import Execution
 from aftercall.tables import gathered
 from retrieval.edits import Edit, ValueSources
 from retrieval.inference import all_edits, infer_edits
-from retrieval.reading.reader import ErrorReading
+from retrieval.reading.reader import ErrorReading, read_error
 
 MAX_GAP = timedelta(minutes=30)
 """A success that comes later answers another need."""
@@ -41,6 +41,36 @@ class Repair:
     certainty: Certainty = "next"
     all_edits: Sequence[Edit] = ()
     """Everything that the success did differently, the next intent of its caller too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A failed call, and what somebody sent in its place in vain: the same error came back."""
+
+    failed: Execution
+    again: Execution
+    reading: ErrorReading
+
+
+def tried_in_vain(calls: Sequence[Execution], new: Execution, read: Read) -> Tried | None:
+    """What a failed call was to mend: the failure that it names, or else the one before it.
+
+    None where its error is another one, or it follows a suggestion, whose outcome it then is.
+    """
+    if new.error is None or new.suggestion_id is not None:
+        return None
+    earlier = [each for each in calls if each.execution_id != new.execution_id]
+    earlier.sort(key=lambda call: (call.timestamp, call.attempt))
+    named = [each for each in earlier if each.execution_id == new.repair_of]
+    failed = next(reversed(named or earlier), None)
+    if failed is None or failed.error is None or same_json(failed.parameters, new.parameters):
+        return None
+    reading = read(failed)
+    is_near = bool(named) or new.timestamp - failed.timestamp <= MAX_GAP
+    # Read as the failed call's: which names a message holds depends on the call.
+    again = read_error(new.error, failed.parameters)
+    is_same = reading.signature == again.signature and reading.category not in _TRANSIENT
+    return Tried(failed, new, reading) if is_near and is_same else None
 
 
 def mine(calls: Sequence[Execution], new: Execution, read: Read) -> list[Repair]:

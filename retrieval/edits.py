@@ -72,7 +72,6 @@ __all__ = [
     "changed_places",
     "edit_key",
     "edits_of_key",
-    "for_any_tool",
     "is_masked",
     "names_of",
     "number_of",
@@ -435,10 +434,6 @@ REBUILDING = (Put, Take, Fill)
 """They build a value at a place, whatever is there, and make the objects on the way to it."""
 OF_ONE_PLACE = (Add, Nest, Flatten, *SUPPLYING)
 """They do not mean the same for every element of an array."""
-_OF_A_TOOL = (
-    Rename, Remove, Add, Replace, FromContext, Balance, Rewrite, Scale, Nest, Flatten,
-    Put, Take, Fill, Pad, Cut, Join, Split, Keyed, Unkeyed, Named, Unnamed,
-)  # fmt: skip
 
 
 def edit_key(edits: Iterable[Edit]) -> str:
@@ -477,18 +472,6 @@ def is_masked(edit: Edit) -> bool:
     """Whether a mask stands in it, which is equal for many values: it explains nothing."""
     held = [getattr(edit, name, None) for name in ("before", "value")]
     return any(is_redacted(each) for each in held)
-
-
-def for_any_tool(edit: Edit) -> Edit | None:
-    """The edit without its place, when what it does depends on no tool; else None.
-
-    A bound of its own is one tool's; to keep to the stated bound is anybody's.
-    """
-    if isinstance(edit, _OF_A_TOOL):
-        return None
-    if isinstance(edit, Clamp):
-        return Clamp(name=EVERY)
-    return edit.at((EVERY,))
 
 
 def places_of(edit: Edit) -> list[Path]:

@@ -198,7 +198,6 @@ class Suggester:
             call, reading, knowledge, registered, annotations, seeds,
             binds=binds,
             quorum=self.quorum,
-            any_tool=await self.memory.knowledge(workspace_wide(workspace)),
             session=cache(lambda: session_calls(earlier[::-1])),
         )  # fmt: skip
         with stage("suggest.read_context"):
@@ -451,7 +450,6 @@ def case_of(
     *,
     binds: bool,
     quorum: int,
-    any_tool: ToolKnowledge | None = None,
     session: Callable[[], Sequence[SessionCall]] = tuple,
 ) -> Case:
     """The case of a call; `binds` says whether the asker registered the tool itself."""
@@ -474,7 +472,6 @@ def case_of(
         like_signatures=(
             tuple(knowledge.like(reading.signature, skeleton_of(reading))) if knowledge else ()
         ),
-        any_tool=any_tool,
         session=session,
         context=call.context,
         agent=call.agent,

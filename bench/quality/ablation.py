@@ -131,7 +131,6 @@ def _proposers() -> Iterator[Part]:
         ("half of a pair in the context", context, "_other_halves"),
         ("stated value", compose, "stated_value_options"),
         ("inside of objects", compose, "nested_options"),
-        ("rules of any tool", experience, "_of_any_tool"),
     ):
         yield Part(f"proposals: {name}", ((module, function, _nothing),))
     yield Part("proposals: unwrapped list", _both(compose, values, "unwrapped_options", _nothing))

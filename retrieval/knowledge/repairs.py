@@ -272,6 +272,14 @@ def _rank(change: CommonChange) -> int:
             return 2 if not change.is_general else 3
 
 
+def told_by(examples: Sequence[RepairExample], parameters: JsonObject) -> list[list[ed.Edit]]:
+    """The repairs of examples as edits, whatever values they bring in."""
+    found = learned_repairs(
+        examples, common_changes(examples), parameters, examples[-1].agent, is_common=lambda _: True
+    )
+    return [list(each.edits) for each in found]
+
+
 def common_repairs(
     examples: Sequence[RepairExample], changes: Sequence[CommonChange], *, own: bool = False
 ) -> list[LearnedRepair]:

@@ -191,8 +191,6 @@ MAX_PROFILES = 4
 """Schema versions remembered; older ones are forgotten, oldest first."""
 MAX_SIGNATURES = 200
 MAX_RULES = 20
-MAX_SHARED_RULES = 40
-"""Of a kind of fault, over all tools: more than there are edits that depend on no tool."""
 MAX_FAULTS = 16
 MAX_NAMES = 12
 MAX_EDITS_LENGTH = 1_000

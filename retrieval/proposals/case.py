@@ -53,7 +53,6 @@ class Case:
     signature: SignatureKnowledge | None = None
     like_signatures: tuple[SignatureKnowledge, ...] = ()
     elsewhere: Callable[[], SignatureKnowledge | None] = lambda: None
-    any_tool: ToolKnowledge | None = None
     context: str | None = None
     agent: str = ""
     seeds: tuple[SeedEntry, ...] = ()
@@ -107,7 +106,7 @@ class Case:
         schema = None if self.is_foreign_schema else self.schema
         return replace(
             self, schema=schema, view=view_of(schema, kept), profile=kept, signature=None,
-            like_signatures=(), elsewhere=lambda: None, any_tool=None, links=None,
+            like_signatures=(), elsewhere=lambda: None, links=None,
         )  # fmt: skip
 
     def parameter(self, name: str | None) -> ParameterView | None:

@@ -249,7 +249,7 @@ def _told(proposal: Proposal, report: Reports, learned: Sequence[Proposal]) -> P
 
 def options_of(case: Case) -> tuple[list[Option], dict[int, list[Option]]]:
     """What mended such errors before, and by fault, strongest first, what may mend it."""
-    whole = merged([*rule_options(case, case.like_signatures, case.any_tool), *seed_options(case)])
+    whole = merged([*rule_options(case, case.like_signatures), *seed_options(case)])
     if len(case.faults) > _MAX_FAULTS:
         return whole, {}
     single = {}

@@ -13,14 +13,12 @@ from retrieval.edit_effects import applied, changed_names, effect_key
 from retrieval.edits import names_of, touches
 from retrieval.knowledge.profile import COMMON_SESSIONS, agent_token
 from retrieval.knowledge.repairs import carries_value, learned_repairs
-from retrieval.knowledge.rules import NO_SCHEMA, RepairRule, SignatureKnowledge, ToolKnowledge
+from retrieval.knowledge.rules import NO_SCHEMA, RepairRule, SignatureKnowledge
 from retrieval.parameters import EVERY, Path, ToolView, first, object_view, place_of, value_at
 from retrieval.principals import agent_mark, others, principal_of
 from retrieval.proposals.case import Case, Option, Trials, value_sources_of
-from retrieval.proposals.session import session_texts
 from retrieval.proposals.subjects import is_respelling, is_setting, is_subject_value
-from retrieval.reading.faults import Fault
-from retrieval.texts import format_of, respelt, written_in
+from retrieval.texts import format_of
 from retrieval.values import fits, type_of
 
 MENDED = 6.0
@@ -44,13 +42,11 @@ _DENIED = frozenset(("permission_denied", "user_rejected"))
 """What was refused to somebody: that another thing was allowed is no repair."""
 
 
-def rule_options(
-    case: Case, near: Sequence[SignatureKnowledge] = (), shared: ToolKnowledge | None = None
-) -> Iterator[Option]:
+def rule_options(case: Case, near: Sequence[SignatureKnowledge] = ()) -> Iterator[Option]:
     """Edits that mended the like before, where they apply to this call.
 
     The rules of the call's own signature count in full; those of `near` ones of the tool with the
-    same faults (`ToolKnowledge.like`), and what was `shared` by any tool of the workspace, half.
+    same faults (`ToolKnowledge.like`) half.
     """
     known = case.signature
     if known is not None:
@@ -60,10 +56,6 @@ def rule_options(
         yield from _of_signature(case, known, "the same error", near=False)
     for signature in near[:_MOST_NEAR]:
         yield from _of_signature(case, signature, "a like error", near=True)
-    for index, fault in enumerate(case.faults) if shared is not None else ():
-        of_kind = shared.signature(fault.kind) if shared is not None else None
-        if of_kind is not None and fault.path:
-            yield from _of_any_tool(case, index, fault, of_kind)
 
 
 def learned_options(case: Case, known: SignatureKnowledge) -> Iterator[Option]:
@@ -149,38 +141,6 @@ def _of_signature(
             trials = _trials(case, rule).under_old_schema() if near else _trials(case, rule)
             option = _option(case, rule, rule.edits, what, trials)
             yield option if near else replace(option, covers=option.covers | said)
-
-
-def _of_any_tool(
-    case: Case, index: int, fault: Fault, known: SignatureKnowledge
-) -> Iterator[Option]:
-    for rule in known.rules.values():
-        edits = [edit.at(fault.path) for edit in rule.edits]
-        wrong_type = fault.expected_types and any(
-            isinstance(edit, ed.Cast) and edit.to not in fault.expected_types for edit in edits
-        )
-        unknown = (isinstance(edit, ed.Respell) and not _is_known(case, edit) for edit in edits)
-        if not wrong_type and _may_be_offered(case, rule, edits) and not any(unknown):
-            trials = _mended(rule).under_old_schema()
-            option = _option(case, rule, edits, "such an error of other tools", trials)
-            yield replace(option, covers=option.covers | {index})
-
-
-def _is_known(case: Case, edit: ed.Respell) -> bool:
-    """Whether the text so written is one that is listed, was sent, or stands in the context.
-
-    What is not found may be written in many ways, and another way is a guess.
-    """
-    name, text = edit.name, value_at(case.parameters, edit.path)
-    written = respelt(text, edit.style) if isinstance(text, str) else None
-    if written is None:
-        return False
-    view, seen = case.parameter(name), case.seen(name)
-    listed = [value for fault in case.faults for value in fault.allowed]
-    listed += view.stated_values if view else ()
-    listed += [common.value for common in seen.common_values()] if seen else []
-    in_context = case.context is not None and written_in(case.context, written) == written
-    return in_context or written in (*listed, *session_texts(case))
 
 
 def _option(

@@ -5,7 +5,6 @@ from uuid import UUID
 
 from aftercall.models import Execution, OutcomeReport
 from mongo.records import ToolKey
-from retrieval.edits import Cast
 from retrieval.knowledge.rules import RepairRule, ToolKnowledge, workspace_wide
 from service.context import Context
 from service.feedback import record_outcome
@@ -61,18 +60,6 @@ async def test_an_outcome_counts_for_the_agent_that_followed_the_suggestion(brai
     rule = await the_rule(brain)
     assert rule.failures == 2
     assert len(rule.evidence.by_agent) == 3
-
-
-async def test_what_holds_for_any_tool_is_stored_for_the_workspace(brain: Brain) -> None:
-    """In the same transaction as the tool's own knowledge, and again after a rebuild."""
-    await brain.learn(call(1, {"n": "5", "q": "x"}, WRONG_TYPE), call(2, {"n": 5, "q": "x"}))
-    shared = await brain.knowledge(workspace_wide(WORKSPACE))
-    [kind] = shared.signatures.values()
-    [rule] = kind.rules.values()
-    assert kind.signature == "wrong_type"
-    assert rule.edits == [Cast(name="*", to="integer")]
-    await brain.rebuild()
-    assert await brain.knowledge(workspace_wide(WORKSPACE)) == shared
 
 
 async def test_a_repair_that_is_one_tools_own_is_not_stored_for_all(brain: Brain) -> None:

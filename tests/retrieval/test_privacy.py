@@ -154,9 +154,9 @@ def mined(calls: Sequence[Execution]) -> list[Repair]:
     ]
 
 
-def learned(history: Sequence[Sequence[Execution]]) -> tuple[ToolKnowledge, ToolKnowledge]:
-    """What is known of the tool, and of all tools, after these calls; each list is a session."""
-    own, shared = ToolKnowledge(), ToolKnowledge()
+def learned(history: Sequence[Sequence[Execution]]) -> ToolKnowledge:
+    """What is known of the tool after these calls; each list is a session."""
+    own = ToolKnowledge()
     for calls in history:
         for call in calls:
             if call.error is None:
@@ -164,16 +164,16 @@ def learned(history: Sequence[Sequence[Execution]]) -> tuple[ToolKnowledge, Tool
             else:
                 learn_failure(own, call, read_error(call.error, call.parameters), None)
         for repair in mined(calls):
-            learn_repair(own, repair, None, shared)
+            learn_repair(own, repair, None)
             if not repair.edits:
                 continue
             for number in range(3):
                 reading = repair.reading
                 learn_outcome(
                     own, reading.signature, reading.category, repair.edits, "success",
-                    f"fan {number}", shared,
+                    f"fan {number}",
                 )  # fmt: skip
-    return own, shared
+    return own
 
 
 def asked(
@@ -185,7 +185,7 @@ def asked(
     context: str | None = None,
 ) -> SuggestResponse:
     """The answer to another caller, with all that was learned, as the suggester gathers it."""
-    own, shared = learned(history)
+    own = learned(history)
     call = called(ASKER, scenario.sent)
     error = error_of(scenario.message, call)
     reading = read_error(error, call)
@@ -197,7 +197,7 @@ def asked(
         parameters=call, reading=reading, view=view, profile=profile,
         signature=own.signature(reading.signature),
         like_signatures=tuple(own.like(reading.signature, skeleton_of(reading))),
-        any_tool=shared, context=context, writes=writes, schema=schema,
+        context=context, writes=writes, schema=schema,
     )  # fmt: skip
     annotations = ToolAnnotations() if writes else READS
     return answer(Question(case, error, annotations), limit=20).response

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from aftercall.models import ExecutionError
-from ingest.learner import learn_outcome, learn_repair
+from ingest.learner import learn_repair
 from ingest.mining import Repair
 from retrieval.edit_effects import apply_edits
 from retrieval.edits import Add, Cast, Clamp, Edit, FromError, Remove, Rename, Replace
@@ -76,41 +76,6 @@ def test_like_errors_of_a_tool_share_their_rules_with_less_weight() -> None:
     [exact] = rule_options(make_case({"n": "7"}, "n must be an integer", signature=own))
     assert near.edits == exact.edits
     assert near.trials.mean < exact.trials.mean
-
-
-def test_a_tool_never_seen_profits_from_the_others() -> None:
-    """What depends on no tool is counted for all of them, by the kind of fault."""
-    shared = ToolKnowledge()
-    for number in range(3):
-        made = repair({"n": "5"}, {"n": 5}, "n must be an integer", number)
-        learn_repair(ToolKnowledge(), made, None, shared)
-    case = make_case({"size": "7", "q": "x"}, "size must be an integer")
-    assert results(case, shared=shared) == [{"size": 7, "q": "x"}]
-    assert results(make_case({"size": 7}, "size must be a string"), shared=shared) == []
-
-
-def test_names_and_values_of_a_tool_stay_with_it() -> None:
-    """A rename, a value and a bound are counted for their own tool only."""
-    shared = ToolKnowledge()
-    for failed, mended, message in (
-        ({"tz": "UTC"}, {"timezone": "UTC"}, "'timezone' is a required property"),
-        ({"b": "master"}, {"b": "main"}, "Ref 'master' did not resolve"),
-    ):
-        learn_repair(ToolKnowledge(), repair(failed, mended, message), None, shared)
-    assert shared.signatures == {}
-
-
-def test_outcomes_count_for_all_tools_too() -> None:
-    """A general edit that is reported to fail loses its standing everywhere."""
-    tool, shared = ToolKnowledge(), ToolKnowledge()
-    made = repair({"n": "5"}, {"n": 5}, "n must be an integer")
-    learn_repair(tool, made, None, shared)
-    reading = made.reading
-    learn_outcome(tool, reading.signature, reading.category, made.edits, "failure", "bob", shared)
-    [general] = shared.signatures.values()
-    [rule] = general.rules.values()
-    assert (general.signature, rule.repairs, rule.failures) == ("wrong_type", 1, 1)
-    assert rule.edits == [Cast(name="*", to="integer")]
 
 
 @pytest.mark.parametrize(
