@@ -394,7 +394,7 @@ def _to_string(value: JsonValue) -> str:
         return str(value)
     is_of_objects = isinstance(value, list) and all(isinstance(each, dict) for each in value)
     if value and (isinstance(value, dict) or is_of_objects):
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     raise CastError("a text of it would be a guess")
 
 
@@ -482,13 +482,23 @@ def _item(value: JsonValue, item_types: Sequence[JsonType]) -> JsonValue:
 _MAX_JSON_TEXT = 20_000
 
 
+_MARKUP = re.compile(r"(?:\s|```|</?[^<>\s{}\[\]]{1,80}>)*\Z")
+"""Tags and fences that a model wrote behind a value: the ends of its call."""
+
+
+def _without_markup(text: str) -> str:
+    """A text without the tags and fences behind its last bracket."""
+    end = max(text.rfind("}"), text.rfind("]")) + 1
+    return text[:end] if end and _MARKUP.match(text, end) else text
+
+
 def _from_json_text(
     text: str, kind: type[dict[str, JsonValue]] | type[list[JsonValue]]
 ) -> JsonValue:
     if len(text) > _MAX_JSON_TEXT:
         raise CastError("too much to read while somebody waits")
     try:
-        parsed = check_json_value(json.loads(text))
+        parsed = check_json_value(json.loads(_without_markup(text)))
     except (ValueError, RecursionError):  # InvalidJsonValueError is a ValueError
         if kind is dict and (held := _in_python(text, dict)) is not None:
             return held

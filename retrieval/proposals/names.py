@@ -129,6 +129,7 @@ def unexpected_options(case: Case, index: int, fault: Fault) -> Iterator[Option]
         edits = _rename(case, name, fault.suggested) or (Rename(name=name, to=fault.suggested),)
         reason = f"the error says that `{name}` should be `{fault.suggested}`"
         yield Option(edits, reason, _SAID, ("error",), covers=covers)
+        return
     for target in islice(case.view.parameters if case.view else (), _MAX_NAMES):
         if target in case.parameters or target == fault.suggested:
             continue

@@ -341,6 +341,8 @@ def _unwrapped(case: Case) -> Iterator[Option]:
                 yield as_option(case, [edit], f"`{name}` is a value, not its schema", _VALUE)
             elif not any(map(qualifiers_of, value)) and keys.isdisjoint(WORDS["compares"]):
                 shown = not keys.isdisjoint(WORDS["of_values"].union(words_of(name)))
+                if not shown and known.types == ("string",):
+                    continue  # its key says something: it is written as JSON text
                 trials = _VALUE if shown else _UNKNOWN_KEY
                 reason = f"`{name}` is a plain value, no object"
                 yield as_option(case, [Unwrap(name=name)], reason, trials)

@@ -158,6 +158,7 @@ _PLAINER = prior("format.plainer", 7, 2)
 _NEAR_STEP = Trials(2, 3)
 """A judgement: a price or a time that is no multiple may mean the one or the other."""
 _TAGGED = prior("shape.tagged", 8, 2)
+_THE_ONLY_ONE = prior("values.only_listed", 4, 3)
 _NOT_KNOWN = frozenset({"not_found", "invalid"})
 
 
@@ -174,7 +175,7 @@ def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
     yield from _as_multiple(case, index, name, fault)
     yield from _as_tag(case, index, name, fault)
     if fault.suggested and isinstance(value, str) and fault.suggested != value:
-        right = _within(value, fault.suggested)
+        right = _within(value, fault.suggested, fault.value_text)
         if right is not None:
             yield one(index, put(case, name, right), "the error names it", _SAID, "error")
     yield from left_out_options(case, index, name)
@@ -183,6 +184,9 @@ def refused_value_options(case: Case, index: int, fault: Fault) -> Iterator[Opti
         return  # what it stands for is nobody's guess
     for source, known in _known_values(case, name, fault):
         yield from _near(case, index, name, known, source)
+    if len(fault.allowed) == 1 and not fault.from_schema and not isinstance(value, dict | list):
+        reason = "the only one that the error lists"
+        yield one(index, put(case, name, fault.allowed[0]), reason, _THE_ONLY_ONE, "error")
     if fault.kind != "not_found" and (view := case.parameter(name)):
         # Of an open list the refused value may be another thing, and no sign of the usual one.
         stated = (*view.allowed, *view.stated_values)
@@ -232,8 +236,16 @@ def _as_tag(case: Case, index: int, name: str, fault: Fault) -> Iterator[Option]
     yield Option(edits, reason, _TAGGED, ("error",), covers=frozenset({index}))
 
 
-def _within(text: str, right: str) -> str | None:
-    """What an error names in its place: the whole of a value, or a word of a statement."""
+def _within(text: str, right: str, wrong: str | None) -> str | None:
+    """What an error names in its place: the whole of a value, or a word of a statement.
+
+    The `wrong` word is the one that the error quotes; else the one that is most like the right one.
+    """
+    if wrong is not None and wrong != text.strip():
+        bare = right if "." in wrong else right.rpartition(".")[2]
+        made, count = re.subn(rf"(?<![\w.]){re.escape(wrong)}(?![\w.])", lambda _: bare, text)
+        if count:
+            return made
     words = re.findall(r"[\w.]+", text[:_MAX_KNOWN])
     if len(words) <= len(re.findall(r"[\w.]+", right)) + 1:
         return right

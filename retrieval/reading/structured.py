@@ -61,7 +61,10 @@ def _of_issue(issue: JsonObject, depth: int) -> Iterator[Fault]:
     text = next((words for key in _KEYS["words"] if (words := _words(issue.get(key)))), "")
     code = next((str(issue[key]) for key in _KEYS["code"] if isinstance(issue.get(key), str)), "")
     place = _place(issue)
-    if place is not None and (place or code) and (text or code):
+    members = list(_of_members(issue, depth)) if depth < _MAX_DEPTH else []
+    if members:
+        yield from members
+    elif place is not None and (place or code) and (text or code):
         yield from _of_facts(place, code, text, _facts(issue))
     elif said := _said_by_field(issue, with_texts=depth > 0):
         for at, words in said.items():
@@ -78,6 +81,17 @@ def _of_issue(issue: JsonObject, depth: int) -> Iterator[Fault]:
         if not any(fault.path for fault in inner) and text:
             inner = read_complaints(text) or inner or list(read_text(text))
         yield from inner
+
+
+def _of_members(issue: JsonObject, depth: int) -> Iterator[Fault]:
+    """What the members of a union say, where they all say the same."""
+    held = next((issue[key] for key in _KEYS["members"] if isinstance(issue.get(key), list)), [])
+    found = {
+        (fault.kind, fault.path, fault.expected_types): fault
+        for fault in read_structured(held, depth + 1)
+    }
+    if len(found) == 1 and all(fault.path and fault.kind != "invalid" for fault in found.values()):
+        yield from found.values()
 
 
 def _words(value: JsonValue) -> str:

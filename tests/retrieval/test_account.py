@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from aftercall.json_patch import same_json
@@ -14,6 +14,7 @@ from retrieval.calls.tree import leaves_of
 from retrieval.confidence import shipped
 from retrieval.judge.ranking import judge
 from retrieval.parameters import ParameterView, Path
+from retrieval.values import is_placeholder
 from tests.retrieval.cases import make_case, object_schema
 
 NOWHERE = Place("x")
@@ -97,6 +98,7 @@ def test_what_nobody_states_is_unexplained_and_semantic(
        | st.lists(st.integers(0, 9), min_size=1, max_size=3))  # fmt: skip
 def test_a_recoding_without_a_loss_has_a_way_back(value: object) -> None:
     """Casts, JSON texts and lists of one give the leaf back."""
+    assume(not (isinstance(value, str) and is_placeholder(value)))  # what it stands for is not said
     forms = [[value], json.dumps(value)] if isinstance(value, list) else [[value]]
     forms += [json.dumps(value)] if isinstance(value, int) else []
     for form in forms:

@@ -100,7 +100,7 @@ def test_a_call_in_another_shape_is_put_into_the_tools(
     [
         ({"city": {"name": "Paris", "land": "France"}, "days": 3},
          f"{MISSING[:18]}'city' must be string", WEATHER,
-         {"city": '{"name": "Paris", "land": "France"}', "days": 3}, "lossless"),
+         {"city": '{"name":"Paris","land":"France"}', "days": 3}, "lossless"),
         ({"data": PARIS}, MISSING.format("city"), None, PARIS, "lossless"),
         ({"args": ["Paris", 3]}, MISSING.format("city"), WEATHER, PARIS, "plausible"),
     ],
