@@ -26,7 +26,7 @@ from retrieval.knowledge.drift import drift_text
 from retrieval.knowledge.rules import skeleton_of
 from retrieval.parameters import Path
 from retrieval.principals import SURE
-from retrieval.proposals.case import PLAIN, Advice, CallContext, Case, NoAdvice
+from retrieval.proposals.case import PLAIN, Advice, CallContext, Case, NoAdvice, Option
 from retrieval.proposals.compose import Proposal
 from retrieval.proposals.experience import rule_trials
 from retrieval.reading.category import refusal_of
@@ -87,6 +87,8 @@ _SENTENCES |= {
     "named": "{place} must be an object with its `{key}` as the name of its `{value}`.",
     "unnamed": "{place} must be an object that says its only name as `{key}`, beside `{value}`.",
 }
+_OF_SIBLING = 0.5
+"""What is left of a confidence that another tool's repairs give."""
 _AS_JSON = frozenset({"value", "before", "mark", "sign"})
 """Fields that are data."""
 
@@ -194,6 +196,8 @@ class RankedSuggestion:
     """Whose repairs count for its meaning (`change_classes.may_be_followed`)."""
     is_strange: bool = False
     """Whether it rests on what one other principal alone says: it is advice, and not sure."""
+    of_sibling: bool = False
+    """Whether it was learned on another tool, and has not worked on this one yet."""
     account: Account | None = None
     """What it does with each value; None where it changes none."""
     shape: str | None = None
@@ -280,6 +284,7 @@ def _gated(question: Question, ranked: RankedSuggestion) -> m.RetryAdvice:
         about,
         ranked.principals,
         is_strange=ranked.is_strange,
+        of_sibling=ranked.of_sibling,
     )
 
 
@@ -320,6 +325,8 @@ def _ranked(question: Question) -> list[RankedSuggestion]:
     for judged in judge(case, question.calibration):
         proposal, account, estimate = judged.proposal, judged.account, judged.estimate
         is_strange = strangers.taught(proposal)
+        if any(map(of_sibling, proposal.options)):
+            estimate = estimate.times(_OF_SIBLING)
         if is_strange and estimate.probability > SURE:
             estimate = estimate.times(SURE / estimate.probability)
         if estimate.probability >= MIN_CONFIDENCE:
@@ -332,11 +339,17 @@ def _ranked(question: Question) -> list[RankedSuggestion]:
                 any(option.share for option in proposal.options),
                 principals_for(case, proposal),
                 is_strange and strangers.alone(proposal),
+                any(of_sibling(option) for option in proposal.options),
                 account,
                 shape_of(proposal.parameters) if of_shape else None,
             )
             ranked.append(made)
     return sorted(ranked, key=_order)
+
+
+def of_sibling(option: Option) -> bool:
+    """Whether an option is what mended another tool, and nothing else says it."""
+    return option.repairs > 0 and set(option.sources) == {"similar"}
 
 
 def _suggestion(

@@ -53,6 +53,7 @@ from retrieval.proposals.case import CallContext, Candidate, Case, StatedFirst, 
 from retrieval.proposals.faults import held_against_schema, read_by_schema, refused_by
 from retrieval.reading.category import is_unknown_tool, refusal_of
 from retrieval.reading.reader import ErrorReading, read_error
+from retrieval.siblings import Sibling, may_be_siblings, sibling_of
 from retrieval.trust import registered_schema, trusted_hints
 
 NEAR_SUCCESSES = 20
@@ -200,10 +201,25 @@ class Suggester:
             quorum=self.quorum,
             session=cache(lambda: session_calls(earlier[::-1])),
         )  # fmt: skip
+        if call.parameters_known and not _has_lesson(case):
+            case = replace(case, siblings=await self._siblings(tool, case))
         with stage("suggest.read_context"):
             call_context = await self._call_context(tool, call, reading, knowledge, registered)
         calibration = await self.memory.calibration(workspace)
         return Question(case, call.error, annotations, call_context, calibration)
+
+    async def _siblings(self, tool: ToolKey, case: Case) -> tuple[Sibling, ...]:
+        """What mended such an error on siblings of a tool."""
+        called = await self.memory.called(tool.workspace, _MAX_CALLED)
+        found = []
+        for other in may_be_siblings(tool, called):
+            known = await self.memory.knowledge(other)
+            names = case.view.parameters if case.view is not None else ()
+            sibling = known and sibling_of(
+                other, known, case.reading.signature, case.parameters, names
+            )
+            found += [sibling] if sibling else []
+        return tuple(found)
 
     async def _call_context(
         self,
@@ -438,6 +454,14 @@ def _beside(suggestion: m.Suggestion, known: Document) -> m.Suggestion:
         "sources": list(dict.fromkeys([*before.sources, "similar"])),
     }
     return suggestion.model_copy(update={"evidence": before.model_copy(update=evidence)})
+
+
+def _has_lesson(case: Case) -> bool:
+    """Whether something was learned of this very error, or it is none that a repair is for."""
+    known = case.signature
+    if case.reading.category in TRANSIENT:
+        return True
+    return known is not None and any(not each.followed for each in known.examples)
 
 
 def case_of(

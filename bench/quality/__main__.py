@@ -40,6 +40,7 @@ from bench.quality import (
     regret_report,
     rewrites,
     secret_masks,
+    siblings,
     similar,
     traps,
     written,
@@ -188,6 +189,10 @@ async def _rewrites(embedder: Embedder, figures: Figures) -> None:
     await rewrites.write(embedder, FOLDER, figures.laws.show)
 
 
+async def _siblings(embedder: Embedder, _: Figures) -> None:
+    await siblings.measure(embedder, FOLDER)
+
+
 async def _validators(embedder: Embedder, _: Figures) -> None:
     await dialects.measure(embedder, list(dialects.validators()))
 
@@ -216,7 +221,7 @@ STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     "traps": _traps, "attacks": _attacks, "check": _check, "mistakes": _mistakes,
     "secrets": _secrets, "written": _written, "dialects": _dialects, "field": _field,
     "validators": _validators, "laws": _laws, "rewrites": _rewrites, "similar": _similar,
-    "patterns": _patterns,
+    "patterns": _patterns, "siblings": _siblings,
 }  # fmt: skip
 
 OF_THEIR_OWN = {
@@ -239,10 +244,11 @@ OF_THEIR_OWN = {
     "rewrites",
     "similar",
     "patterns",
+    "siblings",
 }
 ONLY_NAMED = {
     "final", *kinds.PAGES, "kinds-parts", "mistakes", "dialects", "field", "validators",
-    "laws", "rewrites",
+    "laws", "rewrites", "siblings",
 } - {"kinds"}  # fmt: skip
 """Steps that print and write pages of their own; the others are of `repair.md`."""
 OF_REPAIR = set(STEPS) - OF_THEIR_OWN - ONLY_NAMED

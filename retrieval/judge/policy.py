@@ -22,6 +22,7 @@ def follow(
     principals: int,
     *,
     is_strange: bool,
+    of_sibling: bool = False,
 ) -> m.RetryAdvice:
     """Return whether a repaired call may be sent without asking, with the reason.
 
@@ -33,6 +34,7 @@ def follow(
         hints: claims about the tool that the caller trusts.
         principals: how many principals made the same change to values like these.
         is_strange: whether the repair rests on what one other principal says.
+        of_sibling: whether it was learned on another tool and has not worked on this one.
     """
     if account.questions:
         return m.RetryAdvice(safe=False, reason=question_of(account))
@@ -47,6 +49,9 @@ def follow(
         principals=principals,
         quorum=case.quorum,
     )
+    if safe and of_sibling:
+        reason = "it mended a like tool, and has not been tried on this one"
+        return m.RetryAdvice(safe=False, reason=reason)
     if safe and is_strange:
         return m.RetryAdvice(safe=False, reason="only one other caller has reported this repair")
     writes = not reads_only(tool_name, hints, case.parameters)

@@ -31,6 +31,7 @@ from retrieval.principals import agent_mark, principal_of
 from retrieval.proposals.faults import faults_of, stated_schema
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
+from retrieval.siblings import Sibling
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class Case:
     schema_hash: str | None = None
     signature: SignatureKnowledge | None = None
     like_signatures: tuple[SignatureKnowledge, ...] = ()
+    siblings: tuple[Sibling, ...] = ()
+    """What mended such an error on siblings of the tool."""
     elsewhere: Callable[[], SignatureKnowledge | None] = lambda: None
     context: str | None = None
     agent: str = ""
@@ -106,7 +109,7 @@ class Case:
         schema = None if self.is_foreign_schema else self.schema
         return replace(
             self, schema=schema, view=view_of(schema, kept), profile=kept, signature=None,
-            like_signatures=(), elsewhere=lambda: None, links=None,
+            like_signatures=(), siblings=(), elsewhere=lambda: None, links=None,
         )  # fmt: skip
 
     def parameter(self, name: str | None) -> ParameterView | None:

@@ -12,7 +12,7 @@ from retrieval.calls.tree import leaves_of
 from retrieval.edit_effects import applied, changed_names, effect_key
 from retrieval.edits import names_of, touches
 from retrieval.knowledge.profile import COMMON_SESSIONS, agent_token
-from retrieval.knowledge.repairs import carries_value, learned_repairs
+from retrieval.knowledge.repairs import common_changes, learned_repairs
 from retrieval.knowledge.rules import NO_SCHEMA, RepairRule, SignatureKnowledge
 from retrieval.parameters import EVERY, Path, ToolView, first, object_view, place_of, value_at
 from retrieval.principals import agent_mark, others, principal_of
@@ -38,8 +38,6 @@ _IN_PASSING = 2 * MENDED
 """The same of a change that nobody made alone, to what the error does not name: what they changed
 beside it, each in another way, may be what mended the call."""
 _SEED = Trials(9, 1.5)
-_DENIED = frozenset(("permission_denied", "user_rejected"))
-"""What was refused to somebody: that another thing was allowed is no repair."""
 
 
 def rule_options(case: Case, near: Sequence[SignatureKnowledge] = ()) -> Iterator[Option]:
@@ -54,8 +52,32 @@ def rule_options(case: Case, near: Sequence[SignatureKnowledge] = ()) -> Iterato
     # Where there are examples, they say more than the rules that were made of them.
     if known is not None and all(each.followed for each in known.examples):
         yield from _of_signature(case, known, "the same error", near=False)
+    yield from sibling_options(case)
     for signature in near[:_MOST_NEAR]:
         yield from _of_signature(case, signature, "a like error", near=True)
+
+
+def sibling_options(case: Case) -> Iterator[Option]:
+    """What mended such an error on siblings of the tool, which has no lesson of its own."""
+    for sibling in case.siblings:
+        repairs = learned_repairs(
+            sibling.examples, common_changes(sibling.examples), case.parameters,
+            agent_mark(case.agent),
+        )  # fmt: skip
+        for repair in repairs:
+            if any(is_of_subject(case, edit) for edit in repair.edits):
+                continue
+            mended = Trials(1 + MENDED * repair.sessions, 1 + _GENERAL + MENDED * repair.otherwise)
+            yield Option(
+                repair.edits,
+                f"{repair.share} sessions mended `{sibling.tool_name}` so, a like tool",
+                mended.under_old_schema(),
+                ("similar",),
+                repairs=repair.sessions,
+                execution_ids=repair.execution_ids,
+                covers=_touched(case, repair.edits),
+                menders=frozenset(principal_of(each.agent) for each in repair.mended),
+            )
 
 
 def learned_options(case: Case, known: SignatureKnowledge) -> Iterator[Option]:
@@ -70,8 +92,7 @@ def learned_options(case: Case, known: SignatureKnowledge) -> Iterator[Option]:
         overruled = any(_is_overruled(case, edit) for edit in edits)
         if overruled or known.is_off(edits) or is_retired(case, edits):
             continue
-        is_denied = case.reading.category in _DENIED and any(map(carries_value, edits))
-        if is_denied or any(is_of_subject(case, edit) for edit in edits):
+        if any(is_of_subject(case, edit) for edit in edits):
             continue
         doubts = _GENERAL if repair.is_general else 0.0
         # Whether the error is about a place that is changed, or the schema refuses what was there.

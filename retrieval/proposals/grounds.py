@@ -173,7 +173,7 @@ def _learned(case: Case, path: Path, value: JsonValue, former: JsonValue) -> Ite
         edits = [change.edit for change in signature.changes()]
         edits += [edit for rule in signature.rules.values() for edit in rule.edits]
         for edit in edits:
-            if general(edit.path) == general(path) and _gives(case, edit, path, value, former):
+            if _is_at(edit, path) and _gives(case, edit, path, value, former):
                 yield Statement("setting", "what mended such calls before")
                 return
 
@@ -190,9 +190,17 @@ def _usual(
         yield Statement("setting", f"{count} of {seen.successes} successes have it")
 
 
+def _is_at(edit: ed.Edit, path: Path) -> bool:
+    """Whether an edit is of a place, or puts in what the place is inside of."""
+    place = general(edit.path)
+    if isinstance(edit, ed.Add | ed.Put):
+        return general(path)[: len(place)] == place
+    return general(path) == place
+
+
 def _gives(case: Case, edit: ed.Edit, path: Path, value: JsonValue, former: JsonValue) -> bool:
     if isinstance(edit, ed.Add | ed.Put):
-        return same_json(edit.value, value)
+        return same_json(value_at({"": edit.value}, ("", *path[len(edit.path) :])), value)
     if isinstance(edit, ed.Take | ed.Fill):
         call = applied(case.parameters, [edit])
         return call is not None and same_json(value_at(call, path), value)
