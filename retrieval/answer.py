@@ -87,7 +87,7 @@ _SENTENCES |= {
     "named": "{place} must be an object with its `{key}` as the name of its `{value}`.",
     "unnamed": "{place} must be an object that says its only name as `{key}`, beside `{value}`.",
 }
-_OF_SIBLING = 0.5
+_OF_SIBLING = 0.6
 """What is left of a confidence that another tool's repairs give."""
 _AS_JSON = frozenset({"value", "before", "mark", "sign"})
 """Fields that are data."""

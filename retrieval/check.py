@@ -21,6 +21,7 @@ from mongo.contents import as_named
 from mongo.records import OWNER, ToolKey
 from retrieval.acceptance import check_of, fits_schema
 from retrieval.answer import changes_of, lesson_of, spoken
+from retrieval.arguments import with_arguments
 from retrieval.confidence import Calibration
 from retrieval.edits import names_of
 from retrieval.judge.ranking import RankedProposal, judge
@@ -72,6 +73,7 @@ async def check(
     asked = considered(request.call)
     if asked.parameters_known != request.call.parameters_known:
         return CheckResponse(verdict="pass")  # too large to be looked at
+    asked = with_arguments(asked)
     tool = ToolKey(workspace, asked.server_name, asked.tool_name)
     knowledge, registered = await memory.knowledge(tool), await memory.tool(tool)
     binds = quorum == 1 or (registered is not None and registered.binds(principal))

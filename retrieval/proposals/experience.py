@@ -37,6 +37,9 @@ _GENERAL = 2.0
 _IN_PASSING = 2 * MENDED
 """The same of a change that nobody made alone, to what the error does not name: what they changed
 beside it, each in another way, may be what mended the call."""
+_LOSING = 10.0
+"""The same of a form that leaves a part of a value out, as long as few made it."""
+_ENOUGH = 4
 _SEED = Trials(9, 1.5)
 
 
@@ -98,8 +101,14 @@ def learned_options(case: Case, known: SignatureKnowledge) -> Iterator[Option]:
         # Whether the error is about a place that is changed, or the schema refuses what was there.
         names = {name for edit in edits for name in names_of(edit)}
         is_named = any(fault.path and fault.path[0] in names for fault in case.faults)
-        if not (repair.alone or is_named):
+        names_others = any(fault.path for fault in case.reading.faults) and not is_named
+        loses = any(map(_loses, edits))
+        if names_others and loses:
+            continue  # the error complains of another place
+        if names_others or not (repair.alone or is_named):
             doubts += _IN_PASSING
+        if repair.sessions < _ENOUGH and loses:
+            doubts += _LOSING
         mended = Trials(1 + MENDED * repair.sessions, 1 + doubts + MENDED * repair.otherwise)
         yield Option(
             repair.edits,
@@ -257,6 +266,16 @@ def _touched(case: Case, edits: Sequence[ed.Edit]) -> frozenset[int]:
         index
         for index, fault in enumerate(case.faults)
         if fault.path and any(touches(edit, ed.Remove(name="").at(fault.path)) for edit in edits)
+    )
+
+
+def _loses(edit: ed.Edit) -> bool:
+    """Whether an edit leaves a part of a text out that says something."""
+    forms = edit.through if isinstance(edit, ed.Take) else (edit,)
+    return any(
+        isinstance(form, ed.Cut)
+        or (isinstance(form, ed.Rewrite) and any(map(str.isalnum, form.old)) and not form.new)
+        for form in forms
     )
 
 
