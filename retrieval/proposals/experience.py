@@ -101,7 +101,8 @@ def learned_options(case: Case, known: SignatureKnowledge) -> Iterator[Option]:
         # Whether the error is about a place that is changed, or the schema refuses what was there.
         names = {name for edit in edits for name in names_of(edit)}
         is_named = any(fault.path and fault.path[0] in names for fault in case.faults)
-        names_others = any(fault.path for fault in case.reading.faults) and not is_named
+        placed = [f for f in case.reading.faults if f.path and f.parameter in case.parameters]
+        names_others = bool(placed) and not is_named
         loses = any(map(_loses, edits))
         if names_others and loses:
             continue  # the error complains of another place
