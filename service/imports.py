@@ -28,7 +28,7 @@ from ingest.formats.mcp_messages import McpLog, Message, messages_in, messages_i
 from ingest.formats.observations import ObservationReader
 from ingest.formats.otlp.reading import is_same_span, read_json
 from ingest.formats.otlp.spans import OtlpError
-from ingest.formats.transcripts import ClaudeCodeSessions, read_transcript
+from ingest.formats.transcripts import Transcripts
 from ingest.intake import InvalidExecutionError, check_time
 from service.errors import ProblemError, safe_message
 from service.requests import parse_json
@@ -75,14 +75,15 @@ def _reader_of(kind: Format, given: Given) -> tuple[Reader, Callable[[], Iterabl
     if kind == "mcp":
         log = McpLog(given)
         return partial(_logged, log), log.finish
-    if kind == "claude-code":
-        sessions = ClaudeCodeSessions(given)
-        return lambda where, raw: sessions.feed(_value_of(raw, _TOO_LARGE), where), sessions.finish
+    if kind == "transcripts":
+        transcripts = Transcripts(given)
+
+        def feed(where: str, raw: bytes | None) -> Iterator[Placed]:
+            return transcripts.feed(_value_of(raw, _TOO_LARGE), f"{where}, ")
+
+        return feed, transcripts.finish
     observations = ObservationReader(given)
-    readers: dict[Format, Callable[[object], Iterator[Placed]]] = {
-        "otlp": read_json,
-        "transcripts": lambda value: read_transcript(value, given),
-    }
+    readers: dict[Format, Callable[[object], Iterator[Placed]]] = {"otlp": read_json}
 
     def others() -> Iterator[Placed]:
         if observations.others:

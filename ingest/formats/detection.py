@@ -14,11 +14,9 @@ from pydantic_core import from_json
 
 from ingest.formats.mcp_messages import inside, is_message, is_pair
 from ingest.formats.observations import kind_of
-from ingest.formats.transcripts import is_session_line, is_transcript
+from ingest.formats.transcripts import is_like_transcript, is_transcript
 
-Format: TypeAlias = Literal[
-    "executions", "otlp", "claude-code", "langsmith", "langfuse", "mcp", "transcripts"
-]
+Format: TypeAlias = Literal["executions", "otlp", "langsmith", "langfuse", "mcp", "transcripts"]
 Shape: TypeAlias = Literal["lines", "document"]
 LOOK_BYTES = 64 * 1024
 """Of the beginning. Desktop clients write some 4 KiB about themselves before the first message."""
@@ -46,9 +44,7 @@ def look_at(beginning: bytes, wanted: Format | None = None) -> Detection:
     if _is_document(lines):
         return Detection(wanted or _format_of(_begun(text)) or "executions", "document")
     found = [each for line in lines if (each := _format_of(_begun(line)) or _format_of_log(line))]
-    # Sessions begin with lines of any type, which look like turns.
-    is_session = found[:1] == ["transcripts"] and "claude-code" in found
-    shown: Format = "claude-code" if is_session else next(iter(found), "executions")
+    shown: Format = next(iter(found), "executions")
     return Detection(wanted or shown, "lines")
 
 
@@ -81,13 +77,11 @@ def _format_of_object(each: dict[str, Any]) -> Format | None:
         return "executions"
     if _OF_OTLP & each.keys():
         return "otlp"
-    if is_session_line(each):
-        return "claude-code"
     if (kind := kind_of(each)) is not None:
         return kind
     if is_message(each) or is_pair(each) or inside(each) is not None:
         return "mcp"
-    return "transcripts" if is_transcript(each) else None
+    return "transcripts" if is_like_transcript(each) or is_transcript(each) else None
 
 
 def _first_objects(value: object, depth: int = 2) -> Iterator[dict[str, Any]]:

@@ -25,6 +25,7 @@ from aftercall.json_values import (
     read_json,
 )
 from aftercall.mcp_calls import split_name
+from ingest.formats.answers import transcript_answer
 from ingest.formats.calls import (
     Given,
     Placed,
@@ -40,7 +41,6 @@ from ingest.formats.calls import (
     stable_id,
     unreadable,
 )
-from ingest.formats.transcripts import transcript_answer
 
 Kind = Literal["langsmith", "langfuse"]
 _LISTS = ("runs", "observations", "data", "child_runs")
@@ -175,7 +175,7 @@ def _answer(value: dict[str, Any], given: Given) -> ToolAnswer:
         inner = output.get("kwargs") if output.get("type") == "constructor" else output
         if isinstance(inner, dict) and "content" in inner and "tool_call_id" in inner:
             failed, output = failed or inner.get("status") == "error", inner["content"]
-    return transcript_answer(make_json_value(output), failed=failed, prefixes=given.error_prefixes)
+    return transcript_answer(make_json_value(output), failed=failed, pattern=given.error_pattern)
 
 
 def _raised(text: str) -> ToolAnswer:

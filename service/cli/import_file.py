@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import re
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +29,6 @@ _TITLES = {
     "otlp": "OTLP traces",
     "langsmith": "runs of LangSmith",
     "langfuse": "observations of Langfuse",
-    "claude-code": "a session of Claude Code",
     "transcripts": "transcripts",
     "mcp": "a log of MCP messages",
 }
@@ -56,7 +56,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_prefix,
         metavar="TEXT",
         help="results in transcripts that begin so are failures, such as 'Error:'; may be "
-        "given several times. Without it only structured errors are",
+        "given several times",
+    )
+    said.add_argument(
+        "--error-pattern",
+        type=_pattern,
+        metavar="REGEX",
+        help="results in transcripts that it is found in are failures. Without either option, "
+        "results that begin as errors do are taken for failures, and marked so",
     )
     add_common(parser)
 
@@ -68,6 +75,20 @@ def _run(args: argparse.Namespace) -> int:
         if args.format == "auto" and is_archive(stream.peek(_FIRST_LOOK)):
             return _import_archive(args, stream)
         return _import_calls(args, stream)
+
+
+def _error_pattern(prefixes: list[str], pattern: str | None) -> re.Pattern[str] | None:
+    parts = [rf"\A\s*{re.escape(each)}" for each in prefixes]
+    parts += [] if pattern is None else [f"(?:{pattern})"]
+    return re.compile("|".join(parts)) if parts else None
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"is no regular expression: {error}") from None
+    return text
 
 
 def _prefix(text: str) -> str:
@@ -93,7 +114,7 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
     given = Given(
         at=datetime.now(UTC) if changed is None else datetime.fromtimestamp(changed, UTC),
         agent=args.agent or None,
-        error_prefixes=tuple(args.error_prefix),
+        error_pattern=_error_pattern(args.error_prefix, args.error_pattern),
     )
     progress = seldom(say)
     with ExitStack() as stack:

@@ -11,7 +11,7 @@ from aftercall.models import Execution
 from ingest.formats.calls import Given, Placed, Unreadable
 from ingest.formats.detection import contents, look_at
 from ingest.formats.observations import ObservationReader
-from ingest.formats.transcripts import ClaudeCodeSessions, read_transcript
+from ingest.formats.transcripts import Transcripts, read_transcript
 from tests.ingest.exports import observation, outcome, run, session_line, use
 from tests.ingest.transcripts import AT
 
@@ -24,8 +24,8 @@ def said(role: str, *blocks: Any) -> dict[str, Any]:
 
 
 def session(*lines: dict[str, Any]) -> list[Placed]:
-    reader = ClaudeCodeSessions(GIVEN)
-    read = [each for n, line in enumerate(lines, 1) for each in reader.feed(line, f"line {n}")]
+    reader = Transcripts(GIVEN)
+    read = [each for n, line in enumerate(lines, 1) for each in reader.feed(line, f"line {n}, ")]
     return [*read, *reader.finish()]
 
 
