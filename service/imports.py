@@ -57,7 +57,7 @@ def read(stream: BinaryIO, chosen: Detection, given: Given) -> Iterator[Placed]:
     else:
         raw = stream.read(longest + 1)
         pieces = iter([("the document", raw if len(raw) <= longest else None)])
-    reader, finish = _reader_of(chosen.format, given)
+    reader, finish = _reader_of(chosen, given)
     for where, raw_piece in pieces:
         try:
             yield from reader(where, raw_piece)
@@ -68,8 +68,9 @@ def read(stream: BinaryIO, chosen: Detection, given: Given) -> Iterator[Placed]:
     yield from finish()
 
 
-def _reader_of(kind: Format, given: Given) -> tuple[Reader, Callable[[], Iterable[Placed]]]:
+def _reader_of(chosen: Detection, given: Given) -> tuple[Reader, Callable[[], Iterable[Placed]]]:
     """What reads pieces of a format, and what is left at the end."""
+    kind = chosen.format
     if kind == "executions":
         return _execution, tuple
     if kind == "mcp":
@@ -79,7 +80,8 @@ def _reader_of(kind: Format, given: Given) -> tuple[Reader, Callable[[], Iterabl
         transcripts = Transcripts(given)
 
         def feed(where: str, raw: bytes | None) -> Iterator[Placed]:
-            return transcripts.feed(_value_of(raw, _TOO_LARGE), f"{where}, ")
+            value = _text_of(raw) if chosen.shape == "text" else _value_of(raw, _TOO_LARGE)
+            return transcripts.feed(value, f"{where}, ")
 
         return feed, transcripts.finish
     observations = ObservationReader(given)
@@ -108,11 +110,15 @@ def _lines(stream: BinaryIO, longest: int) -> Iterator[Piece]:
         yield where, None
 
 
-def _value_of(raw: bytes | None, too_large: str) -> object:
+def _text_of(raw: bytes | None, too_large: str = _TOO_LARGE) -> str:
     if raw is None:
         raise _BadPieceError(too_large)
     # A log may hold what a tool printed in another encoding: that is replaced, not the line lost.
-    text = raw.removeprefix(_BOM).decode("utf-8", "replace")
+    return raw.removeprefix(_BOM).decode("utf-8", "replace")
+
+
+def _value_of(raw: bytes | None, too_large: str) -> object:
+    text = _text_of(raw, too_large)
     try:
         return parse_json(text.encode(), max_elements=2**63)
     except ProblemError as error:

@@ -49,7 +49,7 @@ _SAME_ID = (
 )
 _NO_NAME = "the call names no tool"
 _NO_ARGUMENTS = "the call's arguments are no JSON object, so it was never a call"
-NOT_ENDED = "the call had not ended, or was cancelled, when the file was written"
+_NOT_ENDED = "the call had not ended, or was cancelled, when the file was written"
 
 
 class Answer(Protocol):
@@ -106,6 +106,8 @@ class Conversation:
     """Ids of calls made at the same time, with their tools."""
     told: set[tuple[str, str | None]] = field(default_factory=set)
     """Ids and tools of calls that came with their results, and answered ids."""
+    begun_calls: dict[str, str] = field(default_factory=dict)
+    """Keys and places of calls that the form says to be running."""
     begun: list[object] = field(default_factory=list)
     """What stands before the first result, which each longer version has too."""
     _queues: dict[str, deque[str]] = field(default_factory=dict)
@@ -145,6 +147,10 @@ class Conversation:
         self.waiting[key] = _Open(call, tool, server, arguments, sequence, self.context)
         yield from notes_of(call.where, arguments)
 
+    def take_running(self, where: str, call_id: object) -> None:
+        """Note that a call runs, or was cancelled; its end may come, or never."""
+        self.begun_calls[_key(call_id) if call_id is not None else where] = where
+
     def take_result(
         self, where: str, call_id: object, answer: Answer, of: str | None = None
     ) -> Iterator[Placed]:
@@ -154,7 +160,7 @@ class Conversation:
         """
         key = _key(call_id)
         if call_id is None and of is not None:
-            queue = self._queues.get(of) or self._queues.get("")
+            queue = self._queues.get(of) or next(filter(None, self._queues.values()), None)
             key = queue.popleft() if queue else key
         if (opened := self.waiting.pop(key, None)) is not None:
             self._name_it()
@@ -167,6 +173,7 @@ class Conversation:
     def take_both(self, call: Call, answer: ToolAnswer) -> Iterator[Placed]:
         """Return the execution of a call that stands together with its result."""
         key = _key(call.key)
+        self.begun_calls.pop(key, None)
         tool = call.name if isinstance(call.name, str) else None
         if call.key is not None and (
             {(key, tool), (key, None)} & self.told or self._is_waiting(key, call)
@@ -188,6 +195,8 @@ class Conversation:
         for key, opened in self.waiting.items():
             yield self._unanswered(key, opened, _NO_RESULT)
         self.waiting.clear()
+        yield from (left_out(where, _NOT_ENDED) for where in self.begun_calls.values())
+        self.begun_calls.clear()
 
     def _is_waiting(self, key: str, call: Call) -> bool:
         opened = self.waiting.get(key)
@@ -244,7 +253,7 @@ class Conversation:
             tool_name=opened.tool,
             **arguments.recorded(),
             context=opened.context,
-            session_id=call.session or self.session or f"chat-{self.name[:32]}",
+            session_id=call.session or f"chat-{self.name[:32]}",
             sequence=opened.sequence,
             input_schema=self.schemas.get(opened.tool),
             **answer.fields(),

@@ -14,10 +14,11 @@ from pydantic_core import from_json
 
 from ingest.formats.mcp_messages import inside, is_message, is_pair
 from ingest.formats.observations import kind_of
+from ingest.formats.rules import read_forms
 from ingest.formats.transcripts import is_like_transcript, is_transcript
 
 Format: TypeAlias = Literal["executions", "otlp", "langsmith", "langfuse", "mcp", "transcripts"]
-Shape: TypeAlias = Literal["lines", "document"]
+Shape: TypeAlias = Literal["lines", "document", "text"]
 LOOK_BYTES = 64 * 1024
 """Of the beginning. Desktop clients write some 4 KiB about themselves before the first message."""
 _LINES = 50
@@ -43,6 +44,12 @@ def look_at(beginning: bytes, wanted: Format | None = None) -> Detection:
     lines = text.split(b"\n", _LINES)[:_LINES]
     if _is_document(lines):
         return Detection(wanted or _format_of(_begun(text)) or "executions", "document")
+    if (
+        not wanted
+        and text[:1] not in (b"{", b"[")
+        and is_transcript(text.decode("utf-8", "ignore"))
+    ):
+        return Detection("transcripts", "text")
     found = [each for line in lines if (each := _format_of(_begun(line)) or _format_of_log(line))]
     shown: Format = next(iter(found), "executions")
     return Detection(wanted or shown, "lines")
@@ -73,7 +80,7 @@ def _format_of(value: object) -> Format | None:
 
 
 def _format_of_object(each: dict[str, Any]) -> Format | None:
-    if _OF_AN_EXECUTION & each.keys():
+    if _OF_AN_EXECUTION & each.keys() and read_forms().rule_of(each) is None:
         return "executions"
     if _OF_OTLP & each.keys():
         return "otlp"

@@ -128,6 +128,8 @@ class Forms:
     titles: dict[str, str]
     rules: tuple[Rule, ...]
     texts: tuple[_Text, ...]
+    split: frozenset[str]
+    """Forms that name tools `server__tool`."""
     lists: frozenset[str]
     skipped: frozenset[str]
     sessions: tuple[Path, ...]
@@ -193,6 +195,7 @@ def read_forms() -> Forms:
         titles={form: described["title"] for form, described in table.items()},
         rules=tuple(rules),
         texts=tuple(texts),
+        split=frozenset(form for form, described in table.items() if described.get("split")),
         lists=frozenset(common["lists"]),
         skipped=frozenset(common["skipped"]),
         **{

@@ -31,13 +31,12 @@ from ingest.formats.calls import (
     ToolAnswer,
     failure_in_object,
     failure_in_text,
-    left_out,
     moment,
     name_of,
     schemas_of,
     unreadable,
 )
-from ingest.formats.conversations import NOT_ENDED, Call, Conversation
+from ingest.formats.conversations import Call, Conversation
 from ingest.formats.rules import Rule, first_at, read_forms, value_at
 
 _NO_CONVERSATION = (
@@ -64,6 +63,7 @@ class _Scope:
     """The agent that writes this form."""
     at: datetime | None = None
     role: object = None
+    session: str | None = None
 
     def inside(self, value: dict[str, Any]) -> "_Scope":
         forms = read_forms()
@@ -71,6 +71,7 @@ class _Scope:
             "agent": name_of(first_at(value, forms.agents, (str,))) or self.agent,
             "model": name_of(first_at(value, forms.models, (str,))) or self.model,
             "role": value.get("role", self.role),
+            "session": name_of(first_at(value, forms.sessions, (str, int))) or self.session,
         }
         return replace(self, **named)
 
@@ -292,24 +293,27 @@ class Transcripts:
     ) -> Iterator[Placed]:
         if rule.user and (words := text_of(value_at(value, rule.user))):
             conversation.take_user(words)
-        if rule.open:
-            yield left_out(_shown(where), NOT_ENDED)
-            return
         call_id = value_at(value, rule.id)
+        if rule.open:
+            conversation.take_running(_shown(where), call_id)
+            return
         answer = partial(self._answer, rule, value)
         if rule.is_call:
-            title = read_forms().titles[scope.form or rule.form]
-            self.forms[title] += 1
+            form = scope.form or rule.form
+            self.forms[read_forms().titles[form]] += 1
+            server, name = name_of(value_at(value, rule.server)), value_at(value, rule.name)
+            if server is None and isinstance(name, str) and form in read_forms().split:
+                server, name = _parted(name)
             usual = rule.agent or scope.usual
             call = Call(
                 _shown(where),
-                value_at(value, rule.name),
+                name,
                 call_id,
                 _arguments(rule, value),
-                name_of(value_at(value, rule.server)),
+                server,
                 moment(value_at(value, rule.at)) or scope.at,
                 name_of(value_at(value, rule.spoken)) or scope.agent or usual or scope.model,
-                name_of(value_at(value, rule.session)),
+                name_of(value_at(value, rule.session)) or conversation.session or scope.session,
                 rule.unique,
                 rule.ordered,
             )
@@ -441,6 +445,12 @@ def _arguments(rule: Rule, value: dict[str, Any]) -> object:
             key: held.strip("\n") for key, held in _ELEMENT.findall(value_at(value, rule.elements))
         }
     return value_at(value, rule.arguments)
+
+
+def _parted(name: str) -> tuple[str | None, str]:
+    """Server and tool of `server__tool`; `mcp__server__tool` is parted elsewhere."""
+    server, _, tool = name.partition("__")
+    return (server, tool) if server not in ("", "mcp") and tool else (None, name)
 
 
 def _time_of(value: dict[str, Any]) -> datetime | None:

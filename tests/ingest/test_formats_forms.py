@@ -1,0 +1,66 @@
+"""Forms of agents, frameworks and tracers: what `forms.toml` says is read of each."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from aftercall.models import Execution
+from ingest.formats.calls import Given
+from ingest.formats.detection import LOOK_BYTES, look_at
+from service.imports import read
+from tests.ingest.forms import DOCUMENTS, LINES
+from tests.ingest.transcripts import AT
+
+FILES = {
+    **{form: "\n".join(each if isinstance(each, str) else json.dumps(each) for each in values)
+       for form, values in LINES.items()},
+    **{form: json.dumps(value) for form, value in DOCUMENTS.items()},
+    **{f"{form}, over many lines": json.dumps(value, indent=1)
+       for form, value in DOCUMENTS.items()},
+}  # fmt: skip
+
+
+def read_file(text: str) -> tuple[list[Execution], list[Any]]:
+    """Executions by their ids, once each, and what else is told."""
+    raw = text.encode()
+    placed = list(read(io.BytesIO(raw), look_at(raw[:LOOK_BYTES]), Given(at=AT)))
+    executions = {p.read.execution_id: p.read for p in placed if isinstance(p.read, Execution)}
+    rest = [(p.where, p.read) for p in placed if not isinstance(p.read, Execution)]
+    return list(executions.values()), rest
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_calls_and_failures_of_each_form_are_read(form: str) -> None:
+    """A failure and a success, with name and arguments; nothing is left out."""
+    executions, rest = read_file(FILES[form])
+    assert not rest
+    assert [each.outcome for each in executions] == ["failure", "success"]
+    if "commands" in form:
+        assert [each.parameters for each in executions] == [{"command": "lss"}, {"command": "ls"}]
+        return
+    assert [(each.tool_name, each.parameters) for each in executions] == [
+        ("lookup", {"city": "Os"}),
+        ("lookup", {"city": "Oslo"}),
+    ]
+    assert "unknown city" in executions[0].error.message
+    assert "sun" in json.dumps(executions[1].result)
+    text = FILES[form]
+    if '"s1"' in text:
+        assert {each.session_id for each in executions} == {"s1"}
+    if '"geo"' in text or "geo__" in text:
+        assert {each.server_name for each in executions} == {"geo"}
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_a_file_read_again_or_grown_gives_the_same_ids(form: str) -> None:
+    """So nothing counts twice."""
+    first, _ = read_file(FILES[form])
+    again, _ = read_file(FILES[form])
+    assert [each.execution_id for each in first] == [each.execution_id for each in again]
+    if form in LINES and form != "harmony":
+        lines = FILES[form].splitlines()
+        shorter = [read_file("\n".join(lines[:end]))[0] for end in range(1, len(lines))]
+        ids = {each.execution_id for each in first}
+        assert {each.execution_id for executions in shorter for each in executions} <= ids
