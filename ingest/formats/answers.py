@@ -8,6 +8,7 @@ knows better says how failures begin (`--error-prefix`, `--error-pattern`); then
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,6 +45,7 @@ _PRINTED = re.compile(r"\bcontent=\[.*\bis_?[eE]rror=True\b", re.DOTALL)
 """A failed result of MCP as Python prints it."""
 _PRINTED_TEXT = re.compile(r"\btext=('(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\")")
 _MAX_PRINTED = 200_000
+_MAX_BEGINNING = 40
 
 
 def transcript_answer(
@@ -67,6 +69,8 @@ class ErrorGuesses:
     """Takes results that read as errors for failures, and counts them by how they begin."""
 
     given: Given
+    beginnings: Counter[str] = field(default_factory=Counter)
+    """How the results begin that were taken for failures, and how many do."""
     _texts: ErrorTexts = field(default_factory=ErrorTexts)
 
     def judge(
@@ -83,6 +87,8 @@ class ErrorGuesses:
         why = self._texts.why((server, tool), answer.result, sent, reads=reads_only(tool, None))
         if why is None:
             return answer
+        beginning = answer.result.lstrip()[:_MAX_BEGINNING].partition(":")
+        self.beginnings["".join(beginning[:2])] += 1
         details: JsonObject = {"readAsError": why, "guessed": True}
         return ToolAnswer(ExecutionError(type=TOOL_ERROR, message=answer.result, details=details))
 

@@ -7,7 +7,7 @@ document over many lines) is looked at as far as it goes.
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from pydantic_core import from_json
@@ -35,6 +35,8 @@ class Detection:
 
     format: Format
     shape: Shape
+    is_known: bool = field(default=True, compare=False)
+    """Whether the beginning, or a person, says so; else it is taken for executions."""
 
 
 def look_at(beginning: bytes, wanted: Format | None = None) -> Detection:
@@ -43,7 +45,8 @@ def look_at(beginning: bytes, wanted: Format | None = None) -> Detection:
     text = text.decode("utf-8", "ignore").encode()  # the cut may lie within a character
     lines = text.split(b"\n", _LINES)[:_LINES]
     if _is_document(lines):
-        return Detection(wanted or _format_of(_begun(text)) or "executions", "document")
+        shown = wanted or _format_of(_begun(text))
+        return Detection(shown or "executions", "document", is_known=shown is not None)
     if (
         not wanted
         and text[:1] not in (b"{", b"[")
@@ -51,8 +54,8 @@ def look_at(beginning: bytes, wanted: Format | None = None) -> Detection:
     ):
         return Detection("transcripts", "text")
     found = [each for line in lines if (each := _format_of(_begun(line)) or _format_of_log(line))]
-    shown: Format = next(iter(found), "executions")
-    return Detection(wanted or shown, "lines")
+    shown = wanted or next(iter(found), None)
+    return Detection(shown or "executions", "lines", is_known=shown is not None)
 
 
 def contents(beginning: bytes) -> str:

@@ -202,14 +202,17 @@ def ui_messages(*parts: dict[str, Any]) -> list[Any]:
             {"id": "m2", "role": "assistant", "parts": list(parts)}]  # fmt: skip
 
 
+UNDER_KEYS: dict[str, Any] = {
+    f"messages under {key}": {key: messages("openai")}
+    for key in ("traj", "history", "conversations", "chat_history")
+}
 DOCUMENTS: dict[str, Any] = {
     "langchain model_dump": {"messages": messages("langchain")},
     "langgraph state history": [
         {"values": {"messages": messages("langchain")[:end]},
          "config": {"configurable": {"thread_id": "s1"}}} for end in (4, 2)
     ],
-    **{f"messages under {key}": {key: messages("openai")} for key in
-       ("traj", "history", "conversations", "chat_history")},
+    **UNDER_KEYS,
     "a list of samples": {"eval": {"model": "m"}, "samples": [
         {"id": 1, "messages": messages("openai")}]},
     "lists of conversations": {"rows": [{"conversation": messages("openai")}]},
@@ -297,7 +300,7 @@ DOCUMENTS: dict[str, Any] = {
             f"<arguments>{BAD_TEXT}</arguments></use_mcp_tool>"}]},
         {"role": "user", "content": [
             {"type": "text", "text": "[use_mcp_tool for 'geo'] Result:"},
-            {"type": "text", "text": f"The tool execution failed with the following error:\n<error>\n{SAID}\n</error>"}]},
+            {"type": "text", "text": f"The tool execution failed with\n{SAID}"}]},
         {"role": "assistant", "content": [{"type": "text", "text":
             "<use_mcp_tool><server_name>geo</server_name><tool_name>lookup</tool_name>"
             f"<arguments>{GOOD_TEXT}</arguments></use_mcp_tool>"}]},
