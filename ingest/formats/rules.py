@@ -137,13 +137,20 @@ class Forms:
     agents: tuple[Path, ...]
     models: tuple[Path, ...]
     times: tuple[Path, ...]
-    _by_key: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    places: dict[tuple[str, str | None], tuple[int, ...]] = field(default_factory=dict)
+    """Places of rules by a member that each needs, and its text where it needs a certain one."""
 
     def rule_of(self, value: dict[str, Any]) -> Rule | None:
         """The first rule that fits an object."""
-        places = {place for key in value for place in self._by_key.get(key, ())}
-        rules = (self.rules[place] for place in sorted(places))
-        return next((rule for rule in rules if all(c.holds(value) for c in rule.conditions)), None)
+        places: list[int] = []
+        for key, held in value.items():
+            places += self.places.get((key, None), ())
+            if isinstance(held, str):
+                places += self.places.get((key, held), ())
+        for place in sorted(places):
+            if all(condition.holds(value) for condition in self.rules[place].conditions):
+                return self.rules[place]
+        return None
 
     def objects_in(self, text: str, role: object) -> Iterator[dict[str, Any]]:
         """What the patterns for texts find in one, in its order."""
@@ -163,9 +170,11 @@ def value_at(value: object, path: Path) -> Any:
     return next((held for way in path if (held := way.value(value)) is not None), None)
 
 
-def first_at(value: object, paths: tuple[Path, ...], kinds: tuple[type, ...]) -> Any:
+def first_at(value: dict[str, Any], paths: tuple[Path, ...], kinds: tuple[type, ...]) -> Any:
     """The first value of one of the types at the paths; no boolean, no empty text."""
     for path in paths:
+        if path[0].steps[0] not in value:
+            continue
         held = value_at(value, path)
         if isinstance(held, kinds) and not isinstance(held, bool) and held != "":
             return held
@@ -186,11 +195,10 @@ def read_forms() -> Forms:
             _Text(form, each["marker"], re.compile(each["pattern"]))
             for each in described.get("texts", ())
         )
-    by_key: dict[str, list[int]] = {}
+    places: dict[tuple[str, str | None], list[int]] = {}
     for place, rule in enumerate(rules):
-        needed = next(each for each in rule.conditions if not each.negated and each.sign != "!=")
-        for key in {way.steps[0] for way in needed.path}:
-            by_key.setdefault(key, []).append(place)
+        for needed in _needed(rule.conditions):
+            places.setdefault(needed, []).append(place)
     return Forms(
         titles={form: described["title"] for form, described in table.items()},
         rules=tuple(rules),
@@ -202,10 +210,25 @@ def read_forms() -> Forms:
             key: tuple(_path(each) for each in common[key])
             for key in ("sessions", "requests", "agents", "models", "times")
         },
-        _by_key={key: tuple(places) for key, places in by_key.items()},
+        places={key: tuple(held) for key, held in places.items()},
     )
 
 
+def _needed(conditions: tuple[_Condition, ...]) -> set[tuple[str, str | None]]:
+    """The members of which an object needs one, for the rule to fit."""
+    plain = [each for each in conditions if not each.negated and each.sign != "!="]
+    for each in plain:
+        steps = {way.steps for way in each.path}
+        if each.sign == "=" and len(steps) == 1 and len(each.path[0].steps) == 1:
+            words = each.said.split("|")
+            if not {"true", "false"} & set(words) and not any(map(str.isdecimal, words)):
+                return {(each.path[0].steps[0], word) for word in words}
+    rarest = min(plain, key=lambda each: each.path[0].steps[0] in _COMMON)
+    return {(way.steps[0], None) for way in rarest.path}
+
+
+_COMMON = frozenset({"id", "name", "type", "role", "content", "status", "error", "output"})
+"""Members of too many objects to look for rules by them."""
 _PLAIN = {"agent", "unique", "ordered", "deep", "open", "ignored"}
 
 

@@ -454,5 +454,7 @@ def _parted(name: str) -> tuple[str | None, str]:
 
 
 def _time_of(value: dict[str, Any]) -> datetime | None:
-    found = (moment(value_at(value, path)) for path in read_forms().times)
-    return next((at for at in found if at is not None), None)
+    for path in read_forms().times:
+        if path[0].steps[0] in value and (at := moment(value_at(value, path))) is not None:
+            return at
+    return None
