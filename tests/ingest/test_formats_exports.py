@@ -177,6 +177,17 @@ def test_arguments_that_are_cut_off_are_kept_as_they_came() -> None:
     assert (read.parameters, read.arguments_text) == ({"a": "x"}, "{a: 'x',}")
 
 
+def test_a_tool_is_named_by_its_span_s_attributes_first() -> None:
+    """Langfuse keeps those of OpenTelemetry, and names the observation as the span is named."""
+    attributes = {"attributes": {"gen_ai.tool.name": "mcp__geo__lookup"}}
+    told = [
+        observation("execute_tool lookup", {}, output="x", metadata=attributes),
+        observation("execute_tool lookup", {"q": 1}, output="x"),
+    ]
+    named, plain = calls(observed(told))
+    assert (named.server_name, named.tool_name, plain.tool_name) == ("geo", "lookup", "lookup")
+
+
 def test_sessions_agents_and_what_is_no_call() -> None:
     """The thread before the trace; runs of other types are counted; an interrupt is no outcome."""
     reader = ObservationReader(GIVEN)
