@@ -240,7 +240,7 @@ class Transcripts:
             elif isinstance(each, str):
                 if depth == 0 and key == "input":
                     conversation.take_user(each)
-                if key == "text" and value.get("type") in TEXTS:
+                if key == "text" and str(value.get("type")) in TEXTS:
                     continue  # its list was looked at as one text
                 yield from self._text(conversation, each, place, scope)
 

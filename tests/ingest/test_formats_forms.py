@@ -1,10 +1,14 @@
 """Forms of agents, frameworks and tracers: what `forms.toml` says is read of each."""
 
+import copy
 import io
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aftercall.models import Execution
 from ingest.formats.calls import Given
@@ -64,3 +68,28 @@ def test_a_file_read_again_or_grown_gives_the_same_ids(form: str) -> None:
         shorter = [read_file("\n".join(lines[:end]))[0] for end in range(1, len(lines))]
         ids = {each.execution_id for each in first}
         assert {each.execution_id for executions in shorter for each in executions} <= ids
+
+
+def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """All places in a JSON value but its own."""
+    if not isinstance(value, dict | list):
+        return
+    for key, held in value.items() if isinstance(value, dict) else enumerate(value):
+        yield (*place, key)
+        yield from places(held, (*place, key))
+
+
+PLACES = [(form, place) for form, value in DOCUMENTS.items() for place in places(value)]
+JUNK = [None, 7, "x", "", "{", [], {}, [1], {"a": 1}, True, -1.5, 2**70, [["x"]], [{"type": []}]]
+
+
+@given(at=st.sampled_from(PLACES), junk=st.sampled_from(JUNK))
+def test_junk_at_any_place_breaks_no_reader(at: tuple[str, tuple[Any, ...]], junk: Any) -> None:
+    """It is left out, and nothing is raised."""
+    form, place = at
+    value = copy.deepcopy(DOCUMENTS[form])
+    held = value
+    for key in place[:-1]:
+        held = held[key]
+    held[place[-1]] = junk
+    read_file(json.dumps(value))
