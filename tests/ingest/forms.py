@@ -49,6 +49,14 @@ LINES: dict[str, list[Any]] = {
         {"type": "function_call", "name": "lookup", "arguments": GOOD_TEXT, "call_id": "c2"},
         {"type": "function_call_output", "call_id": "c2", "output": "sun"},
     ),
+    "codex rollout, codes of exit in the text": rollout(
+        {"type": "function_call", "name": "lookup", "arguments": BAD_TEXT, "call_id": "c1"},
+        {"type": "function_call_output", "call_id": "c1", "output":
+         f"Chunk ID: a\nWall time: 0.1 seconds\nProcess exited with code 1\nOutput:\n{SAID}"},
+        {"type": "function_call", "name": "lookup", "arguments": GOOD_TEXT, "call_id": "c2"},
+        {"type": "function_call_output", "call_id": "c2", "output":
+         "Exit code: 0\nWall time: 0.1 seconds\nOutput:\nsun"},
+    ),
     "codex rollout, mcp": rollout(
         {"type": "function_call", "name": "geo__lookup", "arguments": BAD_TEXT, "call_id": "c1"},
         {"type": "mcp_tool_call_end", "call_id": "c1", "result": {"Ok": {"isError": True}},
