@@ -149,7 +149,9 @@ class Conversation:
 
     def take_running(self, where: str, call_id: object) -> None:
         """Note that a call runs, or was cancelled; its end may come, or never."""
-        self.begun_calls[_key(call_id) if call_id is not None else where] = where
+        key = _key(call_id) if call_id is not None else where
+        if key not in self.waiting:
+            self.begun_calls[key] = where
 
     def take_result(
         self, where: str, call_id: object, answer: Answer, of: str | None = None

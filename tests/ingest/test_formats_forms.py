@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.models import Execution
-from ingest.formats.calls import Given
+from ingest.formats.calls import Given, LeftOut
 from ingest.formats.detection import LOOK_BYTES, look_at
 from service.imports import read
 from tests.ingest.forms import DOCUMENTS, LINES
@@ -68,6 +68,26 @@ def test_a_file_read_again_or_grown_gives_the_same_ids(form: str) -> None:
         shorter = [read_file("\n".join(lines[:end]))[0] for end in range(1, len(lines))]
         ids = {each.execution_id for each in first}
         assert {each.execution_id for executions in shorter for each in executions} <= ids
+
+
+RUNNING: list[Any] = [
+    {"type": "item.started", "item": {"id": "i1", "type": "mcp_tool_call", "server": "geo",
+                                      "tool": "lookup", "status": "in_progress"}},
+    {"info": {"id": "s"}, "messages": [{"parts": [{"type": "tool", "callID": "c1", "tool": "bash",
+                                                   "state": {"status": "running"}}]}]},
+    {"parts": [{"type": "tool-lookup", "toolCallId": "c1", "state": "input-available"}]},
+    {"type": "tool_call", "subtype": "started", "call_id": "c1",
+     "tool_call": {"readToolCall": {"args": {"path": "x"}}}},
+    {"text": "<|start|>assistant<|channel|>commentary to=functions.f<|message|>{}<|call|>"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", RUNNING)
+def test_a_call_without_its_end_is_left_out_and_told_of(value: Any) -> None:
+    """Whatever its form; no success is made up, and nothing is a mistake of the file."""
+    executions, rest = read_file(json.dumps(value))
+    assert not executions
+    assert [type(read) for _, read in rest] == [LeftOut]
 
 
 def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
