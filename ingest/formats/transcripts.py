@@ -48,6 +48,7 @@ _WRAPPED = 4
 """Objects around a conversation, at most."""
 _LOOKED_AT = 20
 """Elements of a list by which it is judged."""
+_INSTRUCTING = ("system", "developer")
 _ELEMENT = re.compile(r"<(\w+)>(.*?)</\1>", re.DOTALL)
 _OF_THE_CLIENT = re.compile(r"\s*<tool_use_error>(.*)</tool_use_error>\s*", re.DOTALL)
 
@@ -116,7 +117,7 @@ class Transcripts:
             elif not is_event and (kept := _conversations_in(value)):
                 for place, each in kept:
                     yield from self._value(each, _join(where, place), depth + 1)
-            elif not is_event and _is_wrapped(value):
+            elif not is_event and _is_wrapped(value) and _begins(value):
                 yield from self._conversation(value, where)
             else:
                 yield from self._event(value, where)
@@ -229,7 +230,7 @@ class Transcripts:
         forms = read_forms()
         for key, each in value.items():
             place = _join(where, key)
-            if key in forms.skipped:
+            if key in forms.skipped and not (key == "tools" and isinstance(each, dict)):
                 continue
             if key in forms.lists and isinstance(each, list) and depth == 0:
                 yield from self._turns(conversation, each, place, scope)
@@ -425,6 +426,18 @@ def _join(where: str, key: str) -> str:
 
 def _shown(where: str) -> str:
     return where.removesuffix(", ")
+
+
+def _begins(value: object, depth: int = 2 * _WRAPPED) -> bool:
+    """Whether what an object holds is a conversation of its own: it is named, or begun."""
+    if isinstance(value, list):
+        return depth > 0 and any(_begins(each, depth - 1) for each in value[:_LOOKED_AT])
+    if not isinstance(value, dict):
+        return False
+    rule, named = read_forms().rule_of(value), first_at(value, read_forms().sessions, (str, int))
+    if (rule is not None and rule.user) or named or str(value.get("role")) in _INSTRUCTING:
+        return True
+    return depth > 0 and any(_begins(each, depth - 1) for each in value.values())
 
 
 def _members(value: object) -> Iterator[dict[str, Any]]:

@@ -39,6 +39,29 @@ def harmony(call: str, said: str) -> str:
     )
 
 
+def messages(kind: str) -> list[Any]:
+    if kind == "openai":
+        return [
+            message for key, arguments, said in (
+                ("c1", BAD_TEXT, json.dumps({"error": SAID})), ("c2", GOOD_TEXT, "sun"))
+            for message in (
+                {"role": "assistant", "content": None, "tool_calls": [{"id": key, "type":
+                 "function", "function": {"name": "lookup", "arguments": arguments}}]},
+                {"role": "tool", "tool_call_id": key, "content": said})
+        ]  # fmt: skip
+    return [
+        message for key, arguments, said, status in (
+            ("c1", BAD, SAID, "error"), ("c2", GOOD, "sun", "success"))
+        for message in (
+            {"type": "ai", "content": "", "tool_calls": [
+                {"name": "lookup", "args": arguments, "id": key, "type": "tool_call"}],
+             "additional_kwargs": {"tool_calls": [{"id": key, "type": "function", "function":
+                 {"name": "lookup", "arguments": json.dumps(arguments)}}]}},
+            {"type": "tool", "name": "lookup", "tool_call_id": key, "content": said,
+             "status": status})
+    ]  # fmt: skip
+
+
 LINES: dict[str, list[Any]] = {
     "codex rollout": rollout(
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "?"}]},
@@ -161,6 +184,11 @@ LINES: dict[str, list[Any]] = {
         {"type": "ToolCallExecutionEvent", "source": "assistant",
          "content": [{"call_id": "c2", "name": "lookup", "content": "sun", "is_error": False}]},
     ],
+    "langgraph updates": [
+        {node: {"messages": [message]}}
+        for message in messages("langchain")
+        for node in ["tools" if message["type"] == "tool" else "model"]
+    ],
     "spans of the console": [
         tool_span(1, name="execute_tool x", status={"status_code": "ERROR", "description": SAID},
                   attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "lookup",
@@ -180,29 +208,6 @@ LINES: dict[str, list[Any]] = {
     "harmony": [harmony(BAD_TEXT, json.dumps({"error": SAID})) + harmony(GOOD_TEXT, '"sun"')],
 }  # fmt: skip
 """A value a line."""
-
-
-def messages(kind: str) -> list[Any]:
-    if kind == "openai":
-        return [
-            message for key, arguments, said in (
-                ("c1", BAD_TEXT, json.dumps({"error": SAID})), ("c2", GOOD_TEXT, "sun"))
-            for message in (
-                {"role": "assistant", "content": None, "tool_calls": [{"id": key, "type":
-                 "function", "function": {"name": "lookup", "arguments": arguments}}]},
-                {"role": "tool", "tool_call_id": key, "content": said})
-        ]  # fmt: skip
-    return [
-        message for key, arguments, said, status in (
-            ("c1", BAD, SAID, "error"), ("c2", GOOD, "sun", "success"))
-        for message in (
-            {"type": "ai", "content": "", "tool_calls": [
-                {"name": "lookup", "args": arguments, "id": key, "type": "tool_call"}],
-             "additional_kwargs": {"tool_calls": [{"id": key, "type": "function", "function":
-                 {"name": "lookup", "arguments": json.dumps(arguments)}}]}},
-            {"type": "tool", "name": "lookup", "tool_call_id": key, "content": said,
-             "status": status})
-    ]  # fmt: skip
 
 
 def ui_messages(*parts: dict[str, Any]) -> list[Any]:
