@@ -189,6 +189,14 @@ LINES: dict[str, list[Any]] = {
         for message in messages("langchain")
         for node in ["tools" if message["type"] == "tool" else "model"]
     ],
+    "agents sdk": [
+        {"role": "user", "content": "?"},
+        *(item for key, arguments, said in (
+            ("c1", BAD_TEXT, "An error occurred while running the tool. Please try again. "
+                             f"Error: {SAID}"), ("c2", GOOD_TEXT, "sun")) for item in (
+            {"type": "function_call", "call_id": key, "name": "lookup", "arguments": arguments},
+            {"type": "function_call_output", "call_id": key, "output": said})),
+    ],
     "spans of the console": [
         tool_span(1, name="execute_tool x", status={"status_code": "ERROR", "description": SAID},
                   attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "lookup",
@@ -300,6 +308,27 @@ DOCUMENTS: dict[str, Any] = {
             (BAD, {"observations": None, "error": {"type": "AgentToolExecutionError",
                                                    "message": SAID}}),
             (GOOD, {"observations": "sun", "error": None})))]},
+    "smolagents, a step that failed": {"steps": [
+        {"step_number": 1, "tool_calls": [], "error": {"type": "AgentToolExecutionError",
+         "message": SAID}, "observations": None, "model_input_messages": messages("openai"),
+         "model_output_message": {"role": "assistant", "content": "", "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "lookup", "arguments": BAD}}]}},
+        {"step_number": 2, "error": None, "observations": "sun", "tool_calls": [
+            {"id": "c2", "type": "function", "function": {"name": "lookup", "arguments": GOOD}}],
+         "model_output_message": {"role": "assistant", "content": "", "tool_calls": [
+            {"id": "c2", "type": "function", "function": {"name": "lookup",
+                                                          "arguments": GOOD}}]}}]},
+    "pydantic ai 2": [
+        {"kind": "response", "parts": [{"part_kind": "tool-call", "tool_name": "lookup",
+                                        "args": BAD, "tool_call_id": "c1"}]},
+        {"kind": "request", "parts": [{"part_kind": "tool-return", "tool_name": "lookup",
+                                       "tool_call_id": "c1", "content": SAID,
+                                       "outcome": "retried"}]},
+        {"kind": "response", "parts": [{"part_kind": "tool-call", "tool_name": "lookup",
+                                        "args": GOOD_TEXT, "tool_call_id": "c2"}]},
+        {"kind": "request", "parts": [{"part_kind": "tool-return", "tool_name": "lookup",
+                                       "tool_call_id": "c2", "content": "sun",
+                                       "outcome": "success"}]}],
     "cursor chat": {"composerId": "s1", "conversation": [
         {"type": 1, "text": "?"},
         {"type": 2, "toolFormerData": {"name": "lookup", "toolCallId": "c1", "status": "error",
