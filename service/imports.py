@@ -7,6 +7,7 @@ line by line, in our own form. Spans, observations and transcripts come as JSON 
 document each. A log of MCP and a session of Claude Code is one story: its lines belong together.
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -44,6 +45,7 @@ _TOO_LARGE = (
     "by `jq -c '.[]'`"
 )
 _BOM = b"\xef\xbb\xbf"
+_NEXT_VALUE = re.compile(r"[\s,]*(?=[{\[])")
 _LIKE_JSON = re.compile(rb'[{\[]\s*["{\[]')
 Piece: TypeAlias = tuple[str, bytes | None]
 """A line or a document with its place; None for one that is too long."""
@@ -75,10 +77,41 @@ def read(
         try:
             yield from reader(where, raw_piece)
         except (_BadPieceError, OtlpError) as error:
-            yield unreadable(where, str(error))
+            values = _split(raw_piece) if chosen.shape == "document" else []
+            for place, value in values:
+                yield from _read_value(reader, place, value)
+            if not values:
+                yield unreadable(where, str(error))
         except RecursionError:
             yield unreadable(where, "is nested too deep")
     yield from finish()
+
+
+def _read_value(reader: Reader, where: str, raw: bytes) -> Iterator[Placed]:
+    try:
+        yield from reader(where, raw)
+    except (_BadPieceError, OtlpError) as error:
+        yield unreadable(where, str(error))
+    except RecursionError:
+        yield unreadable(where, "is nested too deep")
+
+
+def _split(raw: bytes | None) -> list[tuple[str, bytes]]:
+    """The values of a document that is several, one behind the other; none where it is not.
+
+    OpenTelemetry's exporter to the console writes so.
+    """
+    text = "" if raw is None else raw.removeprefix(_BOM).decode("utf-8", "replace")
+    values: list[tuple[str, bytes]] = []
+    decoder, place = json.JSONDecoder(), 0
+    while (found := _NEXT_VALUE.match(text, place)) is not None:
+        start = found.end()
+        try:
+            _, place = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            place = len(text)
+        values.append((f"value {len(values) + 1}", text[start:place].encode("utf-8", "replace")))
+    return values if len(values) > 1 else []
 
 
 def _reader_of(

@@ -344,6 +344,14 @@ def test_a_byte_order_mark_hides_nothing(wanted: str, indent: Any) -> None:
     assert of(b"\xef\xbb\xbf" + raw) == of(raw)
 
 
+def test_values_one_behind_the_other_are_read_each() -> None:
+    """As OpenTelemetry's exporter to the console writes; one that breaks off loses only itself."""
+    told = "\n".join(json.dumps(transcript(name), indent=4) for name in "ab")
+    read_all = of((told + '\n{\n "messages": [').encode())
+    assert [each.tool_name for each in read_all[:4]] == ["a", "a", "b", "b"]
+    assert len(read_all) == 5
+
+
 def test_a_document_beyond_its_bound_says_how_to_cut_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not read into memory."""
     assert MAX_DOCUMENT == 256 * 1024 * 1024
