@@ -47,11 +47,8 @@ def look_at(beginning: bytes, wanted: Format | None = None) -> Detection:
     if _is_document(lines):
         shown = wanted or _format_of(_begun(text))
         return Detection(shown or "executions", "document", is_known=shown is not None)
-    if (
-        not wanted
-        and text[:1] not in (b"{", b"[")
-        and is_transcript(text.decode("utf-8", "ignore"))
-    ):
+    is_marked = text[:2] == b"<|"  # as Harmony's texts begin
+    if not wanted and is_marked and is_transcript(text.decode("utf-8", "ignore")):
         return Detection("transcripts", "text")
     found = [each for line in lines if (each := _format_of(_begun(line)) or _format_of_log(line))]
     shown = wanted or next(iter(found), None)
