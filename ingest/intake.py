@@ -63,7 +63,7 @@ class Intake:
             if isinstance(record, Rejection):
                 continue
             try:
-                self._check_time(record.timestamp)
+                check_age(record.timestamp, self.clock(), self.retention)
             except InvalidExecutionError as error:
                 rejected.append(Rejection(index=index, message=str(error)))
                 continue
@@ -101,7 +101,7 @@ class Intake:
 
         An `ExecutionConflictError` where its id is taken by one with other content.
         """
-        self._check_time(execution.timestamp)
+        check_age(execution.timestamp, self.clock(), self.retention)
         receipt = await self.accept(workspace, [execution], principal=principal)
         if receipt.rejected:
             raise ExecutionConflictError(receipt.rejected[0].message)
@@ -142,15 +142,6 @@ class Intake:
             self.on_stored()
         return list(stored)
 
-    def _check_time(self, moment: datetime) -> None:
-        now = self.clock()
-        check_time(moment, now)
-        if self.retention is not None and moment < now - self.retention:
-            raise InvalidExecutionError(
-                f"timestamp: {moment.isoformat()} is older than what is kept here "
-                f"({self.retention.days} days, AFTERCALL_RETENTION_DAYS)"
-            )
-
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
@@ -167,4 +158,14 @@ def check_time(moment: datetime, now: datetime) -> None:
         raise InvalidExecutionError(
             f"timestamp: {moment.isoformat()} is not between {EARLIEST.date()} and tomorrow; "
             "check the clock of the sender"
+        )
+
+
+def check_age(moment: datetime, now: datetime, retention: timedelta | None) -> None:
+    """Refuse, beyond `check_time`, a call that is older than the retention, so learned from."""
+    check_time(moment, now)
+    if retention is not None and moment < now - retention:
+        raise InvalidExecutionError(
+            f"timestamp: {moment.isoformat()} is older than what is kept here "
+            f"({retention.days} days, AFTERCALL_RETENTION_DAYS)"
         )

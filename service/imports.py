@@ -7,10 +7,12 @@ line by line, in our own form. Spans, observations and transcripts come as JSON 
 document each. A log of MCP and a session of Claude Code is one story: its lines belong together.
 """
 
+import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import BinaryIO, TypeAlias
 
@@ -22,14 +24,14 @@ from aftercall.errors import NotFoundError
 from aftercall.explain import explain
 from aftercall.models import Execution, RecordReceipt
 from aftercall.redaction import Redactor
-from ingest.formats.calls import Given, Noted, Placed, Unreadable, unreadable
+from ingest.formats.calls import Given, LeftOut, Noted, Placed, Unreadable, unreadable
 from ingest.formats.detection import Detection, Format
 from ingest.formats.mcp_messages import McpLog, Message, messages_in, messages_in_line
 from ingest.formats.observations import ObservationReader
 from ingest.formats.otlp.reading import is_same_span, read_json
 from ingest.formats.otlp.spans import OtlpError
-from ingest.formats.transcripts import ClaudeCodeSessions, read_transcript
-from ingest.intake import InvalidExecutionError, check_time
+from ingest.formats.transcripts import Transcripts
+from ingest.intake import InvalidExecutionError, check_age
 from service.errors import ProblemError, safe_message
 from service.requests import parse_json
 
@@ -43,46 +45,96 @@ _TOO_LARGE = (
     "by `jq -c '.[]'`"
 )
 _BOM = b"\xef\xbb\xbf"
+_NEXT_VALUE = re.compile(r"[\s,]*(?=[{\[])")
 _LIKE_JSON = re.compile(rb'[{\[]\s*["{\[]')
 Piece: TypeAlias = tuple[str, bytes | None]
 """A line or a document with its place; None for one that is too long."""
 Reader: TypeAlias = Callable[[str, bytes | None], Iterator[Placed]]
 
 
-def read(stream: BinaryIO, chosen: Detection, given: Given) -> Iterator[Placed]:
-    """What a file says, in its order."""
+@dataclass(slots=True)
+class Kinds:
+    """Counts what files are, as far as their readers can tell only at the end."""
+
+    forms: Counter[str] = field(default_factory=Counter)
+    """Calls by the titles of the forms that transcripts have."""
+    guessed: Counter[str] = field(default_factory=Counter)
+    """Results that were taken for failures, by how they begin."""
+
+
+def read(
+    stream: BinaryIO, chosen: Detection, given: Given, kinds: Kinds | None = None
+) -> Iterator[Placed]:
+    """What a file says, in its order; `kinds` is counted on."""
     longest = MAX_ENCODED if chosen.format == "executions" else MAX_DOCUMENT
     if chosen.shape == "lines" or chosen.format == "executions":
         pieces = _lines(stream, longest)
     else:
         raw = stream.read(longest + 1)
         pieces = iter([("the document", raw if len(raw) <= longest else None)])
-    reader, finish = _reader_of(chosen.format, given)
+    reader, finish = _reader_of(chosen, given, kinds or Kinds())
     for where, raw_piece in pieces:
         try:
             yield from reader(where, raw_piece)
         except (_BadPieceError, OtlpError) as error:
-            yield unreadable(where, str(error))
+            values = _split(raw_piece) if chosen.shape == "document" else []
+            for place, value in values:
+                yield from _read_value(reader, place, value)
+            if not values:
+                yield unreadable(where, str(error))
         except RecursionError:
             yield unreadable(where, "is nested too deep")
     yield from finish()
 
 
-def _reader_of(kind: Format, given: Given) -> tuple[Reader, Callable[[], Iterable[Placed]]]:
+def _read_value(reader: Reader, where: str, raw: bytes) -> Iterator[Placed]:
+    try:
+        yield from reader(where, raw)
+    except (_BadPieceError, OtlpError) as error:
+        yield unreadable(where, str(error))
+    except RecursionError:
+        yield unreadable(where, "is nested too deep")
+
+
+def _split(raw: bytes | None) -> list[tuple[str, bytes]]:
+    """The values of a document that is several, one behind the other; none where it is not.
+
+    OpenTelemetry's exporter to the console writes so.
+    """
+    text = "" if raw is None else raw.removeprefix(_BOM).decode("utf-8", "replace")
+    values: list[tuple[str, bytes]] = []
+    decoder, place = json.JSONDecoder(), 0
+    while (found := _NEXT_VALUE.match(text, place)) is not None:
+        start = found.end()
+        try:
+            _, place = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            place = len(text)
+        values.append((f"value {len(values) + 1}", text[start:place].encode("utf-8", "replace")))
+    return values if len(values) > 1 else []
+
+
+def _reader_of(
+    chosen: Detection, given: Given, kinds: Kinds
+) -> tuple[Reader, Callable[[], Iterable[Placed]]]:
     """What reads pieces of a format, and what is left at the end."""
+    kind = chosen.format
     if kind == "executions":
         return _execution, tuple
     if kind == "mcp":
         log = McpLog(given)
         return partial(_logged, log), log.finish
-    if kind == "claude-code":
-        sessions = ClaudeCodeSessions(given)
-        return lambda where, raw: sessions.feed(_value_of(raw, _TOO_LARGE), where), sessions.finish
+    if kind == "transcripts":
+        transcripts = Transcripts(given, kinds.forms)
+        transcripts.guesses.beginnings = kinds.guessed
+
+        def feed(where: str, raw: bytes | None) -> Iterator[Placed]:
+            value = _text_of(raw) if chosen.shape == "text" else _value_of(raw, _TOO_LARGE)
+            return transcripts.feed(value, f"{where}, ")
+
+        return feed, transcripts.finish
     observations = ObservationReader(given)
-    readers: dict[Format, Callable[[object], Iterator[Placed]]] = {
-        "otlp": read_json,
-        "transcripts": lambda value: read_transcript(value, given),
-    }
+    readers: dict[Format, Callable[[object], Iterator[Placed]]] = {"otlp": read_json}
 
     def others() -> Iterator[Placed]:
         if observations.others:
@@ -107,11 +159,15 @@ def _lines(stream: BinaryIO, longest: int) -> Iterator[Piece]:
         yield where, None
 
 
-def _value_of(raw: bytes | None, too_large: str) -> object:
+def _text_of(raw: bytes | None, too_large: str = _TOO_LARGE) -> str:
     if raw is None:
         raise _BadPieceError(too_large)
     # A log may hold what a tool printed in another encoding: that is replaced, not the line lost.
-    text = raw.removeprefix(_BOM).decode("utf-8", "replace")
+    return raw.removeprefix(_BOM).decode("utf-8", "replace")
+
+
+def _value_of(raw: bytes | None, too_large: str) -> object:
+    text = _text_of(raw, too_large)
     try:
         return parse_json(text.encode(), max_elements=2**63)
     except ProblemError as error:
@@ -161,7 +217,20 @@ class ImportReport:
     duplicates: int = 0
     rejected: int = 0
     failures: int = 0
-    """Of calls that were only checked: those that failed."""
+    """Of the calls that were read: those that failed."""
+    repairs: int = 0
+    """Failures that a success of the same tool follows in the session."""
+    prefix: str = ""
+    """What stands before places: the name of the file, where there are several."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Calls without an outcome, by reason."""
+    tools: Counter[str] = field(default_factory=Counter)
+    failed_tools: Counter[str] = field(default_factory=Counter)
+    first: datetime | None = None
+    last: datetime | None = None
+    ids: set[str] = field(default_factory=set)
+    """Of the calls that were only checked."""
+    _open: set[tuple[str | None, str]] = field(default_factory=set)
     _noted: set[str] = field(default_factory=set)
 
     @property
@@ -169,10 +238,27 @@ class ImportReport:
         """Calls, or pieces that were none, that were looked at."""
         return self.accepted + self.duplicates + self.rejected
 
+    def count(self, call: Execution) -> None:
+        """Count a call that was read."""
+        name = (
+            call.tool_name if call.server_name is None else f"{call.server_name}/{call.tool_name}"
+        )
+        self.tools[name] += 1
+        self.first = min(self.first or call.timestamp, call.timestamp)
+        self.last = max(self.last or call.timestamp, call.timestamp)
+        key = call.session_id, name
+        if call.outcome == "failure":
+            self.failures += 1
+            self.failed_tools[name] += 1
+            self._open.add(key)
+        elif key in self._open:
+            self.repairs += 1
+            self._open.discard(key)
+
     def reject(self, where: str, message: str) -> None:
         """Tell of one that could not be taken."""
         self.rejected += 1
-        self.say(f"{_shown(where)}: {_shown(message)}")
+        self.say(f"{_shown(self.prefix + where)}: {_shown(message)}")
 
     def note(self, message: str) -> None:
         """Tell a remark once, whatever its figures."""
@@ -180,6 +266,27 @@ class ImportReport:
         if kind not in self._noted and len(self._noted) < 20:
             self._noted.add(kind)
             self.say(f"note: {_shown(message)}")
+
+    def summary(self, guessed: Counter[str]) -> Iterator[str]:
+        """Return what there is to say at the end, a line each."""
+        for reason, number in self.left_out.most_common():
+            yield f"left out, {number:,}: {_shown(reason)}"
+        read = self.tools.total()
+        for beginning, number in guessed.most_common(5):
+            yield (
+                f"{number:,} of {read:,} results begin with `{_shown(beginning)}` and are taken "
+                "for failures, marked `readAsError`; --error-pattern says otherwise"
+            )
+        if not read or self.first is None or self.last is None:
+            return
+        span = f"{self.first:%Y-%m-%d} to {self.last:%Y-%m-%d}"
+        yield (
+            f"{read:,} calls of {len(self.tools):,} tools, {span}: {self.failures:,} failures, "
+            f"{self.repairs:,} of them followed by a success of the tool in the session"
+        )
+        if self.failed_tools:
+            (name, number), *_ = self.failed_tools.most_common(1)
+            yield f"look at `{_shown(name)}` first: {number:,} of {self.tools[name]:,} calls failed"
 
 
 def _shown(text: str) -> str:
@@ -199,14 +306,16 @@ def send(
     *,
     client: Client | None,
     report: ImportReport,
+    retention: timedelta | None = None,
     on_progress: Callable[[], None],
 ) -> None:
     """Send what a reader gives, without secrets; without a client it is only checked.
 
-    What became of the pieces is counted in the report. As `chosen` tells, one with an id that is
+    What became of the pieces is counted in the report; what is older than the `retention` is
+    refused then, as the service would. As `chosen` tells, one with an id that is
     known and other content may be the same call, such as another agent's.
     """
-    ready = _encoded(pieces, report, is_checked=client is None)
+    ready = _encoded(pieces, report, retention, is_checked=client is None)
     for batch in in_groups(ready, lambda each: len(each[2]), most=500, most_bytes=4 * 1024 * 1024):
         receipt = (
             RecordReceipt(accepted=len(batch))
@@ -225,12 +334,14 @@ def send(
 
 
 def _encoded(
-    pieces: Iterable[Placed], report: ImportReport, *, is_checked: bool
+    pieces: Iterable[Placed], report: ImportReport, retention: timedelta | None, *, is_checked: bool
 ) -> Iterator[_Encoded]:
     redactor = Redactor()
     for where, read in pieces:
         if isinstance(read, Noted):
             report.note(read.message)
+        elif isinstance(read, LeftOut):
+            report.left_out[read.message] += 1
         elif isinstance(read, Unreadable):
             report.reject(where, read.message)
         # Masking and absent fields written out make it longer or shorter than it was.
@@ -238,12 +349,16 @@ def _encoded(
             report.reject(where, _TOO_LONG)
         else:
             if is_checked:
+                if read.execution_id in report.ids:
+                    report.duplicates += 1
+                    continue
+                report.ids.add(read.execution_id)
                 try:
-                    check_time(read.timestamp, datetime.now(UTC))  # as the service will
+                    check_age(read.timestamp, datetime.now(UTC), retention)  # as the service will
                 except InvalidExecutionError as error:
                     report.reject(where, str(error))
                     continue
-                report.failures += read.outcome == "failure"
+            report.count(read)
             yield where, read, encoded
 
 

@@ -4,13 +4,24 @@ Changes of tools and promotions are made one at a time (`Context.changing`): eac
 there is and writes before the next one looks. Else two puts at once could close a circle.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
 from aftercall.background import aside
 from aftercall.json_values import JsonObject, content_hash, exceeds
-from aftercall.models import ContractChange, FailureMark, MarkedFailure, Tool, ToolList, ToolSpec
+from aftercall.models import (
+    ContractChange,
+    FailureMark,
+    MarkedFailure,
+    NamedTool,
+    Rejection,
+    Tool,
+    ToolList,
+    ToolSpec,
+    ToolsReceipt,
+)
 from mongo import contents
 from mongo.records import ToolKey
 from retrieval.fitness.history import statistics_with_marks
@@ -82,6 +93,23 @@ async def put_tool(context: Context, workspace: str, tool_id: str, spec: ToolSpe
                 return before.tool  # executions of that name mean the same tool, too
         await _change(context, workspace, tool_id, before, tool)
     return tool
+
+
+async def put_tools(
+    context: Context, workspace: str, named_tools: Sequence[NamedTool]
+) -> ToolsReceipt:
+    """Register tools one after another; one that is refused is named and holds up no other."""
+    unchanged, rejected = 0, list[Rejection]()
+    for index, named in enumerate(named_tools):
+        begun = datetime.now(UTC)
+        try:
+            tool = await put_tool(context, workspace, named.tool_id, named)
+        except (InvalidChangeError, RefusedError) as error:
+            rejected.append(Rejection(index=index, message=str(error)))
+        else:
+            unchanged += tool.updated_at < begun
+    registered = len(named_tools) - unchanged - len(rejected)
+    return ToolsReceipt(registered=registered, unchanged=unchanged, rejected=rejected)
 
 
 async def _drift(

@@ -4,12 +4,13 @@ Neither transcripts nor protocol logs have ids for executions. Here an id is mad
 and what came back, so that reading a file again, whole or longer than it was, gives the same ids.
 
 An answer is a failure by what is structured in it: `isError`, an error object, a typed outcome.
-What a tool says is never rewritten: no text makes a failure of a success. Pure.
+What a tool says is never rewritten. Pure.
 """
 
 import ast
 import hashlib
 import json
+import re
 import uuid
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +52,7 @@ _UNITS = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6))
 """Moments after 1973 in ms, µs and ns lie above these bounds, and none before 5138 in s does."""
 TOOL_ERROR = "ToolError"
 """Type of a failure that names none; as the gateway records it."""
-_TEXTS = frozenset({"text", "input_text", "output_text"})
+TEXTS = frozenset({"text", "input_text", "output_text"})
 _MAX_BLOCKS = 10_000
 _MAX_LITERAL = 64 * 1024
 _MAX_SCHEMAS = 2000
@@ -65,6 +66,11 @@ class Unreadable:
 
     message: str
     """What is wrong and, where there is one, the cure. Never a value of the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut(Unreadable):
+    """A call that is whole and has no outcome, such as the last one of an interrupted session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +98,8 @@ class Given:
     at: datetime
     """When the calls were made whose time is nowhere in the file."""
     agent: str | None = None
-    error_prefixes: tuple[str, ...] = ()
-    """Results that begin so are failures; used for transcripts only, which have no flag for it."""
+    error_pattern: re.Pattern[str] | None = None
+    """Results whose text it is found in are failures; then no text is guessed to be one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +143,11 @@ def notes_of(where: str, arguments: Arguments) -> Iterator[Placed]:
 def unreadable(where: str, message: str) -> Placed:
     """What could not be read at a place."""
     return Placed(bounded_text(where, 200), Unreadable(message))
+
+
+def left_out(where: str, message: str) -> Placed:
+    """What is no mistake of the file, and yet no call that can be recorded."""
+    return Placed(bounded_text(where, 200), LeftOut(message))
 
 
 def stable_id(*parts: JsonValue) -> str:
@@ -272,7 +283,7 @@ def mcp_answer(result: Mapping[str, Any]) -> ToolAnswer:
     kinds = [each.get("type") for each in (blocks if isinstance(blocks, list) else ())[:_MAX_BLOCKS]
              if isinstance(each, Mapping)]  # fmt: skip
     # Of what is no text, the kind only.
-    others = (f"<{bounded_text(str(kind), 50)}>" for kind in kinds if kind not in _TEXTS)
+    others = (f"<{bounded_text(str(kind), 50)}>" for kind in kinds if kind not in TEXTS)
     shown: list[Any] = [*texts, *others]
     return ToolAnswer(result=bounded_json(shown[0] if len(shown) == 1 else shown), status=status)
 
@@ -283,6 +294,6 @@ def texts_of(blocks: Sequence[object]) -> list[str]:
         block["text"]
         for block in blocks[:_MAX_BLOCKS]
         if isinstance(block, Mapping)
-        and block.get("type") in _TEXTS
+        and block.get("type") in TEXTS
         and isinstance(block.get("text"), str)
     ]

@@ -7,19 +7,18 @@ document over many lines) is looked at as far as it goes.
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from pydantic_core import from_json
 
 from ingest.formats.mcp_messages import inside, is_message, is_pair
 from ingest.formats.observations import kind_of
-from ingest.formats.transcripts import is_session_line, is_transcript
+from ingest.formats.rules import read_forms
+from ingest.formats.transcripts import is_like_transcript, is_transcript
 
-Format: TypeAlias = Literal[
-    "executions", "otlp", "claude-code", "langsmith", "langfuse", "mcp", "transcripts"
-]
-Shape: TypeAlias = Literal["lines", "document"]
+Format: TypeAlias = Literal["executions", "otlp", "langsmith", "langfuse", "mcp", "transcripts"]
+Shape: TypeAlias = Literal["lines", "document", "text"]
 LOOK_BYTES = 64 * 1024
 """Of the beginning. Desktop clients write some 4 KiB about themselves before the first message."""
 _LINES = 50
@@ -36,6 +35,8 @@ class Detection:
 
     format: Format
     shape: Shape
+    is_known: bool = field(default=True, compare=False)
+    """Whether the beginning, or a person, says so; else it is taken for executions."""
 
 
 def look_at(beginning: bytes, wanted: Format | None = None) -> Detection:
@@ -44,12 +45,14 @@ def look_at(beginning: bytes, wanted: Format | None = None) -> Detection:
     text = text.decode("utf-8", "ignore").encode()  # the cut may lie within a character
     lines = text.split(b"\n", _LINES)[:_LINES]
     if _is_document(lines):
-        return Detection(wanted or _format_of(_begun(text)) or "executions", "document")
+        shown = wanted or _format_of(_begun(text))
+        return Detection(shown or "executions", "document", is_known=shown is not None)
+    is_marked = text[:2] == b"<|"  # as Harmony's texts begin
+    if not wanted and is_marked and is_transcript(text.decode("utf-8", "ignore")):
+        return Detection("transcripts", "text")
     found = [each for line in lines if (each := _format_of(_begun(line)) or _format_of_log(line))]
-    # Sessions begin with lines of any type, which look like turns.
-    is_session = found[:1] == ["transcripts"] and "claude-code" in found
-    shown: Format = "claude-code" if is_session else next(iter(found), "executions")
-    return Detection(wanted or shown, "lines")
+    shown = wanted or next(iter(found), None)
+    return Detection(shown or "executions", "lines", is_known=shown is not None)
 
 
 def contents(beginning: bytes) -> str:
@@ -77,17 +80,15 @@ def _format_of(value: object) -> Format | None:
 
 
 def _format_of_object(each: dict[str, Any]) -> Format | None:
-    if _OF_AN_EXECUTION & each.keys():
+    if _OF_AN_EXECUTION & each.keys() and read_forms().rule_of(each) is None:
         return "executions"
     if _OF_OTLP & each.keys():
         return "otlp"
-    if is_session_line(each):
-        return "claude-code"
     if (kind := kind_of(each)) is not None:
         return kind
     if is_message(each) or is_pair(each) or inside(each) is not None:
         return "mcp"
-    return "transcripts" if is_transcript(each) else None
+    return "transcripts" if is_like_transcript(each) or is_transcript(each) else None
 
 
 def _first_objects(value: object, depth: int = 2) -> Iterator[dict[str, Any]]:

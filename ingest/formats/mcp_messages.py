@@ -33,13 +33,16 @@ from pydantic_core import from_json
 from aftercall.arguments import Arguments, arguments_of
 from aftercall.json_values import InvalidJsonValueError, JsonObject, JsonValue, bounded_text
 from aftercall.json_values import check_json_object as checked
+from ingest.formats.answers import transcript_answer
 from ingest.formats.calls import (
     MAX_CONTEXT_CHARS,
     Given,
     Placed,
+    ToolAnswer,
     digest,
     failure_in_rpc,
     first_name,
+    left_out,
     mcp_answer,
     moment,
     name_of,
@@ -67,6 +70,7 @@ _CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 _BEGINS = frozenset({"initialize", "server/discover"})
 _OF_SERVERS = frozenset({"sampling/createMessage", "roots/list", "elicitation/create"})
 """Requests that only a server sends; their ids are numbered apart from the client's."""
+_UNDECIDED = frozenset({"task", "taskId", "inputRequests", "requestState", "resultType"})
 _NEVER = "the call has no answer in the log, so nobody knows what became of it"
 _NO_CALL = "answers a call that is not in the log; does its beginning lie in an older file?"
 _NO_OUTCOME = "is answered by a question or a task, which is neither success nor failure"
@@ -210,10 +214,10 @@ class McpLog:
             return
         said_arguments = arguments.text if arguments.parameters is None else arguments.parameters
         error, result = answer.get("error"), _object(answer.get("result"))
-        if error is None and not _is_call_result(result):
-            yield unreadable(message.where, _NO_OUTCOME)
+        if error is None and _is_no_outcome(result):
+            yield left_out(message.where, _NO_OUTCOME)
             return
-        read = mcp_answer(result) if error is None else failure_in_rpc(error)
+        read = _answer_of(result) if error is None else failure_in_rpc(error)
         meta = _object(params.get("_meta"))
         sequence, channel.calls = channel.calls, channel.calls + 1
         time, rpc_id = _text_of(message.at), _text_of(message.body.get("id"))
@@ -254,7 +258,7 @@ class McpLog:
 
     def _drop(self, channel: _Channel, key: tuple[str, object]) -> Iterator[Placed]:
         if (opened := channel.open.pop(key, None)) is not None and opened.method == "tools/call":
-            yield unreadable(opened.message.where, _NEVER)
+            yield left_out(opened.message.where, _NEVER)
 
 
 def messages_in(value: object, where: str) -> Iterator[Message | Placed]:
@@ -384,6 +388,17 @@ def _is_call_result(result: object) -> bool:
         or held.get("structuredContent") is not None
         or held.get("isError") is True
     )
+
+
+def _is_no_outcome(result: JsonObject) -> bool:
+    """Whether a call is answered by a question or a task; bare objects are results."""
+    return not _is_call_result(result) and (not result or not _UNDECIDED.isdisjoint(result))
+
+
+def _answer_of(result: JsonObject) -> ToolAnswer:
+    if _is_call_result(result):
+        return mcp_answer(result)
+    return transcript_answer(result, failed=False, pattern=None)  # of a server that keeps no rules
 
 
 def _id(value: object) -> tuple[str, object]:

@@ -25,6 +25,7 @@ from aftercall.json_values import (
     read_json,
 )
 from aftercall.mcp_calls import split_name
+from ingest.formats.answers import transcript_answer
 from ingest.formats.calls import (
     Given,
     Placed,
@@ -40,7 +41,6 @@ from ingest.formats.calls import (
     stable_id,
     unreadable,
 )
-from ingest.formats.transcripts import transcript_answer
 
 Kind = Literal["langsmith", "langfuse"]
 _LISTS = ("runs", "observations", "data", "child_runs")
@@ -49,6 +49,8 @@ _AGENTS = ("agent", "agent_name", "lc_agent_name", "langgraph_node")
 _INPUTS = (frozenset({"input"}), frozenset({"input_str"}))
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)\((.*)\)", re.DOTALL)
 _INTERRUPT = re.compile(r"(Graph|Node)Interrupt\(")
+_EXECUTES = "execute_tool "
+"""How OpenTelemetry's conventions begin the name of a tool's span."""
 _MAX_TEXT = 100_000
 
 
@@ -104,7 +106,7 @@ class ObservationReader:
     def _call(
         self, value: dict[str, Any], metadata: dict[str, Any], where: str, session: str | None
     ) -> Iterator[Placed]:
-        run_id, name = name_of(value.get("id")), name_of(value.get("name"))
+        run_id, name = name_of(value.get("id")), _name_of(value, metadata)
         if run_id is None or name is None:
             yield unreadable(where, "the call has no id or no name")
             return
@@ -133,6 +135,14 @@ class ObservationReader:
             session_id=own or session or first_name(value, "trace_id", "traceId"),
             **answer.fields(),
         )
+
+
+def _name_of(value: dict[str, Any], metadata: dict[str, Any]) -> str | None:
+    """The tool's name: what the span says before what the span is called."""
+    attributes = metadata.get("attributes")
+    named = attributes.get("gen_ai.tool.name") if isinstance(attributes, dict) else None
+    name = name_of(named) or name_of(value.get("name"))
+    return name and (name.removeprefix(_EXECUTES) or name)
 
 
 class _NotACallError(Exception):
@@ -175,7 +185,7 @@ def _answer(value: dict[str, Any], given: Given) -> ToolAnswer:
         inner = output.get("kwargs") if output.get("type") == "constructor" else output
         if isinstance(inner, dict) and "content" in inner and "tool_call_id" in inner:
             failed, output = failed or inner.get("status") == "error", inner["content"]
-    return transcript_answer(make_json_value(output), failed=failed, prefixes=given.error_prefixes)
+    return transcript_answer(make_json_value(output), failed=failed, pattern=given.error_pattern)
 
 
 def _raised(text: str) -> ToolAnswer:

@@ -1,465 +1,473 @@
-"""Transcripts: calls of tools and their results in conversations, matched, as executions. Pure.
+"""Transcripts: calls of tools and their results in JSON of any form that `forms.toml` tells of.
+
+One walk over a file's values, in their order. On every object the rules of `forms.toml` are tried;
+what they find goes to the conversation that it belongs to, which matches calls and results.
 
 | value | read as |
 |---|---|
-| `{"messages": [...], "tools": [...]}` | one conversation, also a line for fine-tuning |
-| `{"object": "response", "output": [...]}`, with `input` or without | one |
-| `[message or item, ...]` | one |
-| `[conversation, ...]` | each |
-| a line of a session of Claude Code (`~/.claude/projects/*/*.jsonl`) | one message of its session |
+| an object with a list of messages, items, steps, ... | one conversation, also a line |
+| a list of messages or events | one |
+| a list of conversations, or an object that holds such | each |
+| lines that are messages or events | one, or one for each session that they name |
 
-Messages of OpenAI have `tool_calls` and results of their own, items of its Responses API are calls
-and results, messages of Anthropic hold both as blocks of content.
-
-- Told of and not recorded: a call without a result, a result without its call, arguments that are
-  neither an object nor a text, and calls made together under one id or none.
-- Arguments that are loose JSON are recorded as the object that they say. A text that is cut off or
-  says no object never reached a tool: it is kept as it came, as a failed call whatever answered.
-- The id of an execution is made of the call, its answer and, where the API's ids may repeat, how
-  the conversation begins: a longer version of it gives the same ids.
-- `context` is the last message of a user before the call, bounded.
-- `mcp__server__tool` is a tool of that server. A subagent's calls are a session of their own.
-
-Only what is unmistakable counts as a failure: the message says so (`is_error`, `status: "error"`);
-the content is a typed outcome (see `aftercall.outcomes`), an MCP result or anything else with
-`isError: true`, or an object that holds nothing but an error: `{"error": "...", "code": 404}`. All
-else succeeded, whatever its text. A person who knows better says how failures begin
-(`--error-prefix`); then that is what the text is compared with, and nothing else.
+Their context, names and times are those of the nearest object around a call that has them. Pure.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import Any
 
-from pydantic_core import from_json
-
-from aftercall.arguments import Arguments, UnreadableArgumentsError, arguments_of
-from aftercall.json_values import (
-    InvalidJsonValueError,
-    JsonObject,
-    JsonValue,
-    bounded_json,
-    bounded_text,
-    check_json_object,
-    json_or_none,
-    make_json_value,
-)
+from aftercall.json_values import json_or_none, make_json_value
 from aftercall.mcp_calls import split_name
-from aftercall.outcomes import Outcome
+from ingest.formats.answers import ErrorGuesses, text_of, transcript_answer
 from ingest.formats.calls import (
-    MAX_CONTEXT_CHARS,
-    TOOL_ERROR,
+    TEXTS,
     Given,
     Placed,
     ToolAnswer,
-    digest,
     failure_in_object,
     failure_in_text,
-    first_moment,
-    first_name,
-    is_mcp_result,
-    mcp_answer,
+    moment,
     name_of,
-    notes_of,
-    placed_execution,
     schemas_of,
-    stable_id,
-    texts_of,
     unreadable,
 )
+from ingest.formats.conversations import Call, Conversation
+from ingest.formats.rules import Rule, first_at, read_forms, value_at
 
-CLAUDE_CODE = "claude-code"
-_NAMES = ("conversation_id", "session_id", "thread_id", "chat_id", "custom_id")
-_SESSIONS = (*_NAMES, "trace_id", "id")
-"""The last two are often of one request only, of the many that a conversation takes."""
-_TIMES = ("created_at", "timestamp", "created", "time", "date")
-_LISTS = ("messages", "input", "output")
 _NO_CONVERSATION = (
     "is no conversation: a list of messages or items, or an object with `messages`, `input` or "
-    "`output`"
+    "`output`, and nothing in it is a call or a message in a form that is known"
 )
-_ONE_MESSAGE = (
-    "is one message and no conversation; where every line is a message, make a list of them "
-    "(`jq -s . FILE`)"
-)
-_MAX_JSON_CHARS = 1_000_000
-"""Of a text that may be a JSON object; an error is far shorter, so a longer one is a success."""
-_OF_AN_ERROR = frozenset({
-    "error", "message", "errormessage", "msg", "code", "errorcode", "status", "statuscode", "type",
-    "errortype", "name", "kind", "detail", "details", "data", "success", "ok", "iserror", "stack",
-    "stacktrace", "traceback", "hint", "suggestion", "help", "requestid", "traceid", "timestamp",
-    "path", "retryable",
-})  # fmt: skip
-"""Members, folded, of an object that is an error. One with others is a report that mentions one."""
+_MAX_DEPTH = 60
+_WRAPPED = 4
+"""Objects around a conversation, at most."""
+_LOOKED_AT = 20
+"""Elements of a list by which it is judged."""
+_INSTRUCTING = ("system", "developer")
+_ELEMENT = re.compile(r"<(\w+)>(.*?)</\1>", re.DOTALL)
 _OF_THE_CLIENT = re.compile(r"\s*<tool_use_error>(.*)</tool_use_error>\s*", re.DOTALL)
-_NO_RESULT = "the call has no result here, so nobody knows what became of it"
-_NO_CALL = "the result has no call before it here"
-_SAME_ID = (
-    "other calls made at the same time have the same id, or none either, so nobody can tell which "
-    "result is its"
-)
-_NO_NAME = "the call names no tool"
-_NO_ARGUMENTS = "the call's arguments are no JSON object, so it was never a call"
-_BLOCKS = ("tool_use", "server_tool_use", "mcp_tool_use")
-_CALL, _RESULT = "function_call", "function_call_output"
-"""Items of OpenAI's Responses API."""
 
 
-class _Turn(NamedTuple):
-    where: str
-    value: dict[str, Any]
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What is said around an object."""
 
-
-class _Call(NamedTuple):
-    where: str
-    tool: str
-    arguments: Arguments
-    sequence: int
-    context: str | None
-    at: datetime | None
-    server: str | None
-    scope: list[JsonValue]
-    """What tells its id from those of other conversations; nothing where ids are unique."""
-
-
-@dataclass(slots=True)
-class _Conversation:
-    given: Given
-    session: str
-    agent: str
-    name: str = ""
-    """The same in each longer version of it."""
+    agent: str | None = None
+    model: str | None = None
+    form: str | None = None
+    usual: str | None = None
+    """The agent that writes this form."""
     at: datetime | None = None
-    schemas: dict[str, JsonObject] = field(default_factory=dict)
-    context: str | None = None
-    calls: int = 0
-    waiting: dict[str, _Call] = field(default_factory=dict)
-    refused: set[str] = field(default_factory=set)
-    """Calls that were none; what stands as their result is the framework's answer, not a tool's."""
-    together: set[str] = field(default_factory=set)
-    """Calls made at the same time: in one message, or in items with nothing else between them."""
+    role: object = None
+    session: str | None = None
 
-    def feed(self, turn: _Turn) -> Iterator[Placed]:
-        """What a turn tells: the calls whose results it holds, and what could not be read."""
-        value, where = turn.value, turn.where
-        kind, role, content = value.get("type"), value.get("role"), value.get("content")
-        if kind == _CALL:
-            yield from self._call(turn, where, _key(value.get("call_id")), value)
-            return
-        self.together.clear()
-        if kind == _RESULT:
-            yield from self._result(where, _key(value.get("call_id")), value.get("output"), value)
-        elif role == "tool":
-            yield from self._result(where, _key(value.get("tool_call_id")), content, value)
-        else:
-            if role == "user" and (said := text_of(content)):
-                self.context = bounded_text(said, MAX_CONTEXT_CHARS)
-            yield from self._blocks(turn, content if isinstance(content, list) else [])
-            if role == "assistant":
-                yield from self._assistant(turn)
+    def inside(self, value: dict[str, Any]) -> "_Scope":
+        forms = read_forms()
+        named = {
+            "agent": name_of(first_at(value, forms.agents, (str,))) or self.agent,
+            "model": name_of(first_at(value, forms.models, (str,))) or self.model,
+            "role": value.get("role", self.role),
+            "session": name_of(first_at(value, forms.sessions, (str, int))) or self.session,
+        }
+        return replace(self, **named)
 
-    def finish(self) -> Iterator[Placed]:
-        for key, call in self.waiting.items():
-            yield self._unanswered(key, call, _NO_RESULT)
-        self.waiting.clear()
-
-    def _unanswered(self, key: str, call: _Call, why: str) -> Placed:
-        """A call that was made has an outcome nobody knows; one that could not be made failed."""
-        if call.arguments.parameters is not None or why == _SAME_ID:
-            return unreadable(call.where, why)
-        return self._execution(key, call, ToolAnswer(UnreadableArgumentsError().error))
-
-    def _execution(self, key: str, call: _Call, answer: ToolAnswer) -> Placed:
-        said = answer.error.model_dump(mode="json") if answer.error else answer.result
-        at = call.at or (self.at or self.given.at) + timedelta(milliseconds=call.sequence)
-        # A call that could not be made may be answered in a longer version, and is the same one.
-        content: list[JsonValue] = [call.arguments.parameters, said]
-        if call.arguments.parameters is None:
-            content = [call.arguments.text]
-        return placed_execution(
-            call.where,
-            execution_id=stable_id(*call.scope, key, call.tool, *content),
-            timestamp=at,
-            agent=self.given.agent or self.agent,
-            server_name=call.server,
-            tool_name=call.tool,
-            **call.arguments.recorded(),
-            context=call.context,
-            session_id=self.session,
-            sequence=call.sequence,
-            input_schema=self.schemas.get(call.tool),
-            **answer.fields(),
-        )
-
-    def _blocks(self, turn: _Turn, blocks: list[Any]) -> Iterator[Placed]:
-        for number, block in enumerate(blocks):
-            kind = block.get("type") if isinstance(block, dict) else None
-            where = f"{turn.where}.content[{number}]"
-            if kind in _BLOCKS:
-                server = name_of(block.get("server_name"))
-                key = _key(block.get("id"))
-                yield from self._call(turn, where, key, block, server, unique=True)
-            elif isinstance(kind, str) and kind.endswith("tool_result"):
-                content = block.get("content")
-                if isinstance(content, dict) and str(content.get("type")).endswith("_error"):
-                    content = {"error": content}
-                if isinstance(content, str) and (wrapped := _OF_THE_CLIENT.fullmatch(content)):
-                    content = wrapped[1]
-                yield from self._result(where, _key(block.get("tool_use_id")), content, block)
-
-    def _assistant(self, turn: _Turn) -> Iterator[Placed]:
-        calls = turn.value.get("tool_calls")
-        for number, told in enumerate(calls if isinstance(calls, list) else ()):
-            where = f"{turn.where}.tool_calls[{number}]"
-            if not isinstance(told, dict):
-                yield unreadable(where, "is no call: it must be an object")
-                continue
-            inner = told.get("function")
-            inner = inner if isinstance(inner, dict) else told
-            yield from self._call(turn, where, _key(told.get("id")), inner)
-
-    def _call(
-        self,
-        turn: _Turn,
-        where: str,
-        key: str,
-        told: dict[str, Any],
-        server: str | None = None,
-        *,
-        unique: bool = False,
-    ) -> Iterator[Placed]:
-        sequence, self.calls = self.calls, self.calls + 1
-        is_ambiguous = key in self.together
-        self.together.add(key)
-        if (unanswered := self.waiting.pop(key, None)) is not None:
-            yield self._unanswered(key, unanswered, _SAME_ID if is_ambiguous else _NO_RESULT)
-        name = told.get("name")
-        arguments = _arguments(told.get("input" if unique else "arguments"))
-        if is_ambiguous or isinstance(arguments, str) or not (isinstance(name, str) and name):
-            why = arguments if isinstance(arguments, str) else _NO_NAME
-            yield unreadable(where, _SAME_ID if is_ambiguous else why)
-            self.refused.add(key)
-            return
-        self.refused.discard(key)
-        in_name, tool = split_name(name)
-        at = first_moment(turn.value, *_TIMES)
-        scope: list[JsonValue] = [] if unique else [self.name, sequence]
-        self.waiting[key] = _Call(
-            where, tool, arguments, sequence, self.context, at, server or in_name, scope
-        )
-        yield from notes_of(where, arguments)
-
-    def _result(
-        self, where: str, key: str, content: object, told: dict[str, Any]
-    ) -> Iterator[Placed]:
-        if (call := self.waiting.pop(key, None)) is not None:
-            is_unmade = call.arguments.parameters is None
-            flags = (told.get("status") == "error", told.get("is_error"), told.get("isError"))
-            answer = transcript_answer(
-                make_json_value(content),
-                failed=True in flags or is_unmade,
-                prefixes=self.given.error_prefixes,
-            )
-            yield self._execution(key, call, answer)
-        elif key not in self.refused:
-            yield unreadable(where, _NO_CALL)
+    def later(self, value: dict[str, Any]) -> "_Scope":
+        return replace(self, at=_time_of(value) or self.at)
 
 
 @dataclass(slots=True)
-class ClaudeCodeSessions:
-    """Reads the lines of sessions in their order.
-
-    Their format is Anthropic's own affair and changes, so only the message, `sessionId`,
-    `timestamp` and `isSidechain` are read, and lines of other kinds are passed over.
-    """
+class Transcripts:
+    """Reads the values of a file in their order; `forms` counts the calls by the title of forms."""
 
     given: Given
-    _sessions: dict[str, _Conversation] = field(default_factory=dict)
+    forms: Counter[str] = field(default_factory=Counter)
+    guesses: ErrorGuesses = field(init=False)
+    _stories: dict[str | None, Conversation] = field(default_factory=dict)
+    _current: str | None = None
+    _outer: _Scope = _Scope()
+    _is_known: bool = False
 
-    def feed(self, value: object, where: str) -> Iterator[Placed]:
-        """What a line tells."""
-        message = value.get("message") if isinstance(value, dict) else None
-        if not isinstance(value, dict) or not isinstance(message, dict):
-            return
-        name = first_name(value, "sessionId") or CLAUDE_CODE
-        if value.get("isSidechain") is True:
-            name = name_of(f"{name}/{value.get('agentId') or 'sidechain'}") or name
-        session = self._sessions.setdefault(name, _Conversation(self.given, name, CLAUDE_CODE))
-        at = {key: value[key] for key in ("timestamp",) if key in value}
-        yield from session.feed(_Turn(f"{where}, message", {**message, **at}))
+    def __post_init__(self) -> None:
+        self.guesses = ErrorGuesses(self.given)
+
+    def feed(self, value: object, where: str = "") -> Iterator[Placed]:
+        """Return what a value says; `where` is its place, such as `line 7, `."""
+        self._is_known = False
+        yield from self._value(value, where, 0)
+        if not self._is_known:
+            yield unreadable(_shown(where) or "the value", _NO_CONVERSATION)
 
     def finish(self) -> Iterator[Placed]:
-        """What is open at the end."""
-        for session in self._sessions.values():
-            yield from session.finish()
+        """Return what is open at the end of the file."""
+        for story in self._stories.values():
+            yield from story.finish()
+
+    def _value(self, value: object, where: str, depth: int) -> Iterator[Placed]:
+        if isinstance(value, list):
+            yield from self._list(value, where, depth)
+        elif isinstance(value, dict):
+            is_event = read_forms().rule_of(value) is not None
+            if not is_event and _is_conversation(value):
+                yield from self._conversation(value, where)
+            elif not is_event and (kept := _conversations_in(value)):
+                for place, each in kept:
+                    yield from self._value(each, _join(where, place), depth + 1)
+            elif not is_event and _is_wrapped(value) and _begins(value):
+                yield from self._conversation(value, where)
+            else:
+                yield from self._event(value, where)
+        elif isinstance(value, str):
+            yield from self._visit(self._story(None), {"text": value}, where, self._outer, depth)
+
+    def _list(self, values: list[Any], where: str, depth: int) -> Iterator[Placed]:
+        looked_at = values[:_LOOKED_AT]
+        # JSON of conversations, or a conversation?
+        if depth < _WRAPPED and looked_at and not any(map(_is_turn, looked_at)):
+            for number, each in enumerate(values):
+                if isinstance(each, dict | list):
+                    yield from self._value(each, f"{where}[{number}]", depth + 1)
+            return
+        self._is_known |= not values
+        conversation = Conversation(self.given, self.guesses)
+        yield from self._turns(conversation, values, where, self._outer)
+        yield from conversation.finish()
+
+    def _conversation(self, value: dict[str, Any], where: str) -> Iterator[Placed]:
+        forms = read_forms()
+        self._is_known |= any(isinstance(value.get(key), list) for key in forms.lists)
+        name = name_of(first_at(value, forms.sessions, (str, int)))
+        conversation = Conversation(
+            self.given,
+            self.guesses,
+            name=name or "",
+            session=name or name_of(first_at(value, forms.requests, (str, int))),
+            at=_time_of(value),
+            schemas={split_name(k)[1]: each for k, each in schemas_of(value.get("tools")).items()},
+        )
+        yield from self._inside(conversation, value, where, self._outer.inside(value), 0)
+        yield from conversation.finish()
+
+    def _event(self, value: dict[str, Any], where: str) -> Iterator[Placed]:
+        forms = read_forms()
+        rule = forms.rule_of(value)
+        named = name_of(value_at(value, rule.session)) if rule and not rule.is_call else None
+        if rule is not None and named is not None:
+            self._outer = replace(self._outer, form=rule.form, usual=rule.agent)
+        named = named or name_of(first_at(value, forms.sessions, (str, int)))
+        self._current = named or self._current
+        thread = name_of(value_at(value, rule.thread)) if rule else None
+        session = name_of(f"{named}/{thread}") if thread else self._current
+        story = self._story(session)
+        story.schemas |= schemas_of(value.get("tools"))
+        yield from self._turn(story, value, where, self._outer)
+
+    def _story(self, session: str | None) -> Conversation:
+        if session not in self._stories:
+            made = Conversation(self.given, self.guesses, name=session or "", session=session)
+            self._stories[session] = made
+        return self._stories[session]
+
+    def _turns(
+        self, conversation: Conversation, values: list[Any], where: str, scope: _Scope
+    ) -> Iterator[Placed]:
+        for number, each in enumerate(values):
+            if isinstance(each, dict):
+                yield from self._turn(conversation, each, f"{where}[{number}]", scope)
+            else:
+                yield unreadable(f"{where}[{number}]", "is no message: it must be an object")
+
+    def _turn(
+        self, conversation: Conversation, value: dict[str, Any], where: str, scope: _Scope
+    ) -> Iterator[Placed]:
+        rule = read_forms().rule_of(value)
+        conversation.take_turn(value, is_call=rule is not None and rule.is_call)
+        self._is_known |= isinstance(value.get("role"), str) or isinstance(value.get("type"), str)
+        yield from self._visit(conversation, value, where, scope.later(value), 1)
+
+    def _visit(
+        self, conversation: Conversation, value: object, where: str, scope: _Scope, depth: int
+    ) -> Iterator[Placed]:
+        if depth > _MAX_DEPTH:
+            return
+        if isinstance(value, list):
+            text = text_of(value) if value else None
+            yield from self._text(conversation, text or "", where, scope)
+            for number, each in enumerate(value):
+                yield from self._visit(conversation, each, f"{where}[{number}]", scope, depth + 1)
+            return
+        if not isinstance(value, dict):
+            return
+        scope = scope.inside(value)
+        if depth > 1:
+            scope = scope.later(value)
+        rule = read_forms().rule_of(value)
+        if rule is None:
+            yield from self._inside(conversation, value, where, scope, depth)
+            return
+        self._is_known = True
+        if rule.agent is not None:
+            scope = replace(scope, form=rule.form, usual=rule.agent)
+        if rule.deep:
+            yield from self._inside(conversation, value, where, scope, depth)
+        yield from self._apply(conversation, rule, value, where, scope)
+        is_whole = rule.is_call or rule.is_result or rule.open or rule.ignored
+        if not rule.deep and not is_whole:
+            yield from self._inside(conversation, value, where, scope, depth)
+
+    def _inside(
+        self,
+        conversation: Conversation,
+        value: dict[str, Any],
+        where: str,
+        scope: _Scope,
+        depth: int,
+    ) -> Iterator[Placed]:
+        forms = read_forms()
+        for key, each in value.items():
+            place = _join(where, key)
+            if key in forms.skipped and not (key == "tools" and isinstance(each, dict)):
+                continue
+            if key in forms.lists and isinstance(each, list) and depth == 0:
+                yield from self._turns(conversation, each, place, scope)
+            elif key == "tool_calls" and isinstance(each, list):
+                yield from self._calls(conversation, each, place, scope, depth)
+            elif isinstance(each, dict | list):
+                yield from self._visit(conversation, each, place, scope, depth + 1)
+            elif isinstance(each, str):
+                if depth == 0 and key == "input":
+                    conversation.take_user(each)
+                if key == "text" and str(value.get("type")) in TEXTS:
+                    continue  # its list was looked at as one text
+                yield from self._text(conversation, each, place, scope)
+
+    def _calls(
+        self, conversation: Conversation, calls: list[Any], where: str, scope: _Scope, depth: int
+    ) -> Iterator[Placed]:
+        for number, each in enumerate(calls):
+            place = f"{where}[{number}]"
+            if not isinstance(each, dict):
+                yield unreadable(place, "is no call: it must be an object")
+            elif read_forms().rule_of(each) is not None:
+                yield from self._visit(conversation, each, place, scope, depth + 1)
+            else:
+                inner = each.get("function")
+                held = inner if isinstance(inner, dict) else each
+                arguments = held.get("arguments", held.get("args"))
+                call = Call(place, held.get("name"), each.get("id"), arguments)
+                yield from conversation.take_call(call)
+
+    def _text(
+        self, conversation: Conversation, text: str, where: str, scope: _Scope
+    ) -> Iterator[Placed]:
+        for value in read_forms().objects_in(text, scope.role):
+            if (rule := read_forms().rule_of(value)) is not None:
+                self._is_known = True
+                yield from self._apply(conversation, rule, value, where, scope)
+
+    def _apply(
+        self,
+        conversation: Conversation,
+        rule: Rule,
+        value: dict[str, Any],
+        where: str,
+        scope: _Scope,
+    ) -> Iterator[Placed]:
+        if rule.each:
+            for member in _members(value_at(value, rule.each)):
+                if not rule.only or value_at(member, rule.only) is not None:
+                    yield from self._found(conversation, rule, member, where, scope)
+            return
+        yield from self._found(conversation, rule, value, where, scope)
+
+    def _found(
+        self,
+        conversation: Conversation,
+        rule: Rule,
+        value: dict[str, Any],
+        where: str,
+        scope: _Scope,
+    ) -> Iterator[Placed]:
+        if rule.user and (words := text_of(value_at(value, rule.user))):
+            conversation.take_user(words)
+        call_id = value_at(value, rule.id)
+        if rule.open:
+            conversation.take_running(_shown(where), call_id)
+            return
+        answer = partial(self._answer, rule, value)
+        if rule.is_call:
+            form = scope.form or rule.form
+            self.forms[read_forms().titles[form]] += 1
+            server, name = name_of(value_at(value, rule.server)), value_at(value, rule.name)
+            if server is None and isinstance(name, str) and form in read_forms().split:
+                server, name = _parted(name)
+            usual = rule.agent or scope.usual
+            call = Call(
+                _shown(where),
+                name,
+                call_id,
+                _arguments(rule, value),
+                server,
+                moment(value_at(value, rule.at)) or scope.at,
+                name_of(value_at(value, rule.spoken)) or scope.agent or usual or scope.model,
+                name_of(value_at(value, rule.session)) or conversation.session or scope.session,
+                rule.unique,
+                rule.ordered,
+            )
+            if rule.is_result:
+                yield from conversation.take_both(call, answer(failed=False))
+            else:
+                yield from conversation.take_call(call)
+        elif rule.is_result:
+            of = name_of(value_at(value, rule.of))
+            yield from conversation.take_result(_shown(where), call_id, answer, of)
+
+    def _answer(self, rule: Rule, value: dict[str, Any], *, failed: bool) -> ToolAnswer:
+        is_marked = any(condition.holds(value) for condition in rule.failed)
+        content, error = value_at(value, rule.content), value_at(value, rule.error)
+        is_error = isinstance(error, str | dict) and bool(error)
+        if is_error and (is_marked or content is None or not isinstance(error, str)):
+            return failure_in_object(error) if isinstance(error, dict) else failure_in_text(error)
+        if is_error:
+            return failure_in_text(error)
+        if isinstance(content, dict) and str(content.get("type")).endswith("_error"):
+            content = {"error": content}
+        if isinstance(content, str) and (wrapped := _OF_THE_CLIENT.fullmatch(content)):
+            content = wrapped[1]
+        return transcript_answer(
+            make_json_value(content), failed=is_marked or failed, pattern=self.given.error_pattern
+        )
 
 
-def is_session_line(value: dict[str, Any]) -> bool:
-    """Whether a value is a line of a session of Claude Code."""
-    in_session = "sessionId" in value and ("uuid" in value or "parentUuid" in value)
-    return isinstance(value.get("type"), str) and (in_session or "leafUuid" in value)
-
-
-def is_transcript(value: dict[str, Any]) -> bool:
-    """Whether a value is a conversation, or a turn of one."""
-    return is_turn(value) or any(isinstance(value.get(key), list) for key in _LISTS)
-
-
-def is_turn(value: object) -> bool:
-    """Whether a value is a message of a chat or an item of a response."""
-    return isinstance(value, dict) and (
-        (isinstance(value.get("role"), str) and not isinstance(value.get("messages"), list))
-        or (isinstance(value.get("type"), str) and not value.keys() & _LISTS)
-        or value.get("type") == _RESULT
-    )
-
-
-def read_transcript(value: object, given: Given, where: str = "") -> Iterator[Placed]:
-    """The tool calls of the conversations in a JSON value, in their order."""
-    if isinstance(value, list) and value and not any(map(is_turn, value)):
-        for number, each in enumerate(value):
-            yield from read_transcript(each, given, f"{where}[{number}]")
-        return
+def is_transcript(value: object, depth: int = 12) -> bool:
+    """Whether a rule fits anything in a value."""
     if isinstance(value, list):
-        yield from _read({}, list(_turns(value, where)), given)
-        return
+        return depth > 0 and any(is_transcript(each, depth - 1) for each in value[:_LOOKED_AT])
+    if isinstance(value, str):
+        return next(read_forms().objects_in(value, None), None) is not None
     if not isinstance(value, dict):
-        yield unreadable(where or "the value", _NO_CONVERSATION)
-        return
-    turns = list(_turns_of(value, where))
-    if turns or any(isinstance(value.get(key), list) for key in _LISTS):
-        yield from _read(value, turns, given)
-    else:
-        told = _ONE_MESSAGE if is_turn(value) else _NO_CONVERSATION
-        yield unreadable(where or "the value", told)
+        return False
+    return read_forms().rule_of(value) is not None or (
+        depth > 0 and any(is_transcript(each, depth - 1) for each in value.values())
+    )
 
 
-def _turns_of(value: dict[str, Any], where: str) -> Iterator[_Turn | Placed]:
-    for key in _LISTS:
-        held, place = value.get(key), f"{where}.{key}" if where else key
+def is_like_transcript(value: dict[str, Any]) -> bool:
+    """Whether a value may be a conversation or a turn of one, though no rule fits."""
+    is_turn = isinstance(value.get("role"), str) or isinstance(value.get("type"), str)
+    return is_turn or _is_conversation(value) or _is_wrapped(value)
+
+
+def read_transcript(value: object, given: Given) -> Iterator[Placed]:
+    """The tool calls of the conversations in a JSON value, in their order."""
+    transcripts = Transcripts(given)
+    yield from transcripts.feed(value)
+    yield from transcripts.finish()
+
+
+def _is_turn(value: object) -> bool:
+    """Whether an element makes its list a conversation, and not a list of conversations."""
+    if not isinstance(value, dict):
+        return False
+    if read_forms().rule_of(value) is not None:
+        return True
+    return not (_is_conversation(value) or _conversations_in(value) or _is_wrapped(value)) and (
+        is_transcript(value)
+        or isinstance(value.get("role"), str)
+        or isinstance(value.get("type"), str)
+    )
+
+
+def _is_conversation(value: dict[str, Any]) -> bool:
+    """Whether an object holds a list of messages that are no conversations themselves."""
+    for key in read_forms().lists:
+        held = value.get(key)
         if isinstance(held, list):
-            yield from _turns(held, place)
-        elif key == "input" and isinstance(held, str):
-            yield _Turn(place, {"role": "user", "content": held})
+            first = next((each for each in held if isinstance(each, dict)), None)
+            if first is None or read_forms().rule_of(first) is not None:
+                return True
+            if not (_is_conversation(first) or _is_wrapped(first)):
+                return True
+    return False
 
 
-def _turns(values: list[Any], where: str) -> Iterator[_Turn | Placed]:
-    for number, value in enumerate(values):
-        place = f"{where}[{number}]"
-        if isinstance(value, dict):
-            yield _Turn(place, value)
-        else:
-            yield unreadable(place, "is no message: it must be an object")
+def _conversations_in(value: dict[str, Any]) -> list[tuple[str, list[Any]]]:
+    """The lists of conversations that an object holds, such as samples."""
+    return [
+        (key, held)
+        for key, held in value.items()
+        if isinstance(held, list)
+        and any(
+            isinstance(each, dict)
+            and read_forms().rule_of(each) is None
+            and (_is_conversation(each) or _is_wrapped(each))
+            for each in held[:_LOOKED_AT]
+        )
+    ]
 
 
-def _read(value: dict[str, Any], turns: Sequence[_Turn | Placed], given: Given) -> Iterator[Placed]:
-    inner = value.get("conversation")
-    inner = inner.get("id") if isinstance(inner, dict) else inner
-    name = name_of(inner) or first_name(value, *_NAMES)
-    values = [each.value for each in turns if isinstance(each, _Turn)]
-    # What stands before the first result is in each longer version too.
-    first = next((at for at, each in enumerate(values) if _has_result(each)), 0)
-    begun = name or digest(make_json_value(values[: first or 1]))
-    conversation = _Conversation(
-        given,
-        session=name or first_name(value, *_SESSIONS) or f"chat-{begun[:32]}",
-        agent=first_name(value, "agent", "agent_name", "model") or "unknown",
-        name=begun,
-        at=first_moment(value, *_TIMES),
-        schemas={split_name(k)[1]: each for k, each in schemas_of(value.get("tools")).items()},
-    )
-    for turn in turns:
-        if isinstance(turn, _Turn):
-            yield from conversation.feed(turn)
-        else:
-            yield turn
-    yield from conversation.finish()
-
-
-def _has_result(turn: dict[str, Any]) -> bool:
-    content = turn.get("content")
-    blocks = content if isinstance(content, list) else []
-    kinds = [turn.get("type"), *(each.get("type") for each in blocks if isinstance(each, dict))]
-    return turn.get("role") == "tool" or any(
-        isinstance(kind, str) and (kind == _RESULT or kind.endswith("tool_result"))
-        for kind in kinds
+def _is_wrapped(value: dict[str, Any], depth: int = _WRAPPED) -> bool:
+    """Whether an object in an object holds messages, such as `{"request": {"messages": [...]}}`."""
+    return depth > 0 and any(
+        isinstance(each, dict)
+        and read_forms().rule_of(each) is None
+        and (_is_conversation(each) or _is_wrapped(each, depth - 1))
+        for each in value.values()
     )
 
 
-def transcript_answer(content: object, *, failed: bool, prefixes: Sequence[str]) -> ToolAnswer:
-    """The answer in the content of a tool's message."""
-    text = text_of(content)
-    held = content if isinstance(content, Mapping) else _object_in(text)
-    if held is not None and (found := _structured(held, failed=failed)) is not None:
-        return found
-    if failed or (text is not None and text.lstrip().startswith(tuple(prefixes))):
-        return failure_in_text(text if text is not None else str(bounded_json(content)))
-    status = None if held is None else Outcome.coerce(held).status
-    return ToolAnswer(result=bounded_json(content if text is None else text), status=status)
+def _join(where: str, key: str) -> str:
+    return f"{where}.{key}" if where and not where.endswith(", ") else where + key
 
 
-def text_of(content: object) -> str | None:
-    """The text of a message; None for what is neither text nor parts."""
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list) and all(
-        isinstance(part, Mapping) and isinstance(part.get("type"), str) for part in content
-    ):
-        return "\n".join(texts_of(content))
+def _shown(where: str) -> str:
+    return where.removesuffix(", ")
+
+
+def _begins(value: object, depth: int = 2 * _WRAPPED) -> bool:
+    """Whether what an object holds is a conversation of its own: it is named, or begun."""
+    if isinstance(value, list):
+        return depth > 0 and any(_begins(each, depth - 1) for each in value[:_LOOKED_AT])
+    if not isinstance(value, dict):
+        return False
+    rule, named = read_forms().rule_of(value), first_at(value, read_forms().sessions, (str, int))
+    if (rule is not None and rule.user) or named or str(value.get("role")) in _INSTRUCTING:
+        return True
+    return depth > 0 and any(_begins(each, depth - 1) for each in value.values())
+
+
+def _members(value: object) -> Iterator[dict[str, Any]]:
+    for key, held in value.items() if isinstance(value, dict) else ():
+        for each in held if isinstance(held, list) else [held]:
+            yield {"key": key, "value": each}
+
+
+def _arguments(rule: Rule, value: dict[str, Any]) -> object:
+    if rule.fields:
+        return {key: value[key] for key in rule.fields if key in value}
+    if rule.text:
+        words = value_at(value, rule.text)
+        held = json_or_none(words) if isinstance(words, str) else None
+        return held if isinstance(held, dict) else {"input": words}
+    if rule.elements:
+        return {
+            key: held.strip("\n") for key, held in _ELEMENT.findall(value_at(value, rule.elements))
+        }
+    return value_at(value, rule.arguments)
+
+
+def _parted(name: str) -> tuple[str | None, str]:
+    """Server and tool of `server__tool`; `mcp__server__tool` is parted elsewhere."""
+    server, _, tool = name.partition("__")
+    return (server, tool) if server not in ("", "mcp") and tool else (None, name)
+
+
+def _time_of(value: dict[str, Any]) -> datetime | None:
+    for path in read_forms().times:
+        if path[0].steps[0] in value and (at := moment(value_at(value, path))) is not None:
+            return at
     return None
-
-
-def _object_in(text: str | None) -> Mapping[str, Any] | None:
-    if text is None or len(text) > _MAX_JSON_CHARS or not text.lstrip().startswith("{"):
-        return None
-    try:
-        value = from_json(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, Mapping) else None
-
-
-def _structured(held: Mapping[str, Any], *, failed: bool) -> ToolAnswer | None:
-    if (typed := Outcome.coerce(held).error) is not None:
-        return ToolAnswer(typed)
-    if is_mcp_result(held) and "isError" in held:
-        return mcp_answer(held)
-    if held.get("isError") is True or failed or _is_an_error(held):
-        inner = held.get("error")
-        if isinstance(inner, Mapping) and inner:
-            return failure_in_object(inner)
-        message = inner if isinstance(inner, str) and inner else held.get("message")
-        outer = {key: item for key, item in held.items() if key not in {"error", "isError"}}
-        kind = held.get("type") or held.get("errorType") or held.get("error_type") or TOOL_ERROR
-        return failure_in_object(outer | {"message": message or held, "type": kind})
-    return None
-
-
-def _is_an_error(held: Mapping[str, Any]) -> bool:
-    error = held.get("error")
-    told = isinstance(error, str | Mapping) and bool(error)
-    flagged = error is True and isinstance(held.get("message"), str)
-    return (told or flagged) and all(
-        re.sub(r"[-_.\s]+", "", key[:100]).lower() in _OF_AN_ERROR for key in held
-    )
-
-
-def _arguments(told: object) -> Arguments | str:
-    """The arguments of a call, an object or a text; else why they are none."""
-    if told is None:
-        return Arguments({})  # what models write for a tool without parameters
-    value = json_or_none(told) if isinstance(told, str) else told
-    if isinstance(told, str) and not isinstance(value, dict):
-        return arguments_of(told)
-    try:
-        return Arguments(check_json_object(value))
-    except InvalidJsonValueError as error:
-        return f"{_NO_ARGUMENTS} ({error})"
-
-
-def _key(call_id: object) -> str:
-    return f"id {call_id}" if isinstance(call_id, str | int) else "no id"

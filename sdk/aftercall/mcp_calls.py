@@ -171,7 +171,8 @@ class ErrorTexts:
         """
         if not 0 < len(text) <= MAX_TEXT or text.count("\n") >= MAX_LINES:
             return None
-        if _form(text) in self._known.get(tool, ()):
+        known = self._known.get(tool)
+        if known and _form(text) in known:
             return "the tool sent the like as an error before"
         begins = _BEGINS.match(text)
         if begins is None or any(isinstance(e, str) and text in e for e in sent.values()):

@@ -1,34 +1,43 @@
-"""`aftercall import FILE`: calls into a running service, or an archive into a store."""
+"""`aftercall import PATH...`: calls into a running service, or an archive into a store."""
 
 import argparse
 import io
+import re
+from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aftercall.cli import Command
 from aftercall.cli.status import add_service
-from service.cli.options import add_common, note, run, say, seldom, start
+from service.cli.options import add_common, note, run, say, seldom, settings_from, start
 
 if TYPE_CHECKING:
+    from aftercall.client import Client
+    from service.imports import ImportReport
     from service.settings import Settings
+    from service.sources import Source
 
+STDIO = "-"
 _FIRST_LOOK = 4096
 """Bytes of the beginning that tell an archive from executions."""
-_LONG_HELP = """Records the calls of FILE in the running service at --service, as if agents sent
-them. FILE may hold executions, one JSON object a line; OTLP traces as JSON; exports of LangSmith
-and Langfuse; sessions of Claude Code (the .jsonl files below ~/.claude/projects); messages of
-Anthropic's API and transcripts of OpenAI's APIs; logs of MCP Inspector and of desktop clients. The
-beginning of FILE shows which it is, unless --format says so. An archive made by `aftercall export`
-is restored as a whole into the empty store that the settings name (--data-dir, or
-AFTERCALL_MONGO_URI), while no service uses it; run it again if it was interrupted. Files may be
-compressed with gzip. Importing a file twice records nothing twice."""
+_LONG_HELP = """Records the calls of each PATH in the running service at --service, as if agents
+sent them. A PATH is a file, a folder with all below it, or a glob. A file may hold executions, one
+JSON object a line; OTLP traces as JSON; exports of LangSmith and Langfuse; logs of MCP Inspector
+and of desktop clients; or sessions, messages, trajectories and spans of agents and frameworks:
+Claude Code (below ~/.claude/projects), Codex, Gemini CLI, opencode, Cursor, Copilot, Cline,
+OpenHands, LangChain, Pydantic AI, the Vercel AI SDK, OpenAI, Anthropic, Bedrock, and others. The
+beginning of a file shows which it is, unless --format says so. Files may be gzip, zip or UTF-16. An
+archive made by `aftercall export` is restored as a whole into the empty store that the settings
+name (--data-dir, or AFTERCALL_MONGO_URI), while no service uses it; run it again if it was
+interrupted. Importing a file twice records nothing twice."""
 _TITLES = {
+    "executions": "executions",
     "otlp": "OTLP traces",
     "langsmith": "runs of LangSmith",
     "langfuse": "observations of Langfuse",
-    "claude-code": "a session of Claude Code",
     "transcripts": "transcripts",
     "mcp": "a log of MCP messages",
 }
@@ -36,19 +45,19 @@ _TITLES = {
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = _LONG_HELP
-    parser.add_argument("file", metavar="FILE", help="what to import; - reads stdin")
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="what to import; - reads stdin")
     parser.add_argument(
         "--format",
-        choices=("auto", "executions", *_TITLES),
+        choices=("auto", *_TITLES),
         default="auto",
-        help="what FILE is; auto (the default) looks at how it begins",
+        help="what the files are; auto (the default) looks at how they begin",
     )
     add_service(parser)
     parser.add_argument(
         "--dry-run", action="store_true", help="only check the file; nothing is sent or stored"
     )
     said = parser.add_argument_group("for transcripts and MCP logs")
-    said.add_argument("--agent", metavar="NAME", help="who made the calls, whatever FILE says")
+    said.add_argument("--agent", metavar="NAME", help="who made the calls, whatever the files say")
     said.add_argument(
         "--error-prefix",
         action="append",
@@ -56,18 +65,44 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_prefix,
         metavar="TEXT",
         help="results in transcripts that begin so are failures, such as 'Error:'; may be "
-        "given several times. Without it only structured errors are",
+        "given several times",
+    )
+    said.add_argument(
+        "--error-pattern",
+        type=_pattern,
+        metavar="REGEX",
+        help="results in transcripts that it is found in are failures. Without either option, "
+        "results that begin as errors do are taken for failures, and marked so",
     )
     add_common(parser)
 
 
 def _run(args: argparse.Namespace) -> int:
     from service.archive import is_archive, unpacked  # `--help` loads this module
+    from service.sources import expand
 
-    with unpacked(args.file) as stream:
-        if args.format == "auto" and is_archive(stream.peek(_FIRST_LOOK)):
-            return _import_archive(args, stream)
-        return _import_calls(args, stream)
+    sources = expand(args.paths)
+    if len(sources) == 1 and args.format == "auto":
+        with unpacked(sources[0].name) as stream:
+            if is_archive(stream.peek(_FIRST_LOOK)):
+                return _import_archive(args, sources[0].name, stream)
+            if sources[0].name == STDIO:  # it can be opened once
+                return _import_calls(args, sources, stream)
+    return _import_calls(args, sources, None)
+
+
+def _error_pattern(prefixes: list[str], pattern: str | None) -> re.Pattern[str] | None:
+    parts = [rf"\A\s*{re.escape(each)}" for each in prefixes]
+    parts += [] if pattern is None else [f"(?:{pattern})"]
+    return re.compile("|".join(parts)) if parts else None
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"is no regular expression: {error}") from None
+    return text
 
 
 def _prefix(text: str) -> str:
@@ -76,26 +111,12 @@ def _prefix(text: str) -> str:
     return text.lstrip()
 
 
-def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
+def _import_calls(
+    args: argparse.Namespace, sources: "list[Source]", stdin: io.BufferedReader | None
+) -> int:
     from aftercall.client import Client
-    from ingest.formats.calls import Given
-    from ingest.formats.detection import LOOK_BYTES, contents, look_at
-    from service.archive import STDIO
-    from service.imports import ImportReport, read, send
+    from service.imports import ImportReport
 
-    beginning = stream.peek(LOOK_BYTES)[:LOOK_BYTES]
-    chosen = look_at(beginning, None if args.format == "auto" else args.format)
-    if chosen.format != "executions":
-        say(f"reading {args.file} as {_TITLES[chosen.format]}")
-    if chosen.format == "transcripts" and not args.error_prefix:
-        say("results without a flag are successes; say how failures begin with --error-prefix")
-    changed = None if args.file == STDIO else Path(args.file).stat().st_mtime
-    given = Given(
-        at=datetime.now(UTC) if changed is None else datetime.fromtimestamp(changed, UTC),
-        agent=args.agent or None,
-        error_prefixes=tuple(args.error_prefix),
-    )
-    progress = seldom(say)
     with ExitStack() as stack:
         report = ImportReport(say)
         # Whatever happens, the last line says what was taken: importing again is harmless.
@@ -106,32 +127,131 @@ def _import_calls(args: argparse.Namespace, stream: io.BufferedReader) -> int:
                 flush=True,
             )
         )
-        send(
-            read(stream, chosen, given),
-            chosen,
-            client=None if args.dry_run else stack.enter_context(Client(args.service, retries=5)),
-            report=report,
-            on_progress=lambda: progress(f"{report.calls:,} calls"),
-        )
+        client = None if args.dry_run else stack.enter_context(Client(args.service, retries=5))
+        files = _Files(args, report, client, is_one=len(sources) == 1)
+        for source in sources:
+            files.take(source, stdin)
+        for line in files.summary():
+            say(line)
     if args.dry_run:
         say(f"{report.failures:,} of {report.accepted:,} calls failed")
-    if not report.accepted + report.duplicates:
+    if report.accepted + report.duplicates:
+        return 0
+    if len(sources) == 1 and files.unread:
         say(
-            f"no call was read: {args.file} holds {contents(beginning)}; if that is a format that "
-            "is read, name it with --format (see --help)"
+            f"no call was read: {files.unread[0]}; if that is a format that is read, name it with "
+            "--format (see --help)"
         )
-        return 1
-    return 1 if report.rejected else 0
+    else:
+        say("no call was read")
+    return 1
 
 
-def _import_archive(args: argparse.Namespace, stream: io.BufferedReader) -> int:
-    from service.archive import STDIO, AlreadyImportedError, ArchiveReader, unpacked
+class _Files:
+    """Reads files one after another, and counts what kind they are."""
+
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        report: "ImportReport",
+        client: "Client | None",
+        *,
+        is_one: bool,
+    ) -> None:
+        from service.imports import Kinds
+
+        self._args, self._report, self._client, self._is_one = args, report, client, is_one
+        self._guessed: Counter[str] = Counter()
+        self._make_kinds = Kinds
+        self.kinds: Counter[str] = Counter()
+        self.unknown: Counter[str] = Counter()
+        self.unread: list[str] = []
+        """What files hold of which no call was read."""
+        days = _retention_days(args) if args.dry_run else 0
+        self._retention = timedelta(days=days) if days else None
+        self._pattern = _error_pattern(args.error_prefix, args.error_pattern)
+        self._progress = seldom(say)
+
+    def take(self, source: "Source", stdin: io.BufferedReader | None) -> None:
+        """Read a file; a damaged one among others is told of."""
+        from service.archive import ArchiveError
+        from service.sources import open_source
+
+        if stdin is not None:
+            self._read(stdin, source.name)
+            return
+        try:
+            with open_source(source) as contents:
+                for name, stream in contents:
+                    self._read(stream, name)
+        except ArchiveError as error:
+            if self._is_one:
+                raise
+            self._report.reject(source.name, str(error))
+
+    def summary(self) -> Iterator[str]:
+        """Return what there is to say at the end, a line each."""
+        for title, number in self.kinds.most_common():
+            if not self._is_one or title not in _TITLES.values():
+                yield f"{number:,} {'file looks' if number == 1 else 'files look'} like {title}"
+        if not self._is_one:
+            for ending, number in self.unknown.most_common(10):
+                kind = f"{ending} {'file' if number == 1 else 'files'}"
+                yield f"{number:,} {kind} passed over: of no kind that is read"
+        yield from self._report.summary(self._guessed)
+
+    def _read(self, stream: io.BufferedReader, name: str) -> None:
+        from ingest.formats.calls import Given
+        from ingest.formats.detection import LOOK_BYTES, contents, look_at
+        from service.archive import STDIO
+        from service.imports import read, send
+
+        args, report = self._args, self._report
+        beginning = stream.peek(LOOK_BYTES)[:LOOK_BYTES]
+        chosen = look_at(beginning, None if args.format == "auto" else args.format)
+        is_one_line = len(beginning) == LOOK_BYTES and b"\n" not in beginning  # which may tell
+        if not chosen.is_known and not is_one_line:
+            if self._is_one:
+                self.unread.append(f"{name} holds {contents(beginning)}")
+            self.unknown[Path(name).suffix or "other"] += 1
+            return
+        if self._is_one and chosen.format != "executions":
+            say(f"reading {name} as {_TITLES[chosen.format]}")
+        report.prefix = "" if self._is_one else f"{name}, "
+        changed = None if name == STDIO else Path(name.partition("!")[0]).stat().st_mtime
+        given = Given(
+            at=datetime.now(UTC) if changed is None else datetime.fromtimestamp(changed, UTC),
+            agent=args.agent or None,
+            error_pattern=self._pattern,
+        )
+        kinds, before = self._make_kinds(guessed=self._guessed), report.calls
+        send(
+            read(stream, chosen, given, kinds),
+            chosen,
+            client=self._client,
+            report=report,
+            retention=self._retention,
+            on_progress=lambda: self._progress(f"{report.calls:,} calls, in {name}"),
+        )
+        title = next((form for form, _ in kinds.forms.most_common(1)), _TITLES[chosen.format])
+        self.kinds[title] += 1
+        if report.calls == before:
+            self.unread.append(f"{name} holds {contents(beginning)}")
+
+
+def _retention_days(args: argparse.Namespace) -> float:
+    """Days that the settings keep a call, as the service with these settings does."""
+    return settings_from(args).retention.days
+
+
+def _import_archive(args: argparse.Namespace, name: str, stream: io.BufferedReader) -> int:
+    from service.archive import AlreadyImportedError, ArchiveReader, unpacked
 
     settings = start(args)
-    if args.dry_run or args.file != STDIO:
+    if args.dry_run or name != STDIO:
         say("checking the archive before anything is stored")
-        with unpacked(args.file) as whole:
-            reader = ArchiveReader(stream if args.file == STDIO else whole)
+        with unpacked(name) as whole:
+            reader = ArchiveReader(stream if name == STDIO else whole)
             for _ in reader.lines():
                 pass
     if args.dry_run:

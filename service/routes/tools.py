@@ -2,15 +2,18 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Body, Query, Response
 from pydantic import Field
 
-from aftercall.models import Tool, ToolList, ToolSpec, WireModel
+from aftercall.models import MAX_TOOLS, NamedTool, Tool, ToolList, ToolSpec, ToolsReceipt, WireModel
 from service import tools
 from service.requests import Administering, JsonRoute, Reading, Recording, ToolId
 
 router = APIRouter(tags=["tools"], route_class=JsonRoute)
 _PATH = "/tools/{toolId:tool}"
+
+
+_ToolsBody = Annotated[list[NamedTool], Body(max_length=MAX_TOOLS)]
 
 
 class _ToolQuery(WireModel):
@@ -26,6 +29,16 @@ async def list_tools(space: Reading) -> ToolList:
     `negativeTags` are a tool's own and those that marks gave it.
     """
     return await tools.list_tools(*space)
+
+
+@router.put("/tools", summary="Register a list of at most 1,000 tools, or replace them")
+async def put_tools(body: _ToolsBody, space: Recording) -> ToolsReceipt:
+    """Tools that are not in the list stay as they are.
+
+    A list with a malformed tool is a 422 as a whole; a tool that makes no sense, such as a circle
+    of `evolvedFrom`, is named in `rejected` and holds up no other.
+    """
+    return await tools.put_tools(*space, body)
 
 
 @router.put(_PATH, summary="Register a tool, or replace it")

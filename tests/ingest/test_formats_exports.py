@@ -11,7 +11,7 @@ from aftercall.models import Execution
 from ingest.formats.calls import Given, Placed, Unreadable
 from ingest.formats.detection import contents, look_at
 from ingest.formats.observations import ObservationReader
-from ingest.formats.transcripts import ClaudeCodeSessions, read_transcript
+from ingest.formats.transcripts import Transcripts, read_transcript
 from tests.ingest.exports import observation, outcome, run, session_line, use
 from tests.ingest.transcripts import AT
 
@@ -24,8 +24,8 @@ def said(role: str, *blocks: Any) -> dict[str, Any]:
 
 
 def session(*lines: dict[str, Any]) -> list[Placed]:
-    reader = ClaudeCodeSessions(GIVEN)
-    read = [each for n, line in enumerate(lines, 1) for each in reader.feed(line, f"line {n}")]
+    reader = Transcripts(GIVEN)
+    read = [each for n, line in enumerate(lines, 1) for each in reader.feed(line, f"line {n}, ")]
     return [*read, *reader.finish()]
 
 
@@ -175,6 +175,17 @@ def test_arguments_that_are_cut_off_are_kept_as_they_came() -> None:
         assert not read.parameters_known
     [read] = calls(observed(run("t", "{a: 'x',}", output="x")))
     assert (read.parameters, read.arguments_text) == ({"a": "x"}, "{a: 'x',}")
+
+
+def test_a_tool_is_named_by_its_span_s_attributes_first() -> None:
+    """Langfuse keeps those of OpenTelemetry, and names the observation as the span is named."""
+    attributes = {"attributes": {"gen_ai.tool.name": "mcp__geo__lookup"}}
+    told = [
+        observation("execute_tool lookup", {}, output="x", metadata=attributes),
+        observation("execute_tool lookup", {"q": 1}, output="x"),
+    ]
+    named, plain = calls(observed(told))
+    assert (named.server_name, named.tool_name, plain.tool_name) == ("geo", "lookup", "lookup")
 
 
 def test_sessions_agents_and_what_is_no_call() -> None:

@@ -66,7 +66,7 @@ def test_items_of_the_responses_api_are_matched_by_call_id() -> None:
     ("said", "message", "prefixes", "outcome"),
     [
         *((text, {}, (), "success") for text in (
-            "Error: nothing found", "Traceback (most recent call last)",
+            "Errors: nothing found", "Traceback (most recent call last)",
             '{"errors": 3, "error": null}', '{"error": ""}',
             '{"job": 5, "error": "timeout", "result": "the job failed"}',
             '{"status": "error", "rows": []}', '{"success": false, "message": "no"}', '["error"]',
@@ -84,9 +84,36 @@ def test_no_success_becomes_a_failure_by_its_text(
     said: str, message: dict[str, Any], prefixes: tuple[str, ...], outcome: str
 ) -> None:
     """What merely reads like an error is a success, unless the message or a person says so."""
-    read = answer_of(said, Given(at=AT, error_prefixes=prefixes), **message)
+    begins = "|".join(map(re.escape, prefixes))
+    pattern = re.compile(rf"\A\s*(?:{begins})") if prefixes else None
+    read = answer_of(said, Given(at=AT, error_pattern=pattern), **message)
     assert read.outcome == outcome
     assert (read.error and read.error.message) == (said if outcome == "failure" else None)
+
+
+def test_what_begins_as_errors_do_is_guessed_to_be_one_and_marked() -> None:
+    """Also what the tool called an error before; not what a reading tool may have read."""
+    guessed = answer_of("Error: nothing found").error
+    assert (guessed.message, guessed.details["guessed"]) == ("Error: nothing found", True)
+    assert guessed.details["readAsError"] == "it begins as errors do"
+    assert (
+        answer_of("Error: nothing found", Given(at=AT, error_pattern=re.compile("^FAILED"))).error
+        is None
+    )
+    told = [
+        called("c1", "book", {}), answered("c1", "no seats in row 7", is_error=True),
+        called("c2", "book", {}), answered("c2", "no seats in row 9"),
+        called("c3", "read_file", {"path": "log"}), answered("c3", "Error: disk full"),
+    ]  # fmt: skip
+    executions, _ = of_transcript(told)
+    assert [each.outcome for each in executions] == ["failure", "failure", "success"]
+
+
+def test_a_failed_result_that_python_printed_is_a_failure_with_its_text() -> None:
+    """As frameworks write it that call `str` on a result of MCP."""
+    text = "meta=None content=[TextContent(type='text', text='it\\'s gone')] isError=True"
+    assert answer_of(text).error.message == "it's gone"
+    assert answer_of(text.replace("True", "False")).error is None
 
 
 @pytest.mark.parametrize(
@@ -214,10 +241,10 @@ def test_conversations_that_have_names_are_kept_apart() -> None:
 
 
 def test_what_is_no_conversation_says_what_would_be_one() -> None:
-    """And a single message says how a conversation is made of many."""
+    """A message without calls is a part of one."""
     for value in (7, "x", None, {"a": 1}, [7], [{"a": 1}], [[7]]):
         assert "is no conversation" in of_transcript(value)[1][0][1]
-    assert "jq -s" in of_transcript(user("hello"))[1][0][1]
+    assert of_transcript(user("hello")) == ([], [])
     assert of_transcript([]) == ([], [])
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from aftercall.client.transport import query
 from aftercall.errors import ProtocolError, ServiceFailedError
-from aftercall.models import Execution, ForgetRequest, KeySpec, Promotion, ToolSpec
+from aftercall.models import Execution, ForgetRequest, KeySpec, NamedTool, Promotion, ToolSpec
 from aftercall.promotions_file import parse_promotions
 from aftercall.redaction import Redactor
 from tests.sdk.loopback import Loopback
@@ -156,6 +156,7 @@ async def test_secrets_do_not_leave_the_process(
         ("suggest", (failed,), {}),
         ("similar", ("rag_query",), {"parameters": parameters, "context": TOLD}),
         ("put_tool", ("login", tool), {}),
+        ("put_tools", ([NamedTool(tool_id="login", **dict(tool))],), {}),
         ("best_tool", ("n", TOLD), {}),
         ("find_tools", (TOLD,), {}),
         ("mark_failure", ("t", TOLD, TOLD), {}),

@@ -25,7 +25,7 @@ def test_a_file_is_recorded(service: RunningService, tmp_path: Path) -> None:
 
 
 def test_bad_lines_are_named_and_skipped(service: RunningService, tmp_path: Path) -> None:
-    """Whether this side or the service finds what is wrong with them; the exit status is 1."""
+    """Whether this side or the service finds what is wrong with them; the rest is recorded."""
     good = [execution(), execution(), execution()]
     file = tmp_path / "calls.jsonl"
     file.write_text(
@@ -39,9 +39,10 @@ def test_bad_lines_are_named_and_skipped(service: RunningService, tmp_path: Path
         + json.dumps(good[2])  # without a newline at the end
     )
     status, out, err = finished("import", str(file), "--service", service.url)
-    assert status == 1
+    assert status == 0
     assert out == "3 accepted, 0 duplicates, 6 rejected\n"
-    said = dict(line.removeprefix("aftercall: line ").split(": ", 1) for line in err.splitlines())
+    lines = [line for line in err.splitlines() if line.startswith("aftercall: line ")]
+    said = dict(line.removeprefix("aftercall: line ").split(": ", 1) for line in lines)
     assert set(said) == {"2", "4", "5", "7", "8", "9"}
     assert "malformed JSON" in said["2"]
     assert "unknown field `foo`" in said["4"]
@@ -55,7 +56,7 @@ def test_a_dry_run_sends_nothing(service: RunningService) -> None:
     """It checks the lines without a service."""
     record = execution()
     status, out, err = finished("import", "-", "--dry-run", stdin=lines_of(record, {"a": 1}))
-    assert (status, out) == (1, "1 valid, 0 duplicates, 1 rejected\n")
+    assert (status, out) == (0, "1 valid, 0 duplicates, 1 rejected\n")
     assert err.startswith("aftercall: line 2: ")
     assert not service.is_stored(record)
 
@@ -66,7 +67,7 @@ def test_a_line_beyond_all_bounds_is_skipped(service: RunningService, tmp_path: 
     file = tmp_path / "calls.jsonl"
     file.write_text('{"x": "' + "x" * 20_000_000 + '"}\n' + lines_of(good, large))
     status, out, err = finished("import", str(file), "--service", service.url)
-    assert (status, out) == (1, "2 accepted, 0 duplicates, 1 rejected\n")
+    assert (status, out) == (0, "2 accepted, 0 duplicates, 1 rejected\n")
     assert "line 1: is longer than" in err
     assert service.is_stored(good)
     assert service.is_stored(large)

@@ -19,7 +19,7 @@ METHODS = {
     "/suggestions/{suggestionId}/outcome": "post",
     "/similar": "post",
     "/tools/{toolId}": "put get delete",
-    "/tools": "get",
+    "/tools": "get put",
     "/tools/find": "post",
     "/tools/{toolId}/failures": "post get",
     "/tools/{toolId}/health": "get",

@@ -54,28 +54,73 @@ OI_INPUT: Final = "input.value"
 OI_OUTPUT: Final = "output.value"
 OI_SESSION: Final = "session.id"
 OI_AGENT: Final = "agent.name"
+STRANDS_STATUS: Final = "tool.status"
+TOOL_MESSAGE: Final = "gen_ai.tool.message"
+TOOL_CHOICE: Final = "gen_ai.choice"
+"""Events with the arguments (`content`) and the result (`message`), as Strands Agents writes."""
+EVENT_CONTENT: Final = "content"
+EVENT_MESSAGE: Final = "message"
 ERROR_TYPE: Final = "error.type"
 EXCEPTION_EVENT: Final = "exception"
 EXCEPTION_TYPE: Final = "exception.type"
 EXCEPTION_MESSAGE: Final = "exception.message"
 EXCEPTION_STACK: Final = "exception.stacktrace"
 SERVICE_NAME: Final = "service.name"
+
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """How a vendor's spans say a call, where they keep none of the conventions."""
+
+    mark: str
+    said: str
+    """What `mark` is on the span of a tool."""
+    arguments: str
+    result: str
+    name: str | None = None
+    """None where the span's name is the tool's."""
+    call_id: str | None = None
+    wrapped: tuple[str, ...] = ()
+    """Members of the arguments' object that may hold the arguments themselves."""
+
+
+VENDORS: Final = (
+    Vendor(
+        "ai.operationId", "ai.toolCall", "ai.toolCall.args", "ai.toolCall.result",
+        name="ai.toolCall.name", call_id="ai.toolCall.id",
+    ),
+    Vendor(
+        "traceloop.span.kind", "tool", "traceloop.entity.input", "traceloop.entity.output",
+        name="traceloop.entity.name", wrapped=("inputs", "input_str"),
+    ),
+    Vendor(
+        "langsmith.span.kind", "tool", "gen_ai.prompt", "gen_ai.completion", wrapped=("input",)
+    ),
+)  # fmt: skip
+"""The Vercel AI SDK, Traceloop's OpenLLMetry, and LangSmith's exporter."""
 RECORDED_AS: Final = "aftercall.execution_id"
 """On spans of calls that the SDK has recorded itself."""
 CONTENT: Final = frozenset({
     TOOL_ARGUMENTS, TOOL_RESULT, PYDANTIC_AI_ARGUMENTS, PYDANTIC_AI_RESULT, GOOGLE_ADK_ARGUMENTS,
     GOOGLE_ADK_RESULT, OI_INPUT, OI_OUTPUT, OI_SCHEMA, OI_JSON_SCHEMA,
+    *(each.arguments for each in VENDORS), *(each.result for each in VENDORS),
 })  # fmt: skip
 """What may be large: decoded only where the span is a call of a tool."""
 PLAIN: Final = frozenset({
     OPERATION, TOOL_NAME, TOOL_CALL_ID, AGENT_NAME, CONVERSATION, MCP_METHOD, MCP_SESSION,
     FASTMCP_SERVER, SERVER_ADDRESS, RPC_STATUS, RPC_ERROR_CODE, RPC_ERROR_MESSAGE, SPAN_KIND,
-    OI_TOOL_NAME, OI_TOOL_ID, OI_SESSION, OI_AGENT, ERROR_TYPE, RECORDED_AS,
+    OI_TOOL_NAME, OI_TOOL_ID, OI_SESSION, OI_AGENT, ERROR_TYPE, RECORDED_AS, STRANDS_STATUS,
+    *(each.mark for each in VENDORS), *(each.name for each in VENDORS if each.name),
+    *(each.call_id for each in VENDORS if each.call_id),
 })  # fmt: skip
 OF_SPANS: Final = CONTENT | PLAIN
-OF_EVENTS: Final = frozenset({EXCEPTION_TYPE, EXCEPTION_MESSAGE, EXCEPTION_STACK})
+OF_EVENTS: Final = frozenset({
+    EXCEPTION_TYPE, EXCEPTION_MESSAGE, EXCEPTION_STACK, EVENT_CONTENT, EVENT_MESSAGE,
+})  # fmt: skip
 OF_RESOURCES: Final = frozenset({SERVICE_NAME})
-MARKS: Final = frozenset({OPERATION, TOOL_NAME, MCP_METHOD, SPAN_KIND})
+MARKS: Final = frozenset({
+    OPERATION, TOOL_NAME, MCP_METHOD, SPAN_KIND, *(each.mark for each in VENDORS),
+})  # fmt: skip
 """A span with none of these is no call of a tool in any convention."""
 MAX_NAME: Final = 256
 """As on the wire (`aftercall.models.base.Name`)."""
@@ -156,6 +201,17 @@ def arguments_of(value: object, *, named: bool) -> dict[str, Any]:
     if isinstance(value, Unusable):
         raise BadSpanError(f"the arguments: the attribute {value.problem}")
     raise BadSpanError(f"the arguments are {kind_of(value)}; they must be a JSON object")
+
+
+def unwrapped(value: object, members: tuple[str, ...]) -> object:
+    """What the first of the members holds, of an object or its JSON; else the value itself."""
+    held = value
+    if isinstance(value, str) and value[:1] == "{" and _is_bounded(value):
+        with suppress(ValueError):
+            held = from_json(value)
+    if isinstance(held, dict):
+        return next((held[key] for key in members if held.get(key) is not None), value)
+    return value
 
 
 def _is_bounded(text: str) -> bool:

@@ -2,7 +2,7 @@
 
     bytes or JSON ─ spans ─> Span ─ conventions ─> ToolCall ─ family ─> Execution
 
-Three conventions are read:
+Three conventions are read, and some vendors' own:
 
 - GenAI: spans of the operation `execute_tool`, and those from before it. Arguments and results are
   in `gen_ai.tool.call.arguments` and `.result`, as structured values or as JSON text; where these
@@ -10,6 +10,7 @@ Three conventions are read:
   `tool_arguments`, `tool_response`; Google ADK `gcp.vertex.agent.*`.
 - MCP: `mcp.method.name` is `tools/call`, on a client's or server's span. Such a span is a GenAI
   span as well: name, arguments and result are in the same attributes.
+- Vendors' own, where none of these is kept: the Vercel AI SDK, Traceloop, LangSmith.
 - OpenInference: spans of the kind TOOL. `tool.parameters` is a schema there. Some write arguments
   into it; what is no JSON schema of an object is left alone, arguments are never taken from it.
 
@@ -44,6 +45,7 @@ from ingest.formats.otlp.keys import (
     result_of,
     schema_of,
     text_of,
+    unwrapped,
     words_of,
 )
 from ingest.formats.otlp.spans import (
@@ -193,7 +195,7 @@ def call_of(span: Span) -> ToolCall | None:
     if keys.MARKS.isdisjoint(span.attributes) or is_blind:
         return None
     call: ToolCall | None = None
-    for convention in (_mcp_call, _genai_call, _openinference_call):
+    for convention in (_mcp_call, _genai_call, _openinference_call, _vendor_call):
         found = convention(span)
         call = call or found
         for each in fields(found) if found else ():
@@ -238,11 +240,12 @@ def _genai_call(span: Span) -> ToolCall | None:
             name = span.name.removeprefix(prefix).strip() or None
     if name == _MERGED:
         return None
+    arguments, result = _first(attributes, _ARGUMENTS), _first(attributes, _RESULTS)
     return ToolCall(
         name=name,
         call_id=loose_text(attributes.get(keys.TOOL_CALL_ID)),
-        arguments=_first(attributes, _ARGUMENTS),
-        result=_first(attributes, _RESULTS),
+        arguments=span.arguments if arguments is None else arguments,
+        result=span.result if result is None else result,
     )
 
 
@@ -259,6 +262,20 @@ def _openinference_call(span: Span) -> ToolCall | None:
         input_schema=schema_of(attributes.get(keys.OI_SCHEMA))
         or schema_of(attributes.get(keys.OI_JSON_SCHEMA)),
     )
+
+
+def _vendor_call(span: Span) -> ToolCall | None:
+    attributes = span.attributes
+    for vendor in keys.VENDORS:
+        if attributes.get(vendor.mark) == vendor.said:
+            name = loose_text(attributes.get(vendor.name)) if vendor.name else None
+            return ToolCall(
+                name=name or span.name or None,
+                call_id=loose_text(attributes.get(vendor.call_id)) if vendor.call_id else None,
+                arguments=unwrapped(attributes.get(vendor.arguments), vendor.wrapped),
+                result=unwrapped(attributes.get(vendor.result), ("output",)),
+            )
+    return None
 
 
 def _first(attributes: Attributes, names: tuple[str, ...]) -> object:
@@ -405,7 +422,9 @@ def _error_of(span: Span, call: ToolCall, result: JsonValue) -> ExecutionError |
     result never makes a failure.
     """
     error_type = loose_text(span.attributes.get(keys.ERROR_TYPE))
-    if span.status != ERROR_STATUS and (error_type is None or span.status == OK_STATUS):
+    is_marked = span.attributes.get(keys.STRANDS_STATUS) == "error"
+    is_unmarked = error_type is None and not is_marked
+    if span.status != ERROR_STATUS and (is_unmarked or span.status == OK_STATUS):
         return None
     exception = span.exception
     if error_type in {None, _UNSPECIFIC}:

@@ -63,6 +63,9 @@ class Span:
     attributes: Attributes = field(default_factory=dict)
     exception: Attributes = field(default_factory=dict)
     """Of the event, where there is one."""
+    arguments: object = None
+    """In an event, of those that do not write them as attributes."""
+    result: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +169,16 @@ def _span(value: Members, place: Place, resource: Attributes) -> Span:
         span.attributes = {**attributes, **_attributes(listed, keys.CONTENT)}
         events = value.get("events")
         for event in reversed(events if isinstance(events, list) else []):
-            if isinstance(event, dict) and event.get("name") == keys.EXCEPTION_EVENT:
-                span.exception = _attributes(event.get("attributes"), keys.OF_EVENTS)
-                break
+            name = event.get("name") if isinstance(event, dict) else None
+            if name not in (keys.EXCEPTION_EVENT, keys.TOOL_MESSAGE, keys.TOOL_CHOICE):
+                continue
+            told = _attributes(event.get("attributes"), keys.OF_EVENTS)
+            if name == keys.EXCEPTION_EVENT:
+                span.exception = span.exception or told
+            elif name == keys.TOOL_MESSAGE:
+                span.arguments = told.get(keys.EVENT_CONTENT)
+            else:
+                span.result = told.get(keys.EVENT_MESSAGE)
     return span
 
 

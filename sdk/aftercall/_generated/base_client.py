@@ -192,6 +192,12 @@ class BaseClient:
         clean = spec if self.redactor is None else self.redactor.tool(spec)
         return self._send("PUT", f"/tools/{segment(tool_id)}", clean, models.Tool)
 
+    def put_tools(self, tools: Sequence[models.NamedTool]) -> models.ToolsReceipt:
+        """Register tools or replace those of their ids, at most 1,000; others stay as they are."""
+        clean = tools if self.redactor is None else [self.redactor.tool(each) for each in tools]
+        content = b"[" + b",".join(each.model_dump_json().encode() for each in clean) + b"]"
+        return self.send(Request("PUT", "/tools", reads(models.ToolsReceipt), content))
+
     def get_tool(self, tool_id: str, *, use_evolved: bool = False) -> models.Tool:
         """A registered tool; with `use_evolved` the version that was promoted in its place."""
         return self._get(f"/tools/{segment(tool_id)}", models.Tool, use_evolved=use_evolved or None)

@@ -195,6 +195,12 @@ class AsyncBaseClient:
         clean = spec if self.redactor is None else self.redactor.tool(spec)
         return await self._send("PUT", f"/tools/{segment(tool_id)}", clean, models.Tool)
 
+    async def put_tools(self, tools: Sequence[models.NamedTool]) -> models.ToolsReceipt:
+        """Register tools or replace those of their ids, at most 1,000; others stay as they are."""
+        clean = tools if self.redactor is None else [self.redactor.tool(each) for each in tools]
+        content = b"[" + b",".join(each.model_dump_json().encode() for each in clean) + b"]"
+        return await self.send(Request("PUT", "/tools", reads(models.ToolsReceipt), content))
+
     async def get_tool(self, tool_id: str, *, use_evolved: bool = False) -> models.Tool:
         """A registered tool; with `use_evolved` the version that was promoted in its place."""
         return await self._get(

@@ -20,9 +20,13 @@ from aftercall.models.base import (
     WireModel,
     says_something,
 )
-from aftercall.models.calls import ToolAnnotations
+from aftercall.models.calls import Rejection, ToolAnnotations
 
 _NUMBERS = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?", re.ASCII)
+
+
+MAX_TOOLS = 1000
+"""Tools of one `PUT /tools`."""
 
 
 class VersionNumber(NamedTuple):
@@ -109,6 +113,20 @@ class ToolList(WireModel):
     """Answer of `GET /tools`."""
 
     tools: list[Tool]
+
+
+class NamedTool(ToolSpec):
+    """A tool of `PUT /tools`, with its id."""
+
+    tool_id: Name
+
+
+class ToolsReceipt(WireModel):
+    """Answer of `PUT /tools`: what became of each tool."""
+
+    registered: int = Field(description="New ones, and those that are not as they were.")
+    unchanged: int
+    rejected: list[Rejection]
 
 
 Severity = Literal["low", "medium", "high"]

@@ -1,0 +1,93 @@
+"""The files of an import: paths, folders, globs; plain, gzip, zip, UTF-16.
+
+PATH... ─ expand ─> files ─ open ─> streams with their names ─> `service.imports`
+"""
+
+import codecs
+import glob
+import io
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from service.archive import STDIO, ArchiveError, unpacked
+
+MAX_RECODED = 512 * 1024 * 1024
+"""Bytes of a file in UTF-16, which is held in memory as a whole."""
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_ZIP = b"PK\x03\x04"
+_FIRST_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file, or standard input."""
+
+    name: str
+    is_named: bool = True
+    """Whether a person named this very file, and not a folder or a pattern."""
+
+
+def expand(paths: Sequence[str]) -> list[Source]:
+    """Return the files that paths mean, each once: files, folders with all below them, globs.
+
+    Raises `ArchiveError` for a path that means nothing.
+    """
+    found: dict[str, Source] = {}
+    for path in paths:
+        if path == STDIO:
+            found.setdefault(path, Source(path))
+            continue
+        place = Path(path).expanduser()
+        if place.is_dir():
+            files = sorted(each for each in place.rglob("*") if each.is_file())
+        elif place.exists() or not glob.has_magic(path):
+            found.setdefault(str(place), Source(str(place)))
+            continue
+        else:
+            matches = map(Path, glob.glob(str(place), recursive=True))  # noqa: PTH207  # also of a root
+            files = sorted(each for each in matches if each.is_file())
+        if not files:
+            raise ArchiveError(f"{path} means no file")
+        for each in files:
+            found.setdefault(str(each), Source(str(each), is_named=len(paths) == 1 == len(files)))
+    return list(found.values())
+
+
+@contextmanager
+def open_source(source: Source) -> Iterator[Iterator[tuple[str, io.BufferedReader]]]:
+    """Open the contents of a file, each with its name: one, or the members of a zip."""
+    with ExitStack() as stack:
+        stream = stack.enter_context(unpacked(source.name))
+        first = stream.peek(_FIRST_BYTES)[:_FIRST_BYTES]
+        if first != _ZIP or source.name == STDIO:
+            yield iter([(source.name, _recoded(stream, source.name))])
+            return
+        try:
+            archive = stack.enter_context(zipfile.ZipFile(source.name))
+            yield _members(archive, source.name)
+        except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+            raise ArchiveError(f"{source.name} cannot be unpacked ({error})") from error
+
+
+def _members(archive: zipfile.ZipFile, name: str) -> Iterator[tuple[str, io.BufferedReader]]:
+    for member in archive.infolist():
+        if not member.is_dir():
+            with archive.open(member) as opened:
+                stream = io.BufferedReader(cast("io.RawIOBase", opened), 1024 * 1024)
+                place = f"{name}!{member.filename}"
+                yield place, _recoded(stream, place)
+
+
+def _recoded(stream: "io.BufferedReader[Any]", name: str) -> "io.BufferedReader[Any]":
+    """A stream as UTF-8, where it is UTF-16 and says so."""
+    if not stream.peek(2).startswith(_UTF_16):
+        return stream
+    data = stream.read(MAX_RECODED + 1)
+    if len(data) > MAX_RECODED:
+        raise ArchiveError(f"{name} is UTF-16 of more than {MAX_RECODED:,} bytes: make it UTF-8")
+    text = data.decode("utf-16", "replace").encode("utf-8", "replace")
+    return io.BufferedReader(cast("io.RawIOBase", io.BytesIO(text)))
