@@ -145,7 +145,8 @@ class Suggester:
     embedder: Embedder
     redactor: Redactor
     seeds: CommonMistakes
-    quorum: int = QUORUM
+    quorum: Callable[[], int] = lambda: QUORUM
+    """Principals whose own repairs a semantic change wants, when the question comes."""
     on_stored: Callable[[], None] = lambda: None
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     _unsaved: dict[str, tuple[IssuedSuggestion, str]] = field(default_factory=dict, init=False)
@@ -183,7 +184,8 @@ class Suggester:
         with stage("suggest.read_tool"):
             knowledge = await self.memory.knowledge(tool)
             registered = await self.memory.tool(tool, principal)
-        binds = self.quorum == 1 or (registered is not None and registered.binds(principal))
+        quorum = self.quorum()
+        binds = quorum == 1 or (registered is not None and registered.binds(principal))
         annotations = trusted_hints(request.annotations, registered, binds=binds)
         earlier: list[Event] = []
         if call.session_id is not None:
@@ -198,7 +200,7 @@ class Suggester:
         case = case_of(
             call, reading, knowledge, registered, annotations, seeds,
             binds=binds,
-            quorum=self.quorum,
+            quorum=quorum,
             session=cache(lambda: session_calls(earlier[::-1])),
         )  # fmt: skip
         if call.parameters_known and not _has_lesson(case):
