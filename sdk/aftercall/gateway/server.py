@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from aftercall import AsyncClient, Recorder, errors, process
 from aftercall.adapters.before_call import ToolHandling
-from aftercall.adapters.fastmcp import ReflectionMiddleware, take_texts
+from aftercall.adapters.fastmcp import ReflectionMiddleware, ServiceStart, take_texts
 from aftercall.contracts import Deliverable
 from aftercall.explain import how_to_install
 from aftercall.files import data_folder
@@ -97,6 +97,7 @@ def serve(
                     observers=observers,
                     lists=LastLists(data_folder() / "listed"),
                     in_use=local.looked,
+                    start=local,
                     searches=searches,
                 )
         finally:
@@ -283,6 +284,7 @@ def build_gateway(
     observers: Sequence[CallObserver] = (),
     lists: LastLists | None = None,
     in_use: InUse | None = None,
+    start: ServiceStart | None = None,
     searches: bool = False,
 ) -> FastMCP[Any]:
     """A server that offers the tools, resources and prompts of all configured servers.
@@ -293,8 +295,9 @@ def build_gateway(
 
     The client asks `/suggest` and registers tools; it and the recorder stay the caller's to close.
     `errlog` is where stdio servers' standard error goes; this process's own when None. `lists` are
-    those of the last run; `in_use` says which service is used, for the instructions. With
-    `searches` clients see the tools of `ToolSearch` in the place of all others.
+    those of the last run; `in_use` says which service is used, for the instructions; questions
+    wait for its `start`. With `searches` clients see the tools of `ToolSearch` in the place of all
+    others.
     """
     upstreams = _Upstreams(config, client, errlog, lists or LastLists(None), in_use)
     gateway: FastMCP[Any] = FastMCP(
@@ -313,6 +316,7 @@ def build_gateway(
                 handling_of=upstreams.handling,
                 passes=NAMES.__contains__ if searches else None,
                 check=client,
+                start=start,
                 observers=observers,
             )
         ],
