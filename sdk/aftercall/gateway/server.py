@@ -59,6 +59,7 @@ def serve(
     service: str,
     policy: ReflectionPolicy,
     *,
+    api_key: str | None = None,
     address: tuple[str, int] | None = None,
     agent: str | None = None,
     redactor: Redactor = DEFAULT_REDACTOR,
@@ -69,7 +70,8 @@ def serve(
     """Run until the client leaves or a signal comes; the exit code.
 
     The service, a URL, may come and go; one on this machine is started where none answers, and
-    ends `linger_s` seconds after its last gateway left. `address` is host and port for HTTP; None
+    ends `linger_s` seconds after its last gateway left. `api_key` is the gateway's own, by default
+    that of the environment. `address` is host and port for HTTP; None
     serves the standard streams. `agent` is the name of callers that give none; `redactor` masks
     secrets. With `searches` clients find tools instead of seeing all of them.
     """
@@ -82,12 +84,13 @@ def serve(
     local = LocalService(service, say=_say, linger_s=linger_s)
 
     @contextlib.asynccontextmanager
-    async def opened(api_key: str | None) -> AsyncIterator[FastMCP[Any]]:
-        recorder = Recorder(base_url=service, api_key=api_key, redactor=redactor)
-        saying = asyncio.create_task(_say_missing(service, api_key))
+    async def opened(callers_key: str | None) -> AsyncIterator[FastMCP[Any]]:
+        key = callers_key or api_key
+        recorder = Recorder(base_url=service, api_key=key, redactor=redactor)
+        saying = asyncio.create_task(_say_missing(service, key))
         try:
             # No retries of its own: a failing call would wait, and registration retries.
-            async with _client(service, api_key, redactor) as client:
+            async with _client(service, key, redactor) as client:
                 yield build_gateway(
                     config,
                     client=client,
