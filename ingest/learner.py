@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from aftercall.models import ErrorCategory, Execution, Outcome
+from aftercall.outcomes import TRANSIENT
 from embeddings.text import MAX_TEXT, call_text, failure_text, name_words
 from ingest.mining import Passed, Repair, Tried
 from ingest.workspace import WorkspaceCache
@@ -54,7 +55,6 @@ from retrieval.knowledge.rules import (
 )
 from retrieval.knowledge.runs import (
     EMPTY,
-    TRANSIENT,
     forget_repeat,
     learn_recovery,
     learn_repeat,
