@@ -223,6 +223,7 @@ class ReflectionMiddleware(Middleware):
             is_retried=handling.mode != "advise",
             patience_s=self._start.patience_s,
             shadow=shadow,
+            repaired_before=bool(checked.changes),
             agent=caller.agent,
             server_name=server_name,
             session_id=caller.session_id,
