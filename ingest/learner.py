@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from aftercall.models import ErrorCategory, Execution, Outcome
+from aftercall.outcomes import TRANSIENT
 from embeddings.text import MAX_TEXT, call_text, failure_text, name_words
 from ingest.mining import Passed, Repair, Tried
 from ingest.workspace import WorkspaceCache
@@ -54,7 +55,6 @@ from retrieval.knowledge.rules import (
 )
 from retrieval.knowledge.runs import (
     EMPTY,
-    TRANSIENT,
     forget_repeat,
     learn_recovery,
     learn_repeat,
@@ -372,7 +372,10 @@ def counts_of_execution(
         names.append(f"{what.VERSION_SUCCESS if worked else what.VERSION_FAILURE}{version}")
     if execution.attempt > 1:
         names.append(what.RETRY_SUCCESS if worked else what.RETRY_FAILURE)
-    if worked and (execution.attempt > 1 or execution.suggestion_id or execution.repair_of):
+    if execution.repaired_before:
+        names.append(what.BEFORE_SUCCESS if worked else what.BEFORE_FAILURE)
+    followed = execution.suggestion_id or execution.repair_of
+    if worked and (execution.attempt > 1 or followed or execution.repaired_before):
         names.append(f"{what.AGENT_REPAIRED}{agent}")
     if execution.suggestion_id is not None:
         names.append(what.FOLLOWED_SUCCESS if worked else what.FOLLOWED_FAILURE)

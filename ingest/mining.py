@@ -7,6 +7,7 @@ from typing import Literal
 
 from aftercall.json_patch import same_json
 from aftercall.models import Execution
+from aftercall.outcomes import TRANSIENT
 from aftercall.tables import gathered
 from retrieval.edits import Edit, ValueSources
 from retrieval.inference import all_edits, infer_edits
@@ -15,8 +16,7 @@ from retrieval.reading.reader import ErrorReading, read_error
 MAX_GAP = timedelta(minutes=30)
 """A success that comes later answers another need."""
 MAX_CALLS_BETWEEN = 10
-_TRANSIENT = frozenset({"timeout", "rate_limited", "unavailable"})
-_MAY_PASS = _TRANSIENT | {"contract_violation"}
+_MAY_PASS = TRANSIENT | {"contract_violation"}
 """Failures that the same call may not meet again: the moment passes, or the result differs."""
 Read = Callable[[Execution], ErrorReading]
 Certainty = Literal["stated", "next", "later", "followed"]
@@ -69,7 +69,7 @@ def tried_in_vain(calls: Sequence[Execution], new: Execution, read: Read) -> Tri
     is_near = bool(named) or new.timestamp - failed.timestamp <= MAX_GAP
     # Read as the failed call's: which names a message holds depends on the call.
     again = read_error(new.error, failed.parameters)
-    is_same = reading.signature == again.signature and reading.category not in _TRANSIENT
+    is_same = reading.signature == again.signature and reading.category not in TRANSIENT
     return Tried(failed, new, reading) if is_near and is_same else None
 
 
@@ -155,7 +155,7 @@ def _mended(
             may_pass = reading.category in _MAY_PASS
             return Repair(failed, success, reading, [], certainty) if may_pass else None
         edits = None
-        if reading.category not in _TRANSIENT:
+        if reading.category not in TRANSIENT:
             edits = infer_edits(failed.parameters, success.parameters, reading, value_sources)
         if not edits and (certainty == "later" or otherwise is not None):
             continue

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from aftercall import json_patch
 from aftercall import models as m
+from aftercall.change_classes import reads_only
 from aftercall.json_values import JsonValue, canonical_json
 from retrieval import edits as ed
 from retrieval.advice.advise import (
@@ -248,7 +249,7 @@ def answer(question: Question, *, limit: int) -> Answer:
                 confidence=case.reading.confidence,
             ),
             suggestions=[each.suggestion for each in kept],
-            retry=gated[0] if gated else retry_advice(case.reading, question.annotations),
+            retry=gated[0] if gated else _repeated(question),
             abstained=not kept,
             reason=reason,
             took_ms=0.0,
@@ -273,9 +274,9 @@ def _gated(question: Question, ranked: RankedSuggestion) -> m.RetryAdvice:
         reason = "somebody has to decide before it is tried again"
         return m.RetryAdvice(safe=False, reason=reason)
     if suggestion.change_class is None or case.reading.category in NEVER_RETRIED:
-        return retry_advice(case.reading, about)
+        return _repeated(question)
     if ranked.account is None:
-        return retry_advice(case.reading, about)
+        return _repeated(question)
     return follow(
         case,
         ranked.account,
@@ -286,6 +287,12 @@ def _gated(question: Question, ranked: RankedSuggestion) -> m.RetryAdvice:
         is_strange=ranked.is_strange,
         of_sibling=ranked.of_sibling,
     )
+
+
+def _repeated(question: Question) -> m.RetryAdvice:
+    case, tool_name = question.case, question.call_context.tool_name
+    reads = reads_only(tool_name, question.annotations, case.parameters)
+    return retry_advice(case.reading, question.annotations, reads=reads)
 
 
 def _advised_or_ranked(

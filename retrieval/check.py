@@ -16,6 +16,7 @@ from aftercall.background import aside
 from aftercall.change_classes import reads_only
 from aftercall.json_values import JsonObject, content_hash
 from aftercall.models import Call, CheckRequest, CheckResponse, Evidence
+from aftercall.outcomes import TRANSIENT
 from aftercall.redaction import Redactor, is_redacted
 from mongo.contents import as_named
 from mongo.records import OWNER, ToolKey
@@ -27,7 +28,7 @@ from retrieval.edits import names_of
 from retrieval.judge.ranking import RankedProposal, judge
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge
-from retrieval.knowledge.runs import EMPTY, TRANSIENT, loops_of, session_mark
+from retrieval.knowledge.runs import EMPTY, loops_of, session_mark
 from retrieval.memory import Memory
 from retrieval.parameters import considered, is_large
 from retrieval.principals import agent_mark, principal_of

@@ -19,7 +19,7 @@ from aftercall.background import ANSWERS, aside
 from aftercall.change_classes import QUORUM, reads_only
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue, content_hash
-from aftercall.outcomes import REFERRALS
+from aftercall.outcomes import REFERRALS, TRANSIENT
 from aftercall.redaction import Redactor
 from aftercall.stages import stage
 from aftercall.tables import gathered
@@ -29,7 +29,7 @@ from mongo.contents import IssuedSuggestion, StoredTool, as_named, suggestion_ev
 from mongo.errors import StoreError
 from mongo.protocol import EventLog
 from mongo.records import OWNER, Event, ToolKey
-from retrieval.advice.advise import first_tool
+from retrieval.advice.advise import first_tool, is_outcome_unknown, looking_tool
 from retrieval.answer import Answer, Question, answer
 from retrieval.arguments import with_arguments
 from retrieval.classifier import CategoryHead, text_of
@@ -44,12 +44,20 @@ from retrieval.knowledge.documents import (
 )
 from retrieval.knowledge.links import MAX_CALLS, Links, SessionCall
 from retrieval.knowledge.rules import ToolKnowledge, signature_id, skeleton_of, workspace_wide
-from retrieval.knowledge.runs import TRANSIENT, RecoveryTimes, Repeats, repeats_of, session_mark
+from retrieval.knowledge.runs import RecoveryTimes, Repeats, repeats_of, session_mark
 from retrieval.log import session_calls
 from retrieval.memory import Memory
 from retrieval.parameters import considered, is_large, says_something
 from retrieval.principals import key_mark, principal_of
-from retrieval.proposals.case import CallContext, Candidate, Case, StatedFirst, profile_for, view_of
+from retrieval.proposals.case import (
+    CallContext,
+    Candidate,
+    Case,
+    LookFirst,
+    StatedFirst,
+    profile_for,
+    view_of,
+)
 from retrieval.proposals.faults import held_against_schema, read_by_schema, refused_by
 from retrieval.reading.category import is_unknown_tool, refusal_of
 from retrieval.reading.reader import ErrorReading, read_error
@@ -109,15 +117,39 @@ def _candidate(
     )
 
 
+async def _tools_beside(tool: ToolKey, memory: Memory) -> list[str]:
+    """Return the names of the server's tools, registered or called."""
+    registered = [each.tool_key for each in await memory.tools(tool.workspace)]
+    called = await memory.called(tool.workspace, _MAX_CALLED)
+    beside = (e for e in (*registered, *called) if e.server_name == tool.server_name)
+    return sorted({each.tool_name for each in beside})
+
+
+async def _look_first(
+    tool: ToolKey,
+    call: m.FailedCall,
+    reading: ErrorReading,
+    annotations: m.ToolAnnotations,
+    memory: Memory,
+) -> LookFirst | None:
+    """Return what to look at where a call that writes may have had its effect; else None."""
+    is_harmless = annotations.idempotent_hint and not annotations.destructive_hint
+    if (
+        not is_outcome_unknown(reading, call.error)
+        or is_harmless
+        or reads_only(call.tool_name, annotations, call.parameters)
+    ):
+        return None
+    return LookFirst(looking_tool(tool.tool_name, await _tools_beside(tool, memory)))
+
+
 async def _stated_first(tool: ToolKey, call: m.FailedCall, memory: Memory) -> StatedFirst | None:
     """The tool of the server that the error asks to call before, registered or called."""
     refusal = refusal_of(call.error.message)
     if refusal is None or refusal.kind != "precondition":
         return None
-    registered = [each.tool_key for each in await memory.tools(tool.workspace)]
-    called = await memory.called(tool.workspace, _MAX_CALLED)
-    names = {e.tool_name for e in (*registered, *called) if e.server_name == tool.server_name}
-    name = first_tool(call.error.message, tool.tool_name, sorted(names))
+    names = await _tools_beside(tool, memory)
+    name = first_tool(call.error.message, tool.tool_name, names)
     if name is None:
         return None
     key = ToolKey(tool.workspace, tool.server_name, name)
@@ -145,7 +177,8 @@ class Suggester:
     embedder: Embedder
     redactor: Redactor
     seeds: CommonMistakes
-    quorum: int = QUORUM
+    quorum: Callable[[], int] = lambda: QUORUM
+    """Principals whose own repairs a semantic change wants, when the question comes."""
     on_stored: Callable[[], None] = lambda: None
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     _unsaved: dict[str, tuple[IssuedSuggestion, str]] = field(default_factory=dict, init=False)
@@ -183,7 +216,8 @@ class Suggester:
         with stage("suggest.read_tool"):
             knowledge = await self.memory.knowledge(tool)
             registered = await self.memory.tool(tool, principal)
-        binds = self.quorum == 1 or (registered is not None and registered.binds(principal))
+        quorum = self.quorum()
+        binds = quorum == 1 or (registered is not None and registered.binds(principal))
         annotations = trusted_hints(request.annotations, registered, binds=binds)
         earlier: list[Event] = []
         if call.session_id is not None:
@@ -198,13 +232,15 @@ class Suggester:
         case = case_of(
             call, reading, knowledge, registered, annotations, seeds,
             binds=binds,
-            quorum=self.quorum,
+            quorum=quorum,
             session=cache(lambda: session_calls(earlier[::-1])),
         )  # fmt: skip
         if call.parameters_known and not _has_lesson(case):
             case = replace(case, siblings=await self._siblings(tool, case))
         with stage("suggest.read_context"):
-            call_context = await self._call_context(tool, call, reading, knowledge, registered)
+            call_context = await self._call_context(
+                tool, call, reading, knowledge, registered, annotations
+            )
         calibration = await self.memory.calibration(workspace)
         return Question(case, call.error, annotations, call_context, calibration)
 
@@ -228,6 +264,7 @@ class Suggester:
         reading: ErrorReading,
         knowledge: ToolKnowledge | None,
         registered: StoredTool | None,
+        annotations: m.ToolAnnotations,
     ) -> CallContext:
         memory, redactor, now = self.memory, self.redactor, self.clock()
 
@@ -265,6 +302,7 @@ class Suggester:
             referrals=tuple(health.referrals) if health else (),
             may_show=may_show,
             stated_first=await _stated_first(tool, call, memory),
+            look_first=await _look_first(tool, call, reading, annotations, memory),
             contract_changes=tuple(registered.tool.contract_changes) if registered else (),
         )
 

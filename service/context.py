@@ -33,7 +33,7 @@ from retrieval.index.protocol import VectorIndex
 from retrieval.known_tools.facts import ToolFacts
 from retrieval.memory import Memory
 from retrieval.suggest import Suggester
-from service.keys import ANYBODY, Access, Keyring, open_keyring
+from service.keys import ANYBODY, Access, Keyring, open_keyring, quorum_of
 from service.learning import Learning, Relearning, open_learning
 from service.lifecycle import OnPhase, Shared, beside
 from service.metrics import ServiceMetrics
@@ -86,6 +86,11 @@ class Context:
     caller: Access = ANYBODY
     """Who asks; a request has a copy of the context with its own."""
 
+    @property
+    def quorum(self) -> int:
+        """Principals whose own repairs a semantic change wants before it may be followed."""
+        return quorum_of(self.settings, self.keys)
+
     async def note(self, workspace: str, action: str, subject: str) -> None:
         """Add to the audit what the caller did."""
         await self.keys.note(self.caller, workspace, action, subject)
@@ -137,7 +142,7 @@ async def open_context(
             embedder=stores.embedder,
             redactor=redactor,
             seeds=stores.seeds,
-            quorum=settings.gate.quorum,
+            quorum=partial(quorum_of, settings, keys),
         )
         stack.push_async_callback(suggester.close)
         if settings.indexing.here and learning.can_learn:

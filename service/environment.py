@@ -10,7 +10,6 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 
-from aftercall.change_classes import QUORUM
 from aftercall.errors import ConfigurationError
 from aftercall.explain import nearest
 from aftercall.files import default_data_folder
@@ -74,7 +73,7 @@ def read_settings() -> Settings:
     try:
         found = _EnvironmentSettings(
             data={"dir": default_data_folder(os.environ)},
-            gate={"quorum": os.environ.get(QUORUM_VARIABLE) or QUORUM},
+            gate={"quorum": os.environ.get(QUORUM_VARIABLE) or None},
         )
     except ValidationError as error:
         raise ConfigurationError(explain_settings(error)) from None

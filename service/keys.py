@@ -19,6 +19,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, get_args
 
 from aftercall import models as m
+from aftercall.change_classes import QUORUM
 from aftercall.errors import ConfigurationError
 from mongo.protocol import ControlStore
 from mongo.records import OWNER, AuditEntry, AuditHead, StoredKey
@@ -190,6 +191,14 @@ class Keyring:
                 uses[key_id], known.used_at, known.noted_at = known.used_at, None, now
         if uses:
             await self.store.used(uses)
+
+
+def quorum_of(settings: Settings, keyring: Keyring) -> int:
+    """Return how many principals' repairs a semantic change wants.
+
+    Without keys all agents are the owner's and teach each other (4-rules.md, Trust).
+    """
+    return settings.gate.quorum or (QUORUM if keyring.is_required else 1)
 
 
 def hash_of(secret: str) -> str:

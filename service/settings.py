@@ -239,9 +239,10 @@ class NightlySettings(Section):
 class GateSettings(Section):
     """What may be followed without asking."""
 
-    quorum: int = Field(2, ge=1, le=10)
+    quorum: int | None = Field(None, ge=1, le=10)
     """Principals (keys) whose own repairs a change to another value wants before it may be
-    followed; 1 says that all callers are the owner's."""
+    followed. Unless set, 1 while there are no keys, as all callers are the owner's, and 2 from the
+    first key on."""
 
 
 class EmbeddingSettings(Section):

@@ -211,9 +211,12 @@ async def reflection(
     calls = await span.by_name(*_CALLS)
     counted, answers = _fields(calls), await span.by_name(prefix=what.ANSWER)
     watched = await span.by_name(prefix=what.SHADOW)
+    before = await span.by_name(what.BEFORE_SUCCESS, what.BEFORE_FAILURE)
+    # What was repaired before it was made would have failed.
+    saved = before[what.BEFORE_SUCCESS]
     first = m.CallCounts(
-        successes=calls[what.SUCCESS] - calls[what.RETRY_SUCCESS],
-        failures=calls[what.FAILURE] - calls[what.RETRY_FAILURE],
+        successes=max(0, calls[what.SUCCESS] - calls[what.RETRY_SUCCESS] - saved),
+        failures=calls[what.FAILURE] - calls[what.RETRY_FAILURE] + saved,
     )
     began = first.successes + first.failures
     done = min(calls[what.SUCCESS], began)
@@ -222,6 +225,7 @@ async def reflection(
         **about,
         first_attempts=first,
         tasks=m.CallCounts(successes=done, failures=began - done),
+        repaired_before=_counts(before, what.BEFORE_SUCCESS, what.BEFORE_FAILURE),
         retries=counted["retries"],
         suggested=counted["suggested"],
         answers=_answers(answers),

@@ -16,7 +16,7 @@ from service.environment import read_settings
 from service.lifecycle import one_line
 from service.nightly import run_nightly
 from service.server import create_app
-from service.settings import DataSettings, GateSettings, NightlySettings, Settings
+from service.settings import DataSettings, NightlySettings, Settings
 
 if TYPE_CHECKING:
     from ingest.nightly import NightlyReport
@@ -70,6 +70,5 @@ def _settings(folder: Path, embedder: str | None) -> Settings:
         data=DataSettings(dir=folder),
         embedding=read_settings().embedding,
         nightly=NightlySettings(every_h=0),  # only when it is asked for
-        gate=GateSettings(quorum=1),  # all agents are the one who watches
     )
     return settings.with_values(embedding={"model": embedder})

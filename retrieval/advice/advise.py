@@ -12,10 +12,11 @@ from itertools import islice
 
 from rapidfuzz.distance import JaroWinkler
 
+from aftercall.change_classes import reads_only
 from aftercall.json_patch import same_json
 from aftercall.json_values import JsonValue
 from aftercall.models import ErrorCategory, ExecutionError, RetryAdvice, ToolAnnotations
-from aftercall.outcomes import REFERRALS
+from aftercall.outcomes import REFERRALS, TRANSIENT
 from aftercall.redaction import is_redacted
 from retrieval import read_table
 from retrieval.advice.other_tools import near_name_advice, split_advice, split_of, switch_advice
@@ -24,11 +25,10 @@ from retrieval.confidence import lower_bound
 from retrieval.edits import edit_key
 from retrieval.knowledge.documents import SeedEntry
 from retrieval.knowledge.repairs import MIN_SESSIONS
-from retrieval.knowledge.runs import TRANSIENT
 from retrieval.likeness import words_of
 from retrieval.parameters import MAX_CHARS, MAX_VALUES
 from retrieval.principals import principal_of
-from retrieval.proposals.case import Advice, CallContext, Case, NoAdvice, Trials, quoted
+from retrieval.proposals.case import Advice, CallContext, Case, LookFirst, NoAdvice, Trials, quoted
 from retrieval.reading.category import Refusal, is_unknown_tool, refusal_of
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import READ_LIMIT, ErrorReading, ends_early
@@ -218,12 +218,67 @@ def _stated(
         and (refusal.kind in ("quota", "funds") or case.reading.confidence < _BY_CODE)
     )
     if category in TRANSIENT and not lasts:
-        return transient_advice(category, error, call_context)
+        return _of_the_moment(category, case, error, call_context)
     if refusal is not None and not _states_a_repair(case):
         return _refused(refusal, case, call_context)
     if category == "permission_denied":
         return Advice("escalate", _ESCALATE, permission_lesson(error))
     return None
+
+
+def _of_the_moment(
+    category: ErrorCategory, case: Case, error: ExecutionError, call_context: CallContext
+) -> Advice:
+    if call_context.look_first is None:
+        return transient_advice(category, error, call_context)
+    return _look_first(category, case, call_context.look_first)
+
+
+_UNKNOWN: frozenset[ErrorCategory] = frozenset({"timeout", "unavailable"})
+_LOST = re.compile(
+    r"\btimed?[ -]?out\b|deadline exceeded|connection (?:was )?(?:reset|lost)", re.IGNORECASE
+)
+
+
+def is_outcome_unknown(reading: ErrorReading, error: ExecutionError) -> bool:
+    """Return whether a call that writes may have had its effect, although it failed."""
+    if reading.rejected_before_run or reading.category not in TRANSIENT:
+        return False
+    return reading.category in _UNKNOWN or _LOST.search(error.message[:READ_LIMIT]) is not None
+
+
+_LOOK = Trials(12, 2)
+_IDEMPOTENT = re.compile(r"idempotency.?(?:key|token|id)|client.?token", re.IGNORECASE)
+
+
+def _look_first(category: ErrorCategory, case: Case, known: LookFirst) -> Advice:
+    """Return the advice after an unknown outcome: never the same call again unseen."""
+    tool = known.tool_name
+    how = f"look first, by {quoted(tool)}" if tool else "look first"
+    lesson = (
+        f"The call may have had its effect all the same ({category}); {how}, and call again only "
+        "if it had none"
+    )
+    names = case.view.parameters if case.view is not None else ()
+    if key := next((name for name in names if _IDEMPOTENT.fullmatch(name)), None):
+        lesson += f", with the same `{key}`"
+    return Advice("call_first" if tool else "escalate", _LOOK, f"{lesson}.", tool=tool)
+
+
+def looking_tool(failed: str, names: Iterable[str]) -> str | None:
+    """Return the reading tool that shows most likely what a call that writes has done.
+
+    It is named for the same thing: `list_events` or `get_event` for `create_event`.
+    """
+    about = {_stem(word) for word in words_of(failed)}
+    best: tuple[int, int, str] | None = None
+    for name, _ in zip(names, range(_MAX_TOOLS), strict=False):
+        words = {_stem(word) for word in words_of(name)}
+        shared = len(words & about)
+        if name != failed and shared and reads_only(name, None):
+            ranked = (-shared, len(words), name)
+            best = ranked if best is None else min(best, ranked)
+    return best[2] if best else None
 
 
 def _referred(
@@ -323,8 +378,13 @@ def _states_a_repair(case: Case) -> bool:
 NEVER_RETRIED: frozenset[ErrorCategory] = frozenset({"permission_denied", "user_rejected"})
 
 
-def retry_advice(reading: ErrorReading, annotations: ToolAnnotations) -> RetryAdvice:
-    """Whether the call may be sent again; `annotations` are claims that the caller trusts."""
+def retry_advice(
+    reading: ErrorReading, annotations: ToolAnnotations, *, reads: bool
+) -> RetryAdvice:
+    """Return whether the call may be sent again; `annotations` are claims that the caller trusts.
+
+    `reads` says that the tool only reads, by its hints or, where it has none, by its name.
+    """
     safe, reason = True, "the tool says that doing it twice changes nothing"
     if reading.category in NEVER_RETRIED:
         safe, reason = False, "a refused call is not tried again"
@@ -332,6 +392,8 @@ def retry_advice(reading: ErrorReading, annotations: ToolAnnotations) -> RetryAd
         reason = "the call was rejected before it ran"
     elif annotations.read_only_hint:
         reason = "the tool says that it only reads"
+    elif reads:
+        reason = "the tool only reads, by its name"
     elif not annotations.idempotent_hint:
         safe = False
         reason = "the call may have had an effect, and nothing says that it can be repeated"

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from aftercall.json_values import JsonObject
 from aftercall.models import ErrorCategory
+from aftercall.outcomes import TRANSIENT
 from aftercall.redaction import is_redacted
 from aftercall.tables import keep
 from retrieval.knowledge.profile import call_hash
@@ -26,8 +27,6 @@ MAX_PER_AGENT = 8
 """A quarter of these: what a single agent waits is not how long an outage takes."""
 MIN_SESSIONS = 2
 """Fewer say nothing yet: from two sessions on, something is common knowledge (4-rules.md)."""
-
-TRANSIENT: frozenset[ErrorCategory] = frozenset({"timeout", "rate_limited", "unavailable"})
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from math import log
 
 from aftercall.models import Cohesion, ErrorCategory
+from aftercall.outcomes import TRANSIENT
 from aftercall.tables import summed
 from mongo.records import ToolKey
 from retrieval.advice.waits import in_words
@@ -23,7 +24,6 @@ from retrieval.health.record import HALF_LIFE, KnownHealth, Tally, decay
 from retrieval.knowledge.drift import drift_text
 from retrieval.knowledge.profile import COMMON_SESSIONS, Boundary
 from retrieval.knowledge.rules import SignatureKnowledge
-from retrieval.knowledge.runs import TRANSIENT
 from retrieval.known_tools.common import (
     UNKNOWN,
     Clean,

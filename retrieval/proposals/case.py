@@ -310,6 +310,12 @@ class StatedFirst(NamedTuple):
     required: frozenset[str] = frozenset()
 
 
+class LookFirst(NamedTuple):
+    """Nobody knows whether a call that writes had its effect; a tool that shows it, if known."""
+
+    tool_name: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class CallContext:
     """Where a failed call stands. All may be left out; then the advice goes by the error alone.
@@ -318,7 +324,8 @@ class CallContext:
     `recoveries` has the tool's before the workspace's; `others` are registered tools of the
     workspace, gathered only where they can matter, as are `referrals`, the tool's latest, oldest
     first; `may_show` says whether a value of a parameter is open today: what was learned may be
-    older; `stated_first` is what the error asks to call before.
+    older; `stated_first` is what the error asks to call before, `look_first` what shows whether the
+    call had its effect, where that is unknown.
     """
 
     now: datetime | None = None
@@ -332,6 +339,7 @@ class CallContext:
     may_show: Callable[[str, JsonValue], bool] = lambda _name, _value: True
     referrals: tuple[Referred, ...] = ()
     stated_first: StatedFirst | None = None
+    look_first: LookFirst | None = None
     contract_changes: tuple[ContractChange, ...] = ()
 
 

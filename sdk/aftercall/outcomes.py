@@ -42,7 +42,7 @@ from aftercall.json_values import (
     json_or_none,
     make_json_value,
 )
-from aftercall.models.calls import ExecutionError
+from aftercall.models.calls import ErrorCategory, ExecutionError
 from aftercall.models.health import (
     MAX_AXES,
     MAX_AXIS_CHARS,
@@ -57,6 +57,8 @@ ValueT = TypeVar("ValueT")
 OtherT = TypeVar("OtherT")
 STATUS_KEY = "aftercall/status"
 """Under this key of a result's `_meta` stands the tool's own word for its success."""
+TRANSIENT: frozenset[ErrorCategory] = frozenset({"timeout", "rate_limited", "unavailable"})
+"""Failures of the moment: the same call may work later."""
 REFERRALS: frozenset[ReferralKind] = frozenset(get_args(ReferralKind))
 """Types of an error that refer the caller elsewhere rather than report a fault."""
 CONTRACT_VIOLATION = "contract_violation"

@@ -49,6 +49,7 @@ def _run(args: argparse.Namespace) -> int:
     import uvloop
 
     from aftercall.process import bind, url_of
+    from aftercall.running import listed_service
     from service.context import Context
     from service.environment import check_serving
     from service.lifecycle import one_line
@@ -80,8 +81,10 @@ def _run(args: argparse.Namespace) -> int:
             flush=True,
         )
 
+    url = url_of(listener)
     with (
         listener,
+        listed_service(url) if settings.server.is_local else contextlib.nullcontext(),
         one_line(settings.data.dir),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):

@@ -112,8 +112,10 @@ def effect_words(reflection: m.ReflectionStatistics) -> str:
     if before is None or after is None:
         return "No call in this window."
     return (
-        f"{w.percent(before)} of the first attempts succeeded; with the retries that followed, "
-        f"{w.percent(after)} of the tasks did: {_points_apart(after - before)} more."
+        f"{w.percent(before)} of the calls were right as they were sent; with "
+        f"{w.counted(reflection.repaired_before.successes, 'repair')} before the call and "
+        f"{w.counted(reflection.retries.successes, 'repair')} after it, {w.percent(after)} of the "
+        f"tasks succeeded: {_points_apart(after - before)} more."
     )
 
 

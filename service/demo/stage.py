@@ -18,7 +18,7 @@ from rich.console import Console
 from aftercall import AsyncClient
 from aftercall.errors import AftercallError
 from aftercall.process import bind
-from service.environment import PREFIX, QUORUM_VARIABLE
+from service.environment import PREFIX
 from service.lifecycle import ended
 
 _READY_S = 120.0
@@ -85,7 +85,8 @@ def saying(console: Console) -> Iterator[Callable[[str], None]]:
 async def hosted(folder: Path) -> AsyncIterator[Hosted]:
     """Start a service in an empty folder; it is stopped at the end, whatever happened."""
     port, log, environ = _free_port(), folder / "service.log", environment(os.environ)
-    environ |= {QUORUM_VARIABLE: "1"}  # all agents are the one who watches
+    # Gateways of this user must not find it, nor it what they have kept.
+    environ |= {"XDG_STATE_HOME": str(folder / "state")}
     arguments = ("serve", "--port", str(port), "--data-dir", str(folder / "data"))
     async with _started(log, environ, *arguments) as process:
         here = Hosted(f"http://127.0.0.1:{port}", folder, environ, process)

@@ -37,7 +37,7 @@ async def check_call(question: m.CheckRequest, space: Suggesting) -> m.CheckResp
         question,
         memory=context.memory,
         redactor=context.redactor,
-        quorum=context.settings.gate.quorum,
+        quorum=context.quorum,
         principal=context.caller.principal,
         loop=context.settings.limits.loop,
     )

@@ -67,9 +67,11 @@ def test_before_and_after_is_told_in_a_sentence() -> None:
             until=NOW,
             first_attempts=CallCounts(successes=70, failures=30),
             tasks=CallCounts(successes=90, failures=10),
-            retries=CallCounts(),
+            repaired_before=CallCounts(successes=15),
+            retries=CallCounts(successes=5, failures=2),
             suggested=CallCounts(),
         )
     )
-    assert "70.0 % of the first attempts" in told
-    assert "90.0 % of the tasks did: 20.0 percentage points more" in told
+    assert "70.0 % of the calls were right as they were sent" in told
+    assert "15 repairs before the call and 5 repairs after it" in told
+    assert "90.0 % of the tasks succeeded: 20.0 percentage points more" in told

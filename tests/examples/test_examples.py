@@ -31,7 +31,7 @@ HELPED = {
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    settings = hashing_settings(tmp_path_factory.mktemp("service"), gate={"quorum": 1})
+    settings = hashing_settings(tmp_path_factory.mktemp("service"))
     with running(settings) as started:
         yield started
 

@@ -1,6 +1,7 @@
 """Before the call, and how calls are handled: the gateway, real servers and the true service."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,40 @@ async def test_what_a_server_says_without_calling_it_an_error_is_one(
     await asyncio.to_thread(true_service.learned)
     totals = told(true_service, "/stats/totals")["windows"][0]["totals"]
     assert (totals["successes"], totals["failures"]) == (0, 1), totals
+
+
+@pytest.mark.real
+async def test_the_figures_of_the_dashboard_are_those_of_who_looks_on(
+    open_gateway: OpenGateway, true_service: RunningService, recorder: Recorder
+) -> None:
+    """A hundred calls: right ones, repaired before and after they were made, and failed ones."""
+    kinds: list[tuple[dict[str, Any], str, int]] = [
+        ({"timezone": "UTC"}, "right", 50), (WRONG, "before", 25),
+        ({"timezone": "europe/berlin"}, "after", 15), ({"timezone": "Nowhere/AtAll"}, "failed", 10),
+    ]  # fmt: skip
+    seen = Counter[str]()
+    async with open_gateway({"time": TIME_SERVER}) as client:
+        for parameters, _, count in kinds:
+            for _ in range(count):
+                result = await client.call_tool_mcp(NOW, parameters)
+                facts = (result.meta or {}).get("aftercall", {})
+                is_before = facts.get("note") == "repaired before the call"
+                repaired = "before" if is_before else "after"
+                well = repaired if facts.get("repaired") else "right"
+                ill = "blocked" if facts.get("blocked") else "failed"
+                seen[ill if result.is_error else well] += 1
+    await asyncio.to_thread(recorder.flush)
+    await asyncio.to_thread(true_service.learned)
+    assert all(seen[kind] for _, kind, _ in kinds), seen
+    figures = told(true_service, "/stats/reflection")
+    made = seen.total() - seen["blocked"]  # a call that is not made is none
+    first, tasks = figures["firstAttempts"], figures["tasks"]
+    assert first == {"successes": seen["right"], "failures": made - seen["right"]}
+    assert tasks == {"successes": made - seen["failed"], "failures": seen["failed"]}, seen
+    assert figures["repairedBefore"] == {"successes": seen["before"], "failures": 0}
+    assert figures["retries"]["successes"] == seen["after"]
+    page = true_service.client.get("/dashboard/suggestions").text
+    assert f"{seen['before']} repairs before the call and {seen['after']} repair" in page
 
 
 @pytest.mark.real

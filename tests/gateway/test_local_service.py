@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from aftercall.gateway.local_service import LocalService
+from aftercall.running import running_services
 from tests.gateway.conftest import TIME_SERVER
 from tests.gateway.speaking import HELLO, answers, started
 from tests.gateway.waiting import until_answered
@@ -122,6 +123,17 @@ async def test_a_service_that_was_killed_is_started_again(home: Home) -> None:
         await until_answered(home.ready, 60)
         [second] = home.services()
         assert second.pid != first.pid
+
+
+async def test_a_gateway_without_an_address_joins_the_service_that_runs(home: Home) -> None:
+    """As a client starts it, without `AFTERCALL_URL`; it starts none beside it."""
+    del home.environ["AFTERCALL_URL"]
+    words = ["serve", "--port", str(home.port), "--data-dir", str(home.folder / "own")]
+    async with started([sys.executable, "-P", "-m", "aftercall.cli", *words], home.environ):
+        await until_answered(home.ready, 60)
+        async with home.gateway(2) as gateway:
+            assert f"using the service at {home.url}" in await opened(gateway)
+    assert running_services(home.environ) == []
 
 
 async def in_use(home: Home, url: str) -> str:

@@ -238,6 +238,34 @@ def test_the_commands_show_keep_a_copy_and_undo(tmp_path: Path, capsys: Any) -> 
     assert TOKEN not in shown
 
 
+def test_the_service_and_a_reference_to_the_key_stand_in_the_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients start servers without the variables of the shell; the key itself stands nowhere."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("AFTERCALL_URL", "http://127.0.0.1:9001/")
+    file = tmp_path / "mcp.json"
+    file.write_text(DESKTOP)
+
+    def words() -> list[str]:
+        args: list[str] = json.loads(file.read_text())["mcpServers"]["my own"]["args"]
+        return args[3:]
+
+    command_line("install", "--client", str(file), "--yes")
+    assert words() == ["--service", "http://127.0.0.1:9001", "--", "/usr/local/bin/own"]
+    monkeypatch.setenv("AFTERCALL_API_KEY", "ac_secret")
+    key_file = tmp_path / "config" / "aftercall" / "api-key"
+    given = ("--client", str(file), "--service", "https://team.example")
+    command_line("install", *given, "--dry-run")
+    assert not key_file.exists()
+    command_line("install", *given, "--yes")
+    assert words()[:4] == ["--service", "https://team.example", "--key-file", str(key_file)]
+    assert "ac_secret" not in file.read_text()
+    assert (key_file.read_text(), key_file.stat().st_mode & 0o777) == ("ac_secret", 0o600)
+    command_line("uninstall", "--client", str(file), "--yes")
+    assert file.read_text() == DESKTOP
+
+
 @pytest.mark.parametrize(
     "content", ["", '{"mcpServers": {"a": {"command": "x"', "[]", '{"a": 1, "a": 2}', "\xff\xfe"]
 )

@@ -79,6 +79,7 @@ def call_with_reflection_sync(
     raise_on_failure: bool = False,
     observers: Sequence[CallObserver] = (),
     shadow: ShadowFacts | None = None,
+    repaired_before: bool = False,
     takes_text: bool = False,
 ) -> ReflectedResult[ResultT]:
     """Call a tool; when it fails, ask the service and retry where the rules allow it.
@@ -100,6 +101,7 @@ def call_with_reflection_sync(
     - With `raise_on_failure` the first exception is raised again, with the suggestions as a note
       and the `ReflectedResult` as its attribute `aftercall`, instead of returning it. A failure
       that was told by a result is returned in any case.
+    - With `repaired_before` the parameters are a repair of what the caller sent, and counted so.
     - With `shadow` the call is only watched: a retry is decided on, and not made (`unmade`).
 
     Returns:
@@ -115,6 +117,7 @@ def call_with_reflection_sync(
             context=context,
             annotations=annotations if policy.trust_annotations else None,
             shadow=shadow,
+            repaired_before=repaired_before,
         ),
         parameters,
         policy,

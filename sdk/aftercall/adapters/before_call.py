@@ -92,16 +92,18 @@ class BeforeCall:
         ask: Callable[[], Awaitable[CheckResponse]],
         *,
         acts: bool = True,
+        patience_s: float = 0.0,
     ) -> Checked:
         """What to send; the call's own parameters where nothing is known or nobody answers.
 
         `ask` is called for what looks wrong alone; whatever it raises, the call is made as it is.
-        So it is where nothing may be done about it: without `acts`.
+        So it is where nothing may be done about it: without `acts`. The answer is waited for
+        `patience_s` longer than usual, where the service is being started.
         """
         if self._failures.get(key, 0) < LOOKED_AT and looks_right(schema, parameters):
             return Checked(parameters)
         try:
-            async with asyncio.timeout(TIMEOUT_S):
+            async with asyncio.timeout(TIMEOUT_S + patience_s):
                 said = await ask()
         except Exception as error:  # noqa: BLE001  # as said above
             _logger.debug("%s is not checked: %s", key[2], type(error).__name__)

@@ -13,7 +13,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any, Protocol, Unpack
 from uuid import uuid4
 
 from aftercall.explain import needing
@@ -67,6 +67,24 @@ _TEXT_KEY = "aftercall/argumentsText"
 """Under which a text comes to the middleware, see `take_texts`."""
 
 
+class ServiceStart(Protocol):
+    """The start of the service that is asked, while it lasts."""
+
+    @property
+    def patience_s(self) -> float:
+        """Seconds that a question may wait for it."""
+
+    async def settled(self) -> None:
+        """Wait until the service answers, for `patience_s` at most."""
+
+
+class _NoStart:
+    patience_s = 0.0
+
+    async def settled(self) -> None:
+        """There is nothing to wait for."""
+
+
 class ReflectionMiddleware(Middleware):
     """Records the calls of a server's tools, and repairs failed ones.
 
@@ -87,6 +105,7 @@ class ReflectionMiddleware(Middleware):
         handling_of: how calls of a server's tool are handled.
         passes: exposed names of tools that only lead to others: their calls pass unseen.
         check: asked before calls that look wrong; None makes all calls as they are.
+        start: the service's start, which questions wait for; None where it runs or is away.
 
     All other arguments are those of `ReflectionOptions`.
     """
@@ -102,6 +121,7 @@ class ReflectionMiddleware(Middleware):
         ] = lambda _server, _tool: _USUAL,
         passes: Callable[[str], bool] | None = None,
         check: AsyncClient | None = None,
+        start: ServiceStart | None = None,
         **options: Unpack[ReflectionOptions],
     ) -> None:
         self._reflector = reflector = Reflector(**options)
@@ -114,6 +134,7 @@ class ReflectionMiddleware(Middleware):
         self._handling_of = handling_of
         self._passes = passes or (lambda _name: False)
         self._checker = check
+        self._start = start or _NoStart()
         self._before = before_call.BeforeCall()
         self._error_texts = ErrorTexts()
         self._process_session = str(uuid4())
@@ -168,6 +189,7 @@ class ReflectionMiddleware(Middleware):
                 raise
 
         async def known() -> KnownTool:
+            await self._start.settled()
             if (tool := await _tool_of(context.fastmcp_context, request.name)) is None:
                 return KnownTool()
             error, code = raised, code_of(tool.fn) if isinstance(tool, FunctionTool) else None
@@ -199,7 +221,9 @@ class ReflectionMiddleware(Middleware):
             tool_name=tool_name,
             parameters=checked.parameters,
             is_retried=handling.mode != "advise",
+            patience_s=self._start.patience_s,
             shadow=shadow,
+            repaired_before=bool(checked.changes),
             agent=caller.agent,
             server_name=server_name,
             session_id=caller.session_id,
@@ -259,6 +283,7 @@ class ReflectionMiddleware(Middleware):
         schema = tool.parameters if tool is not None else None
 
         async def ask() -> CheckResponse:
+            await self._start.settled()
             call = Call(
                 agent=caller.agent, server_name=key[1], tool_name=key[2], parameters=arguments,
                 session_id=caller.session_id, context=caller.context, input_schema=schema,
@@ -266,7 +291,10 @@ class ReflectionMiddleware(Middleware):
             claims = _claims_of(tool) if policy.trust_annotations else ToolAnnotations()
             return await checker.check(call, annotations=claims)
 
-        return await self._before.check(key, arguments, schema, ask, acts=acts)
+        patience_s = self._start.patience_s
+        return await self._before.check(
+            key, arguments, schema, ask, acts=acts, patience_s=patience_s
+        )
 
 
 def take_texts(server: FastMCP[Any]) -> None:

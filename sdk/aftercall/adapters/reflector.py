@@ -131,7 +131,7 @@ class Reflector:
     async def call_async(
         self, call: Callable[[JsonObject], Awaitable[Any]], tool: "ToolSource", **facts: Any
     ) -> reflection.ReflectedResult[Any]:
-        """One call; `facts` are arguments of `call_with_reflection`, or `is_retried=False`."""
+        """One call; `facts` are arguments of `call_with_reflection`, and of `_settings`."""
         return await reflection.call_with_reflection(
             call, client=AsyncAsking(self.client, tool), **self._settings(**facts)
         )
@@ -144,11 +144,16 @@ class Reflector:
             call, client=Asking(self.client, tool), **self._settings(**facts)
         )
 
-    def _settings(self, *, is_retried: bool = True, **facts: Any) -> dict[str, Any]:
+    def _settings(
+        self, *, is_retried: bool = True, patience_s: float = 0.0, **facts: Any
+    ) -> dict[str, Any]:
+        # With patience a service that is being started is waited for.
+        timeout_s = self.policy.suggest_timeout_s + patience_s
+        policy = replace(self.policy, suggest_timeout_s=timeout_s) if patience_s else self.policy
         return {
             "recorder": self.recorder,
             "server_name": self.server_name,
-            "policy": self.policy if is_retried else replace(self.policy, max_attempts=1),
+            "policy": policy if is_retried else replace(policy, max_attempts=1),
             "rates": self.rates,
             "observers": self.observers,
             **facts,

@@ -28,9 +28,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from aftercall.cli import Command, one_line
+from aftercall.cli.status import add_service
+from aftercall.client.transport import KEY_VARIABLE, URL_VARIABLE, checked_base_url
 from aftercall.errors import ConfigurationError
 from aftercall.explain import how_to_install
-from aftercall.files import replace_file
+from aftercall.files import replace_file, user_folder
 from aftercall.gateway.local_service import LOCAL_HOSTS
 from aftercall.json_values import unique_members
 from aftercall.redaction import DEFAULT_REDACTOR
@@ -258,12 +260,31 @@ def _add_install_arguments(parser: argparse.ArgumentParser) -> None:
         choices=MODES,
         help="how calls are handled: repaired (the default), advised on, or only watched",
     )
+    add_service(parser, otherwise=f"{URL_VARIABLE}, or what the gateway finds or starts")
+    parser.add_argument(
+        "--key-file",
+        type=Path,
+        metavar="FILE",
+        help="a file that holds the key of the service (default: one is made of AFTERCALL_API_KEY)",
+    )
 
 
 def _install(args: argparse.Namespace) -> int:
     command = _own_command()
     more = ["--mode", args.mode] if args.mode else []
-    return _change(args, lambda content: wrapped(content, command, more))
+    # Clients start servers without the variables of this shell.
+    if service := args.service or os.environ.get(URL_VARIABLE):
+        more += ["--service", str(checked_base_url(service)).rstrip("/")]
+    key = os.environ.get(KEY_VARIABLE)
+    kept_in = user_folder("XDG_CONFIG_HOME", ".config") / "api-key" if key else None
+    if key_file := args.key_file or kept_in:
+        more += ["--key-file", str(key_file.absolute())]
+    code = _change(args, lambda content: wrapped(content, command, more))
+    if key and kept_in is not None and key_file == kept_in and not code and not args.dry_run:
+        kept_in.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        replace_file(kept_in, key.encode(), mode=0o600)
+        print(f"{KEY_VARIABLE} is kept in {kept_in}, which only you can read")
+    return code
 
 
 def _change(args: argparse.Namespace, change: Callable[[Content], Changed]) -> int:

@@ -6,7 +6,7 @@ import sys
 from aftercall import errors
 from aftercall.cli import Command, discover
 from aftercall.client import Client
-from aftercall.client.transport import URL_VARIABLE, service_url
+from aftercall.client.transport import BASE_URL, URL_VARIABLE, service_url
 from aftercall.explain import HOW_TO_SERVE
 
 
@@ -74,13 +74,18 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def add_service(parser: argparse.ArgumentParser, *, default: str | None = None) -> None:
-    """`--service`, for every command that talks to the service."""
+def add_service(
+    parser: argparse.ArgumentParser,
+    *,
+    default: str | None = None,
+    otherwise: str = f"{URL_VARIABLE}, or {BASE_URL}",
+) -> None:
+    """`--service`, for every command that talks to the service; `otherwise` is for its help."""
     parser.add_argument(
         "--service",
         metavar="URL",
         default=default,
-        help=f"where the service is (default: {URL_VARIABLE}, or http://127.0.0.1:8799)",
+        help=f"where the service is (default: {otherwise})",
     )
 
 

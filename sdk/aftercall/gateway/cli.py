@@ -1,18 +1,20 @@
 """`aftercall gateway`: reflection in front of the MCP servers of a configuration file."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import get_args
 
 from aftercall.adapters.before_call import Mode
 from aftercall.cli import Command
 from aftercall.cli.status import add_service
-from aftercall.client.transport import service_url
+from aftercall.client.transport import BASE_URL, URL_VARIABLE, service_url
 from aftercall.errors import ConfigurationError
 from aftercall.explain import needing
 from aftercall.gateway.config import GatewayConfig
 from aftercall.redaction import Redactor
 from aftercall.reflection.retry_rules import ReflectionPolicy
+from aftercall.running import joined_service
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +42,15 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of --url: a header, whose value is the environment variable of this name",
     )
     add("--mode", choices=get_args(Mode), help="of --server: how calls are handled")
-    add_service(parser)
+    add_service(
+        parser, otherwise=f"{URL_VARIABLE}, a service that runs for this user, or {BASE_URL}"
+    )
+    add(
+        "--key-file",
+        type=Path,
+        metavar="FILE",
+        help="a file that holds the key of the service (default: AFTERCALL_API_KEY)",
+    )
     add(
         "--transport",
         choices=("stdio", "http"),
@@ -125,6 +135,20 @@ def _redactor(secret_names: list[str], allowlists: list[str]) -> Redactor:
     return Redactor.create(extra_names=secret_names, allowlists=kept)
 
 
+def _service_url(given: str | None) -> str:
+    is_named = given is not None or os.environ.get(URL_VARIABLE)
+    return service_url(given) if is_named else joined_service()
+
+
+def _key(file: Path | None) -> str | None:
+    if file is None:
+        return None
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"--key-file {file}: cannot be read: {error}") from error
+
+
 def _run(args: argparse.Namespace) -> int:
     if (args.config is None) == (args.server is None):
         raise ConfigurationError("say either --config FILE, or --server NAME -- COMMAND")
@@ -146,8 +170,9 @@ def _run(args: argparse.Namespace) -> int:
         from aftercall.gateway.server import serve  # noqa: PLC0415  # the extra
     return serve(
         config,
-        service_url(args.service),
+        _service_url(args.service),
         policy,
+        api_key=_key(args.key_file),
         address=(args.host, args.port) if args.transport == "http" else None,
         agent=args.agent,
         redactor=_redactor(args.secret_name, args.allowlist),

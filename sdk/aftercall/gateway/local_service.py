@@ -27,6 +27,9 @@ LINGER_S = 300.0
 _LOOK_EVERY_S = 5.0
 _START_WITHIN_S = 60.0
 """Until it listens: on a busy machine the imports alone take seconds."""
+WAITED_FOR_S = 20.0
+"""Longest time that calls which look wrong or fail wait for a service that is being started; it
+takes 2 to 5 seconds, and some 15 on a busy machine. MCP clients wait a minute for a call."""
 _LOOKED_WITHIN_S = 2.0
 """Which service is used is said where a connection opens; a client does not wait longer for it."""
 _POLL_S = 0.1
@@ -59,12 +62,15 @@ class LocalService:
         self._environ = {key: each for key, each in environ.items() if _PASSED_ON.match(key)}
         self._folder = data_folder(environ)
         self._looked = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._waited_until = 0.0
         self.in_use = f"the service at {url} is being looked for"
         """What is in use, in a sentence without its full stop."""
 
     @contextlib.asynccontextmanager
     async def used(self) -> AsyncIterator["LocalService"]:
         """Looked for and kept there, in the background, until the block ends."""
+        self._unsettle()
         keeping = asyncio.create_task(self._keep(), name="aftercall-service")
         try:
             yield self
@@ -77,6 +83,23 @@ class LocalService:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._looked.wait(), _LOOKED_WITHIN_S)
         return self.in_use
+
+    @property
+    def patience_s(self) -> float:
+        """Seconds that a call may wait for a service that is being started; 0 when none is."""
+        if self._settled.is_set():
+            return 0.0
+        return max(0.0, self._waited_until - asyncio.get_running_loop().time())
+
+    async def settled(self) -> None:
+        """Wait until the service answers or does not start, for `patience_s` at most."""
+        if patience_s := self.patience_s:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._settled.wait(), patience_s)
+
+    def _unsettle(self) -> None:
+        self._settled.clear()
+        self._waited_until = asyncio.get_running_loop().time() + WAITED_FOR_S
 
     async def _keep(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
@@ -104,6 +127,7 @@ class LocalService:
                         f"no service at {self.url} ({cannot or problem}): calls pass through "
                         "without advice, and are kept to be recorded later"
                     )
+                self._settled.set()
                 was_there = not problem
                 await asyncio.sleep(pause_s)
 
@@ -128,7 +152,11 @@ class LocalService:
             if not await self._problem():
                 self._note(f"using the service at {self.url}")  # another gateway was first
                 return ""
-            self._note(f"starting a service at {self.url}")
+            self._note(
+                f"starting a service at {self.url}; until it answers, calls that look wrong or "
+                f"fail wait for it, {WAITED_FOR_S:g} s at most"
+            )
+            self._unsettle()
             log = self._folder / "serve.log"
             process = self._process(log)
             until = asyncio.get_running_loop().time() + _START_WITHIN_S

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from aftercall import AsyncClient, Recorder, errors, process
 from aftercall.adapters.before_call import ToolHandling
-from aftercall.adapters.fastmcp import ReflectionMiddleware, take_texts
+from aftercall.adapters.fastmcp import ReflectionMiddleware, ServiceStart, take_texts
 from aftercall.contracts import Deliverable
 from aftercall.explain import how_to_install
 from aftercall.files import data_folder
@@ -59,6 +59,7 @@ def serve(
     service: str,
     policy: ReflectionPolicy,
     *,
+    api_key: str | None = None,
     address: tuple[str, int] | None = None,
     agent: str | None = None,
     redactor: Redactor = DEFAULT_REDACTOR,
@@ -69,7 +70,8 @@ def serve(
     """Run until the client leaves or a signal comes; the exit code.
 
     The service, a URL, may come and go; one on this machine is started where none answers, and
-    ends `linger_s` seconds after its last gateway left. `address` is host and port for HTTP; None
+    ends `linger_s` seconds after its last gateway left. `api_key` is the gateway's own, by default
+    that of the environment. `address` is host and port for HTTP; None
     serves the standard streams. `agent` is the name of callers that give none; `redactor` masks
     secrets. With `searches` clients find tools instead of seeing all of them.
     """
@@ -82,12 +84,13 @@ def serve(
     local = LocalService(service, say=_say, linger_s=linger_s)
 
     @contextlib.asynccontextmanager
-    async def opened(api_key: str | None) -> AsyncIterator[FastMCP[Any]]:
-        recorder = Recorder(base_url=service, api_key=api_key, redactor=redactor)
-        saying = asyncio.create_task(_say_missing(service, api_key))
+    async def opened(callers_key: str | None) -> AsyncIterator[FastMCP[Any]]:
+        key = callers_key or api_key
+        recorder = Recorder(base_url=service, api_key=key, redactor=redactor)
+        saying = asyncio.create_task(_say_missing(service, key))
         try:
             # No retries of its own: a failing call would wait, and registration retries.
-            async with _client(service, api_key, redactor) as client:
+            async with _client(service, key, redactor) as client:
                 yield build_gateway(
                     config,
                     client=client,
@@ -97,6 +100,7 @@ def serve(
                     observers=observers,
                     lists=LastLists(data_folder() / "listed"),
                     in_use=local.looked,
+                    start=local,
                     searches=searches,
                 )
         finally:
@@ -283,6 +287,7 @@ def build_gateway(
     observers: Sequence[CallObserver] = (),
     lists: LastLists | None = None,
     in_use: InUse | None = None,
+    start: ServiceStart | None = None,
     searches: bool = False,
 ) -> FastMCP[Any]:
     """A server that offers the tools, resources and prompts of all configured servers.
@@ -293,8 +298,9 @@ def build_gateway(
 
     The client asks `/suggest` and registers tools; it and the recorder stay the caller's to close.
     `errlog` is where stdio servers' standard error goes; this process's own when None. `lists` are
-    those of the last run; `in_use` says which service is used, for the instructions. With
-    `searches` clients see the tools of `ToolSearch` in the place of all others.
+    those of the last run; `in_use` says which service is used, for the instructions; questions
+    wait for its `start`. With `searches` clients see the tools of `ToolSearch` in the place of all
+    others.
     """
     upstreams = _Upstreams(config, client, errlog, lists or LastLists(None), in_use)
     gateway: FastMCP[Any] = FastMCP(
@@ -313,6 +319,7 @@ def build_gateway(
                 handling_of=upstreams.handling,
                 passes=NAMES.__contains__ if searches else None,
                 check=client,
+                start=start,
                 observers=observers,
             )
         ],

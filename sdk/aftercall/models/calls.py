@@ -147,6 +147,9 @@ class Call(WireModel):
     repair_of: Id | None = Field(default=None, description="The failed execution this one mends.")
     suggestion_id: Id | None = Field(default=None, description="The suggestion this call followed.")
     shadow: ShadowFacts | None = Field(default=None, exclude_if=lambda facts: facts is None)
+    repaired_before: bool = Field(default=False, strict=True, exclude_if=lambda is_so: not is_so)
+    """Whether it was repaired before it was made: the caller had asked for another call, which
+    looked wrong."""
     trace_id: Annotated[Text | None, AfterValidator(_known_trace)] = Field(
         default=None,
         exclude_if=lambda trace: trace is None,

@@ -305,12 +305,17 @@ class ShadowCounts(WireModel):
 class ReflectionStatistics(Statistics):
     """Answer of `GET /stats/reflection`: what asking about failures did.
 
-    A task is a first attempt with the retries that followed it.
+    A task is a call as its caller sent it, with its repair before it was made and the retries that
+    followed.
     """
 
-    first_attempts: CallCounts = Field(description="Before reflection: how first attempts went.")
+    first_attempts: CallCounts
+    """Before reflection: how calls went as they were sent. One that was repaired before it was made
+    counts as a failure."""
     tasks: CallCounts
-    """After it: first attempts that failed and succeeded when retried are successes."""
+    """After it: what worked by a repair, before the call or after it, are successes."""
+    repaired_before: CallCounts = Field(default_factory=CallCounts)
+    """Calls that were repaired before they were made."""
     retries: CallCounts = Field(description="Second and later attempts.")
     suggested: CallCounts = Field(description="Calls that followed a suggestion.")
     answers: AnswerCounts = Field(default_factory=AnswerCounts)

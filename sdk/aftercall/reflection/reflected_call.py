@@ -248,6 +248,7 @@ class ReflectedCall(Generic[ResultT]):
             arguments_text=self.arguments.text if attempt is first else None,
             context=facts.context,
             shadow=facts.shadow,
+            repaired_before=facts.repaired_before and attempt is first,
             outcome=attempt.outcome,
             duration_ms=attempt.duration_ms,
             error=attempt.error,

@@ -273,6 +273,8 @@ class CallFacts:
     """Hints of the live tool that are trusted; None where none are known here."""
     shadow: ShadowFacts | None = None
     """Set where the call is only watched: then nothing is tried again."""
+    repaired_before: bool = False
+    """Whether the caller had asked for another call, which was repaired before it was made."""
     kept: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
     """What observers keep from one attempt of the call to the next, each under itself."""
 

@@ -9,6 +9,8 @@ The rules (document 004 of the seeds, narrowed where a retry could do harm):
   or not: what it proposes is for the caller;
 - never the same parameters twice, except for `retry_unchanged`;
 - never where a retry could repeat a side effect; each failure is judged by itself;
+- a failure of the moment of a call that only reads is retried once, unchanged, after the advised
+  wait, however sure that advice is;
 - `escalate`, `switch_tool` and `call_first` are for the caller to decide, and so is everything
   ranked below them.
 """
@@ -28,7 +30,7 @@ from aftercall.models.calls import (
     SuggestResponse,
     ToolAnnotations,
 )
-from aftercall.outcomes import is_referral
+from aftercall.outcomes import TRANSIENT, is_referral
 from aftercall.reflection.corrected_call import CorrectionError, correct_call
 
 MOST_ATTEMPTS = 3
@@ -125,6 +127,8 @@ class RetryRules:
         self._first_answer: deque[Suggestion] = deque()
         self._followed: set[str] = set()
         self._offered: list[Suggestion] = []
+        self._has_waited = False
+        self._is_transient = False
         self._why_none = "no suggestion"
         self._why_unsafe: dict[str, str] = {}
         self.reason = "the service was not asked"
@@ -143,6 +147,7 @@ class RetryRules:
         is_first = not self._errors
         self._errors.append(error)
         if answer is not None:
+            self._is_transient = answer.pattern.category in TRANSIENT
             known = {offer.suggestion_id for offer in self._offered}
             self._offered += [s for s in answer.suggestions if s.suggestion_id not in known]
         if answer is not None and answer.suggestions:
@@ -193,7 +198,7 @@ class RetryRules:
             if offer.action in ("escalate", "switch_tool", "call_first"):
                 self.reason = f"the suggestion is to {offer.action}, which is for the caller"
                 offers.clear()
-            elif offer.confidence <= self.policy.min_confidence:
+            elif offer.confidence <= self.policy.min_confidence and not self._waits_once(offer):
                 self.reason = (
                     f"confidence {offer.confidence:.2f} is not above {self.policy.min_confidence}"
                 )
@@ -201,6 +206,16 @@ class RetryRules:
             elif retry := self._follow(offer, about):
                 return retry
         return None
+
+    def _waits_once(self, offer: Suggestion) -> bool:
+        """Whether it is the first time that a call which only reads is to be made again."""
+        if offer.action != "retry_unchanged" or offer.safe is False or self._has_waited:
+            return False
+        if not self._is_transient:
+            return False
+        # Hints that only the service has count where there are none here.
+        says_so = self.annotations is None and offer.safe is True
+        return says_so or reads_only(self.tool_name, self.annotations, self.parameters)
 
     def _follow(self, offer: Suggestion, about: _Sent) -> Retry | None:
         parameters, changes = about
@@ -216,6 +231,7 @@ class RetryRules:
             if wait_s > self.policy.max_wait_s:
                 self.reason = f"the advised wait of {wait_s:.1f} s is too long to hold the call"
                 return None
+            self._has_waited = True
             return Retry(parameters, wait_s, offer, changes)
         try:
             corrected = correct_call(parameters, offer.changes, offer.account)
