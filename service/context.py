@@ -117,6 +117,7 @@ async def open_context(
         keys = await stack.enter_async_context(open_keyring(settings, control))
         stores = await stack.enter_async_context(open_stores(settings, on_phase, embedder))
         store, memory = stores.store, stores.memory
+        await keys.attach(store.metadata)
         log = store.events
         metrics = ServiceMetrics(settings.metrics.tools)
         index = stores.index

@@ -412,8 +412,21 @@ def _open(data_dir: Path, *, is_beside: bool) -> SqliteStore:
                 f"there is no store in {data_dir}: start `aftercall serve` there first, or choose "
                 "another data folder (--data-dir)"
             )
+        _refuse_lost_log(path)
         writer, readers = open_file(path, "log", resources, synchronous="FULL")
         return SqliteStore(data_dir, writer, readers, resources.pop_all(), is_beside=is_beside)
+
+
+def _refuse_lost_log(path: Path) -> None:
+    """A `StoreDamagedError` where the log is missing beside what was learned from it."""
+    known = sorted(path.parent.glob("generation-*.sqlite3"))
+    if known and (not path.exists() or path.stat().st_size == 0):
+        raise StoreDamagedError(
+            f"{path} is missing or empty, and {known[-1].name} holds what was learned from it: "
+            "restore it from a backup; or, to begin with an empty store, move the files "
+            f"{known[-1].name.rpartition('-')[0]}-*.sqlite3 away, or choose another data folder "
+            "(--data-dir)"
+        )
 
 
 def _open_generation(data_dir: Path, number: int, *, is_new: bool) -> SqliteKnowledge:
