@@ -33,6 +33,7 @@ from retrieval.index.protocol import VectorIndex
 from retrieval.known_tools.facts import ToolFacts
 from retrieval.memory import Memory
 from retrieval.suggest import Suggester
+from service.journal import open_journal
 from service.keys import ANYBODY, Access, Keyring, open_keyring
 from service.learning import Learning, Relearning, open_learning
 from service.lifecycle import OnPhase, Shared, beside
@@ -130,8 +131,10 @@ async def open_context(
         )
         learning = await stack.enter_async_context(open_learning(settings, stores))
         indexer = learning.indexer
+        journal = await stack.enter_async_context(open_journal(settings.data.dir, log))
         suggester = Suggester(
             log=log,
+            journal=journal,
             on_stored=indexer.wake,
             memory=memory,
             index=index,

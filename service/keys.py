@@ -39,6 +39,7 @@ KEYS_FACT, AUDIT_FACT, ENDED_FACT = "keys", "audit_head", "ended_sessions"
 """Facts in the log's store, which stays where the control store is lost: that there are keys, the
 latest entry of the audit as `POSITION:HASH`, and the sessions that were signed out of."""
 _MAX_ENDED = 10_000
+_NONCE = 16
 _MAX_UNTIL = 12
 """Digits of a session's end in seconds since 1970."""
 SIZE_OF_A_REQUEST = 64 * 1024
@@ -201,7 +202,10 @@ class Keyring:
     def session(self, access: Access, seconds: int) -> str:
         """What a browser keeps of a key: it holds as long as the key and its secret do."""
         until = int(self.clock().timestamp()) + seconds
-        return f"{access.principal}.{until}.{self._signature(access.principal, until)}"
+        nonce = secrets.token_hex(8)  # so that each sign-in is a session of its own
+        return (
+            f"{access.principal}.{until}.{nonce}{self._signature(access.principal, until, nonce)}"
+        )
 
     def access_of_session(self, text: str) -> Access | None:
         """Whose session it is; None when it is nobody's, or does not hold now."""
@@ -211,7 +215,8 @@ class Keyring:
         is_time = until.isascii() and until.isdecimal() and len(until) <= _MAX_UNTIL
         if known is None or not is_time or hash_of(text) in self._ended:
             return None
-        expected = self._signature(key_id, int(until))
+        nonce, signature = signature[:_NONCE], signature[_NONCE:]
+        expected = self._signature(key_id, int(until), nonce)
         # As bytes: a cookie may hold any character.
         fits = hmac.compare_digest(expected.encode(), signature.encode("utf-8", "replace"))
         if not fits or int(until) < now.timestamp():
@@ -233,10 +238,12 @@ class Keyring:
             self._ended = {digest: until for digest, until in latest if until >= now}
             await self.facts.put(ENDED_FACT, json.dumps(self._ended))
 
-    def _signature(self, key_id: str, until: int) -> str:
+    def _signature(self, key_id: str, until: int, nonce: str) -> str:
         # By the hash that is stored: no further secret to keep, and a rotation ends all sessions.
         by = self._known[key_id].key.secret_hash.encode()
-        return hmac.new(by, f"session {key_id} {until}".encode(), "sha256").hexdigest()
+        return hmac.new(
+            by, f"session {key_id} {until} {nonce}".encode("utf-8", "replace"), "sha256"
+        ).hexdigest()
 
     async def note(self, access: Access, workspace: str, action: str, subject: str) -> None:
         """Add to the audit what was done."""
