@@ -76,7 +76,7 @@ async def check(
     asked = with_arguments(asked)
     name, server = redactor.identifier(asked.tool_name), asked.server_name
     tool = ToolKey(workspace, server and redactor.identifier(server), name)
-    knowledge, registered = await memory.knowledge(tool), await memory.tool(tool)
+    knowledge, registered = await memory.knowledge(tool), await memory.tool(tool, principal)
     binds = quorum == 1 or (registered is not None and registered.binds(principal))
     hints = trusted_hints(request.annotations, registered, binds=binds)
     writes = not reads_only(asked.tool_name, hints)

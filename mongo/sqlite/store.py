@@ -508,8 +508,9 @@ def _check(path: Path) -> None:
         raise files.damaged(path, "it is another program's database")
     if found[1] != LAYOUT:
         raise StoreDamagedError(
-            f"{path} has layout {found[1]}, this version of Aftercall has {LAYOUT}: export it with "
-            "the version that wrote it, and import it into another data folder (--data-dir)"
+            f"{path} has layout {found[1]}, this version of Aftercall has {LAYOUT}, and there was "
+            "no release between them: it can neither be read nor imported here. Go on with the "
+            "version that wrote it, or begin with another data folder (--data-dir)"
         )
 
 
