@@ -75,8 +75,9 @@ async def check(
     if asked.parameters_known != request.call.parameters_known:
         return CheckResponse(verdict="pass")  # too large to be looked at
     asked = with_arguments(asked)
-    tool = ToolKey(workspace, asked.server_name, asked.tool_name)
-    knowledge, registered = await memory.knowledge(tool), await memory.tool(tool)
+    name, server = redactor.identifier(asked.tool_name), asked.server_name
+    tool = ToolKey(workspace, server and redactor.identifier(server), name)
+    knowledge, registered = await memory.knowledge(tool), await memory.tool(tool, principal)
     binds = quorum == 1 or (registered is not None and registered.binds(principal))
     hints = trusted_hints(request.annotations, registered, binds=binds)
     writes = not reads_only(asked.tool_name, hints)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
+from typing import Protocol
 from uuid import uuid4
 
 from aftercall import models as m
@@ -167,6 +168,16 @@ _TOGETHER_S = 0.05
 log = logging.getLogger("aftercall.suggest")
 
 
+class Journal(Protocol):
+    """Keeps suggestions until they are in the log, for a process that is killed meanwhile."""
+
+    def add(self, suggestion_id: str, issued: IssuedSuggestion, principal: str) -> None:
+        """Keep a suggestion."""
+
+    def clear(self) -> None:
+        """Forget all: they are in the log."""
+
+
 @dataclass(kw_only=True, eq=False)
 class Suggester:
     """Answers `POST /suggest`; `on_stored` is called when answers were stored."""
@@ -180,6 +191,7 @@ class Suggester:
     quorum: Callable[[], int] = lambda: QUORUM
     """Principals whose own repairs a semantic change wants, when the question comes."""
     on_stored: Callable[[], None] = lambda: None
+    journal: Journal | None = None
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     _unsaved: dict[str, tuple[IssuedSuggestion, str]] = field(default_factory=dict, init=False)
     """By id, with their principals."""
@@ -189,11 +201,16 @@ class Suggester:
         self, workspace: str, request: m.SuggestRequest, *, principal: str = OWNER
     ) -> m.SuggestResponse:
         """Suggestions for a failed call, best first, or an abstention with its reason."""
-        tool = ToolKey(workspace, request.execution.server_name, request.execution.tool_name)
+        tool = self._tool_of(workspace, request.execution)
         with ANSWERS:
             found = await self._answered(workspace, request, principal)
         self._remember(tool, found, request.execution, principal)
         return found.response
+
+    def _tool_of(self, workspace: str, call: m.FailedCall) -> ToolKey:
+        """The tool under the name that its recorded calls have, without a secret in it."""
+        name, server = self.redactor.identifier(call.tool_name), call.server_name
+        return ToolKey(workspace, server and self.redactor.identifier(server), name)
 
     async def preview(
         self, workspace: str, request: m.SuggestRequest, *, principal: str = OWNER
@@ -325,7 +342,7 @@ class Suggester:
         question = await self.gather(workspace, request, principal)
         with stage("suggest.answer") as noted:
             found = answer(question, limit=request.limit)
-            tool = ToolKey(workspace, request.execution.server_name, request.execution.tool_name)
+            tool = self._tool_of(workspace, request.execution)
             found = await self._with_successes(tool, found)
             found = self._without_secrets(request.execution.tool_name, found)
             # Nothing of the call itself.
@@ -423,7 +440,7 @@ class Suggester:
             signature=response.pattern.signature,
             issued_at=now,
             answered=_counted(response, is_watched=call.shadow is not None),
-            agent=call.agent,
+            agent=self.redactor.identifier(call.agent),
             session=call.session_id and self.redactor.session_id(call.session_id),
             failed_at=call.timestamp,
             faults=found.faults,
@@ -436,12 +453,17 @@ class Suggester:
             issued = replace(
                 answer, suggestion=suggestion, edit_key=ranked.edit_key, estimate=ranked.estimate
             )
-            self._unsaved[suggestion.suggestion_id] = issued, principal
+            self._keep(suggestion.suggestion_id, issued, principal)
             answer = replace(answer, answered=())  # the first one counts for all
         if not response.suggestions:
-            self._unsaved[str(uuid4())] = answer, principal
+            self._keep(str(uuid4()), answer, principal)
         if self._saving is None or self._saving.done():
             self._saving = asyncio.create_task(self._save())
+
+    def _keep(self, suggestion_id: str, issued: IssuedSuggestion, principal: str) -> None:
+        self._unsaved[suggestion_id] = issued, principal
+        if self.journal is not None:
+            self.journal.add(suggestion_id, issued, principal)
 
     async def _save(self) -> None:
         while self._unsaved:
@@ -460,6 +482,8 @@ class Suggester:
             self.on_stored()
             for key in batch:
                 self._unsaved.pop(key, None)
+        if self.journal is not None:
+            self.journal.clear()
 
 
 def _counted(response: m.SuggestResponse, *, is_watched: bool) -> tuple[str, ...]:

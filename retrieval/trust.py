@@ -101,14 +101,24 @@ def _is_semantic(case: Case, option: Option) -> bool:
 def trusted_hints(
     stated: ToolAnnotations | None, registered: StoredTool | None, *, binds: bool
 ) -> ToolAnnotations:
-    """The caller's word on a tool counts; what is registered only when it says nothing.
+    """Return the hints that the caller has from the live list of tools, or what tightens them.
 
-    Of what another principal registered (not `binds`) only that the tool destroys.
+    A registration may come from any program on the machine, so it never says that a call reads
+    only or may be made twice. Of what another principal registered (not `binds`) counts only that
+    the tool destroys.
     """
     if stated is not None:
         return stated
     known = registered.tool.annotations if registered else ToolAnnotations()
-    return known if binds else ToolAnnotations(destructive_hint=known.destructive_hint or None)
+    destroys = ToolAnnotations(destructive_hint=known.destructive_hint or None)
+    if not binds:
+        return destroys
+    tightening = {
+        name: False
+        for name in ("read_only_hint", "idempotent_hint")
+        if getattr(known, name) is False
+    }
+    return destroys.model_copy(update=tightening)
 
 
 _VALUES = frozenset(("enum", "const", "default", "examples"))

@@ -277,7 +277,8 @@ class ArchiveReader:
         if value.get("version") != FORM:
             raise ArchiveError(
                 f"the archive is of version {value.get('version')}, and this Aftercall reads "
-                f"version {FORM}: use the Aftercall that made it ({value.get('made_by')})"
+                f"version {FORM}: it is whole; use the Aftercall that made it "
+                f"({value.get('made_by')})"
             )
         try:
             self.header = Header.model_validate(value)
@@ -342,7 +343,7 @@ async def import_store(
     alike = groupby(reader.lines(), key=lambda line: (line[0], str(line[1].get("workspace"))))
     for (kind, workspace), lines in alike:
         while page := list(islice(lines, _PAGE)):
-            records = [_record(*line) for line in page]
+            records = [_record(*line, reader.header.made_by) for line in page]
             match kind:
                 case "event":
                     await store.events.append(workspace, records)
@@ -368,7 +369,7 @@ async def import_store(
     return reader.counts
 
 
-def _record(kind: str, content: dict[str, Any]) -> Any:
+def _record(kind: str, content: dict[str, Any], made_by: str) -> Any:
     """What a line says: an event, a row, how often a counter was counted, a number of events."""
     try:
         if kind == "event":
@@ -382,4 +383,8 @@ def _record(kind: str, content: dict[str, Any]) -> Any:
             return content["learned"]
         return decoded(StateRow if kind == "state" else Row, json.dumps(content).encode())
     except (KeyError, TypeError, ValueError) as error:
-        raise ArchiveError(f"a record of the archive ({kind}) cannot be read: {error}") from None
+        raise ArchiveError(
+            f"a record of the archive ({kind}) cannot be read: {error}. The archive was made by "
+            f"Aftercall {made_by}, and this is {VERSION}: where its lines agree with their "
+            "checksum, it is whole, and can be read by the version that made it"
+        ) from None

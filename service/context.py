@@ -33,6 +33,7 @@ from retrieval.index.protocol import VectorIndex
 from retrieval.known_tools.facts import ToolFacts
 from retrieval.memory import Memory
 from retrieval.suggest import Suggester
+from service.journal import open_journal
 from service.keys import ANYBODY, Access, Keyring, open_keyring, quorum_of
 from service.learning import Learning, Relearning, open_learning
 from service.lifecycle import OnPhase, Shared, beside
@@ -122,6 +123,7 @@ async def open_context(
         keys = await stack.enter_async_context(open_keyring(settings, control))
         stores = await stack.enter_async_context(open_stores(settings, on_phase, embedder))
         store, memory = stores.store, stores.memory
+        await keys.attach(store.metadata)
         log = store.events
         metrics = ServiceMetrics(settings.metrics.tools)
         index = stores.index
@@ -134,8 +136,10 @@ async def open_context(
         )
         learning = await stack.enter_async_context(open_learning(settings, stores))
         indexer = learning.indexer
+        journal = await stack.enter_async_context(open_journal(settings.data.dir, log))
         suggester = Suggester(
             log=log,
+            journal=journal,
             on_stored=indexer.wake,
             memory=memory,
             index=index,

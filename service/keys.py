@@ -8,6 +8,7 @@ that a request costs one hash and no question to the store.
 import asyncio
 import hashlib
 import hmac
+import json
 import logging
 import re
 import secrets
@@ -21,7 +22,7 @@ from typing import NamedTuple, get_args
 from aftercall import models as m
 from aftercall.change_classes import QUORUM
 from aftercall.errors import ConfigurationError
-from mongo.protocol import ControlStore
+from mongo.protocol import ControlStore, Metadata
 from mongo.records import OWNER, AuditEntry, AuditHead, StoredKey
 from service.lifecycle import beside
 from service.settings import Settings
@@ -35,6 +36,15 @@ _NOTE_USE_S = 60.0
 _BURST_S = 5.0
 _TOKEN = re.compile(r"ac_([0-9a-f]{16})_([A-Za-z0-9_-]{32,128})", re.ASCII)
 BOOTSTRAP = "bootstrap"
+KEYS_FACT, AUDIT_FACT, ENDED_FACT = "keys", "audit_head", "ended_sessions"
+"""Facts in the log's store, which stays where the control store is lost: that there are keys, the
+latest entry of the audit as `POSITION:HASH`, and the sessions that were signed out of."""
+_MAX_ENDED = 10_000
+_NONCE = 16
+_MAX_UNTIL = 12
+"""Digits of a session's end in seconds since 1970."""
+SIZE_OF_A_REQUEST = 64 * 1024
+"""Bytes of a body that count as one more request in a key's rate."""
 _MAKE_ONE = 'echo "ac_$(openssl rand -hex 8)_$(openssl rand -hex 32)"'
 
 
@@ -87,13 +97,45 @@ class Keyring:
     store: ControlStore
     bootstrap: StoredKey | None = None
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    facts: Metadata | None = None
+    """Of the log's store, once that is open."""
+    _had_keys: bool = False
+    _ended: dict[str, int] = field(default_factory=dict)
+    """Sessions that were signed out of, by their digest: when they would have ended."""
     _known: dict[str, _Known] = field(default_factory=dict)
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def is_required(self) -> bool:
         """Whether there is a key, or was one: from then on nobody is answered without."""
-        return bool(self._known)
+        return self._had_keys or bool(self._known)
+
+    async def attach(self, facts: Metadata) -> None:
+        """Note in the log's store that there are keys, and look there whether there were.
+
+        Raises:
+            ConfigurationError: there were keys, and the control store has none.
+        """
+        if not self._known and await facts.get(KEYS_FACT):
+            raise ConfigurationError(
+                "this store had keys, and their file (control.sqlite3, or the collection KEYS) is "
+                "missing or empty, so nobody is answered: restore it from a backup, or make a new "
+                "key with `aftercall keys create NAME --scope admin --workspace '*'`"
+            )
+        self.facts = facts
+        await self._note_facts()
+
+    async def _note_facts(self) -> None:
+        if self.facts is None:
+            return
+        # The key of the settings is not one that can be lost with the control store.
+        stored = self._known.keys() - {self.bootstrap.id if self.bootstrap else ""}
+        if stored and not await self.facts.get(KEYS_FACT):
+            await self.facts.put(KEYS_FACT, "1")
+        head = await self.store.head()
+        if head.position > noted_head(await self.facts.get(AUDIT_FACT)).position:
+            await self.facts.put(AUDIT_FACT, f"{head.position}:{head.hash}")
+        self._ended |= _sessions(await self.facts.get(ENDED_FACT))
 
     async def refresh(self) -> None:
         """Take up what any process changed."""
@@ -109,7 +151,8 @@ class Keyring:
                     access = Access(key.id, key.workspace, scopes, key.rate)
                     before = _Known(key, access, tokens=(key.rate or 0) * _BURST_S)
                 known[key.id] = before
-            self._known = known
+            self._known, self._had_keys = known, self.is_required or bool(known)
+        await self._note_facts()
 
     def access(self, token: str) -> Access:
         """Whose key it is; an `InvalidTokenError` where it is nobody's, or does not hold now."""
@@ -152,36 +195,63 @@ class Keyring:
         known.tokens -= 1
         return 0.0
 
+    def charge(self, access: Access, size: int) -> None:
+        """Take what the bytes of a body cost from a key's rate; it may come to owe some."""
+        if access.rate is not None and (known := self._known.get(access.principal)) is not None:
+            known.tokens -= size / SIZE_OF_A_REQUEST
+
     def session(self, access: Access, seconds: int) -> str:
         """What a browser keeps of a key: it holds as long as the key and its secret do."""
         until = int(self.clock().timestamp()) + seconds
-        return f"{access.principal}.{until}.{self._signature(access.principal, until)}"
+        nonce = secrets.token_hex(8)  # so that each sign-in is a session of its own
+        return (
+            f"{access.principal}.{until}.{nonce}{self._signature(access.principal, until, nonce)}"
+        )
 
     def access_of_session(self, text: str) -> Access | None:
         """Whose session it is; None when it is nobody's, or does not hold now."""
         key_id, _, rest = text.partition(".")
         until, _, signature = rest.partition(".")
         known, now = self._known.get(key_id), self.clock()
-        if known is None or not until.isascii() or not until.isdecimal():
+        is_time = until.isascii() and until.isdecimal() and len(until) <= _MAX_UNTIL
+        if known is None or not is_time or hash_of(text) in self._ended:
             return None
-        expected = self._signature(key_id, int(until))
-        if not hmac.compare_digest(expected, signature) or int(until) < now.timestamp():
+        nonce, signature = signature[:_NONCE], signature[_NONCE:]
+        expected = self._signature(key_id, int(until), nonce)
+        # As bytes: a cookie may hold any character.
+        fits = hmac.compare_digest(expected.encode(), signature.encode("utf-8", "replace"))
+        if not fits or int(until) < now.timestamp():
             return None
         try:
             return self._live(known, now).access
         except InvalidTokenError:
             return None
 
-    def _signature(self, key_id: str, until: int) -> str:
+    async def end_session(self, text: str) -> None:
+        """Let a session hold no more, in all processes and after a restart."""
+        if self.access_of_session(text) is None:
+            return
+        now = int(self.clock().timestamp())
+        self._ended[hash_of(text)] = int(text.split(".")[1])
+        if self.facts is not None:
+            ended = self._ended | _sessions(await self.facts.get(ENDED_FACT))
+            latest = sorted(ended.items(), key=lambda each: -each[1])[:_MAX_ENDED]
+            self._ended = {digest: until for digest, until in latest if until >= now}
+            await self.facts.put(ENDED_FACT, json.dumps(self._ended))
+
+    def _signature(self, key_id: str, until: int, nonce: str) -> str:
         # By the hash that is stored: no further secret to keep, and a rotation ends all sessions.
         by = self._known[key_id].key.secret_hash.encode()
-        return hmac.new(by, f"session {key_id} {until}".encode(), "sha256").hexdigest()
+        return hmac.new(
+            by, f"session {key_id} {until} {nonce}".encode("utf-8", "replace"), "sha256"
+        ).hexdigest()
 
     async def note(self, access: Access, workspace: str, action: str, subject: str) -> None:
         """Add to the audit what was done."""
         await self.store.append(
             AuditEntry(action, subject, access.principal, workspace, self.clock())
         )
+        await self._note_facts()
 
     async def note_uses(self) -> None:
         """Write when keys were last used, of each at most once a minute."""
@@ -201,9 +271,20 @@ def quorum_of(settings: Settings, keyring: Keyring) -> int:
     return settings.gate.quorum or (QUORUM if keyring.is_required else 1)
 
 
+def noted_head(text: str | None) -> AuditHead:
+    """The entry of the audit that the log's store names; position 0 for none."""
+    position, _, digest = (text or "0:").partition(":")
+    return AuditHead(int(position), digest)
+
+
+def _sessions(text: str | None) -> dict[str, int]:
+    found: dict[str, int] = json.loads(text or "{}")
+    return found
+
+
 def hash_of(secret: str) -> str:
     """What is stored of a secret."""
-    return hashlib.sha256(secret.encode()).hexdigest()
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
 @asynccontextmanager
@@ -330,15 +411,21 @@ class Verdict(NamedTuple):
     """The first entry, from the latest on, that is not as it was written; None while all are."""
 
 
-async def verify_audit(store: ControlStore, known: AuditHead | None = None) -> Verdict:
+async def verify_audit(
+    store: ControlStore, known: AuditHead | None = None, counted: AuditHead | None = None
+) -> Verdict:
     """Whether every entry is as it was written, and none is missing.
 
-    By `known`, an entry that was noted elsewhere, an audit written anew as a whole is found too.
+    By `known`, an entry that was noted elsewhere, an audit written anew as a whole is found too;
+    by `counted`, the latest entry that the log's store names, one whose end was cut off.
     """
+    known = counted if known is None else known
     head = noted = await store.head()
     if (newest := await store.entries(1)) and newest[0].position == noted.position + 1:
         # Its writer was killed, or is about to move the head on.
         head = AuditHead(newest[0].position, newest[0].hash)
+    if counted is not None and head.position < counted.position:
+        return Verdict(head, f"entry {counted.position} is missing")
     expected = head
     seen = known is None or known.position == 0
     while expected.position:

@@ -31,7 +31,7 @@ from aftercall.json_values import JsonObject
 from aftercall.mcp_calls import Caller, name_or_none
 from aftercall.mcp_server.server import build_server, client_name
 from aftercall.models import WORKSPACE_HEADER
-from service.middleware import request_id_of
+from service.middleware import IS_COUNTED, request_id_of
 
 _within: ContextVar[Mapping[str, str]] = ContextVar("aftercall_within_request")
 """Headers that the service's own requests have from the request that they are made for."""
@@ -123,11 +123,12 @@ async def _within_its_request(ctx: Context, call_next: CallNext) -> HandlerResul
     given = ("host", "authorization", WORKSPACE_HEADER)  # what this service's guards let pass
     headers = {name: request.headers[name] for name in given if name in request.headers}
     headers["x-request-id"] = request_id_of(request.scope)
-    token = _within.set(headers)
+    token, counted = _within.set(headers), IS_COUNTED.set(True)
     try:
         return await call_next(ctx)
     finally:
         _within.reset(token)
+        IS_COUNTED.reset(counted)
 
 
 def _who_calls(context: Context) -> Caller:

@@ -10,6 +10,8 @@ import math
 import re
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextvars import ContextVar
+from functools import partial
 from secrets import token_hex
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -130,7 +132,26 @@ class KeyGuard:
             except ProblemError as problem:
                 await render(problem, scope)(scope, receive, send)
                 return
+            access = access_of(scope)
+            if access is not None and access.rate is not None and not IS_COUNTED.get():
+                receive = _charged(receive, partial(context.keys.charge, access))
         await self._app(scope, receive, send)
+
+
+IS_COUNTED: ContextVar[bool] = ContextVar("aftercall_is_counted", default=False)
+"""Whether a request is made by the service itself for another, which was counted already."""
+_STATIC = f"{DASHBOARD}/static/"
+
+
+def _charged(receive: Receive, charge: Callable[[int], None]) -> Receive:
+    """The same, with the bytes of the body counted in the key's rate."""
+
+    async def received() -> Message:
+        message = await receive()
+        charge(len(message.get("body", b"")))
+        return message
+
+    return received
 
 
 def _access(keys: Keyring, request: Request, path: str) -> Access | None:
@@ -138,21 +159,29 @@ def _access(keys: Keyring, request: Request, path: str) -> Access | None:
         return ANYBODY
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     if not kind and (path == DASHBOARD or path.startswith(f"{DASHBOARD}/")):
-        return keys.access_of_session(request.cookies.get(SESSION_COOKIE, ""))
+        viewer = keys.access_of_session(request.cookies.get(SESSION_COOKIE, ""))
+        if viewer is not None and not path.startswith(_STATIC):
+            _count(keys, viewer)
+        return viewer
     try:
         access = keys.access(token.strip() if kind.lower() == "bearer" else "")
     except InvalidTokenError as error:
         headers = {"www-authenticate": "Bearer"}
         raise ProblemError(401, "key_needed", str(error), headers=headers) from None
-    wait_s = 0.0 if path == "/mcp" else keys.wait_s(access)  # what its tools ask is counted
-    if wait_s:
+    if not IS_COUNTED.get():
+        _count(keys, access)
+    return access
+
+
+def _count(keys: Keyring, access: Access) -> None:
+    """Take one request of a key's rate; a problem where there is none left."""
+    if wait_s := keys.wait_s(access):
         raise ProblemError(
             429,
             "rate_exceeded",
             f"this key may ask {access.rate:g} times a second; wait, or ask for more",
             headers={"retry-after": str(math.ceil(wait_s))},
         )
-    return access
 
 
 class BodyLimits:

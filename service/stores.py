@@ -16,7 +16,7 @@ from embeddings.protocol import Embedder
 from ingest.leases import LeaseKeeper
 from ingest.nightly import REBUILD
 from ingest.seed import load_seed
-from mongo.errors import StoreError
+from mongo.errors import StoreDamagedError, StoreError
 from mongo.protocol import ControlStore, Store
 from mongo.sqlite.control import open_sqlite_control
 from mongo.sqlite.store import open_sqlite_store
@@ -259,6 +259,7 @@ async def remove_former(place: protocol.IndexPlace, current: str) -> list[str]:
 
 async def _prepare(store: Store, embedder: Embedder, index: opening.CurrentIndex) -> None:
     await refuse_half_imported(store.metadata)
+    await _refuse_other_log(store)
     if not await index.count():
         known = await counts(store)
         if known.documents > known.pending:  # some wait for no vector, so there was one
@@ -268,6 +269,20 @@ async def _prepare(store: Store, embedder: Embedder, index: opening.CurrentIndex
             )
     if await store.metadata.get(INDEX_MODEL_FACT) != embedder.fingerprint:
         await store.metadata.put(INDEX_MODEL_FACT, embedder.fingerprint)
+
+
+async def _refuse_other_log(store: Store) -> None:
+    """A `StoreDamagedError` where more was learned than the log has."""
+    cursors = await store.knowledge.cursors()
+    heads = await store.events.heads()
+    for workspace, cursor in cursors.items():
+        position = heads[workspace].position if workspace in heads else 0
+        if cursor.position > position:
+            raise StoreDamagedError(
+                f"the log of the workspace {workspace} ends at {position}, and what was learned "
+                f"goes to {cursor.position}: it was lost or replaced. Restore it from a backup, or "
+                "run `aftercall rebuild`, which learns anew from the log that is there"
+            )
 
 
 async def _clean_up(settings: Settings, store: Store, current: str) -> None:

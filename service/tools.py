@@ -87,7 +87,10 @@ async def put_tool(context: Context, workspace: str, tool_id: str, spec: ToolSpe
             updated_at=datetime.now(UTC),
             contract_changes=await _drift(context, before, schema) if before and binds else [],
         )
-        if before is not None and binds and contents.is_same_tool(tool, before.tool):
+        same = before is not None and contents.is_same_tool(tool, before.tool)
+        if before is not None and not same:
+            _refuse_foreign(context, before)
+        if before is not None and binds and same:
             named = await context.memory.tool(before.tool_key)
             if named is not None and named.tool.tool_id == tool_id:
                 return before.tool  # executions of that name mean the same tool, too
@@ -110,6 +113,16 @@ async def put_tools(
             unchanged += tool.updated_at < begun
     registered = len(named_tools) - unchanged - len(rejected)
     return ToolsReceipt(registered=registered, unchanged=unchanged, rejected=rejected)
+
+
+def _refuse_foreign(context: Context, before: contents.StoredTool) -> None:
+    """A `RefusedError` where the tool is another key's: a registration binds its own key alone."""
+    caller = context.caller
+    if not before.binds(caller.principal) and "admin" not in caller.scopes:
+        raise RefusedError(
+            f"the tool {before.tool.tool_id!r} was registered by another key: register yours "
+            "under an id of its own, or ask a key with the scope admin"
+        )
 
 
 async def _drift(
@@ -173,6 +186,7 @@ async def delete_tool(context: Context, workspace: str, tool_id: str) -> None:
     """Forget that a tool is registered; what was learned from its calls stays."""
     async with context.changing:
         before = _registered(await context.memory.registry(workspace), tool_id)
+        _refuse_foreign(context, before)
         await _change(context, workspace, tool_id, before, None)
 
 

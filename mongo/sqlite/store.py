@@ -412,8 +412,21 @@ def _open(data_dir: Path, *, is_beside: bool) -> SqliteStore:
                 f"there is no store in {data_dir}: start `aftercall serve` there first, or choose "
                 "another data folder (--data-dir)"
             )
+        _refuse_lost_log(path)
         writer, readers = open_file(path, "log", resources, synchronous="FULL")
         return SqliteStore(data_dir, writer, readers, resources.pop_all(), is_beside=is_beside)
+
+
+def _refuse_lost_log(path: Path) -> None:
+    """A `StoreDamagedError` where the log is missing beside what was learned from it."""
+    known = sorted(path.parent.glob("generation-*.sqlite3"))
+    if known and (not path.exists() or path.stat().st_size == 0):
+        raise StoreDamagedError(
+            f"{path} is missing or empty, and {known[-1].name} holds what was learned from it: "
+            "restore it from a backup; or, to begin with an empty store, move the files "
+            f"{known[-1].name.rpartition('-')[0]}-*.sqlite3 away, or choose another data folder "
+            "(--data-dir)"
+        )
 
 
 def _open_generation(data_dir: Path, number: int, *, is_new: bool) -> SqliteKnowledge:
@@ -495,8 +508,9 @@ def _check(path: Path) -> None:
         raise files.damaged(path, "it is another program's database")
     if found[1] != LAYOUT:
         raise StoreDamagedError(
-            f"{path} has layout {found[1]}, this version of Aftercall has {LAYOUT}: export it with "
-            "the version that wrote it, and import it into another data folder (--data-dir)"
+            f"{path} has layout {found[1]}, this version of Aftercall has {LAYOUT}, and there was "
+            "no release between them: it can neither be read nor imported here. Go on with the "
+            "version that wrote it, or begin with another data folder (--data-dir)"
         )
 
 

@@ -60,7 +60,7 @@ class Shard:
         """Make an empty shard in a folder that does not exist yet."""
         keyword = qdrant.PayloadSchemaType.Keyword
         with _translated("create the vector index"):
-            folder.mkdir(parents=True)
+            folder.mkdir(mode=0o700, parents=True)
             shard = qdrant.EdgeShard.create(str(folder), _config(dimension))
             for field in KEYWORDS:
                 shard.update(qdrant.UpdateOperation.create_field_index(field, keyword))
@@ -345,8 +345,10 @@ def _acquire(path: Path) -> IO[str]:
     deadline = time.monotonic() + LOCK_PATIENCE_SECONDS
     while True:
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            file = (path / LOCK).open("a")
+            # What stands in it was said by agents: it is for this user, whatever its own files are.
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.chmod(0o700)
+            file = os.fdopen(os.open(path / LOCK, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "a")
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # A process removed the folder meanwhile and had this file locked: no lock any more.

@@ -5,7 +5,7 @@ value may also travel because the asker said it already, here nobody has.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -22,6 +22,7 @@ from retrieval.health.record import KnownHealth
 from retrieval.knowledge.profile import COMMON_SESSIONS, ParameterProfile, ToolProfile
 from retrieval.knowledge.rules import RepairRule, ToolKnowledge
 from retrieval.parameters import ParameterView, ToolView, first, place_of, view_of_schema
+from retrieval.principals import principal_of
 from retrieval.proposals.experience import contradicts
 from retrieval.values import number
 
@@ -205,13 +206,21 @@ def may_be_told(rule: RepairRule, record: ToolRecord) -> bool:
     them, or where the schema states them.
     """
     profile, view = seen_by_all(record), record.schema_view()
-    known_to_several = min(len(rule.menders()), len(rule.sessions)) >= COMMON_SESSIONS
+    menders = rule.menders()
+    several = len(menders) if one_key_of(menders) is None else 1
+    known_to_several = min(several, len(rule.sessions)) >= COMMON_SESSIONS
     return all(
         not is_masked(edit)
         and (known_to_several or _is_free(edit, profile, view))
         and not (view is not None and not edit.inside and contradicts(view, edit))
         for edit in rule.edits
     )
+
+
+def one_key_of(marks: Collection[str]) -> str | None:
+    """Return the mark of the key that all marks are of; None of several, and of the owner."""
+    keys = set(map(principal_of, marks))
+    return next(iter(keys)) or None if len(keys) == 1 else None
 
 
 def _is_free(edit: Edit, profile: ToolProfile | None, view: ToolView | None) -> bool:
@@ -224,18 +233,26 @@ def _is_free(edit: Edit, profile: ToolProfile | None, view: ToolView | None) -> 
         case Replace():
             return False  # it says what its one caller had sent
         case Add():
-            return (known is not None and known.states(edit.value)) or (
-                profile is not None
-                and any(
-                    same_json(edit.value, each.value)
-                    for each in profile.common_values(place_of(first(edit.path)))
-                )
-            )
+            is_stated = known is not None and known.states(edit.value)
+            return is_stated or _is_common_value(profile, place_of(first(edit.path)), edit.value)
         case Clamp():
             stated = {known.minimum, known.maximum} if known is not None else set()
             return {edit.minimum, edit.maximum} <= stated | {None}
         case _:
             return True
+
+
+def _is_common_value(profile: ToolProfile | None, place: str, value: JsonValue) -> bool:
+    """Whether readers of other keys may be told a value: one key alone makes none common."""
+    known = profile.at(place) if profile is not None else None
+    if known is None:
+        return False
+    agents = {key: each.agents for key, each in known.values.items()}
+    return any(
+        same_json(value, each.value) and one_key_of(agents[canonical_json(each.value)]) is None
+        for each in known.common_values()
+        if canonical_json(each.value) in agents
+    )
 
 
 def is_common_name(known: ParameterProfile, profile: ToolProfile) -> bool:

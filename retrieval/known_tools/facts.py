@@ -32,6 +32,7 @@ from retrieval.known_tools.common import (
     in_quotes,
     may_be_told,
     named,
+    one_key_of,
     percent,
     plain,
     seen_by_all,
@@ -39,6 +40,7 @@ from retrieval.known_tools.common import (
     times,
     without_masks,
 )
+from retrieval.principals import SURE
 from retrieval.proposals.experience import rule_trials
 from retrieval.reading.signature import signature_of
 from retrieval.values import number
@@ -317,7 +319,9 @@ class _Facts:
         edits = [concrete(self.record, e) if isinstance(e, Clamp) else e for e in rule.edits]
         said = said if edits == rule.edits else lesson_of(edits)
         lesson = in_quotes(self.plain(said, _MAX_LESSON))
-        sure = f"(sure {-unsure:.2f})"
+        alone = one_key_of(rule.menders()) is not None
+        sure = "(one key alone says so)" if alone else f"(sure {-unsure:.2f})"
+        unsure = max(unsure, -SURE) if alone else unsure
         page += f" Correction: {lesson} {sure}."
         priority = (_BARE_ERROR - (_LESSON - _BARE_ERROR) * unsure) * rate
         return Statement(priority, f"{prompt}; {lesson} {sure}", page, PITFALLS), lesson

@@ -187,7 +187,12 @@ def resolve_path(root: Path, path: Path) -> Path:
 def resolve_file(root: Path, relative: str) -> Path:
     """The regular file that `relative` names below `root`, with every symbolic link followed."""
     path = root / check_relative_path(relative)
-    if not (file := resolve_path(root, path)).is_file():
+    file = resolve_path(root, path)
+    try:
+        is_file = file.is_file()
+    except OSError as error:  # longer than the file system takes
+        raise FilePathError(f"{str(path)[:300]!r} cannot be read: {error.strerror}") from error
+    if not is_file:
         raise FilePathError(f"there is no file {str(path)[:300]!r}")
     return file
 

@@ -57,6 +57,8 @@ _MAX_SCHEMAS = 4096
 _NAME_FIELDS = frozenset({"name", "key", "header", "variable", "field"})
 _OF_CALL = ("result", "context", "result_status", "arguments_text")
 _OF_ERROR = ("message", "code", "stack", "details")
+_IDENTIFIERS = ("agent", "server_name", "tool_name", "tool_version")
+_OF_TOOL = ("name", "server_name", "version")
 ResultT = TypeVar("ResultT")
 
 
@@ -64,8 +66,8 @@ ResultT = TypeVar("ResultT")
 class Redactor:
     """Masks secrets in calls and in descriptions of tools. Doing it twice changes nothing.
 
-    What identifies a call (agent, server, tool, ids) is kept as it is; a `session_id` in the form
-    of a secret becomes its hash, so that a session's calls still belong together.
+    What identifies a call (agent, server, tool, version, type of error) is masked where it holds a
+    secret, and is hashed where it is one, like a `session_id`: what belongs together stays so.
 
     `extra_names` are further parameter names to mask, in snake case (`create` takes any writing).
     Of a tool with an allowlist every other parameter is stored as its type and a hash of its value
@@ -104,11 +106,33 @@ class Redactor:
         changes: dict[str, object] = {}
         if not is_plain or any(map(self._is_looked_at, texts)):
             changes = self._twice(hints, lambda mask: self._masked(call, mask))
+        changes |= self._identifiers(call, _IDENTIFIERS)
+        masked_error = changes.get("error", error)
+        if isinstance(masked_error, ExecutionError) and (
+            kind := self._identifiers(masked_error, ["type"])
+        ):
+            changes["error"] = masked_error.model_copy(update=kind)
         if call.input_schema is not None:
             changes["input_schema"] = self._schema(call.input_schema)
         if call.session_id is not None:
             changes["session_id"] = self.session_id(call.session_id)
         return call.model_copy(update=changes) if changes else call
+
+    def identifier(self, name: str) -> str:
+        """Return a name that identifies something without the secrets in it.
+
+        One that is a secret as a whole becomes its hash, so that two of them stay two.
+        """
+        if not self.extra_names and _is_plain(name):
+            return name
+        masked = self.text(name)
+        return self.hashed(name) if MASKED.fullmatch(masked) and masked != name else masked
+
+    def _identifiers(self, model: WireModel, names: Iterable[str]) -> dict[str, object]:
+        """The names of a model that hold secrets, masked."""
+        given = {name: getattr(model, name, None) for name in names}
+        masked = {name: self.identifier(text) for name, text in given.items() if text}
+        return {name: text for name, text in masked.items() if text != given[name]}
 
     def _masked(self, call: Call, mask: "_Mask") -> dict[str, object]:
         changes: dict[str, object] = {name: mask.value(getattr(call, name)) for name in _OF_CALL}
@@ -155,14 +179,15 @@ class Redactor:
         """A copy of `tool` without secrets in description, input schema and implementation.
 
         The schema keeps every key, for a property named `password` is no secret; its texts are
-        masked by form, and defaults and examples by name too. Id, names, version and tags are what
-        the tool is found by, and stay as they are. A schema comes out as `call` leaves the same
-        one, so that both have one hash.
+        masked by form, and defaults and examples by name too. Names and version are masked as those
+        of calls are; id and tags are what the tool is found by, and stay as they are. A schema
+        comes out as `call` leaves the same one, so that both have one hash.
         """
         mask = _Mask(self)
         schema = tool.input_schema
         return tool.model_copy(
-            update={
+            update=self._identifiers(tool, _OF_TOOL)
+            | {
                 "description": mask.text(tool.description),
                 "input_schema": None if schema is None else mask.schema(schema),
                 "implementation": mask.value(tool.implementation),

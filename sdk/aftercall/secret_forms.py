@@ -6,12 +6,14 @@ pattern is compiled when a text first hints at it.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from importlib.resources import files
 from typing import NamedTuple
 
 from aftercall.files import read_table
+from aftercall.secret_escapes import EncodedSecret, encoded_secrets, join_overlapping
 from aftercall.secret_names import (
     COMPOUNDS,
     GLUED,
@@ -205,18 +207,38 @@ def _named(text: str, extra: frozenset[str]) -> Iterator[_Named]:
     if extra:
         patterns.append(_extra_names(extra))
     for pattern in patterns:
+        seen = 0
         for match in pattern.finditer(lower):
-            end = match.end()
-            if text[end - 1] < IDEOGRAPHS:  # beyond, words are not divided
-                behind = _GRAMMAR["behind"].match(text, end)
-                end = behind.end() if behind else end
-                end = number.end() if (number := _NUMBER.match(lower, end)) else end
-            before = _GRAMMAR["before"].search(text[max(0, match.start() - 80) : match.start()])
-            name = (before[0] if before else "") + text[match.start() : end]
-            snake = snake_case(name)
-            own = any(snake == each or snake.endswith(f"_{each}") for each in extra)
+            end = _end_of_name(text, lower, match.end())
+            if end <= seen:
+                continue  # another part of the same word
+            seen = max(seen, end)
+            before = text[max(0, match.start() - _BEFORE) : match.start()][::-1]
+            words = _GRAMMAR["before"].match(before)
+            name = (words[0][::-1] if words else "") + text[match.start() : end]
+            own = bool(extra) and _is_own(name, extra)
             if kind := ("secret" if own else name_kind(name)):
                 yield _Named(kind, name.rpartition(" ")[2], match.start(), end)
+
+
+_BEFORE = 80
+
+
+def _end_of_name(text: str, lower: str, end: int) -> int:
+    """Where the word ends; 0 where it is too long for a name."""
+    if text[end - 1] >= IDEOGRAPHS:  # there, words are not divided
+        return end
+    behind = _GRAMMAR["behind"].match(text, end)
+    end = behind.end() if behind else end
+    if _GRAMMAR["within"].match(text, end):
+        return 0
+    number = _NUMBER.match(lower, end)
+    return number.end() if number else end
+
+
+def _is_own(name: str, extra: frozenset[str]) -> bool:
+    snake = snake_case(name)
+    return any(snake == each or snake.endswith(f"_{each}") for each in extra)
 
 
 _extra_names = lru_cache(maxsize=64)(keywords)
@@ -264,6 +286,10 @@ _MAX_RANDOM = 1024
 
 
 def _assigned(named: _Named, text: str, at: int) -> tuple[int, int] | None:
+    if (block := _GRAMMAR["block"].match(text, at)) and is_secret_value(named.kind, block["lines"]):
+        return block.span("lines")
+    if wrapped := _GRAMMAR["wrapped"].match(text, at):
+        at = wrapped.end()
     quoted = _quoted(text, at)
     start, end = quoted or _plain(text, at)
     if named.kind != "secret" and end - start > _MAX_RANDOM:
@@ -319,11 +345,33 @@ def _mask_named(extra: frozenset[str], mask: Callable[[str], str], part: str) ->
 def _spans(text: str, extra: frozenset[str]) -> Iterator[tuple[int, int]]:
     """Where secrets stand behind names, in order; a name within a secret is none."""
     last = 0
+    left = _LEAST_NAMES + len(text) // _NAMES_APART
+    tokens = [token.span() for token in _TOKEN.finditer(text)]
     for each in sorted(_named(text, extra), key=lambda named: named.start):
-        span = _value_of(each, text) if each.start >= last else None
+        if each.start < last or (each.kind == "random" and not _is_near(tokens, each.end)):
+            continue
+        if (left := left - 1) < 0:
+            yield each.start, len(text)
+            return
+        span = _value_of(each, text)
         if span is not None and last <= span[0] < span[1]:
             yield span
             last = span[1]
+
+
+_LEAST_NAMES, _NAMES_APART = 64, 40
+"""A text that names more secrets than these and one in 40 characters is masked from there on: each
+name is judged by a dozen patterns, and no honest text has so many."""
+_TOKEN = re.compile(r"\S{16,}")
+"""A value under a name such as `key` is one run of 16 characters at least."""
+_REACH = 700
+"""Characters behind a name within which its value stands."""
+
+
+def _is_near(tokens: list[tuple[int, int]], place: int) -> bool:
+    """Whether a token ends behind a place and begins within reach of it."""
+    at = bisect_right(tokens, place, key=lambda token: token[1])
+    return at < len(tokens) and tokens[at][0] - place < _REACH
 
 
 def _lower(text: str) -> str:
@@ -337,6 +385,8 @@ class Hints(NamedTuple):
     forms: tuple[_Form, ...]
     named: bool
     seeds: bool
+    encoded: bool = False
+    """Whether it holds a secret behind escapes or in base64."""
 
 
 NOTHING = Hints((), named=False, seeds=False)
@@ -344,6 +394,11 @@ NOTHING = Hints((), named=False, seeds=False)
 
 def hints_of(text: str, extra_names: frozenset[str] = frozenset()) -> Hints:
     """What a text, or one of several that are joined by line ends, may hold."""
+    encoded = bool(encoded_secrets(text, partial(_find_plain, extra_names)))
+    return _plain_hints(text, extra_names)._replace(encoded=encoded)
+
+
+def _plain_hints(text: str, extra_names: frozenset[str]) -> Hints:
     lower = _lower(text)
     seen = lower.encode("utf-8", "replace").translate(_LETTERS).decode("ascii").split()
     words = set(seen)
@@ -376,10 +431,58 @@ def mask_secrets(
     before = None
     while text != before:
         before = text
-        for step in _steps(hints or hints_of(text, extra_names), mask, extra_names):
-            text = outside_masks(text, step)
+        hints = hints or hints_of(text, extra_names)
+        if hints.encoded:
+            text = _mask_encoded(text, mask, extra_names)
+        else:
+            text = _mask_plain(text, mask, extra_names, hints)
         hints = None  # what was masked may have hidden a form from the next text
     return text
+
+
+def _mask_plain(
+    text: str, mask: Callable[[str], str], extra_names: frozenset[str], hints: Hints
+) -> str:
+    for step in _steps(hints, mask, extra_names):
+        text = outside_masks(text, step)
+    return text
+
+
+def _mask_encoded(text: str, mask: Callable[[str], str], extra_names: frozenset[str]) -> str:
+    # What stands open counts too: escapes may hide a part of it only.
+    find = partial(_find_plain, extra_names)
+    is_open = [EncodedSecret(*span, text[slice(*span)]) for span in find(text)]
+    out, last = [], 0
+    for secret in join_overlapping([*is_open, *encoded_secrets(text, find)]):
+        for inner in secret.within:
+            mask(inner)  # so that it is known as a secret wherever else it stands
+        out += [text[last : secret.start], mask(secret.shown)]
+        last = secret.end
+    return "".join(out) + text[last:]
+
+
+def _find_plain(extra_names: frozenset[str], text: str) -> list[tuple[int, int]]:
+    """Where secrets stand in a text, without a look behind its escapes."""
+    if len(text) < LEAST or (hints := _plain_hints(text, extra_names)) == NOTHING:
+        return []
+    kind = "place"
+    while f"[hashed:{kind}:" in text:
+        kind += "s"
+    secrets: list[str] = []
+
+    def note(secret: str) -> str:
+        secrets.append(secret)
+        return f"[hashed:{kind}:{len(secrets) - 1:x}]"
+
+    spans, at = [], 0
+    parts = re.split(rf"\[hashed:{kind}:([0-9a-f]+)\]", _mask_plain(text, note, extra_names, hints))
+    for plain, number in zip(parts[::2], [*parts[1::2], None], strict=True):
+        at += len(plain)
+        if number is not None:
+            length = len(secrets[int(number, 16)])
+            spans.append((at, at + length))
+            at += length
+    return spans
 
 
 def _steps(

@@ -6,6 +6,7 @@ services look at it every second. Who may read its folder, or has MongoDB's addr
 
 import argparse
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -107,15 +108,27 @@ def _with_keyring(args: argparse.Namespace, work: "Callable[[Keyring], Awaitable
 
     from aftercall.explain import explain
     from aftercall.models import KeySpec
+    from mongo.errors import StoreError
     from service.keys import KeyRefusedError, Keyring, UnknownKeyError, bootstrap_key
     from service.lifecycle import COMMAND_PATIENCE_S
-    from service.stores import opened_control
+    from service.stores import opened_control, opened_store
 
     settings = settings_from(args)
 
     async def opened() -> None:
-        async with opened_control(settings, patience_s=COMMAND_PATIENCE_S) as store:
-            await work(Keyring(store, bootstrap_key(settings)))
+        async with AsyncExitStack() as stack:
+            control = await stack.enter_async_context(
+                opened_control(settings, patience_s=COMMAND_PATIENCE_S)
+            )
+            keyring = Keyring(control, bootstrap_key(settings))
+            try:
+                log = await stack.enter_async_context(
+                    opened_store(settings, beside=True, patience_s=COMMAND_PATIENCE_S)
+                )
+                keyring.facts = log.metadata
+            except StoreError:
+                pass  # a log that is not there yet needs no note of its keys
+            await work(keyring)
 
     try:
         run(settings, opened())
@@ -155,7 +168,9 @@ def _run_audit(args: argparse.Namespace) -> int:
 
     async def done(keyring: "Keyring") -> None:
         if args.verify:
-            verdict = await keys.verify_audit(keyring.store, known)
+            facts = keyring.facts
+            counted = None if facts is None else await facts.get(keys.AUDIT_FACT)
+            verdict = await keys.verify_audit(keyring.store, known, keys.noted_head(counted))
             print(f"{verdict.head.position}:{verdict.head.hash}")
             if verdict.problem:
                 problems.append(verdict.problem)

@@ -190,7 +190,9 @@ class Dashboard:
         return _framed(request, Page("/sign-in", overview), None, shown)
 
     async def sign_out(self, request: Request) -> Response:
-        """Away with the session."""
+        """End the session."""
+        if (context := self._lifecycle.context) is not None:
+            await context.keys.end_session(request.cookies.get(SESSION_COOKIE, ""))
         response = RedirectResponse(_SIGN_IN, 303, HEADERS)
         self._set_session(request, response, "")
         return response

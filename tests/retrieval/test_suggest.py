@@ -5,12 +5,15 @@ from uuid import UUID
 
 import pytest
 
+from aftercall.change_classes import reads_only
 from aftercall.json_values import content_hash
 from aftercall.models import FailedCall, SuggestRequest, SuggestResponse, ToolAnnotations
+from mongo.contents import StoredTool
 from mongo.errors import StoreUnavailableError
 from mongo.records import ToolKey
 from retrieval.log import suggestion
 from retrieval.memory import KNOWLEDGE, tool_row
+from retrieval.trust import trusted_hints
 from tests.ingest.conftest import WORKSPACE, Brain, brain
 from tests.retrieval.cases import an_execution, object_schema, tool
 
@@ -76,12 +79,26 @@ async def test_a_suggestion_that_could_not_be_stored_is_stored_with_the_next(
     assert await suggestion(brain.store.events, WORKSPACE, first) is not None
 
 
-async def test_the_registered_schema_and_annotations_count(brain: Brain) -> None:
-    """A gateway that registered the tool need not send them with every question."""
-    await register(brain, inputSchema=SCHEMA, annotations={"readOnlyHint": True})
+async def test_the_registered_schema_counts_and_its_hints_only_tighten(brain: Brain) -> None:
+    """Any program of the machine may register that a payment only reads; its caller knows."""
+    claims = {"readOnlyHint": True, "idempotentHint": True, "destructiveHint": False}
+    await register(brain, inputSchema=SCHEMA, annotations=claims)
     response = await ask(brain, failed(message="zone is required"))
     assert response.suggestions[0].corrected_parameters == {"style": "long", "zone": "UTC"}
-    assert "only reads" in response.retry.reason
+    assert "only reads" not in response.retry.reason
+    assert not response.retry.safe
+    live = await ask(
+        brain, failed(message="zone is required"), ToolAnnotations(read_only_hint=True)
+    )
+    assert "only reads" in live.retry.reason
+
+
+@pytest.mark.parametrize("hints", [{"readOnlyHint": False}, {"destructiveHint": True}])
+def test_a_registered_hint_takes_a_retry_back(hints: dict[str, bool]) -> None:
+    """A tool whose name reads only is not believed to, where its registration says otherwise."""
+    stored = StoredTool(WORKSPACE, tool("get_time", "n", toolId="t", annotations=hints))
+    assert not reads_only("get_time", trusted_hints(None, stored, binds=True))
+    assert reads_only("get_time", trusted_hints(None, None, binds=True))
 
 
 async def test_empty_annotations_trust_none(brain: Brain) -> None:

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from aftercall.errors import ConfigurationError
 from aftercall.executors.protocol import ToolFailedError, ToolRefusedError, rejected, timed_out
-from aftercall.models import ExecutionError, Promotion, Tool, ToolAnnotations, ToolSpec
+from aftercall.models import ExecutionError, Promotion, RankedTool, Tool, ToolAnnotations, ToolSpec
 from aftercall.outcomes import make_error
 from aftercall.toolbox.resolver import as_tool, entry_for, in_place_of
 from aftercall.toolbox.rules import (
     LocalCandidate,
     ResilientRules,
+    are_near,
     may_have_had_effect,
     outcome_of,
     severity_of,
@@ -173,3 +174,19 @@ def test_an_entry_is_found_by_id_or_namespace(
 ) -> None:
     """In a namespace only for the original of that version."""
     assert entry_for(tool("t", **fields), {key: PROMOTION}) is (PROMOTION if is_found else None)
+
+
+def ranked(tool_id: str, similarity: float, **fields: Any) -> RankedTool:
+    factors = {"base": similarity, "similarity": similarity, "quality": 1, "failureDemotion": 1}
+    return RankedTool(
+        tool=tool(tool_id, **fields), score=similarity, source="semantic", factors=factors
+    )
+
+
+def test_a_tool_of_another_job_is_not_run_after_a_failure() -> None:
+    """One that counts words does not do for one that reverses them; a namespace is one job."""
+    reverse, count = ranked("reverse", 0.7), ranked("wordcount", 0.32)
+    assert are_near([reverse, ranked("mirror", 0.5), count], 0.2) == [True, True, False]
+    same = [ranked("a", 0.7, namespace="n"), ranked("b", 0.32, namespace="n")]
+    assert are_near(same, 0.2) == [True, True]
+    assert are_near([ranked("far", 0.1)], 0.2) == [False]

@@ -314,7 +314,7 @@ def test_any_change_of_the_audit_is_found(
 
 
 def test_a_browser_signs_in_with_a_key_and_out_again(guarded: RunningService) -> None:
-    """The cookie opens pages only, is no text that anybody could make, and ends with the key."""
+    """The cookie opens pages only, cannot be forged, and ends at the sign-out and with the key."""
     key = new_key(guarded, "pages", ["read"])
     with httpx2.Client(base_url=guarded.url) as browser:
         asked = browser.get("/dashboard/tools")
@@ -343,6 +343,10 @@ def test_a_browser_signs_in_with_a_key_and_out_again(guarded: RunningService) ->
         out = browser.post("/dashboard/sign-out")
         assert "Max-Age=0" in out.headers["set-cookie"]
         assert browser.get("/dashboard/").status_code == 303
+        assert httpx2.get(f"{guarded.url}/dashboard/tools", headers=held).status_code == 303
+        browser.post("/dashboard/sign-in", data={"key": key})
+        again = browser.cookies["aftercall_session"]
+        held = {"cookie": f"aftercall_session={again}"}
         assert httpx2.get(f"{guarded.url}/dashboard/tools", headers=held).status_code == 200
         with Client(guarded.url, api_key=BOOTSTRAP) as operator:
             operator.revoke_key(name)

@@ -157,6 +157,27 @@ async def test_a_promotion_of_the_service_is_used_too(
     assert (best.tool.version, best.source) == ("1.2.0", "evolved")
 
 
+async def test_what_another_machine_evolved_gives_way_to_the_original(
+    client: AsyncClient, root: Path, commands: CommandExecutor
+) -> None:
+    """Its file is not here; the result says so. A promotion of this machine's is an error still."""
+    name = f"far_{uuid4().hex[:6]}"
+    (root / "tools" / "executable" / "far.py").write_text("print('far')")
+    await client.put_tool(name, spec("far.py", version="1.0.0"))
+    await client.promote(
+        name,
+        Promotion(
+            evolved_version="1.1.0", evolved_file="tools/far_v1_1.py", original_version="1.0.0"
+        ),
+    )
+    recorded = Recorded()
+    tools = AsyncToolbox(client, recorded, commands, agent="b", promotions=root / "mine.json")
+    result = await tools.call_tool(name, "x")
+    assert (result.value, result.tool.version) == ("far", "1.0.0")
+    assert "there is no file" in (result.fallback or "")
+    assert [each.tool_version for each in recorded.executions] == ["1.0.0"]
+
+
 async def test_a_promotion_to_a_missing_file_is_a_clear_error(
     root: Path, commands: CommandExecutor
 ) -> None:

@@ -108,6 +108,9 @@ class Toolbox:
         `input_data` is an object of parameters, or any other JSON value as the only input. With
         `use_evolved=False` the original is called. Raises as `Executor.execute`; the `execution_id`
         of a `ToolFailedError` is the recorded run's, and a refused tool is not recorded.
+
+        A version that was promoted on another machine, whose file is not on this one, gives way to
+        the original; `fallback` of the result and the log say so.
         """
         return self._loop.run(
             self._toolbox.call_tool(

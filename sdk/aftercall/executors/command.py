@@ -34,6 +34,7 @@ from aftercall.background import Finished, OutputTooLargeError, run_program
 from aftercall.errors import ConfigurationError
 from aftercall.executors.protocol import (
     DEFAULT_TIMEOUT_S,
+    EvolvedFileMissingError,
     ExecutorResult,
     ToolRefusedError,
     evolved_file_of,
@@ -152,7 +153,10 @@ class CommandExecutor:
             )
         template, file = _template(items, is_evolved=evolved is not None), None
         if evolved is not None:
-            file = _file(self.root, evolved, f"the promoted file of the tool {titled(tool)}")
+            try:
+                file = _file(self.root, evolved, f"the promoted file of the tool {titled(tool)}")
+            except ToolRefusedError as error:
+                raise EvolvedFileMissingError(error.error.message) from error
         filling = _Filling(input_data, self.tool_dir, file)
         script = str(filling.script(template[0] if template else ""))
         template = template[1:]

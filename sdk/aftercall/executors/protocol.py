@@ -2,6 +2,7 @@
 
 ToolFailedError            the tool failed; `ran` is False when it was rejected before it ran
 ├── ToolRefusedError           this machine did not run it: not allowed, not there, no way to run it
+│   └── EvolvedFileMissingError    (command) its promoted file is on another machine
 └── ContractViolationError     (contracts) it returned, but not what its deliverable asks for
 """
 
@@ -122,6 +123,10 @@ class ToolRefusedError(ToolFailedError):
 
     def __init__(self, message: str) -> None:
         super().__init__(make_error("ToolRefused", message), ran=False)
+
+
+class EvolvedFileMissingError(ToolRefusedError):
+    """The promoted version has a file that this machine has not; see the message."""
 
 
 def last_chars(text: str, most: int) -> str:

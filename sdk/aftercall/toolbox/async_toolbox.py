@@ -45,6 +45,7 @@ from aftercall.toolbox.rules import (
     LocalCandidate,
     ResilientResult,
     ResilientRules,
+    are_near,
     outcome_of,
     severity_of,
 )
@@ -160,9 +161,22 @@ class AsyncToolbox:
         `input_data` is an object of parameters, or any other JSON value as the only input. With
         `use_evolved=False` the original is called. Raises as `Executor.execute`; the `execution_id`
         of a `ToolFailedError` is the recorded run's, and a refused tool is not recorded.
+
+        A version that was promoted on another machine, whose file is not on this one, gives way to
+        the original; `fallback` of the result and the log say so.
         """
         tool = await self.get_tool(tool_id, use_evolved)
-        return await self.run(tool, input_data, scenario=scenario, timeout_s=timeout_s)
+        given = deepcopy(input_data)
+        try:
+            return await self.run(tool, input_data, scenario=scenario, timeout_s=timeout_s)
+        except protocol.EvolvedFileMissingError as error:
+            original = await self.resolver.original(original_id(tool))
+            if entry_for(original, self.resolver.promotions()) is not None:
+                raise  # promoted here
+            why = f"the original ran, for {error.error.message}"
+        _LOGGER.warning("%s", why)
+        result = await self.run(original, given, scenario=scenario, timeout_s=timeout_s)
+        return replace(result, fallback=why)
 
     async def run(
         self,
@@ -276,8 +290,10 @@ class AsyncToolbox:
         rules = ResilientRules(
             [
                 # Of a tool that suits and has failed a successor can be made.
-                LocalCandidate(e.tool, e.score, fits(e.tool), e.factors.base >= found.threshold)
-                for e in found.candidates
+                LocalCandidate(each.tool, each.score, fits(each.tool), is_near)
+                for each, is_near in zip(
+                    found.candidates, are_near(found.candidates, found.threshold), strict=True
+                )
             ],
             max_attempts=max_attempts,
             may_repeat=may_repeat,

@@ -19,7 +19,7 @@ from aftercall.evolution import EvolutionResult
 from aftercall.executors.protocol import ToolRefusedError
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import ExecutionError, Severity, Tool, ToolAnnotations
-from aftercall.models.tools import same_version
+from aftercall.models.tools import RankedTool, same_version
 from aftercall.outcomes import ToolFailedError, is_referral
 
 AttemptOutcome = Literal["success", "failed", "rejected", "refused"]
@@ -35,7 +35,8 @@ class CallResult:
     """What a tool returned, and which version of it that was.
 
     `execution_id` is the recorded execution's; None when nothing was recorded. `status` is the
-    tool's own word for its success.
+    tool's own word for its success. `fallback` says why the original ran in place of a promoted
+    version.
     """
 
     value: JsonValue
@@ -44,6 +45,7 @@ class CallResult:
     duration_ms: float
     details: JsonObject
     status: str | None = None
+    fallback: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +125,28 @@ class LocalCandidate:
     score: float | None
     runs_here: bool
     suits: bool = True
+
+
+NEARNESS = 0.6
+"""Share of the best candidate's similarity to the scenario that another one needs to be of the same
+job: 0.32 after 0.7 was a counter of words in place of a tool that reverses them."""
+
+
+def are_near(ranked: Sequence[RankedTool], threshold: float) -> list[bool]:
+    """Return of each candidate whether it is near enough to the scenario to be run for it.
+
+    Tools of the first one's namespace are of its job, however they are described.
+    """
+    known = [each.factors.similarity for each in ranked]
+    least = NEARNESS * max((each for each in known if each is not None), default=0.0)
+    job = ranked[0].tool.namespace if ranked else None
+    near = []
+    for each in ranked:
+        similarity = each.factors.similarity
+        is_of_job = job is not None and each.tool.namespace == job
+        is_alike = is_of_job or similarity is None or similarity >= least
+        near.append(is_alike and each.factors.base >= threshold)
+    return near
 
 
 @dataclass(eq=False)
