@@ -177,12 +177,23 @@ def learned_repairs(
     )
     found: list[LearnedRepair] = []
     for change in told[:_MOST]:
+        if any(_says_less(change, each, examples) for each in found):
+            continue
         repair = _together(change, told, changes, examples, parameters)
         if repair is None or not _is_usual(repair, is_common):
             continue
         if repair.edits not in [each.edits for each in found]:
             found.append(repair)
     return found
+
+
+def _says_less(
+    change: CommonChange, repair: LearnedRepair, examples: Sequence[RepairExample]
+) -> bool:
+    """Whether a change is a less general explanation of what a repair says of the same calls."""
+    mended = {each.execution_id for each in repair.mended}
+    is_same = all(examples[at].execution_id in mended for at in change.mended)
+    return is_same and any(touches(change.edit, edit) for edit in repair.edits)
 
 
 def _together(
@@ -197,7 +208,9 @@ def _together(
     for other in beside:
         # Of the examples that it could have been made to: some may lack what it is about.
         could = start.mended & (other.mended | other.otherwise)
-        often = len(start.mended & other.mended) >= max(1, _TOGETHER * len(could))
+        # A value that some put in the place of another may be their next intent.
+        least = 1.0 if isinstance(other.edit, ed.Replace | ed.Put) else _TOGETHER
+        often = len(start.mended & other.mended) >= max(1, least * len(could))
         if often and not any(touches(other.edit, each.edit) for each in together):
             together.append(other)
             mended -= other.otherwise

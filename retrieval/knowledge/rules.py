@@ -357,19 +357,19 @@ class ToolKnowledge(BaseModel):
         ]
 
     def elsewhere(self, known: str) -> SignatureKnowledge:
-        """The latest repairs of all other kinds of failure, as if they were of one.
+        """The latest repair of each other kind of failure, as if they were of one.
 
-        Kept: who learns does not ask for it, and who asks learns nothing.
+        What was done alike whatever the words were, is counted so. Kept: who learns does not ask
+        for it, and who asks learns nothing.
         """
         kind = known if self.signature(known) else None  # unknown ones leave nothing out
         if kind not in self._elsewhere:
-            others = [
-                example
+            own = (
+                [e for e in each.examples if not e.followed and not each.is_off(e.edits)]
                 for each in self.signatures.values()
                 if each.signature != kind
-                for example in each.examples
-                if not each.is_off(example.edits)
-            ]
+            )
+            others = [examples[-1] for examples in own if examples]
             latest = sorted(others, key=lambda each: (each.at, each.execution_id))[-MAX_EXAMPLES:]
             self._elsewhere[kind] = SignatureKnowledge(
                 signature="", category="unknown", examples=latest

@@ -50,14 +50,26 @@ def rule_options(case: Case, near: Sequence[SignatureKnowledge] = ()) -> Iterato
     same faults (`ToolKnowledge.like`) half.
     """
     known = case.signature
-    if known is not None:
-        yield from learned_options(case, known)
+    learned = list(learned_options(case, known)) if known is not None else []
+    if not learned and (elsewhere := case.elsewhere()) is not None:
+        learned = [each for each in learned_options(case, elsewhere) if _is_of_value(each)]
+    yield from learned
     # Where there are examples, they say more than the rules that were made of them.
     if known is not None and all(each.followed for each in known.examples):
         yield from _of_signature(case, known, "the same error", near=False)
     yield from sibling_options(case)
     for signature in near[:_MOST_NEAR]:
         yield from _of_signature(case, signature, "a like error", near=True)
+
+
+_WORDINGS = 3
+"""Kinds of failure in which a value was mended alike, for its error's words not to matter."""
+
+
+def _is_of_value(option: Option) -> bool:
+    """Whether exactly this value was replaced, whatever the error was about."""
+    is_exact = all(isinstance(edit, ed.Replace) for edit in option.edits)
+    return is_exact and option.repairs >= _WORDINGS
 
 
 def sibling_options(case: Case) -> Iterator[Option]:

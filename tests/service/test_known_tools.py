@@ -91,7 +91,7 @@ def test_what_was_learned_of_a_tool_is_told(fitness: Fitness) -> None:
     )
     assert "6 calls, 50% ok, lately 50%" in said
     assert 'pitfall, 3 times: "Invalid parameter: max_count must be <= …"' in said
-    assert "`max_count` must be at least 1 and at most 100." in said
+    assert "`max_count` must be at most 100" in said
     page = ask(fitness.service, tool=name, format="markdown")
     assert page.headers["content-type"] == "text/markdown; charset=utf-8"
     assert "### Common pitfalls" in page.text

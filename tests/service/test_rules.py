@@ -106,7 +106,7 @@ def test_a_repair_that_is_switched_off_is_not_proposed_until_it_is_on_again(
     assert mended not in asyncio.run(proposed(3, wrong=(40, 23)))  # now it is a bound
     listed = [line for line in told(tmp_path, capsys, "list") if "repairs" in line]
     assert all("(off)" in line for line in listed)
-    other = next(line.split()[0] for line in listed if rule not in line)
+    other = next((line.split()[0] for line in listed if rule not in line), rule)
     told(tmp_path, capsys, "on", other)
     assert mended in asyncio.run(proposed(5))
     assert not any("(off)" in line for line in told(tmp_path, capsys, "list"))
