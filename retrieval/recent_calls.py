@@ -34,6 +34,8 @@ _PAGES = (1, 50, 200)
 """Events of the reads one after the other: mostly there is nothing new, or little."""
 _MAX_TOOLS = 32
 """Tools whose calls are kept: 0.5 MB each with `MAX_CALLS` calls of 30 words."""
+_DIGITS = 6
+"""Of a likeness: what differs by less is equally like, whatever the order of the sums."""
 _MAX_WORDS = 4_000
 """Characters of a call whose words count."""
 _DIGEST = 8
@@ -202,12 +204,12 @@ def word_cosines(calls: Collection[RecentCall], words: frozenset[str]) -> list[f
     most = len(calls) + 1
     weights = {word: math.log(1 + most / (n + 0.5)) ** 2 for word, n in in_calls.items()}
     new = math.log(1 + most / 0.5) ** 2  # of a word that none of them has
-    asked = math.sqrt(sum(weights.get(word, new) for word in words))
+    asked = math.sqrt(math.fsum(weights.get(word, new) for word in words))
     cosines = []
     for call in calls:
-        length = asked * math.sqrt(sum(weights[word] for word in call.words))
-        common = sum(weights[word] for word in call.words & words)
-        cosines.append(common / length if length else 0.0)
+        length = asked * math.sqrt(math.fsum(weights[word] for word in call.words))
+        common = math.fsum(weights[word] for word in call.words & words)
+        cosines.append(round(common / length, _DIGITS) if length else 0.0)
     return cosines
 
 
@@ -215,4 +217,4 @@ def _likeness(call: RecentCall, question: CallQuestion, by_words: float) -> floa
     if call.vector is None or call.what.startswith(question.digest):
         return 1.0
     cosine = float(call.vector.astype(np.float32) @ question.vector)
-    return (min(1.0, max(-1.0, cosine)) + by_words) / 2
+    return round((min(1.0, max(-1.0, cosine)) + by_words) / 2, _DIGITS)

@@ -111,7 +111,7 @@ async def test_a_store_of_another_version_is_refused_and_not_changed(
     execute(tmp_path, "PRAGMA user_version = 99", name=name)
     before = content_of(tmp_path)
     for _ in range(2):
-        with pytest.raises(StoreDamagedError, match=r"layout 99.*export it"):
+        with pytest.raises(StoreDamagedError, match=r"layout 99.*another data folder"):
             await open_sqlite_store(tmp_path)
     assert content_of(tmp_path) == before
 

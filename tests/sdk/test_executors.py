@@ -202,7 +202,7 @@ async def test_what_is_not_allowed_here_is_refused(
     (folder / "tools" / "folder").mkdir()
     (folder / "link.py").symlink_to(__file__)
     refusal = await fails(commands, tool(implementation))
-    assert type(refusal) is ToolRefusedError
+    assert isinstance(refusal, ToolRefusedError)
     assert said in str(refusal)
     assert not refusal.ran
 
