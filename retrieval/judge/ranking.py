@@ -6,6 +6,7 @@ signals. Two things are no matter of degree: a value that nobody states is never
 and one that several places would take is shared among them.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import log, prod, sqrt
 
@@ -13,14 +14,14 @@ from aftercall.json_patch import same_json
 from retrieval.acceptance import accepts, check_of, fits_schema
 from retrieval.calls.account import Account
 from retrieval.calls.matching import account_of
-from retrieval.confidence import Calibration, Estimate, log_odds, lower_bound
+from retrieval.confidence import MIN_CONFIDENCE, Calibration, Estimate, log_odds, lower_bound
 from retrieval.edits import Add, FromContext, Replace
 from retrieval.judge.model import shipped_model
 from retrieval.judge.signals import SIGNALS, Weighed, signals_of
 from retrieval.likeness import nearest
 from retrieval.parameters import value_at
 from retrieval.proposals.case import Case, Option
-from retrieval.proposals.compose import Proposal, propose
+from retrieval.proposals.compose import Proposal, propose, propose_as_siblings
 from retrieval.proposals.grounds import grounds_of
 
 _Z = 1.645
@@ -49,11 +50,24 @@ class RankedProposal:
 
 
 def judge(case: Case, calibration: Calibration) -> list[RankedProposal]:
-    """The proposals that fit schema and error, each parameters once, surest first."""
+    """The proposals that fit schema and error, each parameters once, surest first.
+
+    What siblings of the tool teach is asked only where nothing else is likely enough to be told: it
+    raises and lowers no other answer.
+    """
+    ranked = _ranked(case, propose(case), calibration)
+    if case.siblings and not any(each.estimate.probability >= MIN_CONFIDENCE for each in ranked):
+        return _ranked(case, propose_as_siblings(case), calibration)
+    return ranked
+
+
+def _ranked(
+    case: Case, proposals: Iterable[Proposal], calibration: Calibration
+) -> list[RankedProposal]:
     check = None if case.schema is None else check_of(case.schema)
     likeliest: dict[str, tuple[float, Proposal]] = {}
     stated: dict[str, Proposal] = {}
-    for proposal in propose(case):
+    for proposal in proposals:
         if accepts(case, proposal, check):
             own = likelihood(proposal)
             if all(option.is_stated for option in proposal.options):

@@ -16,7 +16,14 @@ from retrieval.parameters import element_view, object_view, value_at
 from retrieval.proposals.bounds import out_of_range_options
 from retrieval.proposals.case import Case, Option, Trials, prior, read_option, value_sources_of
 from retrieval.proposals.context import context_options
-from retrieval.proposals.experience import WORKED, Reports, reports, rule_options, seed_options
+from retrieval.proposals.experience import (
+    WORKED,
+    Reports,
+    reports,
+    rule_options,
+    seed_options,
+    sibling_options,
+)
 from retrieval.proposals.faults import inner_faults, out_of_form, shown_by
 from retrieval.proposals.names import renamed_options, unexpected_options
 from retrieval.proposals.session import session_options
@@ -159,6 +166,17 @@ def propose(case: Case) -> list[Proposal]:
         found = [each for each in found if any(option.share for option in each.options)]
         found += _proposals(case, shape.case, shape)
     return _after_reports(case, found)
+
+
+def propose_as_siblings(case: Case) -> list[Proposal]:
+    """What mended such an error on siblings of the tool."""
+    found = []
+    for option in sibling_options(case):
+        made = applied(case.parameters, option.edits, value_sources_of(case))
+        names = [] if made is None else changed_names(case.parameters, made)
+        if made is not None and names:
+            found.append(Proposal(made, (option,), frozenset(names), effect_key(made, names)))
+    return found
 
 
 def _proposals(sent: Case, case: Case, shape: Reshaped | None = None) -> Iterator[Proposal]:

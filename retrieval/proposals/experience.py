@@ -57,7 +57,6 @@ def rule_options(case: Case, near: Sequence[SignatureKnowledge] = ()) -> Iterato
     # Where there are examples, they say more than the rules that were made of them.
     if known is not None and all(each.followed for each in known.examples):
         yield from _of_signature(case, known, "the same error", near=False)
-    yield from sibling_options(case)
     for signature in near[:_MOST_NEAR]:
         yield from _of_signature(case, signature, "a like error", near=True)
 
