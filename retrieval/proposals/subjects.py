@@ -27,7 +27,7 @@ _NUMBERED = re.compile(r"\d{4}|(?<![A-Za-z0-9])\d{3}")
 _ALIKE = 75.0
 """Likeness in percent from which on two texts are one, misspelt."""
 _OF_SUBJECTS = frozenset(
-    ("date", "local-date", "date-time", "time", "12-hour-time", "email", "uuid", "url")
+    ("date", "local-date", "date-time", "time", "12-hour-time", "email", "uuid", "url", "path")
 )
 
 
