@@ -41,7 +41,7 @@ def test_reflection_and_answers_are_the_apis(page: Page, story: ServeProcess) ->
     said = story.get("/stats/reflection?window=7d")
     title = "Before and after reflection, 7 days"
     for label, name in (
-        ("First attempts that succeeded", "firstAttempts"),
+        ("Calls right as they were sent", "firstAttempts"),
         ("Tasks that succeeded", "tasks"),
         ("Calls that followed a suggestion", "suggested"),
     ):

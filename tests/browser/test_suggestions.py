@@ -22,7 +22,7 @@ def test_it_says_what_the_api_says(page: Page, story: ServeProcess) -> None:
     told = story.get("/stats/reflection?window=7d")
     page.goto("/dashboard/suggestions?window=7d")
     card = page.get_by_role("region", name="Before and after reflection")
-    expect(card).to_contain_text(f"First attempts that succeeded{share(told['firstAttempts'])}")
+    expect(card).to_contain_text(f"Calls right as they were sent{share(told['firstAttempts'])}")
     expect(card).to_contain_text(f"Tasks that succeeded{share(told['tasks'])}")
     expect(card).to_contain_text(f"after a suggestion that succeeded{share(told['suggested'])}")
     answers = page.get_by_role("region", name="Answers", exact=True)
