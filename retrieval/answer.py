@@ -304,12 +304,16 @@ def _advised_or_ranked(
     note = loop_note(question.call_context)
     ranked = []
     known = question.case.signature
+    is_lookup = isinstance(advice, Advice) and advice.is_lookup
     yields = advice is None or advice.yields or (known is not None and bool(known.examples))
+    yields = yields or is_lookup
     if question.case.parameters_known and yields:
         ranked = [each.noted(note) for each in _ranked(question)]
     if advice is None:
         return ranked
-    learned = [each for each in ranked if "repairs" in each.suggestion.evidence.sources]
+    learned = ranked
+    if not is_lookup:
+        learned = [each for each in ranked if "repairs" in each.suggestion.evidence.sources]
     if isinstance(advice, NoAdvice):
         return learned
     told = _advised(question.case, advice)

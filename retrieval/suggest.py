@@ -30,7 +30,8 @@ from mongo.contents import IssuedSuggestion, StoredTool, as_named, suggestion_ev
 from mongo.errors import StoreError
 from mongo.protocol import EventLog
 from mongo.records import OWNER, Event, ToolKey
-from retrieval.advice.advise import first_tool, is_outcome_unknown, looking_tool
+from retrieval.advice.advise import is_outcome_unknown, looking_tool
+from retrieval.advice.first_calls import implied_tool, may_name_tool, named_tool
 from retrieval.answer import Answer, Question, answer
 from retrieval.arguments import with_arguments
 from retrieval.classifier import CategoryHead, text_of
@@ -144,20 +145,38 @@ async def _look_first(
     return LookFirst(looking_tool(tool.tool_name, await _tools_beside(tool, memory)))
 
 
-async def _stated_first(tool: ToolKey, call: m.FailedCall, memory: Memory) -> StatedFirst | None:
-    """The tool of the server that the error asks to call before, registered or called."""
-    refusal = refusal_of(call.error.message)
-    if refusal is None or refusal.kind != "precondition":
+_OF_VALUES = frozenset(("missing", "not_found", "not_allowed", "invalid", "bad_format"))
+_MAX_NAME = 100
+
+
+async def _stated_first(
+    tool: ToolKey, call: m.FailedCall, case: Case, memory: Memory
+) -> StatedFirst | None:
+    """Return the tool that the error, or the schema of a value at fault, says to call before."""
+    message = call.error.message
+    at_fault = {fault.parameter for fault in case.faults if fault.kind in _OF_VALUES}
+    views = [view for name in at_fault if (view := case.parameter(name)) is not None]
+    refusal = refusal_of(message)
+    is_implied = refusal is not None and refusal.kind == "precondition"
+    if not is_implied and not any(map(may_name_tool, (message, *(v.description for v in views)))):
         return None
     names = await _tools_beside(tool, memory)
-    name = first_tool(call.error.message, tool.tool_name, names)
+    values = (v for v in case.parameters.values() if isinstance(v, str) and len(v) < _MAX_NAME)
+    known = case.view.parameters if case.view is not None else ()
+    others = {*case.parameters, *known, *values}
+    name, said_by = named_tool(message, tool.tool_name, names, others), "The error"
+    if name is None and is_implied:
+        name = implied_tool(message, tool.tool_name, names)
+    for view in views if name is None else ():
+        name = name or named_tool(view.description, tool.tool_name, names, others)
+        said_by = f"What the schema says of `{view.name}`"
     if name is None:
         return None
     key = ToolKey(tool.workspace, tool.server_name, name)
     schema = stored.tool.input_schema if (stored := await memory.tool(key)) else None
-    view = view_of(schema, profile_for(await memory.knowledge(key), None, "")[0])
-    known = view.parameters.values() if view is not None else ()
-    return StatedFirst(name, frozenset(each.name for each in known if each.required))
+    of_tool = view_of(schema, profile_for(await memory.knowledge(key), None, "")[0])
+    wanted = of_tool.parameters.values() if of_tool is not None else ()
+    return StatedFirst(name, frozenset(each.name for each in wanted if each.required), said_by)
 
 
 _SEED_CATEGORY = 0.7
@@ -256,7 +275,7 @@ class Suggester:
             case = replace(case, siblings=await self._siblings(tool, case))
         with stage("suggest.read_context"):
             call_context = await self._call_context(
-                tool, call, reading, knowledge, registered, annotations
+                tool, call, reading, case, knowledge, registered, annotations
             )
         calibration = await self.memory.calibration(workspace)
         return Question(case, call.error, annotations, call_context, calibration)
@@ -279,6 +298,7 @@ class Suggester:
         tool: ToolKey,
         call: m.FailedCall,
         reading: ErrorReading,
+        case: Case,
         knowledge: ToolKnowledge | None,
         registered: StoredTool | None,
         annotations: m.ToolAnnotations,
@@ -318,7 +338,7 @@ class Suggester:
             others=await _other_tools(tool.workspace, memory, near) if others else (),
             referrals=tuple(health.referrals) if health else (),
             may_show=may_show,
-            stated_first=await _stated_first(tool, call, memory),
+            stated_first=await _stated_first(tool, call, case, memory),
             look_first=await _look_first(tool, call, reading, annotations, memory),
             contract_changes=tuple(registered.tool.contract_changes) if registered else (),
         )

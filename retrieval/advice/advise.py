@@ -14,111 +14,36 @@ from rapidfuzz.distance import JaroWinkler
 
 from aftercall.change_classes import reads_only
 from aftercall.json_patch import same_json
-from aftercall.json_values import JsonValue
+from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import ErrorCategory, ExecutionError, RetryAdvice, ToolAnnotations
 from aftercall.outcomes import REFERRALS, TRANSIENT
 from aftercall.redaction import is_redacted
 from retrieval import read_table
+from retrieval.advice.first_calls import MAX_TOOLS, learned_first_call, stem
 from retrieval.advice.other_tools import near_name_advice, split_advice, split_of, switch_advice
 from retrieval.advice.waits import stated_wait_ms, transient_advice
 from retrieval.confidence import lower_bound
 from retrieval.edits import edit_key
 from retrieval.knowledge.documents import SeedEntry
-from retrieval.knowledge.repairs import MIN_SESSIONS
 from retrieval.likeness import words_of
 from retrieval.parameters import MAX_CHARS, MAX_VALUES
-from retrieval.principals import principal_of
-from retrieval.proposals.case import Advice, CallContext, Case, LookFirst, NoAdvice, Trials, quoted
+from retrieval.proposals.case import (
+    Advice,
+    CallContext,
+    Case,
+    LookFirst,
+    NoAdvice,
+    StatedFirst,
+    Trials,
+    quoted,
+)
 from retrieval.reading.category import Refusal, is_unknown_tool, refusal_of
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import READ_LIMIT, ErrorReading, ends_early
 from retrieval.values import catalogue, is_about_zones
 
-# A call that has to come first, before the same call works.
-
-_PER_SESSION = 3.0
-"""Pseudo-trials of a session: many calls lie between two others, and only some of them matter."""
-_COMMON = 0.6
-"""Share of the sessions in which the same call worked later that had the call in between."""
 _STATED = Trials(9, 2)
-_READ = 500
-_MAX_TOOLS = 2_000
-
-
-def learned_first_call(case: Case) -> Advice | None:
-    """What sessions called before the same call worked; None where they have no such call."""
-    known = case.signature
-    if known is None or len(known.passed) < MIN_SESSIONS:
-        return None
-    common = [
-        each
-        for each in known.first_calls.values()
-        if len(each.sessions) >= max(MIN_SESSIONS, _COMMON * len(known.passed))
-    ]
-    if not common:
-        return None
-    # One that is about what the failed call is about, before one that only lies between.
-    first = max(common, key=lambda each: (bool(each.parameters), len(each.sessions)))
-    sessions, of, sent = len(first.sessions), len(known.passed), case.parameters
-    knows = case.parameters_known and first.is_whole and sent.keys() >= {*first.parameters.values()}
-    return Advice(
-        "call_first",
-        Trials(1 + _PER_SESSION * sessions, 1 + _PER_SESSION * (of - sessions)),
-        f"Call {quoted(first.tool_name)} first, then the same call again: {sessions} of {of} "
-        "sessions in which it then worked did so.",
-        tool=first.tool_name,
-        parameters={name: sent[of] for name, of in first.parameters.items()} if knows else None,
-        successes=sessions,
-        execution_ids=tuple(first.execution_ids),
-        yields=True,
-        is_strange=case.distrusts(set(map(principal_of, first.sessions))),
-    )
-
-
-# Ways to say that somebody has to log in, as tools are named for it.
-_LOGIN = re.compile(r"log(?:ged)? ?in|sign(?:ed)? ?in|authenticat", re.IGNORECASE)
-_LOGIN_NAMES = re.compile(r"log_?in|sign_?in|authenticate|^auth$|_auth$", re.IGNORECASE)
-_FIRST = re.compile(
-    r"\b(\w+) (?:it|them|this|that|the \w+)(?: \w+)? (?:first|before)\b|"
-    r"\bfirst,? (\w+)\b|\b(?:call|run|use|invoke) [\"'`]?(\w+)[\"'`]?(?: \w+)? (?:first|before)\b|"
-    r"\bnot been (\w+) yet\b",
-    re.IGNORECASE,
-)
-"""A word for what has to be done first: `Read it first`, `has not been read yet`."""
-_ENDINGS = ("ing", "ed", "es", "s", "e")
-_MIN_STEM = 3
-
-
-def first_tool(message: str, failed: str, names: Iterable[str]) -> str | None:
-    """The one tool of the server whose name says what the message asks for; None without just one.
-
-    `startEngine` is named by "the engine must be started", `user_login` by "must be logged in". The
-    tool that failed is not called first.
-    """
-    text = message[:_READ]
-    first = {
-        _stem(word.lower()) for found in _FIRST.finditer(text) for word in found.groups() if word
-    }
-    said = {_stem(word) for word in words_of(text)}
-    wants_login = _LOGIN.search(text) is not None
-    found = []
-    for name, _ in zip(names, range(_MAX_TOOLS), strict=False):
-        words = [_stem(word) for word in words_of(name)]
-        is_login = wants_login and _LOGIN_NAMES.search("_".join(words_of(name))) is not None
-        is_said = said.issuperset(words) if len(words) >= 2 else first.issuperset(words)
-        if name != failed and (is_login or is_said):
-            found.append(name)
-    return found[0] if len(found) == 1 else None
-
-
-def _stem(word: str) -> str:
-    """A word without its usual endings: `started`, `starting` and `starts` are `start`."""
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM:
-            word = word.removesuffix(ending)
-            return word[:-1] if word[-2:] in ("tt", "pp", "nn", "gg", "mm") else word
-    return word
-
+"""Of a tool that an error names to be called first."""
 
 _BROKE = "the result broke its contract"
 # Pseudo-trials: by itself the same call gives the same result; what is learned comes on top.
@@ -221,6 +146,14 @@ def _stated(
         return _of_the_moment(category, case, error, call_context)
     if refusal is not None and not _states_a_repair(case):
         return _refused(refusal, case, call_context)
+    return _turned_to(case, error, call_context)
+
+
+def _turned_to(case: Case, error: ExecutionError, call_context: CallContext) -> Advice | None:
+    """Return where to turn: to a tool that is named for a value, or to who may permit the call."""
+    category = case.reading.category
+    if call_context.stated_first is not None and category not in _NO_REFUSALS:
+        return _look_up(call_context.stated_first, case)
     if category == "permission_denied":
         return Advice("escalate", _ESCALATE, permission_lesson(error))
     return None
@@ -270,10 +203,10 @@ def looking_tool(failed: str, names: Iterable[str]) -> str | None:
 
     It is named for the same thing: `list_events` or `get_event` for `create_event`.
     """
-    about = {_stem(word) for word in words_of(failed)}
+    about = {stem(word) for word in words_of(failed)}
     best: tuple[int, int, str] | None = None
-    for name, _ in zip(names, range(_MAX_TOOLS), strict=False):
-        words = {_stem(word) for word in words_of(name)}
+    for name, _ in zip(names, range(MAX_TOOLS), strict=False):
+        words = {stem(word) for word in words_of(name)}
         shared = len(words & about)
         if name != failed and shared and reads_only(name, None):
             ranked = (-shared, len(words), name)
@@ -308,15 +241,32 @@ def _refused(refusal: Refusal, case: Case, call_context: CallContext) -> Advice:
             f"{what}, and then the same call again."
         )
         if first is not None:
-            wanted = sorted(first.required)
-            has = case.parameters_known and wanted and first.required <= case.parameters.keys()
-            given = {each: case.parameters[each] for each in wanted} if has else None
+            given = _given(first, case)
             return Advice("call_first", _STATED, lesson, tool=first.tool_name, parameters=given)
     else:
         lesson += f"{_ASK[refusal.kind]}. Other parameters are the user's to decide."
     # Where the category says that no parameter is wrong, no learned change stands beside it.
     yields = case.reading.category not in TRANSIENT | {"permission_denied"}
     return Advice("escalate", _REFUSED, lesson, yields=yields)
+
+
+def _look_up(first: StatedFirst, case: Case) -> Advice:
+    """Return the advice to call the tool that an error, or the schema, names for a value."""
+    lesson = (
+        f"{first.said_by} names {quoted(first.tool_name)}: call it first, then the same call again "
+        "with what it gives."
+    )
+    given = _given(first, case)
+    return Advice(
+        "call_first", _STATED, lesson, tool=first.tool_name, parameters=given, is_lookup=True
+    )
+
+
+def _given(first: StatedFirst, case: Case) -> JsonObject | None:
+    """What the tool needs, where the failed call has all of it."""
+    wanted = sorted(first.required)
+    has = case.parameters_known and wanted and first.required <= case.parameters.keys()
+    return {each: case.parameters[each] for each in wanted} if has else None
 
 
 _TAIL = " Another try, or other parameters, will not help."

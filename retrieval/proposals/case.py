@@ -304,10 +304,14 @@ class Candidate:
 
 
 class StatedFirst(NamedTuple):
-    """A tool to call first, and the parameters that it must be given, as far as known."""
+    """A tool to call first, and the parameters that it must be given, as far as known.
+
+    `said_by` says who names it: the error, or the schema.
+    """
 
     tool_name: str
     required: frozenset[str] = frozenset()
+    said_by: str = "The error"
 
 
 class LookFirst(NamedTuple):
@@ -369,6 +373,8 @@ class Advice:
     split: tuple[str, ...] = ()
     is_strange: bool = False
     """Whether one other principal alone says so (`Case.distrusts`)."""
+    is_lookup: bool = False
+    """Whether it is where a value comes from: every change of parameters stands beside it."""
 
 
 @dataclass(frozen=True, slots=True)

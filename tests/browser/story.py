@@ -27,7 +27,10 @@ HOSTILE_FAILURE = {
     "serverName": HOSTILE_SERVER,
     "context": f"{SCRIPT} {IMAGE} {TEMPLATE}",
     "parameters": {f"{IMAGE}": SCRIPT, "text": TEMPLATE, "long": LONG, "quotes": QUOTES},
-    "error": {"type": f"Error{SCRIPT}", "message": f"No {IMAGE} {SCRIPT} {TEMPLATE} {QUOTES} {LONG}"},
+    "error": {
+        "type": f"Error{SCRIPT}",
+        "message": f"No {IMAGE} {SCRIPT} {TEMPLATE} {QUOTES} {LONG}",
+    },
 }
 DOTS_AGENT = "../../executions"
 DOTS_TOOL = ".."

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from aftercall.models import ExecutionError, Suggestion, SuggestResponse, ToolAnnotations
-from retrieval.advice.advise import abstention_reason, first_tool
+from retrieval.advice.advise import abstention_reason
+from retrieval.advice.first_calls import implied_tool
 from retrieval.answer import Question, answer
 from retrieval.edits import Replace
 from retrieval.knowledge.profile import ToolProfile
@@ -366,12 +367,12 @@ def test_what_to_do_first_is_named_when_a_tool_does_it() -> None:
         ("User must be logged in to do it", "user_login"),
         ("File has not been read yet. Read it first before writing to it.", "Read"),
     ):
-        assert first_tool(message, "set_cruise", names) == tool_name
+        assert implied_tool(message, "set_cruise", names) == tool_name
         call_context = CallContext(tool_name="set_cruise", stated_first=StatedFirst(tool_name))
         found = best(message, call_context=call_context)
         assert (found.action, found.tool, found.parameters) == ("call_first", tool_name, None)
         assert f'"{tool_name}"' in found.lesson
-    assert first_tool("No file is open", "set_cruise", names) is None
+    assert implied_tool("No file is open", "set_cruise", names) is None
     call_context = CallContext(tool_name="set_cruise")
     assert "do what it asks" in best("No file is open", call_context=call_context).lesson
 
