@@ -11,8 +11,8 @@ from mongo.contents import StoredExecution, named_execution_of, thread_of
 from mongo.protocol import EventLog, Knowledge
 from mongo.records import Removal, Row, ToolKey, encoded
 from retrieval.knowledge.documents import Document
-from retrieval.knowledge.links import SessionCall, extract, session_call
 from retrieval.knowledge.rules import ToolKnowledge
+from retrieval.knowledge.session_calls import SessionCall, extract, session_call
 from retrieval.memory import (
     AXES,
     CALL,

@@ -14,7 +14,7 @@ from mongo.contents import (
 )
 from mongo.protocol import EventLog, Store
 from mongo.records import Event, ToolKey, decoded
-from retrieval.knowledge.links import SessionCall, extract, session_call
+from retrieval.knowledge.session_calls import SessionCall, extract, session_call
 from retrieval.memory import DOCUMENT, REPAIR, TROUBLE, VECTOR, MendedFailure, tool_of_row
 
 
@@ -110,7 +110,7 @@ def session_calls(earlier: Sequence[Event]) -> tuple[SessionCall, ...]:
     """The successes of a session, each with its plain values by place."""
     calls = (execution_of(each).execution for each in earlier)
     return tuple(
-        session_call(each.tool_name, each.parameters, extract(each.result))
+        session_call(each.tool_name, each.parameters, extract(each.result), each.result)
         for each in calls
         if each.outcome == "success"
     )

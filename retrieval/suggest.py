@@ -44,9 +44,10 @@ from retrieval.knowledge.documents import (
     SeedEntry,
     document_id,
 )
-from retrieval.knowledge.links import MAX_CALLS, Links, SessionCall
+from retrieval.knowledge.links import MAX_CALLS, Links
 from retrieval.knowledge.rules import ToolKnowledge, signature_id, skeleton_of, workspace_wide
 from retrieval.knowledge.runs import RecoveryTimes, Repeats, repeats_of, session_mark
+from retrieval.knowledge.session_calls import SessionCall
 from retrieval.log import session_calls
 from retrieval.memory import Memory
 from retrieval.parameters import considered, is_large, says_something

@@ -40,6 +40,7 @@ from bench.quality import (
     regret_report,
     rewrites,
     secret_masks,
+    session_values,
     siblings,
     similar,
     traps,
@@ -189,6 +190,10 @@ async def _rewrites(embedder: Embedder, figures: Figures) -> None:
     await rewrites.write(embedder, FOLDER, figures.laws.show)
 
 
+async def _session(embedder: Embedder, _: Figures) -> None:
+    await session_values.measure(embedder, FOLDER)
+
+
 async def _siblings(embedder: Embedder, _: Figures) -> None:
     await siblings.measure(embedder, FOLDER)
 
@@ -221,7 +226,7 @@ STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     "traps": _traps, "attacks": _attacks, "check": _check, "mistakes": _mistakes,
     "secrets": _secrets, "written": _written, "dialects": _dialects, "field": _field,
     "validators": _validators, "laws": _laws, "rewrites": _rewrites, "similar": _similar,
-    "patterns": _patterns, "siblings": _siblings,
+    "patterns": _patterns, "siblings": _siblings, "session": _session,
 }  # fmt: skip
 
 OF_THEIR_OWN = {
@@ -245,10 +250,11 @@ OF_THEIR_OWN = {
     "similar",
     "patterns",
     "siblings",
+    "session",
 }
 ONLY_NAMED = {
     "final", *kinds.PAGES, "kinds-parts", "mistakes", "dialects", "field", "validators",
-    "laws", "rewrites", "siblings",
+    "laws", "rewrites", "siblings", "session",
 } - {"kinds"}  # fmt: skip
 """Steps that print and write pages of their own; the others are of `repair.md`."""
 OF_REPAIR = set(STEPS) - OF_THEIR_OWN - ONLY_NAMED

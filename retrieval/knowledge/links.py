@@ -7,98 +7,26 @@ was the one that was sent. The values themselves stay inside their session; of a
 bounded extract of its plain values is looked at.
 """
 
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
-from aftercall.json_patch import same_json
-from aftercall.json_values import JsonObject, JsonValue, read_json
+from aftercall.json_values import JsonObject, JsonValue
 from aftercall.redaction import is_redacted
-from aftercall.tables import gathered
+from retrieval import WORDS
+from retrieval.knowledge.session_calls import ARGUMENT, SessionCall, nouns_of
 from retrieval.likeness import words_of
 from retrieval.parameters import leaves_like, place_of
 
 MAX_CALLS = 30
 """Earlier calls of a session that are looked at."""
-_MAX_LEAVES = 120
-_MAX_TEXT = 20_000
-_LONGEST = 200
 _MAX_PLACES = 40
 _MAX_SOURCES = 6
 _MOST = 40
 """Counts beyond which both halve, so that what changes is learned anew."""
-_ARGUMENT = "@"
 _KEY = re.compile(r"[.\[\]]+(?=\w)")
-_PAIR = re.compile(r'"([^"\\]{1,60})"\s*:\s*(?:"([^"\\]{1,200})"|(-?\d+(?:\.\d+)?))')
-_WORD = re.compile(r"[^\s\"'`,;()\[\]{}<>|]{2,200}")
-
-
-@dataclass(frozen=True, slots=True)
-class SessionCall:
-    """An earlier call of a session: its plain values by place, those of its arguments under `@`."""
-
-    tool_name: str
-    values: dict[str, list[JsonValue]]
-    sources: dict[str, list[JsonValue]]
-    """The same by tool and place."""
-    holders: dict[str, list[str]]
-    """The sources that hold a value, by its text."""
-
-
-def extract(result: JsonValue) -> JsonObject:
-    """The plain values of a result by place, bounded; of a text those of its JSON, or its words."""
-    found: dict[str, list[JsonValue]] = {}
-    for place, value in islice(_values(result, 0), _MAX_LEAVES):
-        known = found.setdefault(place, [])
-        if not any(same_json(value, each) for each in known):
-            known.append(value)
-    return dict(found.items())
-
-
-def _values(result: JsonValue, depth: int) -> Iterator[tuple[str, JsonValue]]:
-    if isinstance(result, str):
-        yield from _of_text(result[:_MAX_TEXT], depth)
-        return
-    for path, value in leaves_like({"": result}, ()):
-        place = place_of(path).lstrip(".")
-        if isinstance(value, str) and depth < 2 and value[:1] in "[{":
-            yield from _of_text(value[:_MAX_TEXT], depth + 1)
-        elif isinstance(value, str) and len(value) > _LONGEST:
-            yield from _of_text(value[:_MAX_TEXT], 2)
-        elif isinstance(value, str | int | float) and not isinstance(value, bool) and value != "":
-            yield place, value
-
-
-def _of_text(text: str, depth: int) -> Iterator[tuple[str, JsonValue]]:
-    if text[:1] in ("{", "[") and depth < 2:
-        try:
-            whole = read_json(text)
-        except (ValueError, RecursionError):
-            for found in _PAIR.finditer(text):
-                number = found[3]
-                yield found[1], found[2] if number is None else json.loads(number)
-        else:
-            yield from _values(whole, depth + 1)
-        return
-    if 0 < len(text) <= _LONGEST:
-        yield "text", text
-    yield from (("word", word[0].rstrip(".:")) for word in _WORD.finditer(text))
-
-
-def session_call(tool_name: str, parameters: JsonObject, extracted: JsonValue) -> SessionCall:
-    """An earlier call, of its arguments and the extract of its result."""
-    values: dict[str, list[JsonValue]] = gathered(
-        (_ARGUMENT + place_of(path), value)
-        for path, value in leaves_like(parameters, ())
-        if isinstance(value, str | int | float) and not isinstance(value, bool)
-    )
-    for place, each in extracted.items() if isinstance(extracted, dict) else ():
-        values[place] = list(each) if isinstance(each, list) else [each]
-    sources = {f"{tool_name}\x1f{place}": each for place, each in values.items()}
-    holders = gathered((str(each), source) for source, held in sources.items() for each in held)
-    return SessionCall(tool_name, values, sources, holders)
+_SAYS_NO_KIND = WORDS["of_ids"] | WORDS["of_names"]
+_SAYS_NOTHING = WORDS["of_envelopes_of_results"]
 
 
 @dataclass(slots=True)
@@ -158,20 +86,32 @@ class Links:
         return known.setdefault(source, LinkCounts())
 
     def candidates(
-        self, place: str, earlier: Sequence[SessionCall]
+        self, place: str, earlier: Sequence[SessionCall], *, tool: str = ""
     ) -> Iterator[tuple[str, list[JsonValue], LinkCounts]]:
-        """The session's values that a place may take, each source's with its link.
+        """The session's values that a place of a `tool` may take, each source's with its link.
 
-        Those whose key is the parameter's name are among them before they were ever seen to be.
+        Those whose key is the parameter's name are among them before they were ever seen to be; of
+        a name such as `id` only those of the kind that the tool is about.
         """
         known, wanted = self.by_place.get(place, {}), words_of(place)
         for source, values in _sources(_latest(earlier)).items():
-            tool, where = source.split("\x1f", 1)
-            is_named = not where.startswith(_ARGUMENT) and words_of(_KEY.split(where)[-1]) == wanted
+            other, where = source.split("\x1f", 1)
+            *above, key = _KEY.split(where)
+            is_named = not where.startswith(ARGUMENT) and words_of(key) == wanted
+            if is_named and _SAYS_NO_KIND.issuperset(wanted):
+                is_named = _may_be_of(tool, other, above)
             if source in known or is_named:
                 link = known.get(source, LinkCounts())
                 sure = replace(link, right=link.right + is_named, among=link.among + is_named)
-                yield f"{tool} {where}", values, sure
+                yield f"{other} {where}", values, sure
+
+
+def _may_be_of(tool: str, other: str, above: Sequence[str]) -> bool:
+    """Whether a key below some others, in what another tool gave, is of the kind of a tool."""
+    about = nouns_of(tool)
+    kinds = [nouns_of(f"get_{key}") - _SAYS_NOTHING for key in above]
+    kind = next((words for words in reversed(kinds) if words), nouns_of(other))
+    return not about or not kind.isdisjoint(about)
 
 
 def _latest(earlier: Sequence[SessionCall]) -> Collection[SessionCall]:

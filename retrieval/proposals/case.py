@@ -22,10 +22,11 @@ from retrieval import read_json
 from retrieval.edits import Add, Edit, Replace, ValueSources, edit_key
 from retrieval.health.record import Referred
 from retrieval.knowledge.documents import SeedEntry
-from retrieval.knowledge.links import Links, SessionCall
+from retrieval.knowledge.links import Links
 from retrieval.knowledge.profile import ParameterProfile, ToolProfile
 from retrieval.knowledge.rules import SignatureKnowledge, ToolKnowledge
 from retrieval.knowledge.runs import RecoveryTimes, Repeats
+from retrieval.knowledge.session_calls import SessionCall
 from retrieval.parameters import ParameterView, ToolView, view_of_schema
 from retrieval.principals import agent_mark, principal_of
 from retrieval.proposals.faults import faults_of, stated_schema

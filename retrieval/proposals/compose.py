@@ -26,6 +26,8 @@ from retrieval.proposals.experience import (
 )
 from retrieval.proposals.faults import inner_faults, out_of_form, shown_by
 from retrieval.proposals.names import renamed_options, unexpected_options
+from retrieval.proposals.paths import path_options
+from retrieval.proposals.records import record_options, unlocated_record_options
 from retrieval.proposals.session import session_options
 from retrieval.proposals.shape import Reshaped, reshaped
 from retrieval.proposals.slips import without_rival
@@ -267,19 +269,20 @@ def _told(proposal: Proposal, report: Reports, learned: Sequence[Proposal]) -> P
 
 def options_of(case: Case) -> tuple[list[Option], dict[int, list[Option]]]:
     """What mended such errors before, and by fault, strongest first, what may mend it."""
-    whole = merged([*rule_options(case, case.like_signatures), *seed_options(case)])
+    learned = [*rule_options(case, case.like_signatures), *seed_options(case)]
+    whole = merged([*learned, *path_options(case), *unlocated_record_options(case)])
     if len(case.faults) > _MAX_FAULTS:
         return whole, {}
     single = {}
     for index, fault in enumerate(case.faults):
-        learned = [option for option in whole if index in option.covers]
+        covering = [option for option in whole if index in option.covers]
         stated = stated_value_options(case, index, fault)
         more = (
             nested_options(case, index, fault, _of_parameter)
             if len(fault.path) > 1
             else _of_parameter(case, index, fault)
         )
-        single[index] = merged([*learned, *stated, *more])
+        single[index] = merged([*covering, *stated, *more])
     return whole, single
 
 
@@ -322,6 +325,7 @@ def _of_parameter(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         return
     if fault.kind == "wrong_type":
         yield from wrong_type_options(case, index, fault)
+        yield from record_options(case, index, fault)
     elif fault.kind == "out_of_range":
         yield from out_of_range_options(case, index, fault)
         if fault.parameter in case.parameters:
@@ -335,6 +339,7 @@ def _of_parameter(case: Case, index: int, fault: Fault) -> Iterator[Option]:
             ):
                 known += wrong_type_options(case, index, fault)
         yield from known
+        yield from record_options(case, index, fault)
         yield from session_options(case, index, fault, alone=not known)
     yield from context_options(case, index, fault)
 
@@ -350,6 +355,7 @@ def _missing_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         yield from without_rival(index, fault)
     if not renamed:
         yield from context_options(case, index, fault)
+        yield from record_options(case, index, fault)
         yield from session_options(case, index, fault)
         yield from usual_values(case, index, name)
 

@@ -17,6 +17,7 @@ from retrieval.edit_effects import applied
 from retrieval.edits import EditDoesNotApplyError, Site, ValueEdit, number_of
 from retrieval.parameters import ParameterView, Path, general, object_view, value_at
 from retrieval.proposals.case import Case, value_sources_of
+from retrieval.proposals.paths import is_own_path
 from retrieval.proposals.session import session_texts
 from retrieval.proposals.subjects import is_setting
 from retrieval.reading.faults import Fault
@@ -102,6 +103,8 @@ def _statements(
     yield from _usual(case, path, value, view)
     if is_text and text in session_texts(case):
         yield Statement("own", "an earlier call of the session has it")
+    elif isinstance(value, str) and is_own_path(case, former, value):
+        yield Statement("own", "the session names the path")
 
 
 def _bounds(

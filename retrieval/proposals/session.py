@@ -34,7 +34,9 @@ def session_options(
         return
     view = case.parameter(name)
     found: dict[str, tuple[JsonValue, str, Trials]] = {}
-    for source, values, link in case.links.candidates(place_of((name,)), case.session()):
+    for source, values, link in case.links.candidates(
+        place_of((name,)), case.session(), tool=case.tool
+    ):
         value, right, wrong = _chosen(values, sent), link.right, link.wrong
         if len(values) > 1:
             right, wrong = link.among, link.missed

@@ -460,7 +460,7 @@ def _of_allowed(kind: str, fault: Fault, groups: dict[str, str]) -> Fault | None
         needed = _scalar_in(groups["stated"])
         return replace(fault, path=path, rival=groups["rival"], allowed=(needed,))
     in_marks = quoted_in(groups["stated"])
-    right = in_marks[0] if in_marks else _scalar(groups["stated"].replace(",", ""))
+    right = in_marks[0] if in_marks else _scalar_in(groups["stated"].replace(",", ""))
     is_word = isinstance(right, str) and not in_marks
     stated = replace(fault, kind="not_allowed", allowed=(right,), stated=right)
     return None if is_word else stated

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from retrieval.knowledge.links import Links, SessionCall, extract, session_call
+from retrieval.knowledge.links import Links
+from retrieval.knowledge.session_calls import SessionCall, extract, session_call
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from retrieval.knowledge.links import Links, session_call
+from retrieval.knowledge.links import Links
+from retrieval.knowledge.session_calls import session_call
 from retrieval.proposals.case import Case
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
