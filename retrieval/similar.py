@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import cast
 
 from aftercall.json_values import JsonObject, bounded_json
-from aftercall.models import SimilarExecution, SimilarRequest, SimilarResponse
+from aftercall.models import LikeCall, SimilarExecution, SimilarRequest, SimilarResponse
 from aftercall.redaction import Redactor
 from embeddings.protocol import Embedder
 from embeddings.text import call_text
@@ -15,8 +15,11 @@ from retrieval.knowledge.documents import Document, document_id
 from retrieval.log import executions
 from retrieval.memory import Memory
 from retrieval.parameters import MAX_MESSAGE
-from retrieval.recent_calls import CallQuestion, RecentCall, rank_calls
+from retrieval.recent_calls import CallQuestion, RecentCall, rank_calls, word_cosines, words_of
 
+_IN_ANSWER = 3
+_LEAST = 0.1
+"""Likeness of two calls below which they share no word that says something."""
 _DOCUMENTS = 50
 _OF_ONE_AGENT = 200
 """Documents whose latest calls are looked at too; more where one agent alone is asked for."""
@@ -86,6 +89,43 @@ async def find_similar(
             for each in found
         ]
     )
+
+
+async def like_calls(
+    tool: ToolKey,
+    parameters: JsonObject,
+    context: str | None,
+    *,
+    log: EventLog,
+    memory: Memory,
+    redactor: Redactor,
+    only_of: str | None = None,
+) -> list[LikeCall]:
+    """Return at most three calls of a tool that worked and share rare words with a call.
+
+    Words alone decide, so that an answer waits for no model. With `only_of`, a principal, it is
+    those that it recorded.
+    """
+    latest: dict[bytes, RecentCall] = {}
+    for call in await memory.calls.of_tool(tool):
+        if call.outcome == "success" and only_of in (None, call.principal):
+            latest[call.what] = call
+    calls = list(latest.values())
+    cosines = word_cosines(calls, words_of(parameters, context))
+    order = sorted(zip(cosines, calls, strict=True), key=lambda each: (-each[0], -each[1].position))
+    alike = {call.execution_id: cosine for cosine, call in order[:_IN_ANSWER] if cosine >= _LEAST}
+    found = [
+        redactor.call(each.execution) for each in await executions(log, tool.workspace, list(alike))
+    ]
+    return [
+        LikeCall(
+            execution_id=each.execution_id,
+            parameters=each.parameters,
+            context=each.context,
+            likeness=alike[each.execution_id],
+        )
+        for each in found
+    ]
 
 
 async def _older(

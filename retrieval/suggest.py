@@ -62,9 +62,11 @@ from retrieval.proposals.case import (
     view_of,
 )
 from retrieval.proposals.faults import held_against_schema, read_by_schema, refused_by
+from retrieval.proposals.grounds import view_at
 from retrieval.reading.category import is_unknown_tool, refusal_of
 from retrieval.reading.reader import ErrorReading, read_error
 from retrieval.siblings import Sibling, may_be_siblings, sibling_of
+from retrieval.similar import like_calls
 from retrieval.trust import registered_schema, trusted_hints
 
 NEAR_SUCCESSES = 20
@@ -155,8 +157,8 @@ async def _stated_first(
 ) -> StatedFirst | None:
     """Return the tool that the error, or the schema of a value at fault, says to call before."""
     message = call.error.message
-    at_fault = {fault.parameter for fault in case.faults if fault.kind in _OF_VALUES}
-    views = [view for name in at_fault if (view := case.parameter(name)) is not None]
+    at_fault = [fault.path for fault in case.faults if fault.kind in _OF_VALUES and fault.path]
+    views = [view for path in at_fault if (view := view_at(case, path)) is not None]
     refusal = refusal_of(message)
     is_implied = refusal is not None and refusal.kind == "precondition"
     if not is_implied and not any(map(may_name_tool, (message, *(v.description for v in views)))):
@@ -218,14 +220,43 @@ class Suggester:
     _saving: asyncio.Task[None] | None = field(default=None, init=False)
 
     async def suggest(
-        self, workspace: str, request: m.SuggestRequest, *, principal: str = OWNER
+        self,
+        workspace: str,
+        request: m.SuggestRequest,
+        *,
+        principal: str = OWNER,
+        only_of: str | None = None,
     ) -> m.SuggestResponse:
-        """Suggestions for a failed call, best first, or an abstention with its reason."""
+        """Suggestions for a failed call, best first, or an abstention with its reason.
+
+        Where none is sure, calls of the tool that worked stand beside them: with `only_of`, a
+        principal, those that it recorded.
+        """
         tool = self._tool_of(workspace, request.execution)
         with ANSWERS:
             found = await self._answered(workspace, request, principal)
+            response = await self._with_like_calls(tool, request, found.response, only_of)
         self._remember(tool, found, request.execution, principal)
-        return found.response
+        return response
+
+    async def _with_like_calls(
+        self,
+        tool: ToolKey,
+        request: m.SuggestRequest,
+        response: m.SuggestResponse,
+        only_of: str | None,
+    ) -> m.SuggestResponse:
+        """The answer with calls that worked, where the agent has to decide itself."""
+        call, best = request.execution, response.suggestions[:1]
+        is_sure = any(each.confidence > SURE_ABOVE for each in best)
+        if is_sure or not call.parameters_known or response.pattern.category in TRANSIENT:
+            return response
+        with stage("suggest.like_calls"):
+            found = await like_calls(
+                tool, call.parameters, call.context, log=self.log, memory=self.memory,
+                redactor=self.redactor, only_of=only_of,
+            )  # fmt: skip
+        return response.model_copy(update={"similar": found})
 
     def _tool_of(self, workspace: str, call: m.FailedCall) -> ToolKey:
         """The tool under the name that its recorded calls have, without a secret in it."""

@@ -2,10 +2,12 @@
 
     python -m bench.quality --only session
 
-72 sessions of `session_values/cases.toml`, written blind: paths misspelt or in another folder,
-names that a listing showed, absolute paths, paths inside commands, ids under the same key and
-kind, what tools say of the caller. A trap has an id of another kind, several that would do, none,
-or an error that is no matter of a value: there no change of parameters may be proposed.
+140 sessions of two files, written by somebody who did not know the code: paths misspelt or in
+another folder, names that a listing showed, absolute paths, paths inside commands, ids under the
+same key and kind, what tools say of the caller. A trap has an id of another kind, several that
+would do, none, or an error that is no matter of a value: there no change may be proposed. Both were
+first asked unseen: of `cases.toml` 27 of 52 were right and 4 wrong, of `later.toml`, after work on
+the first, 30 of 48 and 3; no trap was touched. What is below is after work on both.
 """
 
 import json
@@ -20,7 +22,7 @@ from bench.quality.brain import Recording, open_brain
 from bench.quality.trial import Json
 from embeddings.protocol import Embedder
 
-_CASES = Path(__file__).parent / "session_values" / "cases.toml"
+_CASES = Path(__file__).parent / "session_values"
 _EVEN = 0.5
 
 
@@ -37,12 +39,13 @@ class Found:
     names: list[str] = field(default_factory=list)
 
 
-def cases() -> list[Json]:
-    """Return the cases, with their JSON texts read."""
-    rows: list[Json] = tomllib.loads(_CASES.read_text(encoding="utf-8"))["cases"]
+def cases(name: str = "cases") -> list[Json]:
+    """Return the cases of a file, with their JSON texts read."""
+    text = (_CASES / f"{name}.toml").read_text(encoding="utf-8")
+    rows: list[Json] = tomllib.loads(text)["cases"]
     for row in rows:
-        for name in ("schema", "call", "gold"):
-            row[name] = json.loads(row[name]) if name in row else None
+        for part in ("schema", "call", "gold"):
+            row[part] = json.loads(row[part]) if part in row else None
         for before in row["before"]:
             before["parameters"] = json.loads(before["parameters"])
             before["result"] = json.loads(before["result"])
@@ -52,7 +55,7 @@ def cases() -> list[Json]:
 async def measure(embedder: Embedder, folder: Path) -> None:
     """Measure; print and write `session.md`."""
     found: dict[str, Found] = {}
-    for case in cases():
+    for case in (*cases(), *cases("later")):
         kind = found.setdefault(case["kind"], Found())
         kind.cases += 1
         outcome, is_likely, is_followed = await _ask(embedder, case)

@@ -26,12 +26,16 @@ _MAX_TEXT = 20_000
 _LONGEST = 200
 _PAIR = re.compile(r'"([^"\\]{1,60})"\s*:\s*(?:"([^"\\]{1,200})"|(-?\d+(?:\.\d+)?))')
 _WORD = re.compile(r"[^\s\"'`,;()\[\]{}<>|]{2,200}")
+_ONE_WORD = re.compile(r"\s*[^\s{}\[\]]{2,80}\s*")
 _MAX_WORDS = 3_000
 _MAX_READ = 60_000
 """Characters of a result that are read as words and records."""
 _MAX_RECORDS = 200
 _MAX_FIELDS = 30
 _MAX_DEPTH = 6
+_OF_ITSELF = frozenset(
+    ("property", "properties", "attributes", "details", "profile", "info", "meta")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,10 @@ class SessionCall:
     @cached_property
     def records(self) -> tuple[Record, ...]:
         """The objects of the result that have plain values."""
-        found = _records(self.result, nouns_of(self.tool_name), self.tool_name, 0)
+        kind, result = nouns_of(self.tool_name), self.result
+        if isinstance(result, str) and _ONE_WORD.fullmatch(result):
+            result = {"name": result.strip()}
+        found = _records(result, kind, self.tool_name, 0)
         return tuple(islice(found, _MAX_RECORDS))
 
 
@@ -147,18 +154,25 @@ def _records(
         for item in value[:_MAX_RECORDS]:
             yield from _records(item, kind, tool_name, depth + 1)
     elif isinstance(value, dict):
-        fields: JsonObject = {
-            name: held
-            for name, held in islice(value.items(), _MAX_FIELDS)
-            if isinstance(held, str | int | float) and not isinstance(held, bool)
-            and len(str(held)) <= _LONGEST and not is_redacted(held)
-        }  # fmt: skip
+        fields = _plain_values(value)
+        for name, held in islice(value.items(), _MAX_FIELDS):  # what it says of itself, one deeper
+            if isinstance(held, dict) and not _OF_ITSELF.isdisjoint(words_of(name)):
+                fields = {**_plain_values(held), **fields}
         if fields:
             yield Record(tool_name, kind, fields)
         for name, held in islice(value.items(), _MAX_FIELDS):
             if isinstance(held, dict | list | str):
                 inner = singular(words_of(name)) - WORDS["of_envelopes_of_results"]
                 yield from _records(held, inner or kind, tool_name, depth + 1)
+
+
+def _plain_values(value: JsonObject) -> JsonObject:
+    return {
+        name: held
+        for name, held in islice(value.items(), _MAX_FIELDS)
+        if isinstance(held, str | int | float) and not isinstance(held, bool)
+        and len(str(held)) <= _LONGEST and not is_redacted(held)
+    }  # fmt: skip
 
 
 def nouns_of(tool_name: str) -> frozenset[str]:

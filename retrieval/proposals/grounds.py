@@ -69,6 +69,12 @@ def _places(case: Case, path: Path) -> Mapping[str, ParameterView]:
     return known
 
 
+def view_at(case: Case, path: Path) -> ParameterView | None:
+    """Return what is known of the place at a path, at any depth; an element is its list's."""
+    names = path if path and isinstance(path[-1], str) else path[:-1]
+    return _places(case, names[:-1]).get(str(names[-1])) if names else None
+
+
 def _listed(case: Case, path: Path) -> tuple[JsonValue, ...]:
     keys = path if path and isinstance(path[-1], str) else path[:-1]
     name = str(keys[-1]) if keys else ""

@@ -160,12 +160,22 @@ def _of_faults(case: Case) -> Iterator[_Wrong]:
         if not (fault.kind in _KINDS or is_relative):
             continue
         said = fault.value_text or ""
+        is_there = value_at(case.parameters, fault.path) is not None if fault.path else False
+        found = []
         for place, value in leaves_like(case.parameters, ()):
-            if not isinstance(value, str) or (fault.path and place != fault.path):
+            if not isinstance(value, str) or (is_there and place != fault.path):
                 continue
-            text = said if said and said in value else value if fault.path else ""
+            is_whole = is_there or (is_relative and _is_relative(value, place))
+            text = said if said and said in value else value if is_whole else ""
             if text and (is_relative or _looks(text, place)):
-                yield _Wrong(index, place, text, is_relative)
+                found.append(_Wrong(index, place, text, is_relative))
+        if len(found) == 1 or not is_relative:
+            yield from found
+
+
+def _is_relative(text: str, place: Path) -> bool:
+    plain = _plain(text)
+    return not _ROOTED.match(plain) and not _BLANK.search(text) and _looks(plain, place)
 
 
 def _says_missing(case: Case) -> bool:
@@ -214,11 +224,11 @@ Found = tuple[str, str, Trials]
 def _found(text: str, known: KnownPaths, *, is_relative: bool) -> list[Found]:
     """Return what a wrong path may mean, likeliest first, with its marks between folders."""
     plain = _plain(text)
-    near = [] if is_relative else list(_near(plain, known))
-    is_windows = "\\" in text
+    found = [] if is_relative else list(_near(plain, known))
+    is_windows = "\\" in text or any("\\" in path for path in known.whole)
     return [
         (path.replace("/", "\\") if is_windows else path, reason, trials)
-        for path, reason, trials in (*near, *_absolute(plain, known))
+        for path, reason, trials in found or _absolute(plain, known)
     ]
 
 
@@ -262,8 +272,14 @@ def _absolute(relative: str, known: KnownPaths) -> Iterator[Found]:
     if most and (len(most) == 1 or most[0][1] > most[1][1]):
         yield f"{most[0][0]}/{bare}", f"the session has `{first}` in this folder", _WITHIN
         return
+    if "/" not in bare and not is_here:
+        listed = _only(at for at, names in known.listed.items() if bare in names and at)
+        if listed is not None and _ROOTED.match(listed):
+            yield f"{listed}/{bare}", "the session has seen it in this folder", _WITHIN
+            return
     folders = [
-        _parent(each) if _FILE.match(each.rpartition("/")[2]) else each for each in known.bases
+        _parent(each) if _FILE.match(each.rpartition("/")[2]) else each
+        for each in known.bases or rooted
     ]
     starts = {each[:1] for each in folders}
     root = commonpath(folders) if len(starts) == 1 else ""

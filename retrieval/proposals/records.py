@@ -26,6 +26,9 @@ from retrieval.values import cast_to_one, fits, is_placeholder
 _CATEGORIES = frozenset(("not_found", "invalid_parameters", "unknown", "execution"))
 _LONGEST = 200
 _SHORTEST = 4
+_BEGUN = 8
+"""Letters of a value from which on the only longer one that begins so is meant."""
+_ME = frozenset(("me", "self", "myself", "current_user", "current-user"))
 _KINDS = frozenset(("not_found", "invalid", "not_allowed", "bad_format", "missing", "wrong_type"))
 _MAX_RECORDS = 300
 _ID_WORDS = WORDS["of_ids"]
@@ -91,13 +94,26 @@ def record_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
     sent = case.parameters.get(name)
     if isinstance(sent, dict | list | bool) or is_redacted(sent):
         return
-    records = records_of(case.session())
-    wanted = _wanted(case, name, fault)
-    for value, reason, trials in _found(wanted, sent, records) if records else ():
+    session = case.session()
+    records, wanted = records_of(session), _wanted(case, name, fault)
+    labels = _labels(session, records, wanted, str(sent)) if session else []
+    for value, reason, trials in _found(wanted, sent, records, labels=labels):
         typed = _typed(case, name, fault, value)
         if typed is not None and not same_json(typed, sent):
             yield one(index, put(case, name, typed), reason, trials, "session")
             return
+
+
+def _labels(
+    session: Sequence[SessionCall], records: Sequence[Record], wanted: _Wanted, sent: str
+) -> list[str]:
+    """The names that a session's calls had, and, where no id is wanted, those of its things."""
+    found = _sent_as(session, "_".join(wanted.words))
+    if not wanted.is_id:
+        if _IS_NAME.search(sent):
+            found += [word for call in session for word in call.words if _IS_NAME.search(word)]
+        found += [str(v) for e in records for k, v in e.fields.items() if _is_label(k)]
+    return found
 
 
 _IS_NAME = re.compile(r"\w[_-]\w")
@@ -110,18 +126,18 @@ def unlocated_record_options(case: Case) -> Iterator[Option]:
 
     An id that is a thing's name, the caller where it was meant, or a name that a record nearly has.
     """
-    if case.reading.category not in _CATEGORIES or any(
+    if any(
         fault.kind == "missing" or value_at(case.parameters, fault.path) is not None
         for fault in case.faults
         if fault.path
     ):
         return
+    may_be_wrong = case.reading.category in _CATEGORIES
     session = case.session()
     records = records_of(session)
-    words = [word for call in session for word in call.words if _IS_NAME.search(word)]
     known = {str(value) for record in records for value in record.fields.values()}
     found: list[Option] = []
-    leaves = leaves_like(case.parameters, ()) if records or words else ()
+    leaves = leaves_like(case.parameters, ()) if session else ()
     for path, sent in islice(leaves, _MOST_LEAVES):
         names = [step for step in path if isinstance(step, str)]
         if not isinstance(sent, str) or is_redacted(sent) or len(sent) > _LONGEST or not names:
@@ -129,8 +145,9 @@ def unlocated_record_options(case: Case) -> Iterator[Option]:
         wanted = _wanted(case, names[-1], _NO_FAULT)
         if sent in known and not (wanted.is_id and "id" not in sent.lower()):
             continue
-        labels = words if _IS_NAME.search(sent) else []
-        labels += [str(v) for e in records for k, v in e.fields.items() if _is_label(k)]
+        if not may_be_wrong and not _stands_for(names[-1], sent):
+            continue
+        labels = _labels(session, records, wanted, sent)
         for value, reason, trials in _found(wanted, sent, records, labels=labels):
             typed = _typed(case, names[-1], _NO_FAULT, value) if len(path) == 1 else value
             if typed is not None and not same_json(typed, sent):
@@ -151,13 +168,14 @@ def _found(
 ) -> Iterator[tuple[JsonValue, str, Trials]]:
     """Yield what records hold for a value, likeliest first; `labels` are names of any kind."""
     text = "" if sent is None else str(sent)
-    is_caller = text.lower().lstrip("@") in WORDS["of_callers"] or is_placeholder(text)
+    name = "_".join(wanted.words)
+    is_caller = text.lower().lstrip("@") in WORDS["of_callers"] or _stands_for(name, text)
     mine = [each for each in records if _SELF.fullmatch(each.tool_name)]
     if (is_caller and text) or (not text and not WORDS["of_callers"].isdisjoint(wanted.words)):
         value = next((v for each in mine if (v := _own(wanted, each)) is not None), None)
         if value is not None:
             yield value, "it is what the tool says of the caller", _OWN
-    text = "" if is_placeholder(text) else text
+    text = "" if _stands_for(name, text) else text
     of_kind = [each for each in records if wanted.kind and wanted.kind <= each.kind]
     if not text:
         value = _only(wanted, of_kind, text, needs_kind=True)
@@ -176,13 +194,35 @@ def _found(
     held = [str(v) for e in of_kind for k, v in e.fields.items() if wanted.takes(k)]
     if near := _near(text, held):
         yield near, f"{_FROM}, and it is nearly what was sent", _NEAR
-    if labels and not wanted.is_id and len(text) >= _SHORTEST and (near := _near(text, labels)):
+    if len(text) >= _SHORTEST and (near := _near(text, labels)):
         yield near, f"{_FROM}, and it is nearly what was sent", _NEAR
+
+
+def _stands_for(name: str, text: str) -> bool:
+    """Whether a text is no value, but stands for one: `HOTEL_ID`, `your_user_id`, `me`."""
+    words = words_of(text)
+    if words == words_of(name) and text != name.lower():
+        return True
+    return is_placeholder(text) or words[:1] == ("your",) or text.lower().lstrip("@") in _ME
+
+
+def _sent_as(session: Sequence[SessionCall], name: str) -> list[str]:
+    """The values that a session's calls had, or gave, under a name."""
+    return [
+        str(value)
+        for call in session
+        for place, values in call.values.items()
+        if words_of(place.rpartition(".")[2]) == words_of(name)
+        for value in values
+    ]
 
 
 def _near(text: str, held: Sequence[str]) -> str | None:
     near = nearest(text, list(dict.fromkeys(held)))
-    return near[0] if near and near[0] != text and near[1] in ("same", "slip", "slips") else None
+    if near is None or near[0] == text:
+        return None
+    is_begun = near[1] == "start" and len(text) >= _BEGUN
+    return near[0] if is_begun or near[1] in ("same", "slip", "slips") else None
 
 
 def _is_label(name: str) -> bool:
@@ -191,9 +231,9 @@ def _is_label(name: str) -> bool:
 
 
 def _is_named(record: Record, text: str) -> bool:
-    low = text.lower().lstrip("#@")
+    low, words = text.lower().lstrip("#@"), words_of(text)
     return any(
-        str(value).lower().lstrip("#@") == low
+        (str(value).lower().lstrip("#@") == low or (bool(words) and words_of(str(value)) == words))
         for name, value in record.fields.items()
         if words_of(name)[-1:] and words_of(name)[-1] in WORDS["of_labels"] | _ID_WORDS
     )
@@ -220,7 +260,8 @@ def _only(wanted: _Wanted, records: Sequence[Record], text: str, *, needs_kind: 
 def _own(wanted: _Wanted, record: Record) -> JsonValue:
     keys = ("id", "user_id", "uid") if wanted.is_id else ("login", "username", "name", "id")
     by_words = {words_of(name): value for name, value in record.fields.items()}
-    return next((by_words[words_of(k)] for k in keys if words_of(k) in by_words), None)
+    wanted_words = [wanted.words, *map(words_of, keys)]
+    return next((by_words[words] for words in wanted_words if words in by_words), None)
 
 
 def _typed(case: Case, name: str, fault: Fault, value: JsonValue) -> JsonValue:

@@ -362,11 +362,25 @@ def _known_values(
     if seen := case.seen(name):
         yield "profile", [common.value for common in seen.common_values()]
     listed = view is not None and len(view.stated_values) > 1
-    if fault.kind in _NOT_KNOWN and not listed:
+    if fault.kind in _NOT_KNOWN and not listed and not _is_name_for_id(case, name):
         yield "session", session_texts(case)
     for seed in case.seeds:
         if seed.catalogue and is_about_zones(name, case.reading.signature):
             yield "seed", catalogue(seed.catalogue)
+
+
+def _is_name_for_id(case: Case, name: str) -> bool:
+    """Whether a thing's name stands where its id is wanted: another spelling is no id either."""
+    sent = case.parameters.get(name)
+    if not isinstance(sent, str) or WORDS["of_ids"].isdisjoint(words_of(name)[-1:]):
+        return False
+    records = (record for call in case.session() for record in call.records)
+    return any(
+        isinstance(value, str) and words_of(value) == words_of(sent)
+        for record in records
+        for key, value in record.fields.items()
+        if not WORDS["of_labels"].isdisjoint(words_of(key)[-1:])
+    )
 
 
 def _near(

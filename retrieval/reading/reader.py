@@ -369,6 +369,8 @@ def _place_of_value(
 ) -> Path | None:
     if fault.value_text is None or (fault.path and str(fault.path[0]) in parameters):
         return None
+    if fault.kind == "not_found" and fault.value_text in ("True", "False"):
+        return None  # of an envelope: no tool looks a flag up
     places = [path for path, text in leaves if fault.value_text in (text, text.strip())]
     if fault.value_text[:1] in "[{":
         shown = islice(parameters.items(), _MAX_LEAVES)

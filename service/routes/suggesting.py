@@ -19,7 +19,10 @@ async def suggest(question: m.SuggestRequest, space: Suggesting) -> m.SuggestRes
     """
     context, workspace = space
     principal = context.caller.principal
-    response = await context.suggester.suggest(workspace, question, principal=principal)
+    only_of = None if "read" in context.caller.scopes else principal
+    response = await context.suggester.suggest(
+        workspace, question, principal=principal, only_of=only_of
+    )
     context.metrics.answered(response)
     return response
 

@@ -166,3 +166,23 @@ def _recent(parameters: dict[str, Any]) -> recent_calls.RecentCall:
         "",
         recent_calls.words_of(call.parameters, None),
     )
+
+
+def test_a_failure_that_nothing_mends_shows_calls_that_worked(
+    service: RunningService, tool: str
+) -> None:
+    """At most three, the likest first; what shares no word with it is none of them."""
+    calls = [
+        execution(toolName=tool, parameters={"query": each, "topK": 5}, context=f"about {each}")
+        for each in TOPICS
+    ]
+    learned(service, *calls)
+    for asked, first in (("reset the password", 0), ("merge the accounts", 11)):
+        failed = failure(toolName=tool, parameters={"query": asked, "topK": 5}, context="")
+        failed["error"] = {"message": "internal state is inconsistent"}
+        answer = service.client.post("/suggest", json={"execution": failed}).json()
+        assert answer["abstained"]
+        found = answer["similar"]
+        assert 1 <= len(found) <= 3
+        assert found[0]["parameters"]["query"] == TOPICS[first]
+        assert [e["likeness"] for e in found] == sorted(e["likeness"] for e in found)[::-1]

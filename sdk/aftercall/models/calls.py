@@ -447,6 +447,15 @@ class RetryAdvice(WireModel):
     reason: str
 
 
+class LikeCall(WireModel):
+    """A call of the tool that worked, for an agent that has to decide itself."""
+
+    execution_id: Id
+    parameters: Object
+    context: Text | None = None
+    likeness: Share = Field(description="Cosine of the words of both calls, the rare ones first.")
+
+
 class SuggestResponse(WireModel):
     """Answer of `POST /suggest`, best suggestion first."""
 
@@ -455,6 +464,9 @@ class SuggestResponse(WireModel):
     retry: RetryAdvice
     abstained: bool
     reason: str | None = Field(default=None, description="Why there are no suggestions.")
+    similar: list[LikeCall] = Field(default_factory=list, exclude_if=lambda calls: not calls)
+    """Where no suggestion is sure: at most three calls of the tool that worked, the likest first.
+    A key without `read` sees its own alone."""
     took_ms: float = Field(ge=0)
 
 
