@@ -20,8 +20,9 @@ from retrieval.advice.advise import (
 from retrieval.calls.account import Account
 from retrieval.confidence import MIN_CONFIDENCE, Calibration, Estimate, lower_bound, shipped
 from retrieval.edits import edit_key
+from retrieval.judge.model import shipped_model
 from retrieval.judge.policy import follow
-from retrieval.judge.ranking import judge
+from retrieval.judge.ranking import RankedProposal, judge
 from retrieval.knowledge.documents import shape_of
 from retrieval.knowledge.drift import drift_text
 from retrieval.knowledge.rules import skeleton_of
@@ -344,7 +345,7 @@ def _ranked(question: Question) -> list[RankedSuggestion]:
             edits = [edit for option in proposal.options for edit in option.edits]
             of_shape = all(isinstance(edit, ed.Rename | ed.Remove | ed.Cast) for edit in edits)
             made = RankedSuggestion(
-                _suggestion(case, proposal, account, estimate),
+                _suggestion(case, judged, estimate),
                 edit_key(edits),
                 estimate.shipped,
                 any(option.share for option in proposal.options),
@@ -363,9 +364,8 @@ def of_sibling(option: Option) -> bool:
     return option.repairs > 0 and set(option.sources) == {"similar"}
 
 
-def _suggestion(
-    case: Case, proposal: Proposal, account: Account, estimate: Estimate
-) -> m.Suggestion:
+def _suggestion(case: Case, judged: RankedProposal, estimate: Estimate) -> m.Suggestion:
+    proposal, account = judged.proposal, judged.account
     options = proposal.options
     learned = [lesson_of(each.edits, each.share) for each in options if each.share]
     edits = [edit for option in options if not option.share for edit in option.edits]
@@ -381,6 +381,7 @@ def _suggestion(
         confidence_interval=(round(estimate.low, 4), round(estimate.high, 4)),
         change_class=account.change_class,
         account=account.model(),
+        reasons=shipped_model().reasons(judged.signals),
         evidence=m.Evidence(
             repairs=max(option.repairs for option in options),
             successes=max(option.successes for option in options),

@@ -17,19 +17,20 @@ import argparse
 import asyncio
 import json
 import pickle
-import re
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import sqrt
 from pathlib import Path
 from zlib import crc32
 
 import numpy as np
+from scipy.stats import beta
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from aftercall.models import SuggestRequest
-from bench.quality import kinds, written
+from bench.quality import dialects, kinds, session_values, written
 from bench.quality.brain import WORKSPACE, Brain, open_brain
 from bench.quality.datasets import left_out, open_dataset
 from bench.quality.fitting import (
@@ -42,9 +43,9 @@ from bench.quality.fitting import (
 )
 from bench.quality.methods import failed_call, record_earlier
 from bench.quality.scores import SURE
-from bench.quality.sessions import history, trials
+from bench.quality.sessions import GoldCall, history, trials
 from bench.quality.split import folds, split
-from bench.quality.trial import Trial
+from bench.quality.trial import Damage, Json, Trial, Verdict
 from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
 from retrieval.answer import Question
@@ -53,8 +54,10 @@ from retrieval.edit_effects import apply_edits
 from retrieval.edits import EditDoesNotApplyError, names_of
 from retrieval.judge.model import Model, stratum_of
 from retrieval.judge.ranking import RankedProposal, is_learned, judge
+from retrieval.judge.signals import SIGNALS
 from retrieval.proposals.case import Option, value_sources_of
 from retrieval.proposals.compose import merged, options_of
+from retrieval.values import same_value
 
 FILE = Path(__file__).parents[2] / "retrieval" / "calibration.json"
 TREES = FILE.with_name("trees.json")
@@ -76,7 +79,8 @@ class Asked:
     def family(self) -> str:
         """The family of the mistake; empty for those that the tables make."""
         place = self.trial.damage.parameter
-        return place if place in kinds.FAMILIES or place.startswith(_WRITTEN) else ""
+        is_own = place.startswith(_WRITTEN) or place in (*WORDS, _SESSION)
+        return place if place in kinds.FAMILIES or is_own else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +100,18 @@ class Row:
     kind: str
     never: bool
     seen: tuple[Seen, ...]
+    source: str = ""
+    """The set that it is of; each written set is one of its own."""
 
 
 TABLES = ("bfcl", "github", "servers")
 _WRITTEN = "written"
-SETS = (*TABLES, "BFCL", "GitHub", "Seal-Tools", "Retail", _WRITTEN)
-"""Those of the tables, the worlds of the kinds, and the calls that were written one by one."""
+WORDS = {"validators": dialects.validators, "dialects": dialects.dialects, "field": dialects.field}
+"""Errors in the words of real libraries and of public bug reports."""
+_SESSION = "session"
+SETS = (*TABLES, "BFCL", "GitHub", "Seal-Tools", "Retail", _WRITTEN, *WORDS, _SESSION)
+"""Those of the tables, the worlds of the kinds, the calls that were written one by one, the words
+of others, and values of the session."""
 
 
 async def ask_set(embedder: Embedder, name: str, stride: int = 1) -> AsyncIterator[list[Asked]]:
@@ -109,6 +119,12 @@ async def ask_set(embedder: Embedder, name: str, stride: int = 1) -> AsyncIterat
     if name == _WRITTEN:
         async for found in _ask_written(embedder):
             yield found
+        return
+    if name in WORDS or name == _SESSION:
+        trials_of = _session_trials() if name == _SESSION else _word_trials(name)
+        for with_schema in (True, False):
+            async with open_brain(embedder) as brain:
+                yield await _ask(brain, trials_of, with_schema=with_schema)
         return
     if name not in TABLES:
         async for found in _ask_kinds(embedder, kinds.world_of(name), stride):
@@ -153,6 +169,48 @@ async def _ask_written(embedder: Embedder) -> AsyncIterator[list[Asked]]:
         for with_schema in (True, False):
             async with open_brain(embedder) as brain:
                 yield await _ask(brain, trials, with_schema=with_schema)
+
+
+def _word_trials(name: str) -> list[Trial]:
+    """The rows of a set of words, as trials; those whose arguments are an object."""
+    return [
+        Trial(
+            session=row.id, tool=row.tool, server=row.form, damaged=row.call,
+            gold=dict(row.gold[0]) if row.gold else {}, error=row.error, context="",
+            schema=row.schema, damage=_damage(name, row.kind, row.gold),
+            judge=partial(_judge, row.gold),
+        )
+        for row in WORDS[name]()
+        if isinstance(row.call, dict)
+    ]  # fmt: skip
+
+
+def _session_trials() -> list[Trial]:
+    """The cases of `session_values`, with what their sessions did before."""
+    return [
+        Trial(
+            session=case["name"], tool=case["tool"].partition("/")[2],
+            server=case["tool"].partition("/")[0], damaged=case["call"],
+            gold=case["gold"][0] if case["gold"] else {}, error={"message": case["error"]},
+            context="", schema=case["schema"],
+            damage=_damage(_SESSION, case["kind"], case["gold"]),
+            judge=partial(_judge, case["gold"]),
+            earlier=tuple(
+                GoldCall(case["name"], place, *reversed(call["tool"].split("/", 1)),
+                         call["parameters"], "", call["result"])
+                for place, call in enumerate(case["before"])
+            ),
+        )
+        for case in (*session_values.cases(), *session_values.cases("later"))
+    ]  # fmt: skip
+
+
+def _damage(source: str, kind: str, gold: Sequence[Json]) -> Damage:
+    return Damage(kind, source if gold else kinds.UNREPAIRABLE)
+
+
+async def _judge(gold: Sequence[Json], parameters: Json) -> Verdict:
+    return "right" if any(same_value(parameters, each) for each in gold) else "wrong success"
 
 
 async def _ask(brain: Brain, trials: Sequence[Trial], *, with_schema: bool) -> list[Asked]:
@@ -236,23 +294,28 @@ def _labelled(rows: Sequence[Row], *, learned: bool) -> list[Labelled]:
     ]  # fmt: skip
 
 
-def _part(row: Row) -> int:
-    return crc32(row.family.encode()) % _PARTS
+def _part(row: Row) -> str:
+    """An eighth of the families; a kind of mistake is in one of them, whatever set it is of."""
+    return str(crc32(row.family.encode()) % _PARTS)
+
+
+def _source(row: Row) -> str:
+    return row.source
 
 
 def fits_of(rows: Sequence[Row]) -> list[HistGradientBoostingClassifier]:
     """Trees on all rows, then on all but one eighth of the families, for each eighth."""
-    without = [[row for row in rows if _part(row) != part] for part in range(_PARTS)]
+    without = [[row for row in rows if _part(row) != str(part)] for part in range(_PARTS)]
     return [fit_trees(_labelled(each, learned=False)) for each in (rows, *without) if each]
 
 
-def unseen(rows: Sequence[Row]) -> Iterator[tuple[Row, list[float]]]:
-    """What fits that never saw a row's eighth say of its first proposal, for each row."""
-    for part in range(_PARTS):
-        of = [row for row in rows if _part(row) == part and row.seen and not row.seen[0].learned]
+def unseen(rows: Sequence[Row], part_of: Callable[[Row], str]) -> Iterator[tuple[Row, list[float]]]:
+    """What fits that never saw a row's part say of its first proposal, for each row."""
+    for part in sorted(set(map(part_of, rows))):
+        of = [row for row in rows if part_of(row) == part and row.seen and not row.seen[0].learned]
         if not of:
             continue
-        fits = fits_of([row for row in rows if _part(row) != part])
+        fits = fits_of([row for row in rows if part_of(row) != part])
         vectors = np.array([row.seen[0].signals for row in of])
         odds = np.array([fit.decision_function(vectors) for fit in fits]).T
         yield from zip(of, odds.tolist(), strict=True)
@@ -299,17 +362,17 @@ def bars_of(found: Sequence[tuple[Row, list[float]]], model: Model) -> dict[str,
     return bars
 
 
-def print_batches(found: Sequence[tuple[Row, list[float]]], model: Model) -> None:
-    """For each batch of kinds, how sure and how wrong the model is that never saw them."""
+def print_sources(found: Sequence[tuple[Row, list[float]]], model: Model) -> None:
+    """For each source, how sure and how wrong the model is that never saw it."""
     batches: dict[str, list[tuple[float, bool]]] = defaultdict(list)
     for row, odds in found:
-        name = row.family if row.family.startswith(_WRITTEN) else re.split("[ ,]", row.family)[0]
         first = row.seen[0]
         held = model.held(model.combine(odds), stratum_of(first.signals))
-        batches[name or "of the tables"].append((logistic(held), first.right))
+        schema = "no schema" if first.signals[SIGNALS.index("refused")] < 0 else "schema"
+        batches[f"{row.source}, {schema}"].append((logistic(held), first.right))
     everything = [each for batch in batches.values() for each in batch]
-    for name, first in (*batches.items(), ("all", everything)):
-        print(f"  {name:20} {_shares(first)}")
+    for name, first in (*sorted(batches.items()), ("all", everything)):
+        print(f"  {name:26} {_shares(first)}")
 
 
 def _shares(first: Sequence[tuple[float, bool]]) -> str:
@@ -320,9 +383,11 @@ def _shares(first: Sequence[tuple[float, bool]]) -> str:
         inside = [each for each in told if min(9, int(10 * each[0])) == tenth]
         gaps += abs(sum(confidence - right for confidence, right in inside))
     harm = sum(not right for right in sure) / max(1, len(sure))
+    wrong = len(sure) - sum(sure)
+    upper = float(beta.ppf(0.95, wrong + 1, len(sure) - wrong)) if wrong < len(sure) else 1.0
     right, asked = sum(right for _, right in told) / len(first), len(first)
-    return (f"n {asked:6} right {right:.3f} coverage {len(sure) / asked:.3f} "
-            f"harm {harm:.4f} ECE {gaps / max(1, len(told)):.3f}")  # fmt: skip
+    return (f"n {asked:6} right {right:.3f} coverage {len(sure) / asked:.3f} harm {harm:.4f} "
+            f"(at most {upper:.3f}) ECE {gaps / max(1, len(told)):.3f}")  # fmt: skip
 
 
 def _print_counts(seen: list[tuple[str, bool]]) -> None:
@@ -365,11 +430,16 @@ def main() -> None:
         asyncio.run(_asked(options.ask, options.stride, options.rows / f"{options.ask}.rows"))
     else:
         files = sorted(options.rows.glob("*.rows"))
-        rows = [row for file in files for row in pickle.loads(file.read_bytes())]  # noqa: S301
-        found = list(unseen(rows))
+        rows = [
+            replace(row, source=row.family if row.family.startswith(_WRITTEN) else file.stem)
+            for file in files
+            for row in pickle.loads(file.read_bytes())  # noqa: S301 - written above
+        ]
+        by_source = list(unseen(rows, _source))
+        found = [*unseen(rows, _part), *by_source]
         model = combination_of(found)
         model = model._replace(bars=bars_of(found, model))
-        print_batches(found, model)
+        print_sources(by_source, model)
         TREES.write_text(json_of_model(fits_of(rows), model), encoding="utf-8")
         print(f"written to {TREES.name}")
 

@@ -12,17 +12,18 @@ refused the call as sent) has a bar, the probability from which on no more than 
 kinds that were left out (risk control, Angelopoulos et al. 2021). Probabilities above even are
 moved in proportion so that the bar comes to lie at `SURE`; those below stay as they are. A change
 that means something else, and one that leaves a doubt, have no bar: without anybody who taught
-them, they are never sure. A change that
-means something else has no bar: without anybody who taught it, it is never sure.
+them, they are never sure.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from math import exp, log, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from retrieval import read_table
 from retrieval.judge.signals import DOUBTS, SIGNALS
 from retrieval.principals import SURE
 
@@ -70,7 +71,22 @@ def stratum_of(vector: Sequence[float]) -> str:
 
 
 _CLASSES = ("lossless", "plausible", "lossy", "semantic")
+_REASONS: dict[str, dict[str, Any]] = read_table("judge/reasons.toml")
+_RATE = 0.12
+"""Learning rate of the fits (`bench.quality.fitting`): the means of inner nodes are unscaled."""
+_LEAST = 0.05
+"""Log-odds below which a signal is no reason."""
 _DOUBTS = tuple(map(SIGNALS.index, DOUBTS))
+
+
+def _words(signal: str, vector: Sequence[float], change: float) -> str | None:
+    """The words of a signal that moved the judge so much, if it has any."""
+    row = _REASONS[signal]
+    if "is" in row:
+        words: str | None = row["is"].get(str(int(vector[SIGNALS.index(signal)])))
+    else:
+        words = row.get("speaks" if change > 0 else "warns")
+    return words
 
 
 class Model(NamedTuple):
@@ -88,6 +104,25 @@ class Model(NamedTuple):
         """Return the log-odds of right of a vector of `SIGNALS`."""
         odds = self.combine([fit.log_odds(vector) for fit in self.fits])
         return self.held(odds + _LEAN * vector[0], stratum_of(vector))
+
+    def reasons(self, vector: Sequence[float], most: int = 3) -> list[str]:
+        """Return what moved the first fit most, in words; at most so many reasons.
+
+        A step from a node to the next moves the mean of what the training had there: the change is
+        its feature's (path attribution, Saabas 2014).
+        """
+        moved: dict[str, float] = defaultdict(float)
+        for tree in self.fits[0].trees:
+            node, mean = tree[0], 0.0
+            while node.low:
+                signal = SIGNALS[node.feature]
+                node = tree[node.low if vector[node.feature] <= node.threshold else node.high]
+                value = node.value * _RATE if node.low else node.value
+                moved[_REASONS[signal].get("with", signal)] += value - mean
+                mean = value
+        order = sorted(moved.items(), key=lambda each: (-abs(each[1]), each[0]))
+        told = (_words(signal, vector, change) for signal, change in order if abs(change) >= _LEAST)
+        return [words for words in told if words][:most]
 
     def combine(self, odds: Sequence[float]) -> float:
         """Return the log-odds of right of what the fits say."""

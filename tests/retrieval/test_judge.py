@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retrieval import read_table
 from retrieval.calls.account import Account
 from retrieval.calls.matching import account_of
 from retrieval.confidence import shipped
@@ -167,3 +168,22 @@ def test_a_rename_that_the_schema_asks_for_is_sure_and_lossless() -> None:
     ]
     assert first.account.change_class == "lossless"
     assert first.estimate.probability > SURE
+
+
+def test_the_three_strongest_reasons_are_in_words() -> None:
+    """They say what counted; a schema that shows the fault and takes the repair is among them."""
+    schema = object_schema(limit="integer")
+    case = make_case({"limit": "10"}, "limit must be integer", schema=schema)
+    ranked = judge(case, shipped())[0]
+    reasons = shipped_model().reasons(ranked.signals)
+    assert len(reasons) == 3
+    assert "the schema refuses the call as sent and takes the repaired one" in reasons
+    unknown = judge(make_case({"limit": "10"}, "limit must be integer"), shipped())[0]
+    assert "the schema of the tool is not known" in shipped_model().reasons(unknown.signals)
+
+
+def test_each_signal_has_its_words() -> None:
+    """Or is counted with one that has."""
+    table = read_table("judge/reasons.toml")
+    assert table.keys() == set(SIGNALS)
+    assert all(row.get("with", name) in table for name, row in table.items())

@@ -435,6 +435,9 @@ class Suggestion(WireModel):
     null from a service that does not say."""
     account: Account | None = Field(default=None, exclude_if=lambda account: account is None)
     """Of a change: where each value of the repaired call comes from, and what is gone."""
+    reasons: list[str] = Field(default_factory=list, exclude_if=lambda reasons: not reasons)
+    """Of a change: at most three sentences that say what made it more or less sure, first the one
+    that counted most."""
     evidence: Evidence
     lesson: str
     example: Example | None = None
