@@ -254,7 +254,7 @@ class Suggester:
         with stage("suggest.like_calls"):
             found = await like_calls(
                 tool, call.parameters, call.context, log=self.log, memory=self.memory,
-                redactor=self.redactor, only_of=only_of,
+                redactor=self.redactor, agent=call.agent, only_of=only_of,
             )  # fmt: skip
         return response.model_copy(update={"similar": found})
 
