@@ -29,13 +29,14 @@ from urllib.parse import urlsplit
 
 from aftercall.cli import Command, one_line
 from aftercall.cli.status import add_service
-from aftercall.client.transport import KEY_VARIABLE, URL_VARIABLE, checked_base_url
+from aftercall.client.transport import checked_base_url
 from aftercall.errors import ConfigurationError
 from aftercall.explain import how_to_install
 from aftercall.files import replace_file, user_folder
 from aftercall.gateway.local_service import LOCAL_HOSTS
 from aftercall.json_values import unique_members
 from aftercall.redaction import DEFAULT_REDACTOR
+from aftercall.running import KEY_VARIABLE, URL_VARIABLE
 
 MODES = ("repair", "advise", "shadow", "off")
 _COPY = ".before-aftercall"

@@ -6,8 +6,9 @@ import sys
 from aftercall import errors
 from aftercall.cli import Command, discover
 from aftercall.client import Client
-from aftercall.client.transport import BASE_URL, URL_VARIABLE, service_url
+from aftercall.client.transport import service_url
 from aftercall.explain import HOW_TO_SERVE
+from aftercall.running import BASE_URL, URL_VARIABLE
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

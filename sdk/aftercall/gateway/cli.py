@@ -8,13 +8,13 @@ from typing import get_args
 from aftercall.adapters.before_call import Mode
 from aftercall.cli import Command
 from aftercall.cli.status import add_service
-from aftercall.client.transport import BASE_URL, URL_VARIABLE, service_url
+from aftercall.client.transport import service_url
 from aftercall.errors import ConfigurationError
 from aftercall.explain import needing
 from aftercall.gateway.config import GatewayConfig
 from aftercall.redaction import Redactor
 from aftercall.reflection.retry_rules import ReflectionPolicy
-from aftercall.running import joined_service
+from aftercall.running import BASE_URL, URL_VARIABLE, joined_service
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

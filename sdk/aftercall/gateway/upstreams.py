@@ -41,7 +41,6 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.message import SessionMessage
 from pydantic import PrivateAttr
 
-from aftercall.client.transport import KEY_VARIABLE
 from aftercall.gateway.config import UpstreamServer
 from aftercall.gateway.connection import (
     Breaker,
@@ -50,6 +49,7 @@ from aftercall.gateway.connection import (
     UpstreamUnavailableError,
     progress_to,
 )
+from aftercall.running import KEY_VARIABLE
 
 CONNECT_TIMEOUT_S = 60.0
 """A first start through `npx` or `uvx` downloads the server."""
