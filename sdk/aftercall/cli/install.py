@@ -34,7 +34,7 @@ from aftercall.errors import ConfigurationError
 from aftercall.explain import how_to_install
 from aftercall.files import replace_file, user_folder
 from aftercall.gateway.local_service import LOCAL_HOSTS
-from aftercall.json_values import unique_members
+from aftercall.jsonc import read_jsonc
 from aftercall.redaction import DEFAULT_REDACTOR
 from aftercall.running import KEY_VARIABLE, URL_VARIABLE
 
@@ -42,9 +42,6 @@ MODES = ("repair", "advise", "shadow", "off")
 _COPY = ".before-aftercall"
 _KEYS = ("mcpServers", "servers")  # the latter is VS Code's
 _HTTP = (None, "http", "streamable-http", "streamableHttp")
-_STRING = r'"(?:[^"\\]|\\.)*"'
-_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
-_LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 _SHOWN = 400
 Content = dict[str, Any]
 """What stands in a file."""
@@ -112,14 +109,9 @@ def _servers(content: Content) -> Iterator[Content]:
 
 def read_content(text: str) -> Content:
     """The content of a file, whose JSON may hold comments and last commas."""
-
-    def blank(found: re.Match[str]) -> str:
-        return found[0] if found[0][0] == '"' else ""
-
-    plain = _LAST_COMMA.sub(blank, _COMMENT.sub(blank, text))
     try:
-        content = json.loads(plain, object_pairs_hook=unique_members)
-    except (ValueError, RecursionError) as error:
+        content = read_jsonc(text)
+    except ValueError as error:
         raise ConfigurationError(f"cannot be read as JSON ({error}); nothing is changed") from error
     if not isinstance(content, dict):
         raise ConfigurationError("holds no JSON object; nothing is changed")

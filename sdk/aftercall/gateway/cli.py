@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import get_args
 
@@ -159,6 +160,8 @@ def _run(args: argparse.Namespace) -> int:
             args.server, args.command_words, url=args.url, headers=args.header, mode=args.mode
         )
     )
+    for line in config.left_out:
+        print(f"aftercall: {line}", file=sys.stderr)  # noqa: T201  # a command line
     policy = ReflectionPolicy(
         min_confidence=args.min_confidence,
         min_failure_rate=args.min_failure_rate,

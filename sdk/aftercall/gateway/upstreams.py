@@ -50,9 +50,17 @@ from aftercall.gateway.connection import (
     progress_to,
 )
 from aftercall.running import KEY_VARIABLE
+from aftercall.tables import keep
 
 CONNECT_TIMEOUT_S = 60.0
 """A first start through `npx` or `uvx` downloads the server."""
+LIST_WAIT_S = 2.0
+"""Seconds from a client's first question on within which it has the lists of those servers that
+answered, and is told of the others when they come."""
+_STILL_COMING_S = 1.0
+"""... or after the last list that came: servers that start together come soon after one another."""
+MOST_TOOLS = 2_000
+"""Tools of one server that are offered: no client shows more, and 20,000 take 10 s to make."""
 _CLOSE_TIMEOUT_S = 8.0
 """MCP gives a stdio server 2 s to leave, 2 s after SIGTERM, 2 s after SIGKILL."""
 _FIRST_PAUSE_S = 0.5
@@ -71,6 +79,26 @@ _OF_ONE_CONNECTION = frozenset(
 )
 """Keys of `_meta` that describe a connection, and so never cross from one to the other."""
 _logger = logging.getLogger(__name__)
+_SAID_EVERY_S = 10.0
+
+
+class _Seldom(logging.Filter):
+    """Lets the same message through once in a while: a server may print garbage without end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a record is logged."""
+        now, words = time.monotonic(), str(record.msg)
+        is_new = now - self._said.get(words, -_SAID_EVERY_S) >= _SAID_EVERY_S
+        if is_new:
+            keep(self._said, words, now, 100)
+        return is_new
+
+
+logging.getLogger("mcp.client.stdio").addFilter(_Seldom())
 T = TypeVar("T")
 CallResult = mcp_types.CallToolResult | mcp_types.InputRequiredResult
 
@@ -410,6 +438,37 @@ class UpstreamTool(ProxyTool):
         )
 
 
+class FirstAnswers:
+    """How long a client waits for the first answers of several servers.
+
+    One server alone is waited for, however long it takes: without it there is nothing to list.
+    """
+
+    def __init__(self, servers: int) -> None:
+        self._are_several = servers > 1
+        self._deadline: float | None = None
+        self._came_at: float | None = None
+
+    def came(self) -> None:
+        """Note that a server has listed its tools."""
+        self._came_at = time.monotonic()
+
+    def left_s(self) -> float | None:
+        """Seconds that are left, from the first question on; None for as long as it takes."""
+        if not self._are_several:
+            return None
+        if self._deadline is None:
+            self._deadline = time.monotonic() + LIST_WAIT_S
+        return max(0.0, self._deadline - time.monotonic())
+
+    @property
+    def are_over(self) -> bool:
+        """Whether a client has waited long enough: for something, and no more seems to come."""
+        if self.left_s() != 0 or self._came_at is None:
+            return False
+        return time.monotonic() - self._came_at >= _STILL_COMING_S
+
+
 class UpstreamProvider(ProxyProvider):
     """What one server offers. Tools are looked up in the list last seen, without a question.
 
@@ -423,8 +482,11 @@ class UpstreamProvider(ProxyProvider):
         *,
         on_tools: Callable[[str, Sequence[mcp_types.Tool]], None],
         before: Sequence[mcp_types.Tool] | None = None,
+        first: FirstAnswers | None = None,
     ) -> None:
         super().__init__(upstream.client)
+        self._first = first or FirstAnswers(1)
+        self._late: set[asyncio.Task[dict[str, Tool]]] = set()
         self._upstream = upstream
         self._on_tools = on_tools
         self._tools = None if before is None else self._made(before)
@@ -441,9 +503,28 @@ class UpstreamProvider(ProxyProvider):
     async def refresh(self) -> dict[str, Tool]:
         """Ask the server for its tools; an `UpstreamUnavailableError` where it is away."""
         listed = await self._upstream.list_tools()
+        if len(listed) > MOST_TOOLS:
+            what = "%s lists %d tools, of which the first %d are offered"
+            _logger.warning(what, self._upstream.name, len(listed), MOST_TOOLS)
+            listed = listed[:MOST_TOOLS]
         self._tools = self._made(listed)
+        self._first.came()
         self._on_tools(self._upstream.name, listed)
         return self._tools
+
+    async def _refresh_in_time(self) -> dict[str, Tool]:
+        """As `refresh`; a server that takes longer than the others may wait is away for now."""
+        task = asyncio.create_task(self.refresh())
+        self._late.add(task)  # goes on: its answer is announced
+        task.add_done_callback(self._late.discard)
+        while not task.done():
+            if self._first.are_over:
+                task.add_done_callback(lambda late: late.cancelled() or late.exception())
+                what = f"MCP server {self._upstream.name!r} takes long to list its tools"
+                raise UpstreamUnavailableError(f"{what}; they are announced when they are there")
+            left_s = self._first.left_s()
+            await asyncio.wait({task}, timeout=None if left_s is None else max(left_s, 0.05))
+        return task.result()
 
     async def _list_tools(self) -> Sequence[Tool]:
         """The list last seen; the server is asked only when it has never been.
@@ -454,7 +535,7 @@ class UpstreamProvider(ProxyProvider):
         """
         if (tools := self._tools) is None:
             try:
-                tools = await self.refresh()
+                tools = await self._refresh_in_time()
             except UpstreamUnavailableError as error:
                 _logger.warning("%s", error)
                 tools, self.is_missed = {}, True
