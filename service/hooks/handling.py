@@ -5,6 +5,7 @@ tool; what is said and followed is what the gateway says and follows. What a ses
 the log.
 """
 
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
@@ -101,11 +102,13 @@ class HookHandler:
             return {}
 
     async def _handle(self, event: HookEvent) -> JsonObject:
-        if event.call is not None and event.call.server in self.except_servers:
-            return {}
+        if (call := event.call) is not None and call.server is not None:
+            passed_over = {_plain(each) for each in self.except_servers}
+            if _plain(call.server) in passed_over:
+                return {}
         earlier = await self._earlier(event)
         outcome = Outcome(context=earlier)
-        if (call := event.call) is not None and event.kind == "before":
+        if call is not None and event.kind == "before":
             if call.server is not None:
                 view = {**event.view, "@reads": await self._reads(call)}
                 event = replace(event, view=view)
@@ -283,6 +286,11 @@ class HookHandler:
             return str(uuid4())
         told = f"aftercall:hooks/{self.client.key}/{event.session}/{call.call_id}"
         return str(uuid5(NAMESPACE_URL, told))
+
+
+def _plain(server: str) -> str:
+    """A server's name as clients write it into the names of its tools."""
+    return re.sub(r"\W", "_", server)
 
 
 def _annotations(call: HookCall) -> m.ToolAnnotations | None:

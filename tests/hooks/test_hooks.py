@@ -243,6 +243,8 @@ def test_modes_and_servers_that_are_passed_over(post: Post, service: RunningServ
     assert input_in(advised) is None
     assert "ticket_id" in advised["context"]
     assert post("opencode", wrong, "?except=other&except=desk") == {}
+    spaced = SHAPES["codex"].before(session, "mcp__my_desk__find", {"a": 1})
+    assert post("codex", spaced, "?except=my%20desk") == {}
     post("opencode", shape.worked(session, "desk_lookup_ticket", {}, "x"), "?except=desk")
     assert recorded(service, session) == []
 

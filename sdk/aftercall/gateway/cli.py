@@ -34,7 +34,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("command_words", nargs="*", metavar="COMMAND", help="of --server, with its arguments")
     add("--url", default="", help="of --server, where it is reached by streamable HTTP")
-    add("--type", help=argparse.SUPPRESS)  # the client's own word, kept for `aftercall uninstall`
+    # The client's own words, kept for `aftercall uninstall`.
+    add("--type", help=argparse.SUPPRESS)
+    add("--url-key", help=argparse.SUPPRESS)
     add(
         "--header",
         action="append",
