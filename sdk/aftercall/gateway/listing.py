@@ -26,7 +26,8 @@ from pydantic import ValidationError
 
 from aftercall.files import replace_file, user_key
 from aftercall.gateway.config import UpstreamServer
-from aftercall.gateway.upstreams import FirstAnswers, Upstream
+from aftercall.gateway.connection import FirstAnswers
+from aftercall.gateway.upstreams import Upstream
 
 INSTRUCTIONS_WAIT_S = 5.0
 """A client that connects while the servers start waits this long for their words."""

@@ -24,10 +24,11 @@ from aftercall.contracts import Deliverable
 from aftercall.explain import how_to_install
 from aftercall.files import data_folder
 from aftercall.gateway.config import GatewayConfig
+from aftercall.gateway.connection import FirstAnswers
 from aftercall.gateway.listing import Announcer, InUse, LastLists, ServerList
 from aftercall.gateway.local_service import LINGER_S, LocalService
 from aftercall.gateway.tool_search import NAMES, ToolSearch
-from aftercall.gateway.upstreams import FirstAnswers, Upstream, UpstreamProvider
+from aftercall.gateway.upstreams import Upstream, UpstreamProvider
 from aftercall.json_values import bounded_text, make_json_value
 from aftercall.models import ToolAnnotations, ToolSpec
 from aftercall.redaction import DEFAULT_REDACTOR, Redactor

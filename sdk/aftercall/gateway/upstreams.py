@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TextIO, TypeVar, Unpack
+from typing import Any, Literal, TextIO, TypeVar, Unpack
 
 import anyio
 import mcp_types
@@ -39,26 +39,22 @@ from fastmcp.utilities.versions import VersionSpec
 from mcp import ClientSession, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.shared.message import SessionMessage
-from pydantic import PrivateAttr
+from pydantic import PrivateAttr, ValidationError
 
 from aftercall.gateway.config import UpstreamServer
 from aftercall.gateway.connection import (
     Breaker,
     CallerRelay,
+    FirstAnswers,
     Login,
+    SeldomSaid,
     UpstreamUnavailableError,
     progress_to,
 )
 from aftercall.running import KEY_VARIABLE
-from aftercall.tables import keep
 
 CONNECT_TIMEOUT_S = 60.0
 """A first start through `npx` or `uvx` downloads the server."""
-LIST_WAIT_S = 2.0
-"""Seconds from a client's first question on within which it has the lists of those servers that
-answered, and is told of the others when they come."""
-_STILL_COMING_S = 1.0
-"""... or after the last list that came: servers that start together come soon after one another."""
 MOST_TOOLS = 2_000
 """Tools of one server that are offered: no client shows more, and 20,000 take 10 s to make."""
 _CLOSE_TIMEOUT_S = 8.0
@@ -67,6 +63,8 @@ _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
 
 # The words of the Python and the TypeScript SDK for a session id that they do not know (HTTP 404).
+_OF_MODERN_RESULTS = frozenset({"resultType", "ttlMs", "cacheScope"})
+"""What each result holds from 2026-07-28 on."""
 _FORGOTTEN_SESSION = ("session not found", "session terminated")
 _OF_ONE_CONNECTION = frozenset(
     {
@@ -79,26 +77,7 @@ _OF_ONE_CONNECTION = frozenset(
 )
 """Keys of `_meta` that describe a connection, and so never cross from one to the other."""
 _logger = logging.getLogger(__name__)
-_SAID_EVERY_S = 10.0
-
-
-class _Seldom(logging.Filter):
-    """Lets the same message through once in a while: a server may print garbage without end."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._said: dict[str, float] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether a record is logged."""
-        now, words = time.monotonic(), str(record.msg)
-        is_new = now - self._said.get(words, -_SAID_EVERY_S) >= _SAID_EVERY_S
-        if is_new:
-            keep(self._said, words, now, 100)
-        return is_new
-
-
-logging.getLogger("mcp.client.stdio").addFilter(_Seldom())
+logging.getLogger("mcp.client.stdio").addFilter(SeldomSaid())
 T = TypeVar("T")
 CallResult = mcp_types.CallToolResult | mcp_types.InputRequiredResult
 
@@ -179,6 +158,7 @@ class Upstream:
         self._on_tools_changed = on_tools_changed
         self._errlog = errlog
         self._client: Client[ClientTransport] | None = None
+        self._mode: Literal["auto", "legacy"] = "auto"
         self._forgotten: Client[ClientTransport] | None = None
         self._connecting: asyncio.Task[Client[ClientTransport]] | None = None
         self._context: contextvars.Context | None = None
@@ -236,9 +216,16 @@ class Upstream:
         """
 
         async def call(client: Client[ClientTransport]) -> CallResult:
-            result: CallResult = await client.session.call_tool(
-                name, arguments, allow_input_required=True, **options
-            )
+            try:
+                result: CallResult = await client.session.call_tool(
+                    name, arguments, allow_input_required=True, **options
+                )
+            except ValidationError as error:
+                # The tool has run: what it answered is taken as it is, never asked for again.
+                if (answered := _answered(error)) is None:
+                    raise
+                self._leave_modern(client, error)
+                return answered
             return result
 
         try:
@@ -257,13 +244,43 @@ class Upstream:
     async def list_tools(self) -> list[mcp_types.Tool]:
         """The tools of the server, or an `UpstreamUnavailableError`."""
         try:
-            return await self._request(lambda client: client.list_tools())
+            return await self._listed_tools()
         except UpstreamUnavailableError:
             raise
         except Exception as error:  # a malformed list, a transport's own error: no list either way
             if isinstance(error, MCPError) and error.code == mcp_types.METHOD_NOT_FOUND:
                 return []
             raise UpstreamUnavailableError(f"MCP server {self.name!r}: {_reason(error)}") from error
+
+    async def _listed_tools(self) -> list[mcp_types.Tool]:
+        async def ask(client: Client[ClientTransport]) -> list[mcp_types.Tool] | None:
+            try:
+                return await client.list_tools()
+            except ValidationError as error:
+                if not self._leave_modern(client, error):
+                    raise
+                return None
+
+        listed = await self._request(ask)
+        if listed is None:
+            listed = await self._request(ask)
+        return listed or []
+
+    def _leave_modern(self, client: Client[ClientTransport], error: ValidationError) -> bool:
+        """Speak the older protocol from now on, where a server offers a newer one and breaks it."""
+        missing = {each["loc"][-1] for each in error.errors() if each["type"] == "missing"}
+        if not missing & _OF_MODERN_RESULTS:
+            return False
+        if self._mode == "legacy":
+            return client is self._forgotten  # another request has met it first
+        self._mode, self._forgotten = "legacy", client
+        _logger.warning(
+            "MCP server %r offers protocol 2026-07-28 and leaves %s out of its results: its older "
+            "protocol is used",
+            self.name,
+            ", ".join(sorted(map(str, missing & _OF_MODERN_RESULTS))),
+        )
+        return True
 
     async def close(self) -> None:
         """End the connection, and the server with it when the gateway started it."""
@@ -352,7 +369,7 @@ class Upstream:
             transport,
             name=f"aftercall-{self.name}",
             forward_incoming_headers=False,
-            mode="auto",
+            mode=self._mode,
             roots=None,
             sampling_handler=self.relay.sample,
             elicitation_handler=self.relay.elicit,
@@ -369,6 +386,19 @@ class Upstream:
     async def _on_message(self, message: object) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
             self._on_tools_changed()
+
+
+def _answered(error: ValidationError) -> mcp_types.CallToolResult | None:
+    """Return the result that lacks only what the newest protocol asks for; None for another."""
+    for each in error.errors():
+        raw = each["input"]
+        if each["type"] == "missing" and each["loc"][-1] == "resultType" and isinstance(raw, dict):
+            try:
+                whole = {**raw, "resultType": "complete"}
+                return mcp_types.CallToolResult.model_validate(whole, by_name=False)
+            except ValidationError:
+                return None
+    return None
 
 
 def _is_lost(error: BaseException) -> bool:
@@ -436,37 +466,6 @@ class UpstreamTool(ProxyTool):
             meta=_crossing(result.meta or {}) or None,
             is_error=result.is_error,
         )
-
-
-class FirstAnswers:
-    """How long a client waits for the first answers of several servers.
-
-    One server alone is waited for, however long it takes: without it there is nothing to list.
-    """
-
-    def __init__(self, servers: int) -> None:
-        self._are_several = servers > 1
-        self._deadline: float | None = None
-        self._came_at: float | None = None
-
-    def came(self) -> None:
-        """Note that a server has listed its tools."""
-        self._came_at = time.monotonic()
-
-    def left_s(self) -> float | None:
-        """Seconds that are left, from the first question on; None for as long as it takes."""
-        if not self._are_several:
-            return None
-        if self._deadline is None:
-            self._deadline = time.monotonic() + LIST_WAIT_S
-        return max(0.0, self._deadline - time.monotonic())
-
-    @property
-    def are_over(self) -> bool:
-        """Whether a client has waited long enough: for something, and no more seems to come."""
-        if self.left_s() != 0 or self._came_at is None:
-            return False
-        return time.monotonic() - self._came_at >= _STILL_COMING_S
 
 
 class UpstreamProvider(ProxyProvider):
