@@ -26,10 +26,11 @@ from mongo.contents import execution_of
 from mongo.records import ToolKey
 from retrieval.check import check
 from service.context import Context
-from service.hooks.advice import SessionAdvice, SessionCall, advise
+from service.hooks.advice import SessionAdvice, advise
 from service.hooks.answers import Outcome, may_call_again, may_change, write_answer
 from service.hooks.clients import HookClient
 from service.hooks.events import HookCall, HookEvent, Payload, read_event
+from service.hooks.shown import SessionCall
 
 Mode = Literal["off", "advise", "repair", "shadow"]
 LOOKED_BACK = 200

@@ -11,8 +11,9 @@ import pytest
 from aftercall.models import Execution
 from bench import data
 from mongo.contents import execution_of
-from service.hooks.advice import _sentences, near_paths, nearest_text
+from service.hooks.advice import _sentences
 from service.hooks.clients import client_names, read_client
+from service.hooks.shown import near_paths, nearest_text
 from tests.conftest import NO_DATA
 from tests.hooks.conftest import Post
 from tests.hooks.payloads import SHAPES, Shape, input_in, said_in
