@@ -22,7 +22,7 @@ from aftercall.json_values import JsonObject, bounded_json, bounded_name, bounde
 from aftercall.models.calls import execution_of as made_execution
 from aftercall.reflection.corrected_call import CorrectionError, correct_call
 from aftercall.reflection.results import describe_changes, describe_suggestion
-from mongo.contents import execution_of
+from mongo.contents import execution_of, named
 from mongo.records import ToolKey
 from retrieval.check import check
 from service.context import Context
@@ -231,7 +231,9 @@ class HookHandler:
         return advise(self.client, call, await self._session(event.session))
 
     async def _session(self, session: str) -> list[SessionCall]:
-        kept_as = self.context.redactor.session_id(bounded_name(session) or "")
+        masked = self.context.redactor.session_id(bounded_name(session) or "")
+        # A session of another key has another name in the log, whatever it is called here.
+        kept_as = named(self.context.caller.principal, masked)
         found = await self.context.store.events.latest(
             self.workspace, "execution", LOOKED_BACK, sessions=[kept_as]
         )

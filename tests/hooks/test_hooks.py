@@ -3,6 +3,7 @@
 import json
 import tomllib
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -17,7 +18,8 @@ from service.hooks.shown import near_paths, nearest_text
 from tests.conftest import NO_DATA
 from tests.hooks.conftest import Post
 from tests.hooks.payloads import SHAPES, Shape, input_in, said_in
-from tests.service.running_service import RunningService, on_loop
+from tests.service.keys_helper import bearer, new_key
+from tests.service.running_service import RunningService, hashing_settings, on_loop, running
 
 Json = dict[str, Any]
 READERS = [shape for shape in SHAPES.values() if shape.read]
@@ -50,11 +52,28 @@ def test_a_missing_path_gets_the_near_one_that_a_listing_showed(shape: Shape, po
 @pytest.mark.parametrize("shape", READERS, ids=named)
 def test_what_another_session_saw_is_not_told(shape: Shape, post: Post) -> None:
     post(
-        shape.client, shape.worked("other", shape.listing, {"pattern": "*"}, "/repo/kept/secret.py")
+        shape.client, shape.worked("other", shape.listing, {"pattern": "*"}, "/repo/kept/ledger.py")
     )
-    wrong = shape.reading("/repo/kept/secrt.py")
+    wrong = shape.reading("/repo/kept/ledgr.py")
     said = post(shape.client, shape.failed(str(uuid4()), shape.read, wrong, "File not found"))
-    assert "secret.py" not in json.dumps(said)
+    assert "ledger.py" not in json.dumps(said)
+
+
+def test_what_another_key_recorded_is_not_told(tmp_path: Path) -> None:
+    """Not even by the name of its session."""
+    shape, session = SHAPES["qwen"], str(uuid4())
+    with running(hashing_settings(tmp_path)) as guarded:
+        ada, ben = (new_key(guarded, "default", ["record", "suggest"]) for _ in range(2))
+        seen = shape.worked(session, shape.listing, {"pattern": "*"}, "/repo/kept/ledger.py")
+        missed = shape.failed(
+            session, shape.read, shape.reading("/repo/kept/ledgr.py"), "File not found"
+        )
+        told = []
+        for key, payload in ((ada, seen), (ada, missed), (ben, missed)):
+            answer = guarded.client.post("/hooks/qwen", json=payload, headers=bearer(key))
+            told.append(answer.text)
+    assert "ledger.py" in told[1]
+    assert "ledger.py" not in told[2]
 
 
 @pytest.mark.parametrize("shape", ADVISED_AFTER_SHELLS, ids=named)
