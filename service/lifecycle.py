@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from aftercall.errors import AftercallError
-from aftercall.files import GATEWAYS_LOCK, try_lock, unlock
+from aftercall.files import GATEWAYS_LOCK
+from aftercall.places import try_lock, unlock
 from aftercall.process import ended_by_signals
 from embeddings.protocol import EmbeddingError
 from ingest.seed import SeedCorpusError

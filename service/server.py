@@ -32,6 +32,7 @@ from retrieval.classifier import shipped_head
 from service.alerts import alerting
 from service.context import Context, Lifecycle, open_context
 from service.errors import install_error_handlers
+from service.hooks.handling import ChangedCalls
 from service.learning import open_learning
 from service.lifecycle import (
     OnPhase,
@@ -47,6 +48,7 @@ from service.middleware import BodyLimits, HostGuard, KeyGuard, RequestLog
 from service.routes import (
     boundaries,
     choosing,
+    hooks,
     keys,
     known_tools,
     promotions,
@@ -99,12 +101,13 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     # Requests of spans that are unpacked at a time: while one is stored, the next one is read. Each
     # may hold as much as `limits.unpacked_bytes`, many times what came.
     app.state.trace_turns = asyncio.Semaphore(2)
+    app.state.changed_calls = ChangedCalls()
     app.state.requests = requests = RequestMetrics()
     install_error_handlers(app)
     # Names in paths may hold slashes, so what is longer comes before what would take it whole.
     for topic in (
-        recording, suggesting, choosing, boundaries, tools, promotions, known_tools, statistics,
-        keys, workspaces, service,
+        recording, suggesting, hooks, choosing, boundaries, tools, promotions, known_tools,
+        statistics, keys, workspaces, service,
     ):  # fmt: skip
         app.include_router(topic.router)
     install_mcp(app, settings)

@@ -93,8 +93,8 @@ async def forgotten(settings: "Settings", whose: "Forgotten") -> dict[str, int]:
 
 async def _waiting_without(settings: "Settings", whose: "Forgotten") -> int:
     """Take it out of the spools that recorders of this user have for the service."""
-    from aftercall.client.transport import BASE_URL
     from aftercall.recording.recorder import forget_waiting
+    from aftercall.running import BASE_URL
     from service.keys import DEFAULT_WORKSPACE
     from service.stores import opened_control
 
