@@ -21,7 +21,7 @@ from service.lifecycle import beside, give_back_memory
 from service.logs import log_event
 from service.nightly import run_process
 from service.settings import Settings
-from service.stores import Stores, index_place, open_named, remove_former
+from service.stores import Stores, open_named, remove_former
 
 EVERY_S = 0.5
 """What is learned elsewhere is to be usable here within a second."""
@@ -111,7 +111,7 @@ class Learning:
         opened = None
         if name != index.opened:
             try:
-                opened = await open_named(self._settings, name, self._stores.embedder)
+                opened = await open_named(self._stores.place, name, self._stores.embedder)
             except IndexModelMismatchError:
                 # Others may learn: texts are the same whatever the model, but vectors are not.
                 self._other_model = OTHER_MODEL
@@ -127,7 +127,7 @@ class Learning:
             logger, "what was learned anew is in use",
             generation=self._stores.store.knowledge.generation,
         )  # fmt: skip
-        place = index_place(self._settings)
+        place = self._stores.place
         if isinstance(place, EdgePlace):  # of embedded ones nobody else can remove the former
             for removed in await remove_former(place, name):
                 log_event(logger, "former vectors removed", name=removed)

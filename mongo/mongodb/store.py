@@ -165,6 +165,12 @@ class MongoMetadata(Part):
     async def put(self, name: str, value: str) -> None:
         await self._db.mark.update_one({"_id": MARK}, {"$set": {_field(name): value}})
 
+    @guarded
+    async def keep(self, name: str, value: str) -> str:
+        field = _field(name)
+        await self._db.mark.update_one({"_id": MARK, field: None}, {"$set": {field: value}})
+        return await self.get(name) or ""
+
 
 def _holding(lease: Lease) -> Record:
     return {"_id": lease.name, "token": lease.token, "held": True}  # a token has one holder

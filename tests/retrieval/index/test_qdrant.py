@@ -10,23 +10,27 @@ from qdrant_client import models
 
 from retrieval.index.protocol import (
     IndexModelMismatchError,
+    IndexOfAnotherStoreError,
     QdrantPlace,
     VectorIndexError,
     VectorIndexUnavailableError,
 )
 from retrieval.index.qdrant import (
+    FORMAT,
     POINTS_PER_CALL,
     Connection,
     QdrantIndex,
     RequestMaker,
+    check_collection_model,
     check_metadata,
     is_too_old,
     translate,
 )
 from tests.retrieval.index.documents import DIMENSION, document_id, point, question
 
-MODEL = ("hashing-1@96", DIMENSION)
-CONFIG = {"fingerprint": "hashing-1@96", "dimension": DIMENSION}
+CONFIG = {
+    "format": FORMAT, "owner": "ours", "fingerprint": "hashing-1@96", "dimension": DIMENSION
+}  # fmt: skip
 
 SECRET = "sk-very-secret"  # noqa: S105 - of no server
 
@@ -60,23 +64,26 @@ async def client(local):
 @pytest.mark.parametrize(
     ("metadata", "error", "named"),
     [
-        ({"format": 1, "fingerprint": "mini@1", "dimension": 96}, IndexModelMismatchError, "mini"),
-        (
-            {"format": 1, "fingerprint": "hashing-1@96", "dimension": 384},
-            IndexModelMismatchError,
-            "384",
-        ),
-        ({"format": 99, **CONFIG}, VectorIndexError, "AFTERCALL_QDRANT_PREFIX"),
-        ({"format": 99}, VectorIndexError, "AFTERCALL_QDRANT_PREFIX"),
-        ({}, VectorIndexError, "AFTERCALL_QDRANT_PREFIX"),
-        (None, VectorIndexError, "AFTERCALL_QDRANT_PREFIX"),
-        ({"format": "1", "fingerprint": 7}, VectorIndexError, "AFTERCALL_QDRANT_PREFIX"),
+        ({**CONFIG, "owner": "theirs"}, IndexOfAnotherStoreError, "theirs.*PREFIX"),
+        ({**CONFIG, "format": 99}, VectorIndexError, "PREFIX.*aftercall rebuild"),
+        ({"format": FORMAT}, VectorIndexError, "PREFIX.*aftercall rebuild"),
+        ({}, VectorIndexError, "PREFIX.*aftercall rebuild"),
+        (None, VectorIndexError, "PREFIX.*aftercall rebuild"),
+        ({**CONFIG, "fingerprint": 7}, VectorIndexError, "PREFIX.*aftercall rebuild"),
     ],
 )
-def test_a_collection_of_another_model_version_or_owner_is_refused(metadata, error, named):
-    """The message names what is there, and the rebuild that cures it."""
-    with pytest.raises(error, match=rf"(?s){named}.*aftercall rebuild"):
-        check_metadata(metadata, MODEL, where="made at qdrant:6334")
+def test_a_collection_of_another_store_or_version_is_refused(metadata, error, named):
+    """The message names what is there, and what cures it."""
+    with pytest.raises(error, match=rf"(?s){named}"):
+        check_metadata(metadata, "ours", where="made at qdrant:6334")
+    check_metadata(CONFIG, "ours", where="made at qdrant:6334")
+
+
+@pytest.mark.parametrize("model", [("mini@1", DIMENSION), ("hashing-1@96", 384)])
+def test_a_collection_of_another_model_is_refused(model):
+    """The message names both models, and the rebuild that cures it."""
+    with pytest.raises(IndexModelMismatchError, match=rf"(?s)96.*{model[0]}.*aftercall rebuild"):
+        check_collection_model(CONFIG, model, where="made at qdrant:6334")
 
 
 async def test_a_collection_of_somebody_else_is_left_alone(local, client):
