@@ -111,6 +111,16 @@ class Lifecycle:
         self.context, self.phase = None, "stopping"
 
 
+def open_redactor(settings: Settings) -> Redactor:
+    """What masks secrets, as the settings say; it makes the key of hashes where there is none."""
+    privacy = settings.privacy
+    return Redactor.create(
+        extra_names=privacy.secret_names,
+        allowlists=privacy.allowlists,
+        hash_key=key_file(privacy.hash_key_file or settings.data.dir / "hash.key"),
+    )
+
+
 @asynccontextmanager
 async def open_context(
     settings: Settings,
@@ -128,12 +138,7 @@ async def open_context(
         metrics = ServiceMetrics(settings.metrics.tools)
         index = stores.index
         index.on_error = partial(metrics.failed, "vectors")
-        privacy = settings.privacy
-        redactor = Redactor.create(
-            extra_names=privacy.secret_names,
-            allowlists=privacy.allowlists,
-            hash_key=key_file(privacy.hash_key_file or settings.data.dir / "hash.key"),
-        )
+        redactor = open_redactor(settings)
         learning = await stack.enter_async_context(open_learning(settings, stores))
         indexer = learning.indexer
         journal = await stack.enter_async_context(open_journal(settings.data.dir, log))

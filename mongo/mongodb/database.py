@@ -313,15 +313,15 @@ def fenced(name: str, workspace: str, serial: int, update: Record) -> UpdateOne:
 def named_tool(tool: ToolKey | None) -> Record:
     """The fields of a record that name its tool; None where it has none."""
     if tool is None:
-        return {"server_name": None, "tool_name": None}
-    return {"server_name": tool.server_name or "", "tool_name": tool.tool_name}
+        return {"serverName": None, "toolName": None}
+    return {"serverName": tool.server_name or "", "toolName": tool.tool_name}
 
 
 def tool_in(workspace: str, row: Mapping[str, Any]) -> ToolKey | None:
     """The tool that a record names."""
-    if "tool_name" not in row:
+    if "toolName" not in row:
         return None
-    return ToolKey(workspace, row["server_name"] or None, row["tool_name"])
+    return ToolKey(workspace, row["serverName"] or None, row["toolName"])
 
 
 Kept = TypeVar("Kept", Event, Row)

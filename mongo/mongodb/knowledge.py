@@ -21,7 +21,7 @@ from pymongo.errors import DuplicateKeyError
 
 from aftercall.tables import gathered
 from mongo.errors import StoreFencedError
-from mongo.mongodb import database
+from mongo.mongodb import database, readable
 from mongo.mongodb.database import Database, Part, Record, guarded, key
 from mongo.protocol import CounterDimension
 from mongo.records import Commit, CounterSum, Cursor, Row, ToolKey
@@ -30,7 +30,10 @@ BASE = 0
 """The generation that trails at the edge of the retention."""
 INLINE_BYTES = 256 << 10
 """A journal up to this size travels in the cursor's record: one round trip less."""
+PATTERN = "pattern"
+"""The kind of the rows of REFLECTION_PATTERNS."""
 _GONE = ""
+_OF_A_ROW = ("key", "data", "serverName", "toolName", "rank")
 _BATCH = 500
 _WITHOUT_BODY = {"journal.body": 0}
 _SEPARATOR = "\x03"
@@ -218,7 +221,7 @@ class MongoKnowledge(Part):
         return found
 
     def _rows(self, kind: str) -> database.Collection:
-        return self._db.patterns if kind == "pattern" else self._db.rows
+        return self._db.patterns if kind == PATTERN else self._db.rows
 
     def _key(self, workspace: str, *parts: str) -> str:
         return key(workspace, str(self.generation), *parts)
@@ -288,6 +291,7 @@ class MongoKnowledge(Part):
                 "data": row.data,
                 **database.named_tool(row.tool),
                 "rank": row.rank or None,
+                **(readable.pattern_fields(row) if row.kind == PATTERN else {}),
             }
             yield {
                 "into": self._rows(row.kind).name,
@@ -306,6 +310,7 @@ class MongoKnowledge(Part):
                     "what": counter.what,
                     "hour": hour,
                     "tool": tool_name,
+                    **readable.counter_fields(counter.hour, counter.tool),
                 },
             }
 
@@ -367,7 +372,7 @@ def _operation(workspace: str, serial: int, change: Record) -> UpdateOne:
         if change["rank"] is not None:
             which["rank"] = change["rank"] or None
         gone = {"kind": _GONE, "serial": serial}
-        emptied = dict.fromkeys(("key", "data", "server_name", "tool_name", "rank"), "")
+        emptied = dict.fromkeys((*_OF_A_ROW, *readable.PATTERN_FIELDS), "")
         at = {"gone_at": True}  # by the clock that expires it
         return UpdateOne(which, {"$set": gone, "$unset": emptied, "$currentDate": at})
     if "add" in change:

@@ -185,7 +185,7 @@ def _field(name: str) -> str:
     return f"facts.{quote(name, safe='').replace('.', '%2E')}"
 
 
-LAYOUT = 2
+LAYOUT = 3
 """Of the database; there are no migrations before the first release."""
 _APPLICATION = "aftercall"
 _PORT = 27017
@@ -211,18 +211,19 @@ def _index(*fields: str, unique: bool = False, only: str | None = None) -> Index
 
 _OF_ROWS = [
     _index("workspace", "generation", "kind", "-rank", "key"),
-    _index("workspace", "generation", "kind", "server_name", "tool_name", "-rank", "key"),
+    _index("workspace", "generation", "kind", "serverName", "toolName", "-rank", "key"),
     _index("workspace", "generation", "serial"),
     IndexModel([("gone_at", ASCENDING)], name="gone_at", expireAfterSeconds=_GONE_S),
 ]
 
 # An `_id` begins with the workspace and is unique: no index is needed to find a record by its name.
-_INDEXES = {
+INDEXES = {
     "TOOL_EXECUTION_LOG": [
         _index("workspace", "position", unique=True),
         _index("workspace", "kind", "position"),
-        _index("workspace", "kind", "server_name", "tool_name", "position", only="tool_name"),
+        _index("workspace", "kind", "serverName", "toolName", "position", only="toolName"),
         _index("workspace", "kind", "session", "position", only="session"),
+        _index("workspace", "outcome", "timestamp", only="outcome"),  # for people's own queries
     ],
     "LOG_HEADS": [],
     "COMMAND_STATE": [],
@@ -317,7 +318,7 @@ async def _check(db: Database) -> None:
     name = db.database.name
     mark = await db.mark.find_one({"_id": MARK})
     if mark is None:
-        taken = {*_INDEXES, db.mark.name}.intersection(await db.database.list_collection_names())
+        taken = {*INDEXES, db.mark.name}.intersection(await db.database.list_collection_names())
         # Looked for again: another process may have made it, and collections, in between.
         mark = await db.mark.find_one({"_id": MARK})
         if mark is None and taken:
@@ -356,14 +357,14 @@ async def _check(db: Database) -> None:
 
 async def _make_collections(db: Database) -> None:
     """Also those without an index: some servers fail to aggregate over what is not there."""
-    for name in {*_INDEXES} - set(await db.database.list_collection_names()):
+    for name in {*INDEXES} - set(await db.database.list_collection_names()):
         try:
             await db.database.create_collection(name, check_exists=False)
         except (driver.CollectionInvalid, driver.OperationFailure) as error:
             if getattr(error, "code", _EXISTS) != _EXISTS:
                 raise  # else another process was faster
     await asyncio.gather(
-        *(db.database[name].create_indexes(each) for name, each in _INDEXES.items() if each)
+        *(db.database[name].create_indexes(each) for name, each in INDEXES.items() if each)
     )
 
 

@@ -23,7 +23,7 @@ from mongo.errors import (
 )
 from mongo.mongodb import database, events, knowledge
 from mongo.mongodb.control import open_mongo_control
-from mongo.mongodb.store import _INDEXES, MongoOptions, MongoStore, open_mongo_store
+from mongo.mongodb.store import INDEXES, MongoOptions, MongoStore, open_mongo_store
 from mongo.protocol import ControlStore
 from mongo.records import AuditHead, Commit, Event, Row, StateRow
 from retrieval.index.protocol import VectorIndex
@@ -350,7 +350,7 @@ async def test_an_election_is_waited_for(tmp_path: Path) -> None:
 
 # Indexes.
 
-LARGE = set(_INDEXES) - {"LOG_HEADS", "CURSORS", "LEASES", "KEYS"}
+LARGE = set(INDEXES) - {"LOG_HEADS", "CURSORS", "LEASES", "KEYS"}
 """Collections that grow; of the others there is a record for each workspace or process."""
 FORGETTING = {"workspace", "schema_hash"}
 """Who forgets has read the whole log of the workspace before; an index for it would cost more."""
@@ -420,7 +420,7 @@ async def test_every_query_is_served_by_an_index(tmp_path: Path) -> None:
                         list(each.document["key"]),
                         next(iter(each.document.get("partialFilterExpression", {})), None),
                     )
-                    for each in _INDEXES[name]
+                    for each in INDEXES[name]
                 ]
                 served = any(is_served(which, sort, *each) for each in indexes)
                 assert served or set(which) == FORGETTING, (name, which, sort)
