@@ -92,7 +92,6 @@ async def _reserve(db: Database, workspace: str, count: int, latest: int) -> tup
             head = await db.heads.find_one_and_update(
                 {"_id": workspace},
                 {"$inc": {"last": count}, "$max": {"time": latest}},
-                projection={"last": 1, "time": 1},
                 upsert=True,
                 return_document=ReturnDocument.BEFORE,
             )

@@ -11,12 +11,13 @@ import pytest
 from bson import json_util
 from pymongo import AsyncMongoClient
 from pymongo.asynchronous.collection import AsyncCollection
+from pymongo.errors import OperationFailure
 
 from aftercall.models import Execution
 from bench import history
 from mongo.contents import execution_event
-from mongo.mongodb.database import Record
-from mongo.mongodb.store import INDEXES
+from mongo.mongodb.database import UNKNOWN, Record
+from mongo.mongodb.requirements import INDEXES
 from tests.mongo.conftest import mongo_options, open_mongo
 from tests.mongo.mongo_server import given_uri
 from tests.mongo.store_samples import WORKSPACE, closing
@@ -151,11 +152,7 @@ async def test_each_of_them_is_served_by_an_index(collection: AsyncCollection[Re
     for kind, stages in found:
         which = stages[0] if kind == "find" else stages[0]["$match"]
         sort = list(stages[1]) if kind == "find" else []
-        best = max(
-            fields_used(which, sort, list(index.document["key"]))
-            for index in INDEXES[LOG]
-            if index.document.get("partialFilterExpression", which).keys() <= which.keys()
-        )
+        best = max(fields_used(which, sort, list(index.document["key"])) for index in INDEXES[LOG])
         assert best >= 3, which
         if given_uri():
             command = (
@@ -163,5 +160,10 @@ async def test_each_of_them_is_served_by_an_index(collection: AsyncCollection[Re
                 if kind == "find"
                 else {"aggregate": LOG, "pipeline": stages, "cursor": {}}
             )
-            plan = await collection.database.command("explain", command)
+            try:
+                plan = await collection.database.command("explain", command)
+            except OperationFailure as error:
+                if error.code in UNKNOWN:
+                    pytest.skip(f"the server explains no {kind} ({error.code})")
+                raise
             assert "COLLSCAN" not in repr(plan), which
