@@ -76,6 +76,10 @@ class IndexOfAnotherStoreError(VectorIndexError):
     """The index belongs to another log store; it was left as it is."""
 
 
+class IndexMissingError(VectorIndexError):
+    """The index was deleted while it was in use; the cure is `aftercall rebuild`."""
+
+
 class VectorIndexUnavailableError(VectorIndexError):
     """The server of the index does not answer, or not in time; trying again later may help."""
 

@@ -65,10 +65,14 @@ _AWAY = {
 _CURES = {
     grpc.StatusCode.UNAUTHENTICATED: "check AFTERCALL_QDRANT_API_KEY, which must be able to write",
     grpc.StatusCode.PERMISSION_DENIED: "AFTERCALL_QDRANT_API_KEY must be a key that may write",
-    grpc.StatusCode.NOT_FOUND: (
-        "the collection is gone; `aftercall rebuild` makes the vectors anew from the log"
-    ),
 }
+_LOCAL_GONE = re.compile(r"^Collection .* not found")
+"""What the client's own store says of a collection that is not there."""
+_GONE = "the collection is gone; `aftercall rebuild` makes the vectors anew from the log"
+_FULL = re.compile(
+    "no space left|disk (is )?full|not enough (disk )?space|out of disk", re.IGNORECASE
+)
+"""What Qdrant says of its disk, by one code or another."""
 _local_clients: dict[str, tuple[AsyncQdrantClient, set["Connection"]]] = {}
 """Of this process, by folder, with their users; given up with the last one."""
 
@@ -182,9 +186,18 @@ def translate(error: Exception, *, what: str, where: str) -> p.VectorIndexError:
             f"{failed}: Qdrant asks to wait {error.retry_after_s} s ({error}); try again then"
         )
     if not isinstance(error, grpc.aio.AioRpcError):
+        if isinstance(error, ValueError) and _LOCAL_GONE.search(str(error)):
+            return p.IndexMissingError(f"{failed}: {error}: {_GONE}")
         return p.VectorIndexError(f"{failed}: {error}; {_REBUILD}")
     code = error.code()
     said = f"{failed}: {code.name}: {error.details() or 'no details'}"
+    if _FULL.search(error.details() or ""):
+        return p.VectorIndexError(
+            f"{said}: the disk of Qdrant is full: free space on it, or add some; what waits for "
+            "its vector gets it then"
+        )
+    if code == grpc.StatusCode.NOT_FOUND:
+        return p.IndexMissingError(f"{said}: {_GONE}")
     if code in _AWAY:
         return p.VectorIndexUnavailableError(
             f"{said}: Qdrant does not answer; see that it runs and that AFTERCALL_QDRANT_URL and "

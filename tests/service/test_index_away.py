@@ -137,6 +137,7 @@ def test_a_collection_that_somebody_deletes_is_told_with_its_cure(
 
         on_loop(service, disturb())
         eventually(lambda: "aftercall rebuild" in (problem(service) or ""))
+        eventually(lambda: not service.client.get("/status").json()["consistent"])
         assert suggest(service) == known
         assert service.client.get("/readyz").status_code == 200
     asyncio.run(rebuild(settings, lambda _: None))

@@ -9,6 +9,7 @@ import pytest
 from qdrant_client import models
 
 from retrieval.index.protocol import (
+    IndexMissingError,
     IndexModelMismatchError,
     IndexOfAnotherStoreError,
     QdrantPlace,
@@ -226,7 +227,7 @@ async def test_a_call_under_way_ends_with_our_error_when_the_index_is_closed():
         ("RESOURCE_EXHAUSTED", VectorIndexUnavailableError, "tried again"),
         ("UNAUTHENTICATED", VectorIndexError, "AFTERCALL_QDRANT_API_KEY"),
         ("PERMISSION_DENIED", VectorIndexError, "AFTERCALL_QDRANT_API_KEY"),
-        ("NOT_FOUND", VectorIndexError, "aftercall rebuild"),
+        ("NOT_FOUND", IndexMissingError, "aftercall rebuild"),
         ("INTERNAL", VectorIndexError, "the log of Qdrant"),
         ("INVALID_ARGUMENT", VectorIndexError, "aftercall rebuild"),
     ],
@@ -239,6 +240,23 @@ def test_every_error_of_a_server_names_its_cure(code, error, cure):
     assert type(translated) is error
     for part in ("cannot search the vectors at qdrant:6334", "because", cure):
         assert part in str(translated)
+
+
+@pytest.mark.parametrize("code", ["INTERNAL", "UNKNOWN", "INVALID_ARGUMENT"])
+@pytest.mark.parametrize(
+    "details",
+    [
+        "Service internal error: Wal error: No space left on device (os error 28)",
+        "Disk is full, writes are refused", "Not enough space available for optimization",
+    ],
+)  # fmt: skip
+def test_a_full_disk_is_told_to_free_space(code, details):
+    """Neither its log nor a rebuild would help; whatever code it has."""
+    metadata = grpc.aio.Metadata()
+    raised = grpc.aio.AioRpcError(grpc.StatusCode[code], metadata, metadata, details=details)
+    translated = str(translate(raised, what="add to the vectors", where="qdrant:6334"))
+    assert "free space" in translated
+    assert "rebuild" not in translated
 
 
 # Addresses and keys
