@@ -99,7 +99,7 @@ class Indexer:
         """By generation and workspace: two generations may have made as many commits."""
         poll_s = POLL_S if is_shared else OWN_POLL_S
         self._learning = _Loop("learning", self._paced_learn_step, poll_s)
-        self._embedding = _Loop("embedding", self._paced_embed_step, poll_s)
+        self._embedding = _Loop("embedding", self._paced_embed_step, OWN_POLL_S)
         self._is_busy = False
         self._learned = 0
         """Events since `rest` was called last."""
@@ -180,8 +180,12 @@ class Indexer:
 
     async def _paced_learn_step(self) -> int:
         """A step that lets a burst pass first: what arrives faster than it can be learned."""
-        before = (await waiting(self._store, self._knowledge)).total()
+        heads = await self._store.events.heads()
+        before = (await waiting(self._store, self._knowledge, heads)).total()
         self._is_busy = before >= _BACKLOG
+        if not before:
+            await self._leases.tend()
+            return 0
         if not self._is_busy:
             self._looks = _BURST_LOOKS
         while self._is_busy and self._looks:

@@ -36,7 +36,7 @@ from retrieval.suggest import Suggester
 from service.journal import open_journal
 from service.keys import ANYBODY, Access, Keyring, open_keyring, quorum_of
 from service.learning import Learning, Relearning, open_learning
-from service.lifecycle import OnPhase, Shared, beside
+from service.lifecycle import Attention, OnPhase, Shared, beside
 from service.metrics import ServiceMetrics
 from service.nightly import nightly
 from service.settings import Settings
@@ -82,6 +82,7 @@ class Context:
     relearning: Relearning
     shared: Shared
     metrics: ServiceMetrics
+    attention: Attention
     opened_at: float
     keys: Keyring
     caller: Access = ANYBODY
@@ -129,8 +130,9 @@ async def open_context(
 ) -> AsyncIterator[Context]:
     """Open the rooms and what stands on them; close all in reverse, failures included."""
     async with AsyncExitStack() as stack:
+        attention = Attention()
         control = await stack.enter_async_context(opened_control(settings, on_phase))
-        keys = await stack.enter_async_context(open_keyring(settings, control))
+        keys = await stack.enter_async_context(open_keyring(settings, control, attention))
         stores = await stack.enter_async_context(open_stores(settings, on_phase, embedder))
         store, memory = stores.store, stores.memory
         await keys.attach(store.metadata)
@@ -139,7 +141,7 @@ async def open_context(
         index = stores.index
         index.on_error = partial(metrics.failed, "vectors")
         redactor = open_redactor(settings)
-        learning = await stack.enter_async_context(open_learning(settings, stores))
+        learning = await stack.enter_async_context(open_learning(settings, stores, attention))
         indexer = learning.indexer
         journal = await stack.enter_async_context(open_journal(settings.data.dir, log))
         suggester = Suggester(
@@ -197,6 +199,7 @@ async def open_context(
             relearning=relearning,
             shared=Shared(),
             metrics=metrics,
+            attention=attention,
             opened_at=time.monotonic(),
             keys=keys,
         )

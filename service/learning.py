@@ -17,7 +17,7 @@ from mongo.protocol import Store
 from retrieval.index.opening import INDEX_FACT, index_name
 from retrieval.index.protocol import EdgePlace, IndexModelMismatchError, VectorIndexError
 from service.forget import learned_without
-from service.lifecycle import beside, give_back_memory
+from service.lifecycle import Attention, beside, give_back_memory
 from service.logs import log_event
 from service.nightly import run_process
 from service.settings import Settings
@@ -25,6 +25,9 @@ from service.stores import Stores, open_named, remove_former
 
 EVERY_S = 0.5
 """What is learned elsewhere is to be usable here within a second."""
+_IDLE_S = 2.0
+"""The same while nobody asks; the first who does waits for a look."""
+_CLUSTER_IDLE_S = 20.0
 _GIVE_BACK_S = 3.0
 """How often what batches have freed is given back."""
 _SETTLE_S = 2.0
@@ -150,7 +153,9 @@ class Learning:
 
 
 @asynccontextmanager
-async def open_learning(settings: Settings, stores: Stores) -> AsyncIterator[Learning]:
+async def open_learning(
+    settings: Settings, stores: Stores, attention: Attention
+) -> AsyncIterator[Learning]:
     """Open what learns, and follow what other processes do; close it in reverse."""
     learning = Learning(settings, stores)
     async with AsyncExitStack() as stack:
@@ -158,8 +163,16 @@ async def open_learning(settings: Settings, stores: Stores) -> AsyncIterator[Lea
         with suppress(StoreError, VectorIndexError):  # it is tried again
             await learning.follow()
         for step, name, wait_s in (
-            (learning.follow, "following other processes", EVERY_S),
-            (learning.cluster, "clustering", _SETTLE_S),
+            (
+                attention.paced(learning.follow, EVERY_S, _IDLE_S),
+                "following other processes",
+                EVERY_S,
+            ),
+            (
+                attention.paced(learning.cluster, _SETTLE_S, _CLUSTER_IDLE_S, wakes=False),
+                "clustering",
+                _SETTLE_S,
+            ),
             (learning.give_back, "giving back memory", _GIVE_BACK_S),
         ):
             await stack.enter_async_context(beside(step, name, wait_s, retry_s=EVERY_S))
