@@ -33,7 +33,7 @@ async def rebuild(settings: Settings, say: Callable[[str], None]) -> Rebuilt:
 
         async def open_index(generation: int) -> VectorIndex:
             async def opened() -> VectorIndex:
-                await refuse_another_store(place, next_index_name(generation - 1))
+                await refuse_another_store(place)
                 await destroy_index(place, name)  # of a rebuild that was killed
                 return await stores.open_named(place, name, embedder)
 

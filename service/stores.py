@@ -80,6 +80,7 @@ async def open_stores(
 
         async def open_current() -> opening.CurrentIndex:
             name = opening.index_name(await store.metadata.get(opening.INDEX_FACT))
+            await opening.refuse_another_store(place)
             return opening.CurrentIndex(
                 await open_named(place, name, opened),
                 name,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeVar
 
 from aftercall.explain import how_to_install
@@ -91,27 +92,30 @@ async def list_indexes(place: IndexPlace) -> list[str]:
     return sorted(names, key=lambda name: (len(name), name))
 
 
-async def refuse_another_store(place: IndexPlace, name: str) -> None:
-    """Raises `IndexOfAnotherStoreError` where an index of that name is another store's.
+async def refuse_another_store(place: IndexPlace) -> None:
+    """Raises `IndexOfAnotherStoreError` where any index there, of whatever name, is another's.
 
-    One that is missing, damaged or of another version is no error.
+    A later generation would have the same name as one of the other store. One that is damaged or of
+    another version is no error.
     """
-    index_name(name)
     if isinstance(place, EdgePlace):
-        path = place.folder / name
-        if (made_for := await asyncio.to_thread(owner_of, path)) is not None:
-            check_folder_owner(made_for, place.owner, path)
+        for path, made_for in (await asyncio.to_thread(_folders, place)).items():
+            if made_for is not None:
+                check_folder_owner(made_for, place.owner, path)
         return
-    await _adapter().refuse_another_store(place, name)
+    await _adapter().refuse_another_store(place, _NAME)
 
 
 def _own_folders(place: EdgePlace) -> list[str]:
     """Also those without a record: half made, or half removed, when a kill came."""
-    return [
-        path.name
-        for path in place.folder.glob(f"{FIRST_INDEX}*/")
-        if _NAME.fullmatch(path.name) and owner_of(path) in (None, place.owner)
-    ]
+    own = (None, place.owner)
+    return [path.name for path, made_for in _folders(place).items() if made_for in own]
+
+
+def _folders(place: EdgePlace) -> dict[Path, str | None]:
+    """The folders of indexes, and whose each is; None where nothing says it."""
+    paths = (each for each in place.folder.glob(f"{FIRST_INDEX}*/") if _NAME.fullmatch(each.name))
+    return {path: owner_of(path) for path in paths}
 
 
 def _adapter() -> Any:

@@ -546,22 +546,29 @@ async def list_names(place: p.QdrantPlace) -> list[str]:
     return [each.name.removeprefix(prefix) for each in found if each.name.startswith(prefix)]
 
 
-async def refuse_another_store(place: p.QdrantPlace, name: str) -> None:
-    """As `opening.refuse_another_store`."""
-    collection = f"{place.prefix}-{name}"
+async def refuse_another_store(place: p.QdrantPlace, pattern: re.Pattern[str]) -> None:
+    """As `opening.refuse_another_store`, of the names that match a pattern."""
     async with aclosing(Connection(place)) as connection:
-        info = await _read(connection, collection)
-        made_for = (info.config.metadata or {}).get("owner") if info else None
-        if isinstance(made_for, str):
-            _check_owner(made_for, place.owner, f"{collection} at {connection.where}")
+        for name, made_for in (await _owners(connection, place, pattern)).items():
+            if isinstance(made_for, str):
+                where = f"{place.prefix}-{name} at {connection.where}"
+                _check_owner(made_for, place.owner, where)
 
 
 async def list_own_names(place: p.QdrantPlace, pattern: re.Pattern[str]) -> list[str]:
     """Those of the names that match a pattern whose collections are of the place's store."""
-    names = [name for name in await list_names(place) if pattern.fullmatch(name)]
     async with aclosing(Connection(place)) as connection:
-        infos = [await _read(connection, f"{place.prefix}-{name}") for name in names]
-    metadata = [(info.config.metadata or {}) if info else {} for info in infos]
-    return [
-        name for name, said in zip(names, metadata, strict=True) if said.get("owner") == place.owner
-    ]
+        owners = await _owners(connection, place, pattern)
+    return [name for name, made_for in owners.items() if made_for == place.owner]
+
+
+async def _owners(
+    connection: Connection, place: p.QdrantPlace, pattern: re.Pattern[str]
+) -> dict[str, object]:
+    """What each collection says of whose it is, by its name behind the prefix."""
+    owners: dict[str, object] = {}
+    for name in await list_names(place):
+        if pattern.fullmatch(name):
+            info = await _read(connection, f"{place.prefix}-{name}")
+            owners[name] = (info.config.metadata or {}).get("owner") if info else None
+    return owners

@@ -72,10 +72,11 @@ def test_another_stores_start_rebuild_and_expiry_change_nothing(
     with running(one) as service:
         learn(service)
         before = known(service)
+    asyncio.run(rebuild(one, lambda _: None))  # its vectors have another name then
     assert before[0]
     assert before[2]
     if settle is one_folder:
-        shutil.copytree(one.data.dir / "vectors", other.data.dir / "vectors")
+        shutil.copytree(one.data.dir / "vectors-g2", other.data.dir / "vectors-g2")
     setting = "AFTERCALL_DATA_DIR" if settle is one_folder else "AFTERCALL_QDRANT_PREFIX"
     for attempt in (opened(other), rebuild(other, lambda _: None), opened(other)):
         with pytest.raises(IndexOfAnotherStoreError, match=setting):
