@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
+from ingest import pacing
 from ingest.axes import AxisClusterer
 from ingest.indexer import Indexer
 from mongo.errors import StoreError
@@ -23,18 +24,6 @@ from service.nightly import run_process
 from service.settings import Settings
 from service.stores import Stores, open_named, remove_former
 
-EVERY_S = 0.5
-"""What is learned elsewhere is to be usable here within a second."""
-_IDLE_S = 2.0
-"""The same while nobody asks; the first who does waits for a look."""
-_CLUSTER_IDLE_S = 20.0
-_GIVE_BACK_S = 3.0
-"""How often what batches have freed is given back."""
-_SETTLE_S = 2.0
-"""Between two rounds: axes that come together are mostly clustered together."""
-_REST = 4.0
-"""Times a round's own length until the next: one that names new axes all the time takes a fifth of
-the model's time, so that questions come first."""
 OTHER_MODEL = (
     "the vectors were rebuilt with another embedding model: restart this process with that model "
     "(AFTERCALL_EMBEDDING_MODEL); until then it answers from its former vectors and learns nothing"
@@ -105,7 +94,7 @@ class Learning:
         if not self._has_switched:  # tried again, as where the index was away
             await self._switch()
             self._has_switched = True
-        return EVERY_S
+        return pacing.FOLLOW_S
 
     async def _switch(self) -> None:
         index, memory = self._stores.index, self._stores.memory
@@ -143,13 +132,13 @@ class Learning:
                 if await self.clusterer.is_due(workspace):
                     await self.clusterer.cluster(workspace)
                 self._looked[workspace] = cursor.serial
-        return _SETTLE_S + _REST * (time.monotonic() - started)
+        return pacing.SETTLE_S + pacing.CLUSTER_REST * (time.monotonic() - started)
 
     async def give_back(self) -> float:
         """Give back the memory that learning does not need now; returns the seconds to the next."""
         await self.indexer.rest()
         await asyncio.to_thread(give_back_memory)
-        return _GIVE_BACK_S
+        return pacing.GIVE_BACK_S
 
 
 @asynccontextmanager
@@ -164,16 +153,18 @@ async def open_learning(
             await learning.follow()
         for step, name, wait_s in (
             (
-                attention.paced(learning.follow, EVERY_S, _IDLE_S),
+                attention.paced(learning.follow, pacing.FOLLOW_S, pacing.FOLLOW_IDLE_S),
                 "following other processes",
-                EVERY_S,
+                pacing.FOLLOW_S,
             ),
             (
-                attention.paced(learning.cluster, _SETTLE_S, _CLUSTER_IDLE_S, wakes=False),
+                attention.paced(
+                    learning.cluster, pacing.SETTLE_S, pacing.CLUSTER_IDLE_S, wakes=False
+                ),
                 "clustering",
-                _SETTLE_S,
+                pacing.SETTLE_S,
             ),
-            (learning.give_back, "giving back memory", _GIVE_BACK_S),
+            (learning.give_back, "giving back memory", pacing.GIVE_BACK_S),
         ):
-            await stack.enter_async_context(beside(step, name, wait_s, retry_s=EVERY_S))
+            await stack.enter_async_context(beside(step, name, wait_s, retry_s=pacing.FOLLOW_S))
         yield learning
