@@ -7,6 +7,7 @@ out the workspaces by leases; one that ends or is killed is followed by the othe
 import asyncio
 import contextlib
 import logging
+import math
 import resource
 import socket
 import time
@@ -32,9 +33,11 @@ from retrieval.classifier import shipped_head
 from service.alerts import alerting
 from service.context import Context, Lifecycle, open_context
 from service.errors import install_error_handlers
+from service.heartbeat import heartbeat
 from service.hooks.handling import ChangedCalls
 from service.learning import open_learning
 from service.lifecycle import (
+    Attention,
     OnPhase,
     done_or_stopped,
     first,
@@ -353,8 +356,9 @@ async def work(settings: Settings, on_ready: Callable[[Stores], None]) -> None:
 
     async def learn() -> None:
         async with (
+            heartbeat(settings.data.dir),
             open_stores(settings, _phases(Lifecycle())) as stores,
-            open_learning(settings, stores) as learning,
+            open_learning(settings, stores, Attention(math.inf)) as learning,
         ):
             settle_memory()
             if learning.can_learn:
