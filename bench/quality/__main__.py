@@ -1,6 +1,6 @@
 """How good repairs are, on real tools and schemas, into `docs/figures/repair.md`.
 
-    python -m bench.quality [--only NAME ...] [--ablation [PATTERN]]
+    python -m bench.quality [--only NAME ...]
 
 `make bench-quality` installs what it needs beside the project (`bfcl-eval`, matplotlib), then runs
 it.
@@ -10,9 +10,8 @@ but for `repair.md`, where all parts of it are named, and `choosing`, `regret`, 
 which have pages of their own in `docs/figures/`. The parts `final` (APIs that nothing was developed
 on), `kinds-final`, `kinds-fresh-kept`, `kinds-wild-kept`, `kinds-late-kept` and `kinds-sixth-kept`
 (kinds of mistakes likewise), `kinds-fresh`, `kinds-wild`, `kinds-late`, `kinds-sixth`,
-`kinds-parts` (what each part earns on kinds), `mistakes` (a section of `memory`), `laws` and
-`rewrites` are measured only when they are named; `laws` takes `--laws`, `--cases` and `--show`,
-`rewrites` takes `--show`.
+`mistakes` (a section of `memory`), `laws` and `rewrites` are measured only when they are named;
+`laws` takes `--laws`, `--cases` and `--show`, `rewrites` takes `--show`.
 """
 
 import argparse
@@ -20,10 +19,9 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 
+from bench.figures import FOLDER, stamped
 from bench.quality import (
-    ablation,
     attacks,
     boundaries_report,
     check,
@@ -49,13 +47,11 @@ from bench.quality import (
 from bench.quality.brain import Recording
 from bench.quality.learning import learning_curve
 from bench.quality.plots import plot_learning, plot_reliability
-from bench.quality.report import ALL, Figures, as_json, by_kind, markdown
+from bench.quality.report import ALL, Figures, as_json, by_kind, final_page, markdown
 from bench.quality.sessions import history, trials
 from bench.quality.split import split
 from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
-
-FOLDER = Path(__file__).parents[2] / "docs" / "figures"
 
 
 async def measure(chosen: Sequence[str], of_laws: laws.Options) -> Figures:
@@ -67,7 +63,8 @@ async def measure(chosen: Sequence[str], of_laws: laws.Options) -> Figures:
             if name not in chosen:
                 continue
             started = time.perf_counter()
-            await step(embedder, figures)
+            with stamped(f"python -m bench.quality --only {name}"):
+                await step(embedder, figures)
             print(f"{name}: {time.perf_counter() - started:.0f} s", flush=True)
     finally:
         await embedder.close()
@@ -94,11 +91,12 @@ async def _servers(embedder: Embedder, figures: Figures) -> None:
     await _tables(embedder, figures, "servers", "Real MCP servers")
 
 
-async def _final(embedder: Embedder, figures: Figures) -> None:
+async def _final(embedder: Embedder, _: Figures) -> None:
     async with datasets.open_dataset("bfcl", final=True) as dataset:
         if dataset is not None:
             results = await datasets.all_methods(embedder, dataset)
-            figures.results["TravelAPI and TradingBot"] = results
+            page = final_page(Figures({"TravelAPI and TradingBot": results}))
+            (FOLDER / "repair-final.md").write_text(page, encoding="utf-8")
 
 
 async def _learning(embedder: Embedder, figures: Figures) -> None:
@@ -156,10 +154,6 @@ def _of_page(name: str) -> Callable[[Embedder, Figures], Awaitable[None]]:
         await kinds.measure(embedder, FOLDER, name)
 
     return step
-
-
-async def _kinds_parts(embedder: Embedder, _: Figures) -> None:
-    await kinds.measure_parts(embedder, FOLDER)
 
 
 async def _traps(embedder: Embedder, _: Figures) -> None:
@@ -222,7 +216,7 @@ STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
     "bfcl": _bfcl, "learning": _learning, "github": _github, "servers": _servers, "tau": _tau,
     "refusals": _refusals, "classifier": _classifier, "final": _final,
     "choosing": _choosing, "regret": _regret, "boundaries": _boundaries, "memory": _memory,
-    **{name: _of_page(name) for name in kinds.PAGES}, "kinds-parts": _kinds_parts,
+    **{name: _of_page(name) for name in kinds.PAGES},
     "traps": _traps, "attacks": _attacks, "check": _check, "mistakes": _mistakes,
     "secrets": _secrets, "written": _written, "dialects": _dialects, "field": _field,
     "validators": _validators, "laws": _laws, "rewrites": _rewrites, "similar": _similar,
@@ -230,12 +224,12 @@ STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
 }  # fmt: skip
 
 OF_THEIR_OWN = {
+    "final",
     "choosing",
     "regret",
     "boundaries",
     "memory",
     *kinds.PAGES,
-    "kinds-parts",
     "traps",
     "attacks",
     "check",
@@ -253,19 +247,11 @@ OF_THEIR_OWN = {
     "session",
 }
 ONLY_NAMED = {
-    "final", *kinds.PAGES, "kinds-parts", "mistakes", "dialects", "field", "validators",
+    "final", *kinds.PAGES, "mistakes", "dialects", "field", "validators",
     "laws", "rewrites", "siblings", "session",
 } - {"kinds"}  # fmt: skip
 """Steps that print and write pages of their own; the others are of `repair.md`."""
 OF_REPAIR = set(STEPS) - OF_THEIR_OWN - ONLY_NAMED
-
-
-async def _ablation(pattern: str) -> list[ablation.Row]:
-    embedder = await open_embedder()
-    try:
-        return await ablation.measure(embedder, pattern)
-    finally:
-        await embedder.close()
 
 
 def main() -> None:
@@ -277,8 +263,6 @@ def main() -> None:
         choices=STEPS,
         help="these only; writes repair.md where all its parts are named",
     )
-    parser.add_argument("--ablation", nargs="?", const="", metavar="PATTERN",
-                        help="switch off one part after the other; writes ablation.md")  # fmt: skip
     parser.add_argument(
         "--laws", default="", help=f"these only; writes nothing: {', '.join(laws.NAMES)}"
     )
@@ -290,9 +274,6 @@ def main() -> None:
         help="print so many of the smallest cases that break a law, or of the rewrites that fail",
     )
     options = parser.parse_args()
-    if options.ablation is not None:
-        ablation.write(asyncio.run(_ablation(options.ablation)), FOLDER)
-        return
     chosen = [name for name in options.laws.split(",") if name]
     of_laws = laws.Options(chosen, options.cases, options.show)
     figures = asyncio.run(
