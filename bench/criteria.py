@@ -32,11 +32,12 @@ from aftercall.change_classes import reads_only  # noqa: E402
 from aftercall.json_patch import same_json  # noqa: E402
 from aftercall.json_values import JsonObject  # noqa: E402
 from aftercall.reflection import ReflectedResult, call_with_reflection  # noqa: E402
+from bench.figures import FOLDER, made_by  # noqa: E402
 from mongo.contents import execution_of  # noqa: E402
 from service.settings import DataSettings, Settings  # noqa: E402
 from tests.service.running_service import RunningService, on_loop, running  # noqa: E402
 
-PAGE = ROOT / "docs" / "figures" / "criteria.md"
+PAGE = FOLDER / "criteria.md"
 FAILING = 0.30
 SHARES = {"parameters": 0.35, "timeout": 0.25, "refused": 0.20, "outage": 0.15, "unknown": 0.05}
 PASSES = {"timeout": 0.80, "outage": 0.60}
@@ -218,7 +219,8 @@ def page(figures: dict[str, Any]) -> str:
     lines = [
         "# Seed 004's criteria",
         "",
-        "`python -m bench.criteria`. " + " ".join((__doc__ or "").split("\n\n")[2].split()),
+        made_by("python -m bench.criteria"), "",
+        " ".join((__doc__ or "").split("\n\n")[2].split()),
         "",
         "| | measured | asked |",
         "|---|---|---|",

@@ -1,6 +1,6 @@
-"""mem0's half of `bench/peers/mem0.py`; runs in mem0's own environment and prints JSON.
+"""mem0's half of `bench/repairs/mem0.py`; runs in mem0's own environment and prints JSON.
 
-    python -m bench.peers.mem0_side FOLDER < TEXTS.json
+    python -m bench.repairs.mem0_side FOLDER < TEXTS.json
 
 `memories` are added one by one as they are (`infer=False`: no language model reads them), then
 `questions` are searched. mem0 gets our model through its LangChain door, so that both embed alike;

