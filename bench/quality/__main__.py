@@ -32,6 +32,7 @@ from bench.quality import (
     memory,
     mistakes,
     patterns,
+    proposers,
     regret_report,
     rewrites,
     secret_masks,
@@ -179,7 +180,7 @@ ONLY_NAMED: dict[str, Step] = {
     "mistakes": _mistakes, "dialects": _rows_of(dialects.dialects),
     "field": _rows_of(dialects.field), "validators": _rows_of(dialects.validators), "laws": _laws,
     "rewrites": _rewrites, "siblings": _page_by(siblings.measure),
-    "session": _page_by(session_values.measure),
+    "session": _page_by(session_values.measure), "proposers": _page_by(proposers.measure),
 }  # fmt: skip
 """The same, of steps that are measured only when they are named."""
 STEPS = OF_REPAIR | PAGES | ONLY_NAMED

@@ -121,7 +121,7 @@ async def ask_set(embedder: Embedder, name: str, stride: int = 1) -> AsyncIterat
             yield found
         return
     if name in WORDS or name == _SESSION:
-        trials_of = _session_trials() if name == _SESSION else _word_trials(name)
+        trials_of = session_trials() if name == _SESSION else word_trials(name)
         for with_schema in (True, False):
             async with open_brain(embedder) as brain:
                 yield await _ask(brain, trials_of, with_schema=with_schema)
@@ -171,7 +171,7 @@ async def _ask_written(embedder: Embedder) -> AsyncIterator[list[Asked]]:
                 yield await _ask(brain, trials, with_schema=with_schema)
 
 
-def _word_trials(name: str) -> list[Trial]:
+def word_trials(name: str) -> list[Trial]:
     """The rows of a set of words, as trials; those whose arguments are an object."""
     return [
         Trial(
@@ -185,7 +185,7 @@ def _word_trials(name: str) -> list[Trial]:
     ]  # fmt: skip
 
 
-def _session_trials() -> list[Trial]:
+def session_trials() -> list[Trial]:
     """The cases of `session_values`, with what their sessions did before."""
     return [
         Trial(

@@ -24,7 +24,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bench.quality import ablation, bfcl, github, kinds_agents, kinds_fresh, retail, seal
+from bench.quality import bfcl, github, kinds_agents, kinds_fresh, retail, seal
 from bench.quality import kinds_damage as texts
 from bench.quality import kinds_mixed as mixed
 from bench.quality import kinds_shapes as shapes
@@ -422,15 +422,6 @@ async def measure(embedder: Embedder, folder: Path, name: str) -> None:
     file.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
-async def measure_parts(embedder: Embedder, folder: Path) -> None:
-    """Measure the mixed kinds without each part, and write that into the page of the kinds."""
-    file = folder / "kinds.md"
-    page = file.read_text(encoding="utf-8").split(_PARTS)[0]
-    found = await _without_parts(embedder, [each for each in worlds() if each.name in _WHOLE])
-    file.write_text(f"{page}{_PARTS}, with the schema: mixed kinds\n\n{found}\n", encoding="utf-8")
-    print(found)
-
-
 @dataclass(frozen=True, slots=True)
 class Page:
     """A page of `docs/figures`: its families, and the heading from which on it is kept."""
@@ -443,7 +434,6 @@ class Page:
 
 _WHOLE = ("BFCL", "GitHub")
 """Worlds that are asked about every kind; the others were added with the mixed ones."""
-_PARTS = "## Without each part"
 
 
 def _invented(found: Sequence[Sequence[Result]]) -> str:
@@ -474,26 +464,6 @@ def _invents(result: Result) -> bool:
     )
 
 
-async def _without_parts(embedder: Embedder, there: Sequence[World]) -> str:
-    """What each part earns: right@1, harm, and what is wrongly sure of all else."""
-    families = [family for family in FAMILIES if family in MIXED and family not in KEPT]
-    names = [f"{world.name}: {what}" for world in there for what in _OF_A_PART]
-    lines = [f"| without | {' | '.join(names)} |", f"|---|{'---:|' * len(names)}"]
-    for part in [ablation.Part(ablation.NOTHING, ()), *ablation.certainty_parts()]:
-        cells = []
-        for world in there:
-            with ablation.switched_off(part):
-                [found] = await results(embedder, world, families, ways=(True,))
-            can_be = [each for each in found if each.trial.damage.parameter not in NEVER]
-            never = [each for each in found if each.trial.damage.parameter in NEVER]
-            of = scores(can_be)
-            left = sum(each.confidence < GUESS for each in never) / max(1, len(never))
-            cells += [f"{of.right_at_1:.3f}", f"{of.harm:.3f}", f"{left:.2f}"]
-        lines.append(f"| {part.name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-_OF_A_PART = ("right@1", "harm", "left alone")
 GUESS = 0.5
 
 

@@ -1,10 +1,9 @@
 """What the memory remembers: `docs/figures/memory.md`, of mended, again, mistakes and natural."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from bench import data
-from bench.quality import ablation, again, bfcl, mended, mistakes, natural
+from bench.quality import again, bfcl, mended, mistakes, natural
 from bench.quality.trial import Json
 from embeddings.protocol import Embedder
 
@@ -41,7 +40,6 @@ async def measure(embedder: Embedder, folder: Path) -> None:
         *await mistakes.page(embedder),
         "",
     ]
-    lines += ["## With one part off", "", *await _ablation(embedder, cases), ""]
     lines += ["## Natural failures in time order", "", natural.__doc__.split("\n\n", 1)[1], ""]
     rows = {}
     for name in natural.SETS:
@@ -55,31 +53,6 @@ async def measure(embedder: Embedder, folder: Path) -> None:
     page = "\n".join(lines).rstrip() + "\n"
     print(page)
     (folder / "memory.md").write_text(page, encoding="utf-8")
-
-
-async def _ablation(embedder: Embedder, cases: Sequence[mended.Case]) -> list[str]:
-    """Right first after two and ten sessions, BFCL's third time, and the natural repairs of tau."""
-    rows: dict[str, Json] = {}
-    for part in [ablation.Part(ablation.NOTHING, ()), *ablation.memory_parts()]:
-        with ablation.switched_off(part):
-            asked = await mended.measure(embedder, cases, (2, 10))
-            row: Json = {}
-            for number in (2, 10):
-                of = [each.right for each in asked if each.sessions == number and each.case.meant]
-                row[f"right first after {number}"] = round(sum(of) / len(of), 2)
-            if bfcl.available():
-                times = await again.measure(embedder, with_schema=True, most=MISTAKES // 3)
-                row["right, time 1, 2, 3"] = ", ".join(
-                    str(sum(each[at].right for each in times)) for at in range(len(again.TIMES))
-                )
-            if mistakes.available():
-                found = mistakes.figures((await mistakes.measure(embedder))[0])["all"]
-                row |= {f"real servers: {name}": found[name] for name in _OF_SERVERS}
-            if natural.available("tau_airline"):
-                found = natural.row_of(await natural.replay(embedder, "tau_airline"))
-                row["tau: equal value"] = found["equal value of these"]
-            rows[part.name] = row
-    return _table(rows)
 
 
 def _table(rows: dict[str, Json]) -> list[str]:

@@ -204,6 +204,8 @@ class Option:
     """Principals whose own repairs did the same (`retrieval.principals`)."""
     reporters: frozenset[str] = frozenset()
     """Principals that reported that it worked."""
+    proposer: str = ""
+    """Name of the registered proposer that it is of."""
 
     @property
     def key(self) -> str:

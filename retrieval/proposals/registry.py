@@ -10,7 +10,7 @@ and `without("mine")` asks all but one of them, which is how the ablation counts
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from retrieval.proposals.bounds import out_of_range_options
@@ -122,14 +122,15 @@ def options_for(
             continue
         for option in proposer.options(case, index, fault):
             had.add(proposer.name)
-            yield option
+            yield replace(option, proposer=proposer.name)
 
 
 def whole_options(case: Case) -> Iterator[Option]:
     """Yield what mends the call as a whole."""
     for proposer in _whole.values():
         if proposer.name not in _left_out:
-            yield from proposer.options(case)
+            for option in proposer.options(case):
+                yield replace(option, proposer=proposer.name)
 
 
 # ------------------------------------------------------------------ those of the product

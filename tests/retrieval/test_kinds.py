@@ -151,13 +151,3 @@ def test_the_families_kept_for_the_end_are_of_other_mistakes_in_other_voices(kin
     assert set(kinds.KEPT) < kinds.FAMILIES.keys()
     assert not set(mixed.DEVELOPED.mistakes) & set(mixed.FINAL.mistakes)
     assert not set(mixed.DEVELOPED.voices) & set(mixed.FINAL.voices)
-
-
-def test_every_part_that_is_left_out_is_there() -> None:
-    """Of the ablation: a part of an old name would measure nothing, and look as if it earned 0."""
-    from bench.quality import ablation
-
-    for part in (*ablation.memory_parts(), *ablation.certainty_parts()):
-        assert part.patches, part.name
-        for owner, name, _ in part.patches:
-            assert hasattr(owner, name), (part.name, name)
