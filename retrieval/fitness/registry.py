@@ -8,6 +8,7 @@ Registering a tool is optional, so a tool is found by its registered id, and by 
 its calls are recorded: `toolName` or `serverName/toolName`.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -139,6 +140,13 @@ class Registry:
         # Tools that were imported have one position.
         in_order = sorted(self.by_id.values(), key=lambda t: (t.position, t.tool.updated_at))
         return {(each.tool_key, by): each for each in in_order for by in (None, *each.principals)}
+
+    @cached_property
+    def shared_names(self) -> frozenset[ToolKey]:
+        """Tools of which another server has one of the same name."""
+        keys = {each.tool_key for each in self.by_id.values()}
+        often = Counter(each.tool_name for each in keys)
+        return frozenset(each for each in keys if often[each.tool_name] > 1)
 
     def named(self, tool: ToolKey, principal: str | None = None) -> StoredTool | None:
         """The tool that executions name so: the principal's own first, then the latest put."""

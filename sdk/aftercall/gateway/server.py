@@ -62,6 +62,7 @@ def serve(
     api_key: str | None = None,
     address: tuple[str, int] | None = None,
     agent: str | None = None,
+    purpose: str | None = None,
     redactor: Redactor = DEFAULT_REDACTOR,
     verbose: bool = False,
     linger_s: float = LINGER_S,
@@ -72,8 +73,9 @@ def serve(
     The service, a URL, may come and go; one on this machine is started where none answers, and
     ends `linger_s` seconds after its last gateway left. `api_key` is the gateway's own, by default
     that of the environment. `address` is host and port for HTTP; None
-    serves the standard streams. `agent` is the name of callers that give none; `redactor` masks
-    secrets. With `searches` clients find tools instead of seeing all of them.
+    serves the standard streams. `agent` is the name of callers that give none, `purpose` what
+    they work on; `redactor` masks secrets. With `searches` clients find tools instead of seeing all
+    of them.
     """
     process.log_to_stderr(verbose=verbose)
     # FastMCP decorates its own log for a terminal; here it goes the way of all others.
@@ -97,6 +99,7 @@ def serve(
                     recorder=recorder,
                     policy=policy,
                     agent=agent,
+                    purpose=purpose,
                     observers=observers,
                     lists=LastLists(data_folder() / "listed"),
                     in_use=local.looked,
@@ -283,6 +286,7 @@ def build_gateway(
     recorder: ExecutionSink,
     policy: ReflectionPolicy | None = None,
     agent: str | None = None,
+    purpose: str | None = None,
     errlog: TextIO | None = None,
     observers: Sequence[CallObserver] = (),
     lists: LastLists | None = None,
@@ -313,6 +317,7 @@ def build_gateway(
                 client=client,
                 recorder=recorder,
                 agent=agent,
+                purpose=purpose,
                 policy=policy,
                 locate=upstreams.locate,
                 deliverables=upstreams.deliverable,
