@@ -21,9 +21,9 @@ $(BIN)/python:
 
 $(STAMP): pyproject.toml sdk/pyproject.toml constraints.txt | $(BIN)/python
 	@if [ -f $(DEMO) ]; then \
-		echo "Adding to $(VENV), which has the demo, what tests and development need: pytest, ruff, mypy, Hypothesis, Playwright, notebooks and frameworks (a minute or two, 300 MB more) ..."; \
+		echo "Adding to $(VENV), which has the demo, what tests and development need: pytest, ruff, mypy, Hypothesis, Playwright, notebooks and frameworks (a minute or two, 900 MB more) ..."; \
 	else \
-		echo "Installing into $(VENV) the product and what tests and development need (two minutes or three the first time, 900 MB) ..."; \
+		echo "Installing into $(VENV) the product and what tests and development need (two minutes or three the first time, 1.3 GB) ..."; \
 	fi
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e './sdk[gateway]' -e '.[dev]'
 	@touch $@ $(DEMO)
