@@ -25,7 +25,7 @@ from aftercall.explain import how_to_install
 from aftercall.files import data_folder
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.listing import Announcer, InUse, LastLists, ServerList
-from aftercall.gateway.local_service import LINGER_S, LocalService
+from aftercall.gateway.local_service import LINGER_S, WAITED_FOR_S, LocalService
 from aftercall.gateway.tool_search import NAMES, ToolSearch
 from aftercall.gateway.upstreams import Upstream, UpstreamProvider
 from aftercall.json_values import bounded_text, make_json_value
@@ -88,7 +88,7 @@ def serve(
     @contextlib.asynccontextmanager
     async def opened(callers_key: str | None) -> AsyncIterator[FastMCP[Any]]:
         key = callers_key or api_key
-        recorder = Recorder(base_url=service, api_key=key, redactor=redactor)
+        recorder = Recorder(base_url=service, api_key=key, redactor=redactor, quiet_s=WAITED_FOR_S)
         saying = asyncio.create_task(_say_missing(service, key))
         try:
             # No retries of its own: a failing call would wait, and registration retries.
