@@ -225,7 +225,7 @@ def prove(service: RunningService, requests: int, seed: int) -> Found:
     """Ask a running service with keys of two workspaces."""
     new_key(service, "*")
     tenants = [Tenant(name, new_key(service, name)) for name in WORDS]
-    document = httpx2.get(f"{service.url}/openapi.json").json()
+    document = httpx2.get(f"{service.url}/openapi.json", timeout=60).json()
     return asyncio.run(ask(service.url, tenants, operations_of(document), requests, seed))
 
 
