@@ -177,8 +177,10 @@ _MAX_REFS = 20
 _MAX_PARAMETERS = 1_000
 _MAX_ALTERNATIVES = 100
 _MAX_ROOT = 3
-"""Levels of unions and parts at a schema's root that are read, each of 20 forms at most."""
-_MAX_ROOT_FORMS = 20
+"""Levels of unions and parts at a schema's root that are read, of 60 forms in all at most."""
+_MAX_ROOT_FORMS = 60
+_MAX_STATED = 20
+"""Ways in which alternatives state one parameter."""
 _ALL_TYPES: tuple[JsonType, ...] = get_args(JsonType)
 
 
@@ -258,7 +260,7 @@ def view_of_schema(schema: JsonObject) -> ToolView:
 @lru_cache(maxsize=512)
 def _view_of_schema(canonical: str) -> ToolView:
     schema = plain_schema(json.loads(canonical))
-    form = _root_form(schema, schema, _MAX_ROOT)
+    form = _root_form(schema, schema, _MAX_ROOT, [_MAX_ROOT_FORMS])
     views = {
         name: _parameter(name, resolve(part, schema), required=name in form.required, root=schema)
         for name, part in islice(form.properties.items(), _MAX_PARAMETERS)
@@ -276,7 +278,9 @@ class _RootForm:
     patterns: list[str]
 
 
-def _root_form(part: JsonValue, root: JsonObject, depth: int) -> _RootForm:
+def _root_form(part: JsonValue, root: JsonObject, depth: int, left: list[int]) -> _RootForm:
+    """`left` is how many forms may be read yet."""
+    left[0] -= 1
     form = resolve(part, root)
     required, patterns = form.get("required"), form.get("patternProperties")
     names = required if isinstance(required, list) else []
@@ -286,24 +290,37 @@ def _root_form(part: JsonValue, root: JsonObject, depth: int) -> _RootForm:
         form.get("additionalProperties") is False,
         list(patterns) if isinstance(patterns, dict) else [],
     )
+    ways: dict[str, list[JsonValue]] = {name: [each] for name, each in found.properties.items()}
     for key in ("allOf", "oneOf", "anyOf") if depth else ():
         parts = form.get(key)
         if not isinstance(parts, list):
             continue
-        inner = [_root_form(each, root, depth - 1) for each in parts[:_MAX_ROOT_FORMS]]
+        inner = [_root_form(each, root, depth - 1, left) for each in parts if left[0] > 0]
+        is_whole = len(inner) == len(parts)
         for each in inner:
             found.patterns += each.patterns
             for name, stated in each.properties.items():
-                known = found.properties.setdefault(name, stated)
-                if known != stated:
-                    found.properties[name] = {"anyOf": [known, stated]}
+                # What the forms that are not read say of it is not known.
+                ways.setdefault(name, []).append(stated if is_whole else {})
         needed = [each.required for each in inner]
         if key == "allOf":
             found.required = found.required.union(*needed)
-        elif needed:
+        elif needed and is_whole:
             found.required |= set.intersection(*needed)
             found.is_closed = found.is_closed or all(each.is_closed for each in inner)
+    found.properties = {name: _one_of(stated) for name, stated in ways.items()}
     return found
+
+
+def _one_of(stated: list[JsonValue]) -> JsonValue:
+    """The schema of a parameter that is stated in one of these ways; of too many nothing."""
+    different: list[JsonValue] = []
+    for each in stated:
+        if each not in different:
+            different.append(each)
+        if len(different) > _MAX_STATED:
+            return {}
+    return different[0] if len(different) == 1 else {"anyOf": different}
 
 
 def says_something(schema: JsonObject) -> bool:
