@@ -27,7 +27,7 @@ LABEL org.opencontainers.image.title="aftercall" \
 RUN groupadd --gid 10001 aftercall \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /var/lib/aftercall \
        --shell /usr/sbin/nologin aftercall \
-    && install -d -o 10001 -g 10001 -m 0700 /var/lib/aftercall
+    && install -d -o 10001 -g 10001 -m 0700 /var/lib/aftercall /var/lib/aftercall-keys
 COPY --from=packages /opt/aftercall /opt/aftercall
 # Two arenas: glibc's many keep what the threads of a burst have freed.
 ENV PATH=/opt/aftercall/bin:$PATH \

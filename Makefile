@@ -50,9 +50,10 @@ static: $(STAMP)
 rewritten: $(STAMP)
 	@$(BIN)/pytest --collect-only -q >/dev/null 2>&1 || true
 
-prove: $(STAMP) ## the long proofs: deaths, histories, mutants, fuzzing, npm servers, soak
+prove: $(STAMP) ## the long proofs: deaths, servers, histories, mutants, fuzzing, npm servers, soak
 	$(BIN)/python -m tests.proof.crash_points --minutes 20 --state .prove/crash_points.json
 	$(BIN)/python -m bench.soak --minutes 1
+	$(BIN)/python -m tests.proof.servers
 	$(BIN)/python -m tests.proof.histories --minutes 60 --state .prove/histories.json
 	$(BIN)/python -m tests.proof.mutants --minutes 60 --state .prove/mutants.json
 	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder --timeout 7200 --durations 20 -m prove

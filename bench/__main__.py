@@ -234,9 +234,7 @@ def main() -> None:
         ),
         "log_store": run_json("bench.log_store", *(["--executions", "2000"] if quick else [])),
         "embedding": run_json(
-            "bench.embedding",
-            *(["--points", "1000"] if quick else []),
-            *([] if find_spec("sentence_transformers") else ["--without-torch"]),
+            "bench.embedding", *([] if find_spec("sentence_transformers") else ["--without-torch"])
         ),
         "harmony": run_json("bench.harmony", *(["--megabytes", "1"] if quick else [])),
         "otlp": run_json("bench.otlp", *(["--quick"] if quick else [])),

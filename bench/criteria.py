@@ -47,10 +47,11 @@ from aftercall.json_patch import same_json  # noqa: E402
 from aftercall.json_values import JsonObject  # noqa: E402
 from aftercall.models import Suggestion  # noqa: E402
 from aftercall.reflection import call_with_reflection  # noqa: E402
+from bench.figures import FOLDER, made_by  # noqa: E402
 from service.settings import DataSettings, Settings  # noqa: E402
 from tests.service.running_service import running  # noqa: E402
 
-PAGE = ROOT / "docs" / "figures" / "criteria.md"
+PAGE = FOLDER / "criteria.md"
 FAILING = 0.30
 SHARES = {"parameters": 0.35, "timeout": 0.25, "refused": 0.20, "outage": 0.15, "unknown": 0.05}
 PASSES = {"timeout": 0.80, "outage": 0.60}
@@ -364,7 +365,9 @@ def page(gateway: dict[str, Any], functions: dict[str, Any]) -> str:
     lines = [
         "# Seed 004's criteria",
         "",
-        "`python -m bench.criteria`. " + " ".join((__doc__ or "").split("\n\n")[2].split()),
+        made_by("python -m bench.criteria"),
+        "",
+        " ".join((__doc__ or "").split("\n\n")[2].split()),
         "",
         "| | gateway | functions | asked |",
         "|---|---|---|---|",

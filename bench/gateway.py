@@ -30,7 +30,6 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +42,7 @@ from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.server import build_gateway
 from aftercall.json_values import JsonObject
 from aftercall.models import Call
+from bench.figures import FOLDER, write_section
 from bench.service import serving
 
 BIN = Path(sys.executable).parent
@@ -55,8 +55,8 @@ SCHEMA: JsonObject = {
     "properties": {"timezone": {"type": "string", "description": "IANA timezone name"}},
     "required": ["timezone"],
 }
-PAGE = Path(__file__).parents[1] / "docs" / "figures" / "gateway.md"
-TITLE = "## Added to a call that succeeds"
+PAGE = FOLDER / "gateway.md"
+TITLE = "Added to a call that succeeds"
 HTTP_SERVER = """
 import sys
 from fastmcp import FastMCP
@@ -237,8 +237,7 @@ def table(rows: Sequence[Row]) -> str:
     """The section of the page, in Markdown."""
     said = " ".join(" ".join((__doc__ or "").split("\n\n")[2:4]).split())
     lines = [
-        TITLE, "", f"{datetime.now(UTC):%Y-%m-%d}. `python -m bench.gateway --write`, at a "
-        f"load of {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores. {said}", "",
+        f"At a load of {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores. {said}", "",
         "| way | direct p50, ms | gateway p50, ms | added p50, ms | gateway p95, ms | calls |",
         "|---|---:|---:|---:|---:|---:|",
         *(
@@ -269,8 +268,7 @@ def main() -> None:
         print(json.dumps({"machine": machine, "rows": figures}, indent=2))
         return
     if args.write:
-        kept = PAGE.read_text(encoding="utf-8").partition(TITLE)[0]
-        PAGE.write_text(kept + table(rows), encoding="utf-8")
+        write_section(PAGE, TITLE, "python -m bench.gateway --write", table(rows))
     print(f"{'':<32}{'direct p50':>12}{'gateway p50':>13}{'added p50':>11}{'p95':>9}   ms per call")
     for row in rows:
         print(

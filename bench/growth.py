@@ -26,6 +26,7 @@ import bson
 
 from aftercall.models import Execution
 from bench import history
+from bench.figures import made_by
 
 ROOT = Path(__file__).parents[1]
 
@@ -267,8 +268,10 @@ def page(fleets: list[Fleet], costs: Costs, given: Assumptions) -> str:
         [
             "# Growth",
             "",
+            made_by("python -m bench.growth --write"),
+            "",
             "A simulation, no measurement: what is measured on two cores with the embedded stores "
-            "is multiplied. Made by `python -m bench.growth --write`.",
+            "is multiplied.",
             "",
             capacity_table(fleets),
             "",

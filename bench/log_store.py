@@ -1,4 +1,4 @@
-"""How fast the embedded log store is: durable appends, the way to the learner, counting.
+"""How fast the embedded log store is: durable appends, also beside a busy event loop.
 
     python -m bench.log_store [--executions 20000] [--json]
 
@@ -26,28 +26,14 @@ from uuid import uuid4
 from aftercall.json_values import content_hash
 from aftercall.models import Execution, ExecutionError
 from mongo.contents import execution_event
-from mongo.records import Commit, Event, Row
+from mongo.records import Event
 from mongo.sqlite.store import SqliteStore, open_sqlite_store
-from retrieval.log import counts as counts_of
-from retrieval.memory import tool_row
 
 WORKSPACE = "default"
 TOOLS = 200
-INDEX_BATCH = 500
-LOADS = (
-    (1, 1, "free"),
-    (1, 64, "free"),
-    (100, 1, "free"),
-    (100, 8, "free"),
-    (1000, 1, "free"),
-    (1000, 4, "free"),
-    (100, 8, "busy"),
-)
+LOADS = ((100, 1, "free"), (100, 8, "free"), (100, 8, "busy"))
 """Executions per call, how many callers append at once, and whether the event loop computes
 meanwhile without a pause."""
-
-GENERATION_DOCUMENTS = 100_000
-"""Of 1 kB each, which a rebuild learns before it switches."""
 
 BUSY_SWITCH_S = 0.0005
 """`sys.setswitchinterval` beside a busy loop, as the service sets it. With Python's 5 ms, of which
@@ -74,21 +60,6 @@ class AppendRow:
     def ratio(self) -> float:
         """Of the floor; above 1 is faster than it."""
         return self.per_second / self.floor_per_second
-
-
-@dataclass(frozen=True)
-class QueueRow:
-    """Learning and the counters, at the size the appends left."""
-
-    executions: int
-    indexed_per_second: float
-    counts_p50_ms: float
-    counts_p99_ms: float
-    opened_ms: float
-    """To open a new generation."""
-    switched_ms: float
-    """To switch to a generation of `GENERATION_DOCUMENTS` documents."""
-    bytes_per_execution: float
 
 
 def make_execution(number: int) -> Event:
@@ -198,55 +169,6 @@ async def keep_busy() -> None:
         await asyncio.sleep(0)
 
 
-async def measure_queue(store: SqliteStore, folder: Path) -> QueueRow:
-    """Reading and committing as the learner does, with knowledge and documents for each batch."""
-    counts_ms = []
-    for _ in range(200):
-        started = time.perf_counter()
-        counts = await counts_of(store)
-        counts_ms.append(1000 * (time.perf_counter() - started))
-    started = time.perf_counter()
-    position = 0
-    while events := await store.events.after(WORKSPACE, position, INDEX_BATCH):
-        tools = {event.tool for event in events if event.tool is not None}
-        rows = [Row("knowledge", tool_row(tool), b"x" * 4000, tool) for tool in tools]
-        rows += [Row("document", tool_row(tool), b"x" * 1000, tool) for tool in tools]
-        moved = position, events[-1].position
-        await store.knowledge.commit(Commit(WORKSPACE, put=rows, moved=moved))
-        position = events[-1].position
-    drained = time.perf_counter() - started
-    size = size_of(folder)
-    opened_ms, switched_ms = await measure_switch(store)
-    return QueueRow(
-        executions=counts.executions,
-        indexed_per_second=counts.executions / drained,
-        counts_p50_ms=percentile(counts_ms, 50),
-        counts_p99_ms=percentile(counts_ms, 99),
-        opened_ms=opened_ms,
-        switched_ms=switched_ms,
-        bytes_per_execution=size / counts.executions,
-    )
-
-
-async def measure_switch(store: SqliteStore) -> tuple[float, float]:
-    """Milliseconds to open a generation, and to switch to it when it is full."""
-    started = time.perf_counter()
-    number = store.knowledge.generation + 1
-    anew = await store.open_generation(number)
-    opened_ms = 1000 * (time.perf_counter() - started)
-    for _ in range(0, GENERATION_DOCUMENTS, INDEX_BATCH):
-        rows = [Row("document", str(uuid4()), b"x" * 1000) for _ in range(INDEX_BATCH)]
-        await anew.commit(Commit(WORKSPACE, put=rows))
-    started = time.perf_counter()
-    await store.switch(number, {})
-    return opened_ms, 1000 * (time.perf_counter() - started)
-
-
-def size_of(folder: Path) -> int:
-    """Bytes of the store's files."""
-    return sum(path.stat().st_size for path in folder.glob("*.sqlite3*"))
-
-
 def percentile(values: list[float], percent: int) -> float:
     """By linear interpolation; 0 without values."""
     if len(values) < 2:
@@ -254,7 +176,7 @@ def percentile(values: list[float], percent: int) -> float:
     return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
 
 
-def print_table(appends: list[AppendRow], queue: QueueRow) -> None:
+def print_table(appends: list[AppendRow]) -> None:
     print(
         f"{'batch':>6} {'callers':>7} {'loop':>5} {'exec/s':>9} {'floor/s':>9} {'ratio':>6}",
         end=" ",
@@ -264,33 +186,21 @@ def print_table(appends: list[AppendRow], queue: QueueRow) -> None:
         print(f"{row.batch:>6} {row.callers:>7} {row.loop:>5} {row.per_second:>9,.0f}", end=" ")
         print(f"{row.floor_per_second:>9,.0f} {row.ratio:>6.2f}", end=" ")
         print(f"{row.p50_ms:>8.2f} {row.p99_ms:>8.2f} {row.loop_lag_p99_ms:>16.2f}")
-    print(f"\nat {queue.executions:,} executions:")
-    print(f"  after + commit          {queue.indexed_per_second:,.0f} executions/s")
-    print(f"  counts()                p50 {queue.counts_p50_ms:.2f} ms", end=", ")
-    print(f"p99 {queue.counts_p99_ms:.2f} ms")
-    print(f"  open_generation         {queue.opened_ms:,.0f} ms")
-    print(f"  switch, {GENERATION_DOCUMENTS:,} documents {queue.switched_ms:,.0f} ms")
-    print(f"  on disk                 {queue.bytes_per_execution:,.0f} bytes/execution")
 
 
-async def measure(total: int) -> tuple[list[AppendRow], QueueRow]:
+async def measure(total: int) -> list[AppendRow]:
     with tempfile.TemporaryDirectory(prefix="aftercall-bench-") as name:
         folder = Path(name)
         store = await open_sqlite_store(folder)
         try:
-            appends = [
-                # These wait for each fsync or switch in turn; a tenth of the rows says as much.
+            return [
                 await measure_append(
-                    store,
-                    folder,
-                    batch=batch,
-                    callers=callers,
-                    loop=loop,
-                    total=total // 10 if batch == callers == 1 or loop == "busy" else total,
+                    store, folder, batch=batch, callers=callers, loop=loop,
+                    # Each append waits for a switch of threads; a tenth of the rows says as much.
+                    total=total // 10 if loop == "busy" else total,
                 )
                 for batch, callers, loop in LOADS
-            ]
-            return appends, await measure_queue(store, folder)
+            ]  # fmt: skip
         finally:
             await store.close()
 
@@ -300,23 +210,17 @@ def main() -> None:
     parser.add_argument("--executions", type=int, default=20_000, help="appended per row")
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     arguments = parser.parse_args()
-    appends, queue = asyncio.run(measure(arguments.executions))
-    if arguments.json:
-        machine = f"{platform.machine()}, Python {platform.python_version()}"
-        rows = [asdict(row) | {"ratio": row.ratio} for row in appends]
-        print(
-            json.dumps(
-                {
-                    "machine": f"{machine}, SQLite {sqlite3.sqlite_version}",
-                    "date": datetime.now(UTC).isoformat(timespec="seconds"),
-                    "appends": rows,
-                    "queue": asdict(queue),
-                },
-                indent=2,
-            )
-        )
-    else:
-        print_table(appends, queue)
+    appends = asyncio.run(measure(arguments.executions))
+    if not arguments.json:
+        print_table(appends)
+        return
+    machine = f"{platform.machine()}, Python {platform.python_version()}"
+    figures = {
+        "machine": f"{machine}, SQLite {sqlite3.sqlite_version}",
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "appends": [asdict(row) | {"ratio": row.ratio} for row in appends],
+    }
+    print(json.dumps(figures, indent=2))
 
 
 if __name__ == "__main__":

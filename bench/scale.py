@@ -33,7 +33,7 @@ from bench import history
 from bench.processes import run_watched
 from bench.service import Service, ask, load, percentiles, say, serving
 from embeddings.embedders import open_embedder
-from ingest.indexer import EMBED_BATCH
+from ingest.pacing import EMBED_BATCH
 from mongo.sqlite.store import open_sqlite_store
 from retrieval.log import counts
 from retrieval.memory import DOCUMENT

@@ -37,8 +37,8 @@ while (!db.hello().isWritablePrimary) {
   sleep(200);
 }
 
-// `dbAdmin` because the days of an expiring index are changed by `collMod`.
-const roles = ["readWrite", "dbAdmin"].map((role) => ({ role, db: MONGO_DATABASE }));
+// deploy/mongo-users.js says why it is no more than this.
+const roles = [{ role: "readWrite", db: MONGO_DATABASE }];
 if (admin.getUser("aftercall") === null) {
   admin.createUser({ user: "aftercall", pwd: MONGO_PASSWORD, roles });
 } else {

@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager
 from aftercall.stages import stage
 from aftercall.tables import keep
 from embeddings.protocol import Embedder, EmbeddingError
-from ingest import fold
+from ingest import fold, pacing
 from ingest.leases import LeaseKeeper, holder_id, retire
 from ingest.workspace import WorkspaceCache
 from mongo.errors import StoreError, StoreFencedError
@@ -29,35 +29,6 @@ from retrieval.index.protocol import IndexPoint, VectorIndex, VectorIndexError
 from retrieval.knowledge.documents import Document
 from retrieval.memory import DOCUMENT, VECTOR, Memory
 
-BATCH = 4_000
-EMBED_BATCH = 1024
-"""Documents per round of the model: sorted by length among so many, 3 % of it is padding."""
-_POINTS = 256
-"""Of them that the index takes at once: it lets nothing else run for 50 us each."""
-_FLOOD = 3_000
-"""Events a second above which intake has the processor to itself: more than is learned even alone,
-so that what arrives more slowly is learned beside it."""
-_BACKLOG = 1_000
-"""Events waiting from which on vectors let learning go first."""
-_MUCH = 150
-"""Events between two calls of `rest` from which on the learner keeps tools decoded: each read anew
-takes some 5 ms, where it is used much."""
-_LOOK_S = 0.2
-_BURST_LOOKS = 75
-"""How long learning lets a flood pass, once for each backlog: a longer one is learned beside."""
-_PATIENT_LOOKS = 50
-"""Of vectors: most is found without, and made sooner they take a tenth of learning's speed."""
-POLL_S = 0.25
-"""How often it is looked for what other processes stored, where a store is shared."""
-OWN_POLL_S = 2.0
-"""The same where others store next to nothing: what is stored here wakes the learner."""
-IDLE_S = 3.0
-"""Seconds without work after which a workspace is given back, where a store is shared."""
-_TOGETHER_S = 0.1
-"""What comes within so long after the first is learned with it: one event alone costs ten times its
-part of three hundred, and delays the next answer by as much."""
-_RETRY_S = 1.0
-_MAX_CACHES = 16
 log = logging.getLogger("aftercall.learner")
 
 
@@ -78,7 +49,7 @@ class Indexer:
         lease_s: float = 15.0,
         is_shared: bool = False,
         knowledge: Knowledge | None = None,
-        batch: int = BATCH,
+        batch: int = pacing.BATCH,
     ) -> None:
         self._store = store
         self._memory = memory
@@ -97,13 +68,12 @@ class Indexer:
         )
         self._caches: dict[tuple[int, str], WorkspaceCache] = {}
         """By generation and workspace: two generations may have made as many commits."""
-        poll_s = POLL_S if is_shared else OWN_POLL_S
+        poll_s = pacing.POLL_S if is_shared else pacing.OWN_POLL_S
         self._learning = _Loop("learning", self._paced_learn_step, poll_s)
-        self._embedding = _Loop("embedding", self._paced_embed_step, poll_s)
-        self._is_busy = False
+        self._embedding = _Loop("embedding", self._paced_embed_step, pacing.OWN_POLL_S)
+        self._pacing = pacing.Pacing(self._waiting)
         self._learned = 0
         """Events since `rest` was called last."""
-        self._looks = _BURST_LOOKS
 
     @property
     def problem(self) -> str | None:
@@ -145,7 +115,7 @@ class Indexer:
     async def close(self) -> None:
         """Stop after the batch that is under way; what is left stays in the log."""
         await self._learning.close()
-        self._is_busy = False
+        self._pacing.is_behind = False
         await self._embedding.close()
         await self._leases.close()
 
@@ -155,7 +125,7 @@ class Indexer:
         That nobody reads it twice, nor holds it so. While much is learned the learner keeps its
         rows, and who answers has its own; once nothing is, all that is left here is let go.
         """
-        if self._learned < _MUCH and not self._is_busy:
+        if self._learned < pacing.MUCH and not self._pacing.is_behind:
             for (generation, workspace), cache in self._caches.items():
                 known = cache.give_knowledge()
                 if self._own is None and generation == self._knowledge.generation:
@@ -179,27 +149,17 @@ class Indexer:
         return done
 
     async def _paced_learn_step(self) -> int:
-        """A step that lets a burst pass first: what arrives faster than it can be learned."""
-        before = (await waiting(self._store, self._knowledge)).total()
-        self._is_busy = before >= _BACKLOG
-        if not self._is_busy:
-            self._looks = _BURST_LOOKS
-        while self._is_busy and self._looks:
-            self._looks -= 1
-            await asyncio.sleep(_LOOK_S)
-            after = (await waiting(self._store, self._knowledge)).total()
-            if after - before <= _FLOOD * _LOOK_S:
-                break
-            before = after
-        return await self.learn_step()
+        if await self._pacing.let_burst_pass():
+            return await self.learn_step()
+        await self._leases.tend()
+        return 0
 
     async def _paced_embed_step(self) -> int:
-        """A step that lets learning go first, for ten seconds at most."""
-        for _ in range(_PATIENT_LOOKS):
-            if not self._is_busy:
-                break
-            await asyncio.sleep(_LOOK_S)
+        await self._pacing.let_learning_pass()
         return await self.embed_step()
+
+    async def _waiting(self) -> int:
+        return (await waiting(self._store, self._knowledge)).total()
 
     async def learn_step(self) -> int:
         """Learn from one batch of each workspace; how many events, 0 when there are none."""
@@ -218,7 +178,7 @@ class Indexer:
         if knowledge.generation != self._indexed:
             return done
         for workspace in await knowledge.cursors():
-            rows = await knowledge.scan(workspace, VECTOR.name, EMBED_BATCH, by="rank")
+            rows = await knowledge.scan(workspace, VECTOR.name, pacing.EMBED_BATCH, by="rank")
             if rows:
                 done += await self._embed(knowledge, workspace, rows)
         return done
@@ -247,7 +207,7 @@ class Indexer:
             return 0
         cache.shrink()
         self._learned += len(events)
-        keep(self._caches, place, cache, _MAX_CACHES)
+        keep(self._caches, place, cache, pacing.MAX_CACHES)
         if self._own is None:
             self._memory.forget_rows(workspace, learned.rows, cache.serial)
         if any(row.kind == VECTOR.name for row in learned.rows):
@@ -284,11 +244,11 @@ class Indexer:
                     )
                     for each, vector in zip(documents, vectors, strict=True)
                 ]
-                for start in range(0, len(points), _POINTS):
+                for start in range(0, len(points), pacing.POINTS):
                     async with self._at_index:
                         if knowledge.generation != self._indexed:
                             return 0
-                        await self._index.upsert(points[start : start + _POINTS])
+                        await self._index.upsert(points[start : start + pacing.POINTS])
         # One that was asked for again meanwhile has another rank, and stays.
         done = [Removal(VECTOR.name, row.key, row.rank) for row in rows]
         try:
@@ -387,7 +347,9 @@ class WorkspaceLeases:
         """Give back those that were not used for a while."""
         if self._is_shared:
             now = time.monotonic()
-            for name in [each for each in self._keepers if now - self._used_at[each] > IDLE_S]:
+            for name in [
+                each for each in self._keepers if now - self._used_at[each] > pacing.IDLE_S
+            ]:
                 await self._drop(name)
 
     async def give_back(self) -> None:
@@ -452,11 +414,11 @@ class _Loop:
         return 0
 
     async def _wait(self) -> None:
-        pause = _RETRY_S if self.problem else self._poll_s
+        pause = pacing.RETRY_S if self.problem else self._poll_s
         try:
             async with asyncio.timeout(pause):
                 await self._work.wait()
                 if not self._is_closing:
-                    await asyncio.sleep(_TOGETHER_S)
+                    await asyncio.sleep(pacing.TOGETHER_S)
         except TimeoutError:
             pass

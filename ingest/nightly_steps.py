@@ -16,8 +16,9 @@ from math import ceil
 
 from ingest import fold
 from ingest.axes import AxisClusterer
-from ingest.indexer import BATCH, learn_batch
+from ingest.indexer import learn_batch
 from ingest.nightly import DAYS_LEFT, NightlyJob, Step, is_rebuilding
+from ingest.pacing import BATCH
 from ingest.workspace import WorkspaceCache
 from mongo.contents import BETWEEN
 from mongo.paging import all_rows

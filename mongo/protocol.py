@@ -188,6 +188,9 @@ class Metadata(Protocol):
     async def put(self, name: str, value: str) -> None:
         """Set a fact."""
 
+    async def keep(self, name: str, value: str) -> str:
+        """Set a fact unless it is set, over all processes; what it says from then on."""
+
 
 class Store(Protocol):
     """One store: the log, the current generation and what goes with them."""

@@ -106,11 +106,22 @@ async def repairs(store: Store, tool: ToolKey, limit: int) -> list[MendedFailure
     return [REPAIR.decode(row) for row in rows]
 
 
+_MAX_WHOLE = 300_000
+"""Bytes of a session's latest events whose results are looked at as a whole: some 5 ms."""
+
+
 def session_calls(earlier: Sequence[Event]) -> tuple[SessionCall, ...]:
-    """The successes of a session, each with its plain values by place."""
-    calls = (execution_of(each).execution for each in earlier)
-    return tuple(
-        session_call(each.tool_name, each.parameters, extract(each.result), each.result)
-        for each in calls
-        if each.outcome == "success"
-    )
+    """The successes of a session, each with its plain values by place, the latest last.
+
+    Results are kept as a whole for the latest calls, as far as they are small enough together.
+    """
+    found: list[SessionCall] = []
+    size = 0
+    for event in reversed(earlier):
+        call = execution_of(event).execution
+        if call.outcome == "success":
+            size += len(event.data)
+            whole = call.result if size <= _MAX_WHOLE else None
+            values = extract(call.result)
+            found.append(session_call(call.tool_name, call.parameters, values, whole))
+    return tuple(reversed(found))

@@ -24,7 +24,8 @@ from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import ErrorCategory, Example
@@ -92,9 +93,26 @@ _BY_CATEGORY: dict[ErrorCategory, str] = {
 }
 
 
-class ConsolidatedPattern(BaseModel):
-    """Like failures of a tool. The leader is the wording that it began with, and never changes."""
+_DOCUMENT_NAMES = {"count": "frequency", "mistake": "commonMistake", "agents": "agentsAffected"}
+"""Names of seed 004 for what has a shorter one here."""
 
+
+def _document_name(name: str) -> str:
+    return _DOCUMENT_NAMES.get(name) or to_camel(name)
+
+
+class ConsolidatedPattern(BaseModel):
+    """Like failures of a tool. The leader is the wording that it began with, and never changes.
+
+    Its JSON has the names of seed 004's document, which is what a store shows of it.
+    """
+
+    model_config = ConfigDict(
+        alias_generator=_document_name,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+    )
     pattern_id: str
     server_name: str | None
     tool_name: str

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import cast
 
+from aftercall.json_patch import same_json
 from aftercall.json_values import JsonObject, bounded_json
 from aftercall.models import LikeCall, SimilarExecution, SimilarRequest, SimilarResponse
 from aftercall.redaction import Redactor
@@ -12,10 +13,13 @@ from mongo.protocol import EventLog
 from mongo.records import ToolKey
 from retrieval.index.protocol import IndexQuery, Kind, VectorIndex
 from retrieval.knowledge.documents import Document, document_id
+from retrieval.knowledge.profile import ToolProfile
 from retrieval.log import executions
 from retrieval.memory import Memory
 from retrieval.parameters import MAX_MESSAGE
+from retrieval.proposals.case import profile_for
 from retrieval.recent_calls import CallQuestion, RecentCall, rank_calls, word_cosines, words_of
+from retrieval.values import type_of
 
 _IN_ANSWER = 3
 _LEAST = 0.1
@@ -99,33 +103,47 @@ async def like_calls(
     log: EventLog,
     memory: Memory,
     redactor: Redactor,
+    agent: str,
     only_of: str | None = None,
 ) -> list[LikeCall]:
     """Return at most three calls of a tool that worked and share rare words with a call.
 
     Words alone decide, so that an answer waits for no model. With `only_of`, a principal, it is
-    those that it recorded.
+    those that it recorded. Of another agent's calls only values that are common knowledge are
+    shown, and the types of the others.
     """
     latest: dict[bytes, RecentCall] = {}
-    for call in await memory.calls.of_tool(tool):
-        if call.outcome == "success" and only_of in (None, call.principal):
-            latest[call.what] = call
+    for recent in await memory.calls.of_tool(tool):
+        if recent.outcome == "success" and only_of in (None, recent.principal):
+            latest[recent.what] = recent
     calls = list(latest.values())
     cosines = word_cosines(calls, words_of(parameters, context))
     order = sorted(zip(cosines, calls, strict=True), key=lambda each: (-each[0], -each[1].position))
     alike = {call.execution_id: cosine for cosine, call in order[:_IN_ANSWER] if cosine >= _LEAST}
-    found = [
-        redactor.call(each.execution) for each in await executions(log, tool.workspace, list(alike))
-    ]
-    return [
-        LikeCall(
-            execution_id=each.execution_id,
-            parameters=each.parameters,
-            context=each.context,
-            likeness=alike[each.execution_id],
+    profile, _ = profile_for(await memory.knowledge(tool), None, agent)
+    found = []
+    for each in await executions(log, tool.workspace, list(alike)):
+        call, is_own = redactor.call(each.execution), each.execution.agent == agent
+        found.append(
+            LikeCall(
+                execution_id=call.execution_id,
+                parameters=call.parameters if is_own else _shared(call.parameters, profile),
+                context=call.context if is_own else None,
+                likeness=alike[call.execution_id],
+            )
         )
-        for each in found
-    ]
+    return found
+
+
+def _shared(parameters: JsonObject, profile: ToolProfile | None) -> JsonObject:
+    """The parameters, with the type of each value that is not common knowledge instead of it."""
+    found: JsonObject = {}
+    for name, value in parameters.items():
+        seen = profile.parameters.get(name) if profile is not None else None
+        common = seen.common_values() if seen is not None else ()
+        is_common = any(same_json(each.value, value) for each in common)
+        found[name] = value if is_common else f"<{type_of(value)}>"
+    return found
 
 
 async def _older(

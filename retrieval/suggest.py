@@ -254,7 +254,7 @@ class Suggester:
         with stage("suggest.like_calls"):
             found = await like_calls(
                 tool, call.parameters, call.context, log=self.log, memory=self.memory,
-                redactor=self.redactor, only_of=only_of,
+                redactor=self.redactor, agent=call.agent, only_of=only_of,
             )  # fmt: skip
         return response.model_copy(update={"similar": found})
 
@@ -276,6 +276,35 @@ class Suggester:
         asked = considered(request.execution)
         call = as_named(await aside(self.redactor.call, asked, when=is_large(asked)), principal)
         call = with_arguments(call)
+        # The store is asked for the session while text is read, embedded and looked up.
+        session = asyncio.ensure_future(self._session_of(workspace, call))
+        try:
+            question = await self._gathered(workspace, request, principal, call, session)
+            await session
+        finally:
+            session.cancel()  # nothing where it is done
+            await asyncio.wait([session])
+            if not session.cancelled():
+                session.exception()  # said by what is raised already
+        return question
+
+    async def _session_of(self, workspace: str, call: m.FailedCall) -> list[Event]:
+        """The latest calls of the call's session, newest first."""
+        if call.session_id is None:
+            return []
+        with stage("suggest.read_session"):
+            sessions = [call.session_id]
+            return await self.log.latest(workspace, "execution", MAX_CALLS, sessions=sessions)
+
+    async def _gathered(
+        self,
+        workspace: str,
+        request: m.SuggestRequest,
+        principal: str,
+        call: m.FailedCall,
+        session: "asyncio.Future[list[Event]]",
+    ) -> Question:
+        """The question of a call whose session is still being read: nothing here looks at it."""
         tool = ToolKey(workspace, call.server_name, call.tool_name)
         refused = cache(lambda: refused_by(call))  # once, and only where somebody asks
         reading = read_by_schema(read_error(call.error, call.parameters), refused)
@@ -287,13 +316,6 @@ class Suggester:
         quorum = self.quorum()
         binds = quorum == 1 or (registered is not None and registered.binds(principal))
         annotations = trusted_hints(request.annotations, registered, binds=binds)
-        earlier: list[Event] = []
-        if call.session_id is not None:
-            with stage("suggest.read_session"):
-                sessions = [call.session_id]
-                earlier = await self.log.latest(
-                    workspace, "execution", MAX_CALLS, sessions=sessions
-                )
         if reading.category == "unknown" and seeds:  # then it is what the corpus says
             reading = replace(reading, category=seeds[0].category, confidence=_SEED_CATEGORY)
         reading = held_against_schema(call, reading, refused)
@@ -301,7 +323,7 @@ class Suggester:
             call, reading, knowledge, registered, annotations, seeds,
             binds=binds,
             quorum=quorum,
-            session=cache(lambda: session_calls(earlier[::-1])),
+            session=cache(lambda: session_calls(session.result()[::-1])),
         )  # fmt: skip
         if call.parameters_known and not _has_lesson(case):
             case = replace(case, siblings=await self._siblings(tool, case))

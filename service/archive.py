@@ -64,15 +64,16 @@ GZIP_LEVEL = 4
 
 
 @contextmanager
-def written(name: str) -> Iterator[BinaryIO]:
+def written(name: str, *, packed: bool = True) -> Iterator[BinaryIO]:
     """A stream; its content becomes the file `name` when the block ends well, and else nothing.
 
-    Compressed by gzip; `-` is stdout. The file is private (0600) and takes its name in one step.
+    Compressed by gzip if `packed`; `-` is stdout. The file is private (0600) and takes its name in
+    one step.
     """
     if name == STDIO:
-        if sys.stdout.isatty():
+        if packed and sys.stdout.isatty():
             raise ArchiveError("an archive is no text for a terminal: name a file, or use a pipe")
-        with _packed(sys.stdout.buffer) as stream:
+        with _packed(sys.stdout.buffer) if packed else nullcontext(sys.stdout.buffer) as stream:
             yield stream
         sys.stdout.buffer.flush()
         return
@@ -84,7 +85,7 @@ def written(name: str) -> Iterator[BinaryIO]:
             descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             file = stack.enter_context(os.fdopen(descriptor, "wb"))
             stack.callback(part.unlink, missing_ok=True)
-            with _packed(file) as stream:
+            with _packed(file) if packed else nullcontext(file) as stream:
                 yield stream
             file.flush()
             os.fsync(descriptor)

@@ -36,7 +36,7 @@ from retrieval.suggest import Suggester
 from service.journal import open_journal
 from service.keys import ANYBODY, Access, Keyring, open_keyring, quorum_of
 from service.learning import Learning, Relearning, open_learning
-from service.lifecycle import OnPhase, Shared, beside
+from service.lifecycle import Attention, OnPhase, Shared, beside
 from service.metrics import ServiceMetrics
 from service.nightly import nightly
 from service.settings import Settings
@@ -82,6 +82,7 @@ class Context:
     relearning: Relearning
     shared: Shared
     metrics: ServiceMetrics
+    attention: Attention
     opened_at: float
     keys: Keyring
     caller: Access = ANYBODY
@@ -111,6 +112,16 @@ class Lifecycle:
         self.context, self.phase = None, "stopping"
 
 
+def open_redactor(settings: Settings) -> Redactor:
+    """What masks secrets, as the settings say; it makes the key of hashes where there is none."""
+    privacy = settings.privacy
+    return Redactor.create(
+        extra_names=privacy.secret_names,
+        allowlists=privacy.allowlists,
+        hash_key=key_file(privacy.hash_key_file or settings.data.dir / "hash.key"),
+    )
+
+
 @asynccontextmanager
 async def open_context(
     settings: Settings,
@@ -119,8 +130,9 @@ async def open_context(
 ) -> AsyncIterator[Context]:
     """Open the rooms and what stands on them; close all in reverse, failures included."""
     async with AsyncExitStack() as stack:
+        attention = Attention()
         control = await stack.enter_async_context(opened_control(settings, on_phase))
-        keys = await stack.enter_async_context(open_keyring(settings, control))
+        keys = await stack.enter_async_context(open_keyring(settings, control, attention))
         stores = await stack.enter_async_context(open_stores(settings, on_phase, embedder))
         store, memory = stores.store, stores.memory
         await keys.attach(store.metadata)
@@ -129,13 +141,8 @@ async def open_context(
         metrics = ServiceMetrics(settings.metrics.tools)
         index = stores.index
         index.on_error = partial(metrics.failed, "vectors")
-        privacy = settings.privacy
-        redactor = Redactor.create(
-            extra_names=privacy.secret_names,
-            allowlists=privacy.allowlists,
-            hash_key=key_file(privacy.hash_key_file or settings.data.dir / "hash.key"),
-        )
-        learning = await stack.enter_async_context(open_learning(settings, stores))
+        redactor = open_redactor(settings)
+        learning = await stack.enter_async_context(open_learning(settings, stores, attention))
         indexer = learning.indexer
         journal = await stack.enter_async_context(open_journal(settings.data.dir, log))
         suggester = Suggester(
@@ -193,6 +200,7 @@ async def open_context(
             relearning=relearning,
             shared=Shared(),
             metrics=metrics,
+            attention=attention,
             opened_at=time.monotonic(),
             keys=keys,
         )

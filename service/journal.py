@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from aftercall.files import try_lock, unlock
+from aftercall.places import try_lock, unlock
 from mongo.contents import IssuedSuggestion, suggestion_event
 from mongo.protocol import EventLog
 from mongo.records import decoded, encoded

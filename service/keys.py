@@ -24,13 +24,15 @@ from aftercall.change_classes import QUORUM
 from aftercall.errors import ConfigurationError
 from mongo.protocol import ControlStore, Metadata
 from mongo.records import OWNER, AuditEntry, AuditHead, StoredKey
-from service.lifecycle import beside
+from service.lifecycle import Attention, beside
 from service.settings import Settings
 
 logger = logging.getLogger(__name__)
 DEFAULT_WORKSPACE = "default"
 SCOPES: frozenset[m.Scope] = frozenset(get_args(m.Scope))
 REFRESH_S = 1.0
+_IDLE_S = 10.0
+"""Between two readings while nobody asks; the first who does waits for one."""
 """Seconds until a service knows of a key that another process made, changed or revoked."""
 _NOTE_USE_S = 60.0
 _BURST_S = 5.0
@@ -297,7 +299,9 @@ def hash_of(secret: str) -> str:
 
 
 @asynccontextmanager
-async def open_keyring(settings: Settings, store: ControlStore) -> AsyncIterator[Keyring]:
+async def open_keyring(
+    settings: Settings, store: ControlStore, attention: Attention
+) -> AsyncIterator[Keyring]:
     """Keys, kept up to date; a `ConfigurationError` where strangers reach a service without one."""
     keyring = Keyring(store, bootstrap_key(settings))
     await keyring.refresh()
@@ -316,7 +320,8 @@ async def open_keyring(settings: Settings, store: ControlStore) -> AsyncIterator
         await keyring.note_uses()
         return REFRESH_S
 
-    async with beside(step, "reading the keys anew", REFRESH_S, REFRESH_S):
+    paced = attention.paced(step, REFRESH_S, _IDLE_S)
+    async with beside(paced, "reading the keys anew", REFRESH_S, REFRESH_S):
         yield keyring
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
+from ingest import pacing
 from ingest.axes import AxisClusterer
 from ingest.indexer import Indexer
 from mongo.errors import StoreError
@@ -17,21 +18,12 @@ from mongo.protocol import Store
 from retrieval.index.opening import INDEX_FACT, index_name
 from retrieval.index.protocol import EdgePlace, IndexModelMismatchError, VectorIndexError
 from service.forget import learned_without
-from service.lifecycle import beside, give_back_memory
+from service.lifecycle import Attention, beside, give_back_memory
 from service.logs import log_event
 from service.nightly import run_process
 from service.settings import Settings
-from service.stores import Stores, index_place, open_named, remove_former
+from service.stores import Stores, open_named, remove_former
 
-EVERY_S = 0.5
-"""What is learned elsewhere is to be usable here within a second."""
-_GIVE_BACK_S = 3.0
-"""How often what batches have freed is given back."""
-_SETTLE_S = 2.0
-"""Between two rounds: axes that come together are mostly clustered together."""
-_REST = 4.0
-"""Times a round's own length until the next: one that names new axes all the time takes a fifth of
-the model's time, so that questions come first."""
 OTHER_MODEL = (
     "the vectors were rebuilt with another embedding model: restart this process with that model "
     "(AFTERCALL_EMBEDDING_MODEL); until then it answers from its former vectors and learns nothing"
@@ -102,7 +94,7 @@ class Learning:
         if not self._has_switched:  # tried again, as where the index was away
             await self._switch()
             self._has_switched = True
-        return EVERY_S
+        return pacing.FOLLOW_S
 
     async def _switch(self) -> None:
         index, memory = self._stores.index, self._stores.memory
@@ -111,7 +103,7 @@ class Learning:
         opened = None
         if name != index.opened:
             try:
-                opened = await open_named(self._settings, name, self._stores.embedder)
+                opened = await open_named(self._stores.place, name, self._stores.embedder)
             except IndexModelMismatchError:
                 # Others may learn: texts are the same whatever the model, but vectors are not.
                 self._other_model = OTHER_MODEL
@@ -127,7 +119,7 @@ class Learning:
             logger, "what was learned anew is in use",
             generation=self._stores.store.knowledge.generation,
         )  # fmt: skip
-        place = index_place(self._settings)
+        place = self._stores.place
         if isinstance(place, EdgePlace):  # of embedded ones nobody else can remove the former
             for removed in await remove_former(place, name):
                 log_event(logger, "former vectors removed", name=removed)
@@ -140,17 +132,19 @@ class Learning:
                 if await self.clusterer.is_due(workspace):
                     await self.clusterer.cluster(workspace)
                 self._looked[workspace] = cursor.serial
-        return _SETTLE_S + _REST * (time.monotonic() - started)
+        return pacing.SETTLE_S + pacing.CLUSTER_REST * (time.monotonic() - started)
 
     async def give_back(self) -> float:
         """Give back the memory that learning does not need now; returns the seconds to the next."""
         await self.indexer.rest()
         await asyncio.to_thread(give_back_memory)
-        return _GIVE_BACK_S
+        return pacing.GIVE_BACK_S
 
 
 @asynccontextmanager
-async def open_learning(settings: Settings, stores: Stores) -> AsyncIterator[Learning]:
+async def open_learning(
+    settings: Settings, stores: Stores, attention: Attention
+) -> AsyncIterator[Learning]:
     """Open what learns, and follow what other processes do; close it in reverse."""
     learning = Learning(settings, stores)
     async with AsyncExitStack() as stack:
@@ -158,9 +152,19 @@ async def open_learning(settings: Settings, stores: Stores) -> AsyncIterator[Lea
         with suppress(StoreError, VectorIndexError):  # it is tried again
             await learning.follow()
         for step, name, wait_s in (
-            (learning.follow, "following other processes", EVERY_S),
-            (learning.cluster, "clustering", _SETTLE_S),
-            (learning.give_back, "giving back memory", _GIVE_BACK_S),
+            (
+                attention.paced(learning.follow, pacing.FOLLOW_S, pacing.FOLLOW_IDLE_S),
+                "following other processes",
+                pacing.FOLLOW_S,
+            ),
+            (
+                attention.paced(
+                    learning.cluster, pacing.SETTLE_S, pacing.CLUSTER_IDLE_S, wakes=False
+                ),
+                "clustering",
+                pacing.SETTLE_S,
+            ),
+            (learning.give_back, "giving back memory", pacing.GIVE_BACK_S),
         ):
-            await stack.enter_async_context(beside(step, name, wait_s, retry_s=EVERY_S))
+            await stack.enter_async_context(beside(step, name, wait_s, retry_s=pacing.FOLLOW_S))
         yield learning

@@ -5,6 +5,7 @@ import contextlib
 import ctypes
 import gc
 import logging
+import math
 import os
 import random
 import signal
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from aftercall.errors import AftercallError
-from aftercall.files import GATEWAYS_LOCK, try_lock, unlock
+from aftercall.files import GATEWAYS_LOCK
+from aftercall.places import try_lock, unlock
 from aftercall.process import ended_by_signals
 from embeddings.protocol import EmbeddingError
 from ingest.seed import SeedCorpusError
@@ -140,6 +142,65 @@ async def beside(step: Step, name: str, wait_s: float, retry_s: float) -> AsyncI
     finally:
         task.cancel()
         await asyncio.wait([task])
+
+
+_WAKE_S = 1.0
+"""That a request waits for a look; a store that hangs is waited for no longer."""
+
+
+class Attention:
+    """How often this process looks at what others did: often while it is asked, seldom else.
+
+    An idle process asks the store next to nothing. The first request after a pause waits for a
+    look, a second at most, so that no answer is older than the looks of a busy process.
+    """
+
+    def __init__(
+        self, idle_after_s: float = 15.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._idle_after_s = idle_after_s
+        self._clock = clock
+        self._asked_at = clock()
+        self._looks: list[Step] = []
+        self._waking: asyncio.Future[Any] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody has asked for a while."""
+        return self._clock() - self._asked_at > self._idle_after_s
+
+    def paced(self, look: Step, every_s: float, idle_s: float, *, wakes: bool = True) -> Step:
+        """Return a step that looks each time, but in an idle process once in `idle_s` seconds.
+
+        With `wakes` the first request after a pause waits for it.
+        """
+        looked_at = -math.inf
+
+        async def step() -> float:
+            nonlocal looked_at
+            now = self._clock()
+            if self.is_idle and now - looked_at < idle_s:
+                return every_s
+            looked_at = now
+            return await look()
+
+        if wakes:
+            self._looks.append(step)
+        return step
+
+    async def asked(self) -> None:
+        """Somebody asks: look at once where nobody had asked for a while."""
+        was_idle = self.is_idle
+        self._asked_at = self._clock()
+        if was_idle and self._waking is None:
+            steps = (step() for step in self._looks)
+            self._waking = asyncio.gather(*steps, return_exceptions=True)
+            self._waking.add_done_callback(self._woken)
+        if self._waking is not None:
+            await asyncio.wait([self._waking], timeout=_WAKE_S)
+
+    def _woken(self, _: object) -> None:
+        self._waking = None
 
 
 class Shared:

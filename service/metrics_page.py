@@ -16,7 +16,11 @@ from prometheus_client.registry import Collector
 from starlette.responses import Response
 
 from mongo.errors import StoreError
-from retrieval.index.protocol import VectorIndexError, VectorIndexUnavailableError
+from retrieval.index.protocol import (
+    IndexMissingError,
+    VectorIndexError,
+    VectorIndexUnavailableError,
+)
 from retrieval.log import StoreCounts, counts, lag_s
 from service.context import Context, Lifecycle
 from service.lifecycle import Shared
@@ -82,7 +86,11 @@ async def _compared(context: Context) -> Agreement:
                 None, problem="the vector index does not answer; suggestions come from rules"
             )
         except VectorIndexError as error:
-            return Agreement(None, problem=f"{error}; until then suggestions come from rules")
+            return Agreement(
+                None,
+                consistent=not isinstance(error, IndexMissingError),
+                problem=f"{error}; until then suggestions come from rules",
+            )
         problem = disagreement(before, vectors)
         if problem is None or await counts(context.store) != before:
             return Agreement(vectors)

@@ -127,6 +127,7 @@ class KeyGuard:
         """Handle one request."""
         context, path = self._lifecycle.context, scope["path"]
         if context is not None and path not in _OPEN:
+            await context.attention.asked()
             try:
                 scope[_ACCESS] = _access(context.keys, Request(scope), path)
             except ProblemError as problem:

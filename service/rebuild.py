@@ -10,7 +10,7 @@ from ingest.rebuild import OnProgress, Rebuilt
 from ingest.rebuild import rebuild as rebuild_knowledge
 from mongo.errors import StoreInUseError
 from mongo.protocol import Store
-from retrieval.index.opening import INDEX_FACT, destroy_index, next_index_name
+from retrieval.index.opening import INDEX_FACT, destroy_index, next_index_name, refuse_another_store
 from retrieval.index.protocol import EdgePlace, VectorIndex
 from service import stores
 from service.archive import refuse_half_imported
@@ -27,14 +27,15 @@ async def rebuild(settings: Settings, say: Callable[[str], None]) -> Rebuilt:
     """Learn all anew beside what answers, then switch; returns what was made. It may be killed."""
     async with opened_beside(settings, say) as store, stores.opened_embedder(settings) as embedder:
         await refuse_half_imported(store.metadata)
-        place = stores.index_place(settings)
+        place = await stores.index_place(settings, store)
         former_model = await store.metadata.get(stores.INDEX_MODEL_FACT)
         forgotten = await learned_without(store)
 
         async def open_index(generation: int) -> VectorIndex:
             async def opened() -> VectorIndex:
+                await refuse_another_store(place)
                 await destroy_index(place, name)  # of a rebuild that was killed
-                return await stores.open_named(settings, name, embedder)
+                return await stores.open_named(place, name, embedder)
 
             name = next_index_name(generation)
             return await when_it_answers(

@@ -7,6 +7,7 @@ out the workspaces by leases; one that ends or is killed is followed by the othe
 import asyncio
 import contextlib
 import logging
+import math
 import resource
 import socket
 import time
@@ -32,8 +33,11 @@ from retrieval.classifier import shipped_head
 from service.alerts import alerting
 from service.context import Context, Lifecycle, open_context
 from service.errors import install_error_handlers
+from service.heartbeat import heartbeat
+from service.hooks.handling import ChangedCalls
 from service.learning import open_learning
 from service.lifecycle import (
+    Attention,
     OnPhase,
     done_or_stopped,
     first,
@@ -47,6 +51,7 @@ from service.middleware import BodyLimits, HostGuard, KeyGuard, RequestLog
 from service.routes import (
     boundaries,
     choosing,
+    hooks,
     keys,
     known_tools,
     promotions,
@@ -99,12 +104,13 @@ def create_app(settings: Settings, lifecycle: Lifecycle) -> FastAPI:
     # Requests of spans that are unpacked at a time: while one is stored, the next one is read. Each
     # may hold as much as `limits.unpacked_bytes`, many times what came.
     app.state.trace_turns = asyncio.Semaphore(2)
+    app.state.changed_calls = ChangedCalls()
     app.state.requests = requests = RequestMetrics()
     install_error_handlers(app)
     # Names in paths may hold slashes, so what is longer comes before what would take it whole.
     for topic in (
-        recording, suggesting, choosing, boundaries, tools, promotions, known_tools, statistics,
-        keys, workspaces, service,
+        recording, suggesting, hooks, choosing, boundaries, tools, promotions, known_tools,
+        statistics, keys, workspaces, service,
     ):  # fmt: skip
         app.include_router(topic.router)
     install_mcp(app, settings)
@@ -350,8 +356,9 @@ async def work(settings: Settings, on_ready: Callable[[Stores], None]) -> None:
 
     async def learn() -> None:
         async with (
+            heartbeat(settings.data.dir),
             open_stores(settings, _phases(Lifecycle())) as stores,
-            open_learning(settings, stores) as learning,
+            open_learning(settings, stores, Attention(math.inf)) as learning,
         ):
             settle_memory()
             if learning.can_learn:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 from aftercall.explain import how_to_install
 from embeddings.embedders import CachedEmbedder, open_embedder
@@ -32,6 +33,8 @@ from service.settings import Settings
 if TYPE_CHECKING:
     from mongo.mongodb.store import MongoOptions
 
+STORE_FACT = "store"
+"""The store's fact of its own id, random: its vectors name it."""
 INDEX_MODEL_FACT = "index_model"
 """The store's fact of which model made the vectors, as `Embedder.fingerprint`."""
 LOCAL_QDRANT = "local:"
@@ -47,6 +50,8 @@ class Stores:
     store: Store
     embedder: CachedEmbedder
     index: opening.CurrentIndex
+    place: protocol.IndexPlace
+    """Where the index is, and those of other generations."""
     memory: Memory
     seeds: CommonMistakes
 
@@ -71,10 +76,13 @@ async def open_stores(
                 level="warning",
             )
 
+        place = await index_place(settings, store)
+
         async def open_current() -> opening.CurrentIndex:
             name = opening.index_name(await store.metadata.get(opening.INDEX_FACT))
+            await opening.refuse_another_store(place)
             return opening.CurrentIndex(
-                await open_named(settings, name, opened),
+                await open_named(place, name, opened),
                 name,
                 # An embedded one is slow only where the machine is, and then no answer is soon
                 # enough.
@@ -97,9 +105,14 @@ async def open_stores(
                 on_phase=on_phase,
                 patience_s=None if is_remote(settings) else 0,
             )
-            await _clean_up(settings, store, index.opened)
+            await _clean_up(settings, store, place, index.opened)
             yield Stores(
-                store=store, embedder=opened, index=index, memory=Memory(store), seeds=seeds
+                store=store,
+                embedder=opened,
+                index=index,
+                place=place,
+                memory=Memory(store),
+                seeds=seeds,
             )
 
 
@@ -199,13 +212,14 @@ def _mongo_options(settings: Settings) -> "MongoOptions":
     return MongoOptions(uri="" if uri is None else uri.get_secret_value(), **others)
 
 
-def index_place(settings: Settings) -> protocol.IndexPlace:
-    """Where the vectors are: on a Qdrant server where one is named, else in the data folder."""
+async def index_place(settings: Settings, store: Store) -> protocol.IndexPlace:
+    """Where a store's vectors are: on a Qdrant server if one is named, else in the data folder."""
+    owner = await store.metadata.keep(STORE_FACT, uuid4().hex)
     chosen = settings.qdrant
     if chosen.url is None:
-        return protocol.EdgePlace(settings.data.dir)
+        return protocol.EdgePlace(settings.data.dir, owner)
     key = None if chosen.api_key is None else chosen.api_key.get_secret_value()
-    return protocol.QdrantPlace(api_key=key, **chosen.model_dump(exclude={"api_key"}))
+    return protocol.QdrantPlace(owner=owner, api_key=key, **chosen.model_dump(exclude={"api_key"}))
 
 
 def is_remote(settings: Settings) -> bool:
@@ -233,10 +247,12 @@ def where_index_is(settings: Settings) -> str:
     return f"{parts.hostname or 'an address without a host'}:{settings.qdrant.grpc_port}"
 
 
-async def open_named(settings: Settings, name: str, embedder: Embedder) -> protocol.VectorIndex:
-    """The index of a name, where the settings say, for the vectors of an embedder."""
+async def open_named(
+    place: protocol.IndexPlace, name: str, embedder: Embedder
+) -> protocol.VectorIndex:
+    """The index of a name for the vectors of an embedder."""
     return await opening.open_index(
-        index_place(settings), name, dimension=embedder.dimension, fingerprint=embedder.fingerprint
+        place, name, dimension=embedder.dimension, fingerprint=embedder.fingerprint
     )
 
 
@@ -285,14 +301,14 @@ async def _refuse_other_log(store: Store) -> None:
             )
 
 
-async def _clean_up(settings: Settings, store: Store, current: str) -> None:
+async def _clean_up(
+    settings: Settings, store: Store, place: protocol.IndexPlace, current: str
+) -> None:
     """Remove former vectors, and half-made ones of a rebuild that is gone; a failure is logged."""
     keeper = LeaseKeeper(store.leases, REBUILD, ttl=settings.indexing.lease_s)
-    place = index_place(settings)
     try:
-        if isinstance(
-            place, protocol.EdgePlace
-        ):  # they stayed where a service did not follow the switch
+        # They stayed where a service did not follow the switch.
+        if isinstance(place, protocol.EdgePlace):
             await remove_former(place, current)
         if await store.leases.read(REBUILD) is None or not await keeper.try_take():
             return

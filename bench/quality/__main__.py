@@ -1,29 +1,24 @@
 """How good repairs are, on real tools and schemas, into `docs/figures/repair.md`.
 
-    python -m bench.quality [--only NAME ...] [--ablation [PATTERN]]
+    python -m bench.quality [--only NAME ...]
 
 `make bench-quality` installs what it needs beside the project (`bfcl-eval`, matplotlib), then runs
 it.
-A dataset that is not there is named and left out. `--only` measures some parts and writes nothing,
-but for `repair.md`, where all parts of it are named, and `choosing`, `regret`, `boundaries`,
-`memory`, `kinds`, `traps`, `attacks`, `secrets`, `similar`, `patterns`, `laws` and `rewrites`,
-which have pages of their own in `docs/figures/`. The parts `final` (APIs that nothing was developed
-on), `kinds-final`, `kinds-fresh-kept`, `kinds-wild-kept`, `kinds-late-kept` and `kinds-sixth-kept`
-(kinds of mistakes likewise), `kinds-fresh`, `kinds-wild`, `kinds-late`, `kinds-sixth`,
-`kinds-parts` (what each part earns on kinds), `mistakes` (a section of `memory`), `laws` and
-`rewrites` are measured only when they are named; `laws` takes `--laws`, `--cases` and `--show`,
-`rewrites` takes `--show`.
+A dataset that is not there is named and left out. `--only` measures some parts: those of
+`repair.md` (`OF_REPAIR`) write it where all of them are named, the others write pages of their own
+(`PAGES`). What `ONLY_NAMED` lists is measured only when it is named: sets that were put aside, sets
+that print their figures, `laws` (with `--laws`, `--cases`, `--show`) and `rewrites` (`--show`).
 """
 
 import argparse
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
+from bench.figures import FOLDER, stamped
 from bench.quality import (
-    ablation,
     attacks,
     boundaries_report,
     check,
@@ -49,13 +44,13 @@ from bench.quality import (
 from bench.quality.brain import Recording
 from bench.quality.learning import learning_curve
 from bench.quality.plots import plot_learning, plot_reliability
-from bench.quality.report import ALL, Figures, as_json, by_kind, markdown
+from bench.quality.report import ALL, Figures, as_json, by_kind, final_page, markdown
 from bench.quality.sessions import history, trials
 from bench.quality.split import split
 from embeddings.embedders import open_embedder
 from embeddings.protocol import Embedder
 
-FOLDER = Path(__file__).parents[2] / "docs" / "figures"
+Step = Callable[[Embedder, Figures], Awaitable[None]]
 
 
 async def measure(chosen: Sequence[str], of_laws: laws.Options) -> Figures:
@@ -67,38 +62,39 @@ async def measure(chosen: Sequence[str], of_laws: laws.Options) -> Figures:
             if name not in chosen:
                 continue
             started = time.perf_counter()
-            await step(embedder, figures)
+            with stamped(f"python -m bench.quality --only {name}"):
+                await step(embedder, figures)
             print(f"{name}: {time.perf_counter() - started:.0f} s", flush=True)
     finally:
         await embedder.close()
     return figures
 
 
-async def _tables(embedder: Embedder, figures: Figures, name: str, title: str) -> None:
-    async with datasets.open_dataset(name) as dataset:
-        if dataset is None:
-            figures.skipped.append(datasets.left_out(name))
-        else:
-            figures.results[title] = await datasets.all_methods(embedder, dataset)
+def _tables_of(name: str, title: str) -> Step:
+    async def step(embedder: Embedder, figures: Figures) -> None:
+        async with datasets.open_dataset(name) as dataset:
+            if dataset is None:
+                figures.skipped.append(datasets.left_out(name))
+            else:
+                figures.results[title] = await datasets.all_methods(embedder, dataset)
+
+    return step
 
 
-async def _bfcl(embedder: Embedder, figures: Figures) -> None:
-    await _tables(embedder, figures, "bfcl", "BFCL")
+def _page_by(write: Callable[[Embedder, Path], Awaitable[None]]) -> Step:
+    return lambda embedder, _: write(embedder, FOLDER)
 
 
-async def _github(embedder: Embedder, figures: Figures) -> None:
-    await _tables(embedder, figures, "github", "GitHub's schemas")
+def _rows_of(rows: Callable[[], Iterator[dialects.Row]]) -> Step:
+    return lambda embedder, _: dialects.measure(embedder, list(rows()))
 
 
-async def _servers(embedder: Embedder, figures: Figures) -> None:
-    await _tables(embedder, figures, "servers", "Real MCP servers")
-
-
-async def _final(embedder: Embedder, figures: Figures) -> None:
+async def _final(embedder: Embedder, _: Figures) -> None:
     async with datasets.open_dataset("bfcl", final=True) as dataset:
         if dataset is not None:
             results = await datasets.all_methods(embedder, dataset)
-            figures.results["TravelAPI and TradingBot"] = results
+            page = final_page(Figures({"TravelAPI and TradingBot": results}))
+            (FOLDER / "repair-final.md").write_text(page, encoding="utf-8")
 
 
 async def _learning(embedder: Embedder, figures: Figures) -> None:
@@ -143,129 +139,50 @@ async def _boundaries(embedder: Embedder, _: Figures) -> None:
     boundaries_report.write(await boundaries_report.measure(embedder), FOLDER)
 
 
-async def _memory(embedder: Embedder, _: Figures) -> None:
-    await memory.measure(embedder, FOLDER)
-
-
 async def _mistakes(embedder: Embedder, _: Figures) -> None:
     print("\n".join(await mistakes.page(embedder)))
 
 
-def _of_page(name: str) -> Callable[[Embedder, Figures], Awaitable[None]]:
-    async def step(embedder: Embedder, _: Figures) -> None:
-        await kinds.measure(embedder, FOLDER, name)
-
-    return step
-
-
-async def _kinds_parts(embedder: Embedder, _: Figures) -> None:
-    await kinds.measure_parts(embedder, FOLDER)
-
-
-async def _traps(embedder: Embedder, _: Figures) -> None:
-    await traps.write(embedder, FOLDER)
-
-
-async def _attacks(embedder: Embedder, _: Figures) -> None:
-    await attacks.write(embedder, FOLDER)
-
-
-async def _check(embedder: Embedder, _: Figures) -> None:
-    await check.measure(embedder, FOLDER)
-
-
-async def _written(embedder: Embedder, _: Figures) -> None:
-    await written.measure(embedder, FOLDER)
-
-
-async def _dialects(embedder: Embedder, _: Figures) -> None:
-    await dialects.measure(embedder, list(dialects.dialects()))
-
-
-async def _field(embedder: Embedder, _: Figures) -> None:
-    await dialects.measure(embedder, list(dialects.field()))
+def _kinds(name: str) -> Step:
+    return lambda embedder, _: kinds.measure(embedder, FOLDER, name)
 
 
 async def _rewrites(embedder: Embedder, figures: Figures) -> None:
     await rewrites.write(embedder, FOLDER, figures.laws.show)
 
 
-async def _session(embedder: Embedder, _: Figures) -> None:
-    await session_values.measure(embedder, FOLDER)
-
-
-async def _siblings(embedder: Embedder, _: Figures) -> None:
-    await siblings.measure(embedder, FOLDER)
-
-
-async def _validators(embedder: Embedder, _: Figures) -> None:
-    await dialects.measure(embedder, list(dialects.validators()))
-
-
 async def _laws(embedder: Embedder, figures: Figures) -> None:
     await laws.write(embedder, FOLDER, figures.laws)
-
-
-async def _similar(embedder: Embedder, _: Figures) -> None:
-    await similar.measure(embedder, FOLDER)
-
-
-async def _patterns(embedder: Embedder, _: Figures) -> None:
-    await patterns.measure(embedder, FOLDER)
 
 
 async def _secrets(_: Embedder, __: Figures) -> None:
     secret_masks.measure(FOLDER)
 
 
-STEPS: dict[str, Callable[[Embedder, Figures], Awaitable[None]]] = {
-    "bfcl": _bfcl, "learning": _learning, "github": _github, "servers": _servers, "tau": _tau,
-    "refusals": _refusals, "classifier": _classifier, "final": _final,
-    "choosing": _choosing, "regret": _regret, "boundaries": _boundaries, "memory": _memory,
-    **{name: _of_page(name) for name in kinds.PAGES}, "kinds-parts": _kinds_parts,
-    "traps": _traps, "attacks": _attacks, "check": _check, "mistakes": _mistakes,
-    "secrets": _secrets, "written": _written, "dialects": _dialects, "field": _field,
-    "validators": _validators, "laws": _laws, "rewrites": _rewrites, "similar": _similar,
-    "patterns": _patterns, "siblings": _siblings, "session": _session,
+OF_REPAIR: dict[str, Step] = {
+    "bfcl": _tables_of("bfcl", "BFCL"), "learning": _learning,
+    "github": _tables_of("github", "GitHub's schemas"),
+    "servers": _tables_of("servers", "Real MCP servers"), "tau": _tau, "refusals": _refusals,
+    "classifier": _classifier,
 }  # fmt: skip
-
-OF_THEIR_OWN = {
-    "choosing",
-    "regret",
-    "boundaries",
-    "memory",
-    *kinds.PAGES,
-    "kinds-parts",
-    "traps",
-    "attacks",
-    "check",
-    "mistakes",
-    "secrets",
-    "written",
-    "dialects",
-    "field",
-    "validators",
-    "laws",
-    "rewrites",
-    "similar",
-    "patterns",
-    "siblings",
-    "session",
-}
-ONLY_NAMED = {
-    "final", *kinds.PAGES, "kinds-parts", "mistakes", "dialects", "field", "validators",
-    "laws", "rewrites", "siblings", "session",
-} - {"kinds"}  # fmt: skip
-"""Steps that print and write pages of their own; the others are of `repair.md`."""
-OF_REPAIR = set(STEPS) - OF_THEIR_OWN - ONLY_NAMED
-
-
-async def _ablation(pattern: str) -> list[ablation.Row]:
-    embedder = await open_embedder()
-    try:
-        return await ablation.measure(embedder, pattern)
-    finally:
-        await embedder.close()
+"""Parts of `repair.md`."""
+PAGES: dict[str, Step] = {
+    "choosing": _choosing, "regret": _regret, "boundaries": _boundaries,
+    "memory": _page_by(memory.measure), "kinds": _kinds("kinds"), "traps": _page_by(traps.write),
+    "attacks": _page_by(attacks.write), "check": _page_by(check.measure), "secrets": _secrets,
+    "written": _page_by(written.measure), "similar": _page_by(similar.measure),
+    "patterns": _page_by(patterns.measure),
+}  # fmt: skip
+"""Steps that print and write pages of their own."""
+ONLY_NAMED: dict[str, Step] = {
+    "final": _final, **{name: _kinds(name) for name in kinds.PAGES if name != "kinds"},
+    "mistakes": _mistakes, "dialects": _rows_of(dialects.dialects),
+    "field": _rows_of(dialects.field), "validators": _rows_of(dialects.validators), "laws": _laws,
+    "rewrites": _rewrites, "siblings": _page_by(siblings.measure),
+    "session": _page_by(session_values.measure),
+}  # fmt: skip
+"""The same, of steps that are measured only when they are named."""
+STEPS = OF_REPAIR | PAGES | ONLY_NAMED
 
 
 def main() -> None:
@@ -277,8 +194,6 @@ def main() -> None:
         choices=STEPS,
         help="these only; writes repair.md where all its parts are named",
     )
-    parser.add_argument("--ablation", nargs="?", const="", metavar="PATTERN",
-                        help="switch off one part after the other; writes ablation.md")  # fmt: skip
     parser.add_argument(
         "--laws", default="", help=f"these only; writes nothing: {', '.join(laws.NAMES)}"
     )
@@ -290,18 +205,13 @@ def main() -> None:
         help="print so many of the smallest cases that break a law, or of the rewrites that fail",
     )
     options = parser.parse_args()
-    if options.ablation is not None:
-        ablation.write(asyncio.run(_ablation(options.ablation)), FOLDER)
-        return
     chosen = [name for name in options.laws.split(",") if name]
     of_laws = laws.Options(chosen, options.cases, options.show)
-    figures = asyncio.run(
-        measure(options.only or [name for name in STEPS if name not in ONLY_NAMED], of_laws)
-    )
+    figures = asyncio.run(measure(options.only or [*OF_REPAIR, *PAGES], of_laws))
     page = markdown(figures)
-    if not options.only or set(options.only) - OF_THEIR_OWN:
+    if not options.only or OF_REPAIR.keys() & set(options.only):
         print(page)
-    if options.only and not set(options.only) >= OF_REPAIR:
+    if options.only and not OF_REPAIR.keys() <= set(options.only):
         return
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "repair.md").write_text(page, encoding="utf-8")

@@ -26,6 +26,7 @@ from aftercall.models import (
     ToolAnnotations,
 )
 from aftercall.reflection.retry_rules import ReflectionPolicy, RetryRules
+from bench.figures import write_section
 from bench.quality.brain import START, WORKSPACE, Brain, Recording, open_brain
 from bench.quality.trial import Json
 from embeddings.protocol import Embedder
@@ -444,24 +445,14 @@ async def write(embedder: Embedder, folder: Path) -> None:
     steered = [each for names in CONFIGS for each in await steer(embedder, names)]
     section = "\n".join(_section(await measure(embedder), steered, await graft(embedder)))
     print(section)
-    put_section(folder / "security.md", section)
-
-
-def put_section(page: Path, section: str) -> None:
-    """Put it between its own marks; what others wrote there stays."""
-    text = page.read_text(encoding="utf-8") if page.exists() else "# Security\n"
-    before, _, after = text.partition(_BEGIN)
-    rest = after.partition(_END)[2] if after else "\n"
-    page.write_text(f"{before.rstrip()}\n\n{_BEGIN}\n{section}\n{_END}{rest}", encoding="utf-8")
-
-
-_BEGIN, _END = "<!-- attacks: begin -->", "<!-- attacks: end -->"
+    write_section(
+        folder / "security.md", "Who says so", "python -m bench.quality --only attacks", section
+    )
 
 
 def _section(
     found: Sequence[Attacked], steered: Sequence[Steered], grafted: Grafted
 ) -> Iterator[str]:
-    yield from ("## Who says so", "", "`python -m bench.quality --only attacks`", "")
     yield (__doc__ or "").split("\n\n", 1)[1].rstrip().replace("\n", " ")
     yield from ("", f"{len(GOALS)} goals, {len(WAYS)} ways ({', '.join(WAYS)}), each of a used "
                 "and an unused tool.", "")  # fmt: skip

@@ -133,7 +133,7 @@ def _page(good: Sequence[str], wrong: Sequence[str], middle: float) -> str:
         (
             "# Before the call",
             "",
-            f"{__doc__.split(chr(10), 1)[0]} `python -m bench.quality --only check`. Beside what "
+            f"{__doc__.split(chr(10), 1)[0]} Beside what "
             "was changed or blocked stands the upper end of its 95 % interval. Over all calls, "
             f"good and wrong, the median is {middle:.2f} ms.",
             "",

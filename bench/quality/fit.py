@@ -5,17 +5,16 @@
 
 Only the older sessions of each dataset are looked at, those that the tables of `bench.quality` use
 as history. They are dealt out to folds; each fold is asked about with a memory of the others, with
-and without schemas. Without `--ask` the judge's model is fitted on what was asked before; how sure
-it is of kinds that it never saw is printed by batch. The weights of what was mended alike are those
-of an earlier fit, until learning is made anew.
+and without schemas. The words of others (validators, the given half of dialects and field) and the
+values of sessions are asked about with an empty memory. Without `--ask` the judge's model is fitted
+on what was asked before, and how sure it is of a source that it never saw is printed for each. The
+weights of what was mended alike are those of an earlier fit, until learning is made anew.
 `--priors` counts the priors by kind of edit, on the tables' mistakes.
-Nothing of the test sessions, of tau-bench, of the field or of the APIs kept for the final check is
-used.
+Nothing of the test sessions, of tau-bench or of the APIs kept for the final check is used.
 """
 
 import argparse
 import asyncio
-import json
 import pickle
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -40,6 +39,7 @@ from bench.quality.fitting import (
     fit_priors,
     fit_trees,
     json_of_model,
+    text_of_priors,
 )
 from bench.quality.methods import failed_call, record_earlier
 from bench.quality.scores import SURE
@@ -59,8 +59,8 @@ from retrieval.proposals.case import Option, value_sources_of
 from retrieval.proposals.compose import merged, options_of
 from retrieval.values import same_value
 
-FILE = Path(__file__).parents[2] / "retrieval" / "calibration.json"
-TREES = FILE.with_name("trees.json")
+PRIORS = Path(__file__).parents[2] / "retrieval" / "priors.toml"
+TREES = PRIORS.with_name("trees.json")
 FOLDS = 4
 _FIRST = 3
 _LATER = 0.3
@@ -424,8 +424,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.priors:
         asked = [each for name in TABLES for each in asyncio.run(_asked(name, options.stride))]
-        fitted = json.loads(FILE.read_text(encoding="utf-8")) | {"priors": priors_of(asked)}
-        FILE.write_text(f"{json.dumps(fitted, indent=1)}\n", encoding="utf-8")
+        text = PRIORS.read_text(encoding="utf-8")
+        PRIORS.write_text(text_of_priors(text, priors_of(asked)), encoding="utf-8")
     elif options.ask:
         asyncio.run(_asked(options.ask, options.stride, options.rows / f"{options.ask}.rows"))
     else:

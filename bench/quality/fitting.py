@@ -8,7 +8,7 @@ them. The weights are those of a logistic regression (scikit-learn, L2).
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
@@ -61,6 +61,15 @@ def fit_priors(
             round((wrong + (1 - judged) * _SHRINK) * size, 2),
         )
     return fitted
+
+
+def text_of_priors(text: str, measured: Mapping[str, tuple[float, float]]) -> str:
+    """Return the text of `priors.toml` with newly measured counts; judged kinds stay."""
+    head, rest = text.split("[measured]\n", 1)
+    _, judged = rest.split("[judged]\n", 1)
+    lines = [f'"{kind}" = [{right:g}, {wrong:g}]' for kind, (right, wrong) in measured.items()]
+    kept = [line for line in judged.splitlines() if line and line.split('"')[1] not in measured]
+    return "\n".join([f"{head}[measured]", *lines, "", "[judged]", *kept]) + "\n"
 
 
 _DIGITS = 4

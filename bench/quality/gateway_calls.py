@@ -20,7 +20,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from aftercall.gateway.server import build_gateway
 from aftercall.gateway.tool_search import ToolSearch, named_in
 from bench import data
 from bench import gateway as overhead
+from bench.figures import made_by
 from bench.quality import mistakes, servers
 from bench.quality.again import TIMES
 from bench.quality.choosing_data import SETS, load
@@ -256,7 +256,7 @@ def page(rows: Sequence[str], good: str, watched: Sequence[str], found: Sequence
         (
             "# The gateway",
             "",
-            f"{datetime.now(UTC):%Y-%m-%d}. `python -m bench.quality.gateway_calls`. "
+            f"{made_by('python -m bench.quality.gateway_calls')} "
             + " ".join((__doc__ or "").split("\n\n")[2].split()),
             "",
             "## Mistakes on seven real servers",
@@ -294,8 +294,8 @@ async def main() -> None:
     async with servers.open_servers(mistakes.WORLD) as running:
         rows, good = await repairs(running)
         watched = await shadow(running)
-    _, title, added = PAGE.read_text(encoding="utf-8").partition(overhead.TITLE)
-    text = page(rows, good, watched, found) + title + added
+    _, heading, added = PAGE.read_text(encoding="utf-8").partition(f"## {overhead.TITLE}")
+    text = page(rows, good, watched, found) + heading + added
     print(text)
     PAGE.write_text(text, encoding="utf-8")
 

@@ -14,7 +14,7 @@ _OF_SERVERS = ("time 1: right first", "time 3: right first", mistakes.CORRECTED)
 
 async def measure(embedder: Embedder, folder: Path) -> None:
     """Measure all four, print and write."""
-    lines = ["# What the memory remembers", "", "`python -m bench.quality --only memory`", ""]
+    lines = ["# What the memory remembers", ""]
     cases = mended.cases()
     asked = await mended.measure(embedder, cases)
     lines += ["## Mended alike by five agents, asked by a sixth, after so many sessions", ""]

@@ -169,7 +169,7 @@ async def measure(embedder: Embedder, folder: Path) -> None:
     await hashing.close()
     lines = [
         "# Patterns", "",
-        f"`python -m bench.quality --only patterns`. {_about()}",
+        _about(),
         "", "## Wordings of one cause", "",
         "`patterns` is how many hold the wordings of the cause (asked: 1), `mixed` how many other "
         "causes stand in these too (asked: 0).", "",

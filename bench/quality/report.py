@@ -63,6 +63,17 @@ def markdown(figures: Figures) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def final_page(figures: Figures) -> str:
+    """Return the page `docs/figures/repair-final.md`."""
+    about = (
+        "BFCL's TravelAPI and TradingBot, on which nothing was developed, fitted or chosen: to be "
+        "measured after everything else is done. Older sessions of the same APIs are the history, "
+        "as in [repair.md](repair.md)."
+    )
+    parts = ["# Repair, the final check", about, *_methods(figures), *_kinds(figures)]
+    return "\n\n".join(parts) + "\n"
+
+
 def as_json(figures: Figures) -> Json:
     """The same, complete."""
     return {

@@ -241,7 +241,7 @@ def _is_sure_and_wrong(reply: Reply) -> bool:
 
 def page(found: Figures) -> Iterator[str]:
     """Yield the lines of `docs/figures/rewrites.md`."""
-    yield from ("# Learned rewrites", "", "`python -m bench.quality --only rewrites`", "")
+    yield from ("# Learned rewrites", "")
     yield __doc__.split("\n\n", 2)[2].replace("\n", " ").strip()
     yield from ("", *_summary(found.answered), "", *_families(found.answered))
     yield from ("", *_separation(found.trapped), "", *_evidence(found.compared))

@@ -20,6 +20,7 @@ from typing import Any
 
 from aftercall.models import FailedCall
 from aftercall.redaction import Redactor
+from bench.figures import write_section
 
 _FILE = Path(__file__).with_name("secret_kinds.toml")
 _PART = re.compile(r"\{(\w+?)(?::(\d+))?\}")
@@ -254,23 +255,12 @@ def measure(folder: Path) -> None:
     behind = secret_escapes.table()
     text = "\n".join(
         (
-            "## Secrets\n",
-            "`python -m bench.quality --only secrets`: secrets drawn from a seed, planted as a",
-            "parameter, in the context, an error, a result and a list; look-alikes likewise.\n",
+            "Secrets drawn from a seed, planted as a parameter, in the context, an error, a result",
+            "and a list; look-alikes likewise.\n",
             "| | kinds | planted | recall | look-alikes | false masks |",
             "|---|---|---|---|---|---|",
             *rows, "", *notes, "", *behind, "", *FIRST, "",
         )
     )  # fmt: skip
     print(text, f"{time.perf_counter() - started:.0f} s")
-    write_section(folder / "security.md", text)
-
-
-def write_section(page: Path, text: str) -> None:
-    """Put a section with a heading of its own in the place of the one of that heading."""
-    heading = text.split("\n", 1)[0]
-    old = page.read_text(encoding="utf-8") if page.exists() else "# Security, measured\n\n"
-    before, found, rest = old.partition(f"{heading}\n")
-    after = rest[at:] if found and (at := rest.find("\n## ")) >= 0 else ""
-    body = f"{before.rstrip()}\n\n{text.rstrip()}\n{after}"
-    page.write_text(body, encoding="utf-8")
+    write_section(folder / "security.md", "Secrets", "python -m bench.quality --only secrets", text)

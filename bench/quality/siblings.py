@@ -130,7 +130,7 @@ def _page(found: dict[str, Found]) -> list[str]:
         rows.append(f"| {kind} | {count} | {right} ({right / count:.2f}) | {wrong} |")
     other = found["another trade"]
     return [
-        "# Sibling tools", "", "`python -m bench.quality --only siblings`", "",
+        "# Sibling tools", "",
         " ".join(__doc__.split("\n\n")[2].split()), "",
         "| sibling, with its live schema | asked | right first | wrong |", "|---|---:|---:|---:|",
         *rows, "",

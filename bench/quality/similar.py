@@ -146,7 +146,7 @@ async def measure(embedder: Embedder, folder: Path) -> None:
     page = [
         "# Similar calls",
         "",
-        f"`python -m bench.quality --only similar`. {_about()}",
+        _about(),
         "",
         "Asked: the own call first of 12 in .95, of 100 in .90. "
         f"`first` is the share of questions whose own call comes first, `in {LIMIT}` among the "

@@ -335,7 +335,7 @@ async def write(embedder: Embedder, folder: Path) -> None:
 
 
 def _page(traps: Sequence[Asked], harmless: Sequence[Asked]) -> Iterator[str]:
-    yield from ("# Traps", "", "`python -m bench.quality --only traps`", "")
+    yield from ("# Traps", "")
     yield (__doc__ or "").split("\n\n", 1)[1].rstrip().replace("\n", " ")
     fallen = {id(each.case) for each in traps if each.wrong}
     count = len({id(each.case) for each in traps})

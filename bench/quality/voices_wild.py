@@ -1,41 +1,17 @@
-"""How yet other servers word what is wrong with a call, for the kinds of `kinds_wild`.
-
-Each is written after the messages of a real API, library or log, without its code.
-"""
+"""How servers word what is wrong with a call, for the kinds of `kinds_wild`: `voices.toml`."""
 
 import json
+import tomllib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from bench.quality.kinds_words import words_of
 from bench.quality.voices import Voice, json_kind, rules
 from bench.quality.voices_agents import kinds
 
-_SAYS: Mapping[str, tuple[str, str, str, str]] = {
-    "payments": ("{}", "Missing required param: {0}. (parameter_missing)",
-                 "Received unknown parameter: {0} (parameter_unknown)", "Invalid {0}: must be {1}"),
-    "msgspec": ("{}", "Object missing required field `{0}`", "Object contains unknown field `{0}`",
-                "Expected `{1}`, got `{3}` - at `$.{0}`"),
-    "pointers": ('{{"errors": [{}]}}', '{{"status": "422", "detail": "{0} can\'t be blank"}}',
-                 '{{"detail": "not permitted", "source": {{"parameter": "{0}"}}}}',
-                 '{{"detail": "is not a {1}", "source": {{"pointer": "/data/attributes/{0}"}}}}'),
-    "go schema": ("validating root: {}", 'required: missing properties: ["{0}"]',
-                  'unexpected additional properties ["{0}"]',
-                  'validating /properties/{0}: type: {2} has type "{3}", want "{1}"'),
-    "cloud": ("ValidationException: 1 validation error detected: {}", "Value null at '{0}' failed "
-              "to satisfy constraint: Member must not be null", "Unrecognized member '{0}'",
-              "Value at '{0}' failed to satisfy constraint: Member must be a {1}"),
-    "tree": ("{{ readonly ... }}\n{}", '\u2514\u2500 ["{0}"]\n   \u2514\u2500 is missing',
-             '\u2514\u2500 ["{0}"]\n   \u2514\u2500 is unexpected',
-             '\u2514\u2500 ["{0}"]\n   \u2514\u2500 Expected {1}, actual {2}'),
-    "french": ("Requ\u00eate invalide : {}", "le champ \u00ab {0} \u00bb est obligatoire",
-               "param\u00e8tre inconnu \u00ab {0} \u00bb", "\u00ab {0} \u00bb n'est pas valide"),
-    "log": ("level=error msg=\"bad arguments\" {}", "field={0} reason=missing",
-            "field={0} reason=unknown", "field={0} reason=type want={1} got={3}"),
-}  # fmt: skip
-"""By voice: what is around, and what it says of what is missing, unknown and otherwise wrong."""
-_TELL_ALL = {"pointers": ", ", "tree": "\n", "log": "\n"}
-"""The others stop at the first."""
+_FILE = Path(__file__).with_name("voices.toml")
+_TYPES = ("integer", "number", "boolean", "array", "object", "string")
 
 
 def worded(
@@ -71,6 +47,13 @@ def worded(
     return voice
 
 
-VOICES: Mapping[str, Voice] = {
-    name: worded(says, _TELL_ALL.get(name)) for name, says in _SAYS.items()
-}
+def read_voices(batch: str) -> dict[str, Voice]:
+    """Return the voices of a batch of `voices.toml`, by their names."""
+    voices = {}
+    for name, row in tomllib.loads(_FILE.read_text(encoding="utf-8"))[batch].items():
+        types = dict(zip(_TYPES, row.get("types", _TYPES), strict=True))
+        voices[name] = worded(row["says"], row.get("between"), types)
+    return voices
+
+
+VOICES = read_voices("wild")

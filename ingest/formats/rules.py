@@ -47,7 +47,9 @@ Path: TypeAlias = tuple[_Way, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Condition:
+class Condition:
+    """What a rule asks of an object, such as `a/b=word`."""
+
     path: Path
     negated: bool
     sign: str
@@ -55,6 +57,7 @@ class _Condition:
     pattern: re.Pattern[str] | None
 
     def holds(self, value: object) -> bool:
+        """Return whether an object is so."""
         held = value_at(value, self.path)
         if self.sign in ("=", "!="):
             is_one = held is not None and _word(held) in self.said.split("|")
@@ -71,8 +74,8 @@ class Rule:
     """How a call, a result, both, or what is said of those inside is read from an object."""
 
     form: str
-    conditions: tuple[_Condition, ...]
-    failed: tuple[_Condition, ...] = ()
+    conditions: tuple[Condition, ...]
+    failed: tuple[Condition, ...] = ()
     name: Path = ()
     id: Path = ()
     of: Path = ()
@@ -207,14 +210,14 @@ def read_forms() -> Forms:
         lists=frozenset(common["lists"]),
         skipped=frozenset(common["skipped"]),
         **{
-            key: tuple(_path(each) for each in common[key])
+            key: tuple(read_path(each) for each in common[key])
             for key in ("sessions", "requests", "agents", "models", "times")
         },
         places={key: tuple(held) for key, held in places.items()},
     )
 
 
-def _needed(conditions: tuple[_Condition, ...]) -> set[tuple[str, str | None]]:
+def _needed(conditions: tuple[Condition, ...]) -> set[tuple[str, str | None]]:
     """The members of which an object needs one, for the rule to fit."""
     plain = [each for each in conditions if not each.negated and each.sign != "!="]
     for each in plain:
@@ -239,26 +242,28 @@ def _rule(form: str, told: Mapping[str, Any]) -> Rule:
     made: dict[str, Any] = {"form": form}
     for key, value in told.items():
         if key == "when":
-            made["conditions"] = tuple(_condition(each) for each in value.split(" & "))
+            made["conditions"] = tuple(read_condition(each) for each in value.split(" & "))
         elif key == "failed":
-            made[key] = tuple(_condition(each) for each in value)
+            made[key] = tuple(read_condition(each) for each in value)
         elif key == "fields":
             made[key] = tuple(value)
         else:
-            made[key] = value if key in _PLAIN else _path(value)
+            made[key] = value if key in _PLAIN else read_path(value)
     return Rule(**made)
 
 
-def _condition(text: str) -> _Condition:
+def read_condition(text: str) -> Condition:
+    """Return the condition that a text of `forms.toml` or of a client of hooks writes."""
     match = _CONDITION.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"forms.toml: no condition: {text}")
     negated, path, sign, said = match.groups()
     pattern = re.compile(said) if sign == "~" else None
-    return _Condition(_path(path), bool(negated), sign or "", said, pattern)
+    return Condition(read_path(path), bool(negated), sign or "", said, pattern)
 
 
-def _path(text: str) -> Path:
+def read_path(text: str) -> Path:
+    """Return the path that such a text writes."""
     ways, rest = [], text
     while rest:
         # A regex goes to the end: it may hold the sign for alternatives.

@@ -15,7 +15,7 @@ from pymongo.errors import DuplicateKeyError
 
 from mongo.errors import KeyChangedError
 from mongo.mongodb.database import Part, Record, guarded, write
-from mongo.mongodb.log_writes import micros
+from mongo.mongodb.readable import micros
 from mongo.mongodb.store import MongoOptions, open_database
 from mongo.protocol import ControlStore
 from mongo.records import AuditEntry, AuditHead, StoredKey, decoded, encoded

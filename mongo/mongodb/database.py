@@ -10,6 +10,7 @@ change that wrote it: one that comes late finds a newer number and does nothing.
 """
 
 import asyncio
+import re
 import time
 from collections.abc import (
     AsyncIterable,
@@ -21,9 +22,11 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
+import pymongo
 from bson.errors import InvalidDocument
 from pymongo import AsyncMongoClient, UpdateOne
 from pymongo import errors as driver
@@ -73,8 +76,19 @@ _ANSWERS: tuple[tuple[set[int], tuple[str, ...], type[errors.StoreError], str], 
         "a record is too large for MongoDB at {where} (16 MiB): send less in one call, or leave "
         "large results out",
     ),
+    (
+        {59, 115, 238, 40324},  # CommandNotFound, CommandNotSupported, NotImplemented, a stage
+        (),
+        errors.StoreError,
+        "MongoDB at {where} does not know a statement that Aftercall needs: use MongoDB 4.4 or "
+        "later, or another server that was tried (docs/operations.md lists them)",
+    ),
 )
 """By the code or a part of the text that the server sends."""
+UNKNOWN = {2, 9, 14, 59, 67, 72, 115, 168, 197, 238, 15952, 40324}
+"""How servers say that they do not know a command, an option, a stage or an operator."""
+_VERSIONS = re.compile(r"wire version (?:\d+, but .* at least \d+ \((MongoDB [\d.]+)\))?")
+"""What the driver says of a server that is too old, with the version that it takes, or too new."""
 _AWAY = {6, 7, 24, 50, 64, 89, 91, 112, 133, 134, 189, 202, 262, 317, 358, 9001, 11600, 11602}
 """Host not reachable, interrupted, stepping down, shutting down, too slow."""
 
@@ -103,10 +117,7 @@ def from_driver(error: driver.PyMongoError | InvalidDocument, where: str) -> err
         case driver.InvalidOperation():
             return errors.closed()
         case driver.ConfigurationError():
-            said = (
-                f"the options for MongoDB at {where} do not fit it ({type(error).__name__}): look "
-                "at the address (AFTERCALL_MONGO_URI)"
-            )
+            said = _misfit(error, where)
         case InvalidDocument():
             said = (
                 "a record holds what MongoDB cannot keep: nothing of this call was stored. Send it "
@@ -115,6 +126,17 @@ def from_driver(error: driver.PyMongoError | InvalidDocument, where: str) -> err
         case _:
             said = f"MongoDB at {where}: {type(error).__name__}; look at the server's log"
     return _away(where, away) if away else errors.StoreError(said)
+
+
+def _misfit(error: driver.ConfigurationError, where: str) -> str:
+    if (versions := _VERSIONS.search(str(error))) is None:
+        return (
+            f"the options for MongoDB at {where} do not fit it ({type(error).__name__}): look at "
+            "the address (AFTERCALL_MONGO_URI)"
+        )
+    oldest = versions[1]
+    age, cure = ("old", f"update it to {oldest} or later") if oldest else ("new", "update PyMongo")
+    return f"MongoDB at {where} is too {age} for the driver (PyMongo {pymongo.version}): {cure}"
 
 
 def from_code(code: int | None, text: str, where: str) -> errors.StoreError:
@@ -179,6 +201,14 @@ def within(*parts: str) -> Record:
     return {"$gte": key(*parts, ""), "$lt": key(*parts) + _ESCAPE}
 
 
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What a server can do that the store does without where it cannot."""
+
+    joins_in_groups: bool = True
+    """Whether `$group` takes `$concat` as its key; else sums are made here."""
+
+
 class Database:
     """The collections, and how long calls to them are made."""
 
@@ -203,6 +233,7 @@ class Database:
         """Large commits, in pieces, until they are applied."""
         self.leases = database["LEASES"]
         self.keys, self.audit = database["KEYS"], database["AUDIT"]
+        self.abilities = Abilities()
         self._client = client
         self._is_closed = False
         self._running = 0
@@ -313,15 +344,15 @@ def fenced(name: str, workspace: str, serial: int, update: Record) -> UpdateOne:
 def named_tool(tool: ToolKey | None) -> Record:
     """The fields of a record that name its tool; None where it has none."""
     if tool is None:
-        return {"server_name": None, "tool_name": None}
-    return {"server_name": tool.server_name or "", "tool_name": tool.tool_name}
+        return {"serverName": None, "toolName": None}
+    return {"serverName": tool.server_name or "", "toolName": tool.tool_name}
 
 
 def tool_in(workspace: str, row: Mapping[str, Any]) -> ToolKey | None:
     """The tool that a record names."""
-    if "tool_name" not in row:
+    if "toolName" not in row:
         return None
-    return ToolKey(workspace, row["server_name"] or None, row["tool_name"])
+    return ToolKey(workspace, row["serverName"] or None, row["toolName"])
 
 
 Kept = TypeVar("Kept", Event, Row)

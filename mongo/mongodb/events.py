@@ -37,9 +37,9 @@ from pymongo import UpdateOne
 from pymongo.errors import DocumentTooLarge
 
 from aftercall.json_values import JsonObject
-from mongo.mongodb import database, log_writes
+from mongo.mongodb import database, log_writes, readable
 from mongo.mongodb.database import Database, Part, Record, guarded, key
-from mongo.records import EPOCH, Appended, Event, EventKind, Head, StateKind, StateRow, ToolKey
+from mongo.records import Appended, Event, EventKind, Head, StateKind, StateRow, ToolKey
 
 GAP_S = 2.0
 """Seconds that a reader waits for the writer that reserved a position."""
@@ -131,7 +131,8 @@ class MongoEvents(Part):
             return []
         wanted = [key(workspace, kind, each) for each in dict.fromkeys(ids)]
         rows = self._db.log.find({"_id": {"$in": wanted}, "workspace": workspace}, _FIELDS)
-        found = {row["id"]: _event(workspace, row) async for row in rows}
+        events = [_event(workspace, row) async for row in rows]
+        found = {event.id: event for event in events}
         return [found[each] for each in dict.fromkeys(ids) if each in found]
 
     @guarded
@@ -281,7 +282,7 @@ class MongoEvents(Part):
     async def _command(
         self, workspace: str, events: Sequence[Event], state: Sequence[StateRow]
     ) -> list[Appended]:
-        records = log_writes.records_of(workspace, events)
+        records = await log_writes.records_of(workspace, events)
         body = bson.encode(
             {
                 "records": list(records.values()),
@@ -338,7 +339,7 @@ async def _page(db: Database, workspace: str, position: int, limit: int) -> _Pag
             if row["kind"] == log_writes.TOMBSTONE:
                 continue
             events.append(_event(workspace, row))
-            size += len(row["data"])
+            size += len(events[-1].data)
             if size >= database.MAX_BYTES:
                 break
     return _Page(events, position, None)
@@ -347,8 +348,8 @@ async def _page(db: Database, workspace: str, position: int, limit: int) -> _Pag
 def _event(workspace: str, row: Mapping[str, Any]) -> Event:
     return Event(
         row["kind"],
-        row["id"],
-        row["data"],
+        readable.event_id(row),
+        readable.event_content(row["kind"], row),
         database.tool_in(workspace, row),
         row.get("session"),
         row["principal"],
@@ -357,7 +358,7 @@ def _event(workspace: str, row: Mapping[str, Any]) -> Event:
         None,
         workspace,
         row["position"],
-        EPOCH + row["received_us"] * log_writes.MICROSECOND,
+        readable.received_at(row),
     )
 
 
@@ -407,11 +408,12 @@ async def _oldest(
 ) -> tuple[int, dict[str, int]]:
     last, counts = first - 1, dict[str, int]()
     which = {"workspace": workspace, "position": {"$gte": first, "$lte": upto}}
-    rows = db.log.find(which, {"position": 1, "kind": 1, "received_us": 1}).sort("position", 1)
+    named = dict.fromkeys(("position", "kind", "receivedAt", "receivedUs"), 1)
+    rows = db.log.find(which, named).sort("position", 1)
     async with rows:
         async for row in rows:
             if row["kind"] != log_writes.TOMBSTONE:
-                if row["received_us"] >= log_writes.micros(before) or sum(counts.values()) >= limit:
+                if readable.received_at(row) >= before or sum(counts.values()) >= limit:
                     break
                 counts[row["kind"]] = counts.get(row["kind"], 0) + 1
             last = row["position"]

@@ -10,6 +10,7 @@ A removed row stays for a day with the kind '': what a process slept over cannot
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Literal
@@ -21,7 +22,7 @@ from pymongo.errors import DuplicateKeyError
 
 from aftercall.tables import gathered
 from mongo.errors import StoreFencedError
-from mongo.mongodb import database
+from mongo.mongodb import database, readable
 from mongo.mongodb.database import Database, Part, Record, guarded, key
 from mongo.protocol import CounterDimension
 from mongo.records import Commit, CounterSum, Cursor, Row, ToolKey
@@ -30,11 +31,15 @@ BASE = 0
 """The generation that trails at the edge of the retention."""
 INLINE_BYTES = 256 << 10
 """A journal up to this size travels in the cursor's record: one round trip less."""
+PATTERN = "pattern"
+"""The kind of the rows of REFLECTION_PATTERNS."""
 _GONE = ""
+_OF_A_ROW = ("key", "data", "serverName", "toolName", "rank")
 _BATCH = 500
 _WITHOUT_BODY = {"journal.body": 0}
 _SEPARATOR = "\x03"
 _SERIAL: Callable[[Row], int] = attrgetter("serial")
+_DIMENSIONS: tuple[CounterDimension, ...] = ("hour", "what", "tool")
 _ORDERS: dict[str, list[tuple[str, int]]] = {
     "key": [("_id", 1)],
     "rank": [("rank", -1), ("key", 1)],
@@ -186,39 +191,45 @@ class MongoKnowledge(Part):
         ]
         if tool is not None:
             which["tool"] = _tool_name(tool)
-        # Grouped by one text, and matched in two stages: `nx-27017` groups by no record of several
-        # fields, and forgets what stands beside `$or`.
-        dimensions = [each for each in ("hour", "what", "tool") if each in by]
-        parts = [text for each in dimensions for text in (f"${each}", _SEPARATOR)][:-1]
-        groups = await self._db.counters.aggregate(
-            [
-                {"$match": which},
-                {"$match": {"$or": named}},
-                {
-                    "$group": {
-                        "_id": {"$concat": parts} if parts else None,
-                        "number": {"$sum": "$number"},
-                    }
-                },
-            ]
-        )
+        # Matched in two stages: `nx-27017` forgets what stands beside `$or`.
+        matched: list[Record] = [{"$match": which}, {"$match": {"$or": named}}]
+        dimensions = [each for each in _DIMENSIONS if each in by]
         found = []
-        async for group in groups:
-            values = (group["_id"] or "").split(_SEPARATOR, max(len(dimensions) - 1, 0))
-            of = dict(zip(dimensions, values, strict=False))
-            if group["number"]:
-                found.append(
-                    CounterSum(
-                        group["number"],
-                        int(of["hour"]) if "hour" in of else None,
-                        _tool(workspace, of.get("tool", "")),
-                        of.get("what"),
-                    )
-                )
+        for values, number in (await self._grouped(matched, dimensions)).items():
+            of = dict(zip(dimensions, values, strict=True))
+            if number:
+                hour = int(of["hour"]) if "hour" in of else None
+                tool_key = _tool(workspace, of.get("tool", ""))
+                found.append(CounterSum(number, hour, tool_key, of.get("what")))
         return found
 
+    async def _grouped(
+        self, matched: Sequence[Record], dimensions: Sequence[str]
+    ) -> Mapping[tuple[str, ...], int]:
+        """Sums by the values of dimensions, made by the server where it can.
+
+        Grouped by one text: `nx-27017` groups by no record of several fields.
+        """
+        counters = self._db.counters
+        if len(dimensions) > 1 and not self._db.abilities.joins_in_groups:
+            sums: Counter[tuple[str, ...]] = Counter()
+            async for row in await counters.aggregate(matched):
+                sums[tuple(row[each] for each in dimensions)] += row["number"]
+            return sums
+        parts = [text for each in dimensions for text in (f"${each}", _SEPARATOR)][:-1]
+        key: Record | str | None = {"$concat": parts} if len(parts) > 1 else None
+        if len(parts) == 1:
+            key = parts[0]
+        grouped = {"$group": {"_id": key, "number": {"$sum": "$number"}}}
+        groups = await counters.aggregate([*matched, grouped])
+        most = len(dimensions) - 1
+        return {
+            tuple(str(group["_id"]).split(_SEPARATOR, most)) if dimensions else (): group["number"]
+            async for group in groups
+        }
+
     def _rows(self, kind: str) -> database.Collection:
-        return self._db.patterns if kind == "pattern" else self._db.rows
+        return self._db.patterns if kind == PATTERN else self._db.rows
 
     def _key(self, workspace: str, *parts: str) -> str:
         return key(workspace, str(self.generation), *parts)
@@ -231,7 +242,7 @@ class MongoKnowledge(Part):
             raise StoreFencedError(
                 f"generation {self.generation} is not current any more, {current} is: read anew"
             )
-        position, fences = (0, {}) if row is None else (row["position"], dict(row["fences"]))
+        position, fences = (0, {}) if row is None else (row["position"], _fences(row))
         if commit.moved is not None and commit.moved[0] != position:
             raise StoreFencedError(
                 f"{commit.workspace} has been learned to {position} by another process: read anew"
@@ -245,13 +256,13 @@ class MongoKnowledge(Part):
         self, commit: Commit, row: Record | None, serial: int, journal: Record
     ) -> Record | None:
         before = row or {"position": 0, "fences": []}
-        fences = dict(before["fences"])
+        fences = _fences(before)
         if commit.lease is not None:
             fences[commit.lease.name] = commit.lease.token
         changed: Record = {
             "position": before["position"] if commit.moved is None else commit.moved[1],
             "serial": serial,
-            "fences": [list(each) for each in fences.items()],
+            "fences": [{"lease": name, "token": token} for name, token in fences.items()],
             "journal": journal,
         }
         named: Record = {"_id": self._key(commit.workspace), "workspace": commit.workspace}
@@ -288,6 +299,7 @@ class MongoKnowledge(Part):
                 "data": row.data,
                 **database.named_tool(row.tool),
                 "rank": row.rank or None,
+                **(readable.pattern_fields(row) if row.kind == PATTERN else {}),
             }
             yield {
                 "into": self._rows(row.kind).name,
@@ -306,6 +318,7 @@ class MongoKnowledge(Part):
                     "what": counter.what,
                     "hour": hour,
                     "tool": tool_name,
+                    **readable.counter_fields(counter.hour, counter.tool),
                 },
             }
 
@@ -367,7 +380,7 @@ def _operation(workspace: str, serial: int, change: Record) -> UpdateOne:
         if change["rank"] is not None:
             which["rank"] = change["rank"] or None
         gone = {"kind": _GONE, "serial": serial}
-        emptied = dict.fromkeys(("key", "data", "server_name", "tool_name", "rank"), "")
+        emptied = dict.fromkeys((*_OF_A_ROW, *readable.PATTERN_FIELDS), "")
         at = {"gone_at": True}  # by the clock that expires it
         return UpdateOne(which, {"$set": gone, "$unset": emptied, "$currentDate": at})
     if "add" in change:
@@ -435,6 +448,10 @@ async def _drop(db: Database, workspace: str, generation: int) -> None:
 def _row(row: Record) -> Row:
     tool = database.tool_in(row["workspace"], row)
     return Row(row["kind"], row["key"], row["data"], tool, row.get("rank", 0), row["serial"])
+
+
+def _fences(row: Record) -> dict[str, int]:
+    return {each["lease"]: each["token"] for each in row["fences"]}
 
 
 def _by_serial(row: Row) -> tuple[int, str, str]:

@@ -5,24 +5,32 @@ What is written is idempotent: whoever finds a command in a head applies it, any
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
 
 import bson
+from bson.codec_options import CodecOptions
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
+from aftercall.background import aside
 from mongo.errors import StateConflictError
-from mongo.mongodb.database import Database, Record, fenced, insert, key, look, named_tool, write
+from mongo.mongodb import readable
+from mongo.mongodb.database import Database, Record, fenced, insert, key, look, write
 from mongo.records import EPOCH, Appended, Event, StateRow
 
 TOMBSTONE = ""
 """The kind of what fills a position that has no event."""
-MICROSECOND = timedelta(microseconds=1)
+_OWN_TIME = "received_us"
+"""Of an event that brings its time, in microseconds since 1970, until the log has placed it."""
+_FEW = 4
+"""Events that are inserted without a look at which are known: one round trip less, and a tombstone
+for each that was."""
+_MUCH_BYTES = 256 << 10
+_WITH_ZONES = CodecOptions[Record](tz_aware=True)
 
 
 async def append_events(db: Database, workspace: str, events: Sequence[Event]) -> list[Appended]:
     """Append events; a verdict for each, in order."""
-    known, inserted = await _insert(db, workspace, records_of(workspace, events))
+    known, inserted = await _insert(db, workspace, await records_of(workspace, events))
     return verdicts_of(workspace, events, known, inserted)
 
 
@@ -30,16 +38,20 @@ async def _insert(
     db: Database, workspace: str, records: Mapping[str, Record]
 ) -> tuple[dict[str, str], set[str]]:
     """Insert the records that are new: the hashes of those that were there, the names of others."""
-    known = await known_hashes(db, workspace, records)
+    known: dict[str, str] = {}
+    if len(records) > _FEW:
+        known = await known_hashes(db, workspace, records)
     inserted: set[str] = set()
     while missing := [name for name in records if name not in known and name not in inserted]:
         now = time.time_ns() // 1000
-        times = [records[name].get("received_us", now) for name in missing]
+        times = [records[name].get(_OWN_TIME, now) for name in missing]
         position, moment = await _reserve(db, workspace, len(missing), max(times))
         placed = []
         for place, (name, own) in enumerate(zip(missing, times, strict=True), position):
             moment = max(moment, own)
-            placed.append({**records[name], "position": place, "received_us": moment})
+            record = {**records[name], "position": place, **readable.received_fields(moment)}
+            record.pop(_OWN_TIME, None)
+            placed.append(record)
         taken = await insert(db.log, placed)
         inserted.update(name for place, name in enumerate(missing) if place not in taken)
         if taken:
@@ -85,7 +97,6 @@ async def _reserve(db: Database, workspace: str, count: int, latest: int) -> tup
             head = await db.heads.find_one_and_update(
                 {"_id": workspace},
                 {"$inc": {"last": count}, "$max": {"time": latest}},
-                projection={"last": 1, "time": 1},
                 upsert=True,
                 return_document=ReturnDocument.BEFORE,
             )
@@ -108,35 +119,34 @@ async def bury(db: Database, workspace: str, positions: Iterable[int]) -> None:
     await insert(db.log, tombstones)
 
 
-def records_of(workspace: str, events: Iterable[Event]) -> dict[str, Record]:
-    """The events by their names, each once."""
-    records: dict[str, Record] = {}
-    for event in events:
-        records.setdefault(key(workspace, event.kind, event.id), _record(workspace, event))
-    return records
+async def records_of(workspace: str, events: Sequence[Event]) -> dict[str, Record]:
+    """The events by their names, each once; many bytes are read in a thread."""
+
+    def made() -> dict[str, Record]:
+        records: dict[str, Record] = {}
+        for event in events:
+            records.setdefault(key(workspace, event.kind, event.id), _record(workspace, event))
+        return records
+
+    return await aside(made, when=sum(len(event.data) for event in events) > _MUCH_BYTES)
 
 
 def _record(workspace: str, event: Event) -> Record:
-    """An event as it is stored, but for its position and time; what is None is left out."""
-    fields: Record = {
+    """An event as it is stored, but for its position and the log's time; None is left out."""
+    optional: Record = {
+        "session": event.session,
+        "schema_hash": event.schema_hash,
+        _OWN_TIME: None if event.received_at == EPOCH else readable.micros(event.received_at),
+    }
+    return {
         "_id": key(workspace, event.kind, event.id),
         "workspace": workspace,
         "kind": event.kind,
-        "id": event.id,
-        **named_tool(event.tool),
-        "session": event.session,
+        **readable.event_fields(event),
         "principal": event.principal,
         "content_hash": event.content_hash,
-        "schema_hash": event.schema_hash,
-        "received_us": None if event.received_at == EPOCH else micros(event.received_at),
-        "data": event.data,
+        **{name: value for name, value in optional.items() if value is not None},
     }
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def micros(moment: datetime) -> int:
-    """Microseconds since 1970."""
-    return (moment - EPOCH) // MICROSECOND
 
 
 # Commands: one after the other in each workspace, by a compare-and-set on its head.
@@ -191,7 +201,7 @@ async def _forget(db: Database, workspace: str, pending: Record) -> None:
 
 async def _command(db: Database, head: Record) -> None:
     workspace, serial = head["_id"], head["commands"]
-    body = bson.decode(head["pending"]["body"])
+    body: Record = bson.decode(head["pending"]["body"], codec_options=_WITH_ZONES)
     records = {record["_id"]: record for record in body["records"]}
     await _insert(db, workspace, records)
     which = {"_id": {"$in": list(records)}, "workspace": workspace}

@@ -1,15 +1,14 @@
 """The store on MongoDB: leases, facts, and which generation is current."""
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 from urllib.parse import quote
 from uuid import uuid4
 
 from bson.codec_options import CodecOptions
-from pymongo import ASCENDING, DESCENDING, AsyncMongoClient, IndexModel, ReturnDocument, UpdateOne
+from pymongo import AsyncMongoClient, ReturnDocument, UpdateOne
 from pymongo import errors as driver
 from pymongo.read_concern import ReadConcern
 from pymongo.uri_parser import parse_uri
@@ -17,9 +16,10 @@ from pymongo.write_concern import WriteConcern
 
 from mongo import errors
 from mongo.mongodb import database
-from mongo.mongodb.database import MARK, Database, Part, Record, guarded, write
+from mongo.mongodb.database import MARK, Abilities, Database, Part, Record, guarded, write
 from mongo.mongodb.events import MongoEvents
 from mongo.mongodb.knowledge import BASE, MongoKnowledge, copy_base, drop_generations
+from mongo.mongodb.requirements import INDEXES, ask_abilities, make_collections
 from mongo.protocol import EventLog, Leases, Metadata
 from mongo.records import Lease
 
@@ -165,6 +165,12 @@ class MongoMetadata(Part):
     async def put(self, name: str, value: str) -> None:
         await self._db.mark.update_one({"_id": MARK}, {"$set": {_field(name): value}})
 
+    @guarded
+    async def keep(self, name: str, value: str) -> str:
+        field = _field(name)
+        await self._db.mark.update_one({"_id": MARK, field: None}, {"$set": {field: value}})
+        return await self.get(name) or ""
+
 
 def _holding(lease: Lease) -> Record:
     return {"_id": lease.name, "token": lease.token, "held": True}  # a token has one holder
@@ -179,60 +185,12 @@ def _field(name: str) -> str:
     return f"facts.{quote(name, safe='').replace('.', '%2E')}"
 
 
-LAYOUT = 2
+LAYOUT = 3
 """Of the database; there are no migrations before the first release."""
+_REQUIREMENTS = 1
+"""Grows when more is asked of a server than before, so that each is asked again."""
 _APPLICATION = "aftercall"
 _PORT = 27017
-_GONE_S = 86_400
-"""Seconds that the fence of a removed row outlives it: far longer than a process can sleep with a
-write under way."""
-_EXISTS = 48  # NamespaceExists
-
-
-def _index(*fields: str, unique: bool = False, only: str | None = None) -> IndexModel:
-    """An index on fields, `-` before one for descending; with `only`, of records that have it."""
-    keys = [
-        (each.removeprefix("-"), DESCENDING if each.startswith("-") else ASCENDING)
-        for each in fields
-    ]
-    options: dict[str, Any] = {"name": "_".join(name for name, _ in keys)[:100]}
-    if unique:
-        options["unique"] = True
-    if only is not None:
-        options["partialFilterExpression"] = {only: {"$exists": True}}
-    return IndexModel(keys, **options)
-
-
-_OF_ROWS = [
-    _index("workspace", "generation", "kind", "-rank", "key"),
-    _index("workspace", "generation", "kind", "server_name", "tool_name", "-rank", "key"),
-    _index("workspace", "generation", "serial"),
-    IndexModel([("gone_at", ASCENDING)], name="gone_at", expireAfterSeconds=_GONE_S),
-]
-
-# An `_id` begins with the workspace and is unique: no index is needed to find a record by its name.
-_INDEXES = {
-    "TOOL_EXECUTION_LOG": [
-        _index("workspace", "position", unique=True),
-        _index("workspace", "kind", "position"),
-        _index("workspace", "kind", "server_name", "tool_name", "position", only="tool_name"),
-        _index("workspace", "kind", "session", "position", only="session"),
-    ],
-    "LOG_HEADS": [],
-    "COMMAND_STATE": [],
-    "INPUT_SCHEMAS": [],
-    "CURSORS": [_index("generation")],
-    "KNOWLEDGE": _OF_ROWS,
-    "REFLECTION_PATTERNS": _OF_ROWS,
-    "TOOL_STATISTICS": [
-        _index("workspace", "generation", "what", "hour", "tool", "number"),
-        _index("workspace", "generation", "tool", "what", "hour", "number"),
-    ],
-    "JOURNAL": [_index("workspace", "generation", "serial")],
-    "LEASES": [],
-    "KEYS": [],
-    "AUDIT": [_index("position", unique=True), _index("workspace", "-position")],
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +244,7 @@ async def open_database(options: MongoOptions) -> Database:
         StoreTooNewError: the database was written by a newer version; it was not changed.
         StoreDamagedError: the database holds collections of our names that are not ours, or of an
             older version; it was not changed.
-        StoreError: it refuses the user, or the address is none.
+        StoreError: it refuses the user, the address is none, or it cannot do what is needed.
     """
     where = options.where
     client = _client(options, where)
@@ -300,7 +258,8 @@ async def open_database(options: MongoOptions) -> Database:
     try:
         with db.call():
             await _check(db)
-            await _make_collections(db)
+            await make_collections(db)
+            await _ask(db)
     except BaseException:
         await db.close()
         raise
@@ -311,7 +270,7 @@ async def _check(db: Database) -> None:
     name = db.database.name
     mark = await db.mark.find_one({"_id": MARK})
     if mark is None:
-        taken = {*_INDEXES, db.mark.name}.intersection(await db.database.list_collection_names())
+        taken = {*INDEXES, db.mark.name}.intersection(await db.database.list_collection_names())
         # Looked for again: another process may have made it, and collections, in between.
         mark = await db.mark.find_one({"_id": MARK})
         if mark is None and taken:
@@ -348,17 +307,18 @@ async def _check(db: Database) -> None:
         )
 
 
-async def _make_collections(db: Database) -> None:
-    """Also those without an index: some servers fail to aggregate over what is not there."""
-    for name in {*_INDEXES} - set(await db.database.list_collection_names()):
-        try:
-            await db.database.create_collection(name, check_exists=False)
-        except (driver.CollectionInvalid, driver.OperationFailure) as error:
-            if getattr(error, "code", _EXISTS) != _EXISTS:
-                raise  # else another process was faster
-    await asyncio.gather(
-        *(db.database[name].create_indexes(each) for name, each in _INDEXES.items() if each)
-    )
+async def _ask(db: Database) -> None:
+    """Try what the server can do, unless this version of it was tried before."""
+    build = await db.database.command("buildInfo")
+    tried = {"version": str(build.get("version")), "requirements": _REQUIREMENTS}
+    mark = await db.mark.find_one({"_id": MARK}, {"server": 1}) or {}
+    known = mark.get("server", {})
+    if {name: known.get(name) for name in tried} == tried:
+        db.abilities = Abilities(joins_in_groups=known["joins_in_groups"])
+        return
+    db.abilities = await ask_abilities(db)
+    noted = {**tried, "joins_in_groups": db.abilities.joins_in_groups}
+    await db.mark.update_one({"_id": MARK}, {"$set": {"server": noted}})
 
 
 def _client(options: MongoOptions, where: str) -> AsyncMongoClient[Record]:

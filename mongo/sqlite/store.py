@@ -377,6 +377,13 @@ class SqliteMetadata(files.FileUser):
     async def put(self, name: str, value: str) -> None:
         await self._writer.run(lambda connection: _put(connection, name, value))
 
+    async def keep(self, name: str, value: str) -> str:
+        def operation(connection: sqlite3.Connection) -> str:
+            connection.execute("INSERT OR IGNORE INTO metadata VALUES (?, ?)", (name, value))
+            return _get(connection, name) or ""
+
+        return await self._writer.run(operation)
+
 
 async def open_sqlite_store(data_dir: Path, *, beside: bool = False) -> SqliteStore:
     """Open the store in `data_dir`, making both if need be; the caller closes it.

@@ -17,7 +17,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from retrieval.index.edge_shard import FolderRecord, IndexFolder, Shard, size_on_disk
+from retrieval.index.edge_shard import (
+    FolderRecord,
+    IndexFolder,
+    Shard,
+    check_folder_owner,
+    size_on_disk,
+)
 from retrieval.index.protocol import (
     Hit,
     IndexPoint,
@@ -72,12 +78,17 @@ class EdgeIndex:
         self._closed = False
 
     @classmethod
-    async def open(cls, folder: Path, *, dimension: int, fingerprint: str) -> "EdgeIndex":
-        """Open the index in a folder, or make it there. The caller closes it."""
-        return await asyncio.to_thread(cls._open, folder, (fingerprint, dimension))
+    async def open(
+        cls, folder: Path, *, dimension: int, fingerprint: str, owner: str = ""
+    ) -> "EdgeIndex":
+        """Open the index in a folder, or make it there. The caller closes it.
+
+        `owner` is the id of the log store that it is of; one of another store is refused.
+        """
+        return await asyncio.to_thread(cls._open, folder, (fingerprint, dimension), owner)
 
     @classmethod
-    def _open(cls, folder: Path, model: tuple[str, int]) -> "EdgeIndex":
+    def _open(cls, folder: Path, model: tuple[str, int], owner: str) -> "EdgeIndex":
         held = IndexFolder(folder)
         try:
             record = held.read()
@@ -86,9 +97,12 @@ class EdgeIndex:
                 held.remove_leftovers(None)
                 path = held.new_shard()
                 shard = Shard.create(path, dimension=model[1])
-                record = FolderRecord(fingerprint=model[0], dimension=model[1], shard=path.name)
+                record = FolderRecord(
+                    owner=owner, fingerprint=model[0], dimension=model[1], shard=path.name
+                )
                 held.write(record)
             else:
+                check_folder_owner(record.owner, owner, folder)
                 check_model((record.fingerprint, record.dimension), model, where=str(folder))
                 held.require_space_to_open(record.shard)
                 shard = Shard.load(folder / record.shard)

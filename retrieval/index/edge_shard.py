@@ -248,8 +248,10 @@ class FolderRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    format: Literal[1] = 1
+    format: Literal[2] = 2
     """Of the folder and of what is in the shard: payload, BM25's settings, precision."""
+    owner: str
+    """The id of the log store that the documents are of."""
     fingerprint: str
     """The model that made the vectors, as `Embedder.fingerprint`."""
     dimension: int
@@ -325,12 +327,36 @@ class IndexFolder:
         self._lock.close()
 
 
-def remove_folder(path: Path) -> None:
-    """Remove an index's folder, if any; its record first: no crash leaves one without a shard."""
+def owner_of(path: Path) -> str | None:
+    """The log store that an index's folder is of; None where no whole record says it."""
+    try:
+        return FolderRecord.model_validate_json((path / RECORD).read_bytes()).owner
+    except (OSError, ValueError):
+        return None
+
+
+def check_folder_owner(made_for: str, owner: str, path: Path) -> None:
+    """Raises `IndexOfAnotherStoreError` unless the folder is of this log store."""
+    p.check_owner(
+        made_for,
+        owner,
+        what=f"the vectors in {path} are",
+        cure="Give each store a data folder of its own (AFTERCALL_DATA_DIR, --data-dir); if that "
+        "store is no more, remove the folder",
+    )
+
+
+def remove_folder(path: Path, owner: str = "") -> None:
+    """Remove an index's folder, if any; its record first: no crash leaves one without a shard.
+
+    One that is damaged or half made goes too; one of another store is refused.
+    """
     if not path.is_dir():
         return
     folder = IndexFolder(path)
     try:
+        if (made_for := owner_of(path)) is not None:
+            check_folder_owner(made_for, owner, path)
         (path / RECORD).unlink(missing_ok=True)
         sync_folder(path)
         folder.remove_leftovers(None)

@@ -12,11 +12,12 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeVar
 
 from aftercall.explain import how_to_install
 from retrieval.index.edge import EdgeIndex
-from retrieval.index.edge_shard import remove_folder
+from retrieval.index.edge_shard import check_folder_owner, owner_of, remove_folder
 from retrieval.index.protocol import (
     EdgePlace,
     Hit,
@@ -61,11 +62,11 @@ def next_index_name(generation: int) -> str:
 async def open_index(
     place: IndexPlace, name: str, *, dimension: int, fingerprint: str
 ) -> VectorIndex:
-    """Open an index, or make it; one of another model is refused. The caller closes it."""
+    """Open an index, or make it; one of another store or model is refused. The caller closes it."""
     index_name(name)
     if isinstance(place, EdgePlace):
         return await EdgeIndex.open(
-            place.folder / name, dimension=dimension, fingerprint=fingerprint
+            place.folder / name, dimension=dimension, fingerprint=fingerprint, owner=place.owner
         )
     index: VectorIndex = await _adapter().QdrantIndex.open(
         place, name, dimension=dimension, fingerprint=fingerprint
@@ -74,24 +75,47 @@ async def open_index(
 
 
 async def destroy_index(place: IndexPlace, name: str) -> None:
-    """Remove an index for good; none there is no error."""
+    """Remove an index for good; none there is no error, one of another store is refused."""
     index_name(name)
     if isinstance(place, EdgePlace):
-        await asyncio.to_thread(remove_folder, place.folder / name)
+        await asyncio.to_thread(remove_folder, place.folder / name, place.owner)
         return
     await _adapter().delete_collection(place, name)
 
 
 async def list_indexes(place: IndexPlace) -> list[str]:
-    """The names of the indexes that are there, in order of their generations."""
+    """The names of the store's own indexes that are there, in order of their generations."""
     if isinstance(place, EdgePlace):
-        # Also one without a record: half made, or half removed, when a kill came.
-        found = await asyncio.to_thread(lambda: list(place.folder.glob(f"{FIRST_INDEX}*/")))
-        names = [path.name for path in found]
+        names = await asyncio.to_thread(_own_folders, place)
     else:
-        names = await _adapter().list_names(place)
-    ours = [name for name in names if _NAME.fullmatch(name)]
-    return sorted(ours, key=lambda name: (len(name), name))
+        names = await _adapter().list_own_names(place, _NAME)
+    return sorted(names, key=lambda name: (len(name), name))
+
+
+async def refuse_another_store(place: IndexPlace) -> None:
+    """Raises `IndexOfAnotherStoreError` where any index there, of whatever name, is another's.
+
+    A later generation would have the same name as one of the other store. One that is damaged or of
+    another version is no error.
+    """
+    if isinstance(place, EdgePlace):
+        for path, made_for in (await asyncio.to_thread(_folders, place)).items():
+            if made_for is not None:
+                check_folder_owner(made_for, place.owner, path)
+        return
+    await _adapter().refuse_another_store(place, _NAME)
+
+
+def _own_folders(place: EdgePlace) -> list[str]:
+    """Also those without a record: half made, or half removed, when a kill came."""
+    own = (None, place.owner)
+    return [path.name for path, made_for in _folders(place).items() if made_for in own]
+
+
+def _folders(place: EdgePlace) -> dict[Path, str | None]:
+    """The folders of indexes, and whose each is; None where nothing says it."""
+    paths = (each for each in place.folder.glob(f"{FIRST_INDEX}*/") if _NAME.fullmatch(each.name))
+    return {path: owner_of(path) for path in paths}
 
 
 def _adapter() -> Any:

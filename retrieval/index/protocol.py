@@ -35,6 +35,8 @@ class EdgePlace:
     """Embedded indexes, each in a folder of this one, for one process."""
 
     folder: Path
+    owner: str = ""
+    """The id of the log store whose indexes are meant; another store's are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class QdrantPlace:
 
     url: str = field(repr=False)
     """`http://host:port`, `https://...` for TLS, or `local:DIR` for the client's own slow store."""
+    owner: str = ""
+    """As of `EdgePlace`."""
     api_key: str | None = field(default=None, repr=False)
     grpc_port: int = 6334
     prefix: str = "aftercall"
@@ -66,6 +70,14 @@ class IndexModelMismatchError(VectorIndexError):
 
 class IndexInUseError(VectorIndexError):
     """Another process has the index open."""
+
+
+class IndexOfAnotherStoreError(VectorIndexError):
+    """The index belongs to another log store; it was left as it is."""
+
+
+class IndexMissingError(VectorIndexError):
+    """The index was deleted while it was in use; the cure is `aftercall rebuild`."""
 
 
 class VectorIndexUnavailableError(VectorIndexError):
@@ -183,6 +195,18 @@ def check_model(made_by: tuple[str, int], configured: tuple[str, int], *, where:
             f"the vectors in {where} are of the model {made_by[0]} ({made_by[1]} dimensions), the "
             f"configured one is {configured[0]} ({configured[1]}): configure the former, or make "
             "the vectors anew with `aftercall rebuild`"
+        )
+
+
+def check_owner(made_for: object, owner: str, *, what: str, cure: str) -> None:
+    """Raises `IndexOfAnotherStoreError` unless an index is of the log store `owner`.
+
+    `made_for` is what the index says of itself; `cure` names the setting that parts the two.
+    """
+    if made_for != owner:
+        raise IndexOfAnotherStoreError(
+            f"{what} of the log store {made_for}, and this one is {owner}: nothing of it was "
+            f"changed. {cure}"
         )
 
 

@@ -13,7 +13,8 @@ An address `local:DIR` names the client library's own store, which keeps everyth
 and searches them one by one, on the event loop: for tests and trials of some thousand documents. A
 folder can be open once, so all of this process share one client of it.
 
-The collection's metadata say the format and the model, as `index.json` does of an embedded index.
+The collection's metadata say the format, the log store and the model, as `index.json` does of an
+embedded index: a collection of another store, or of another program, is neither used nor deleted.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ from retrieval.index import protocol as p
 
 LOCAL = "local:"
 """What an address begins with that names a folder of the client's own store."""
-FORMAT = 1
+FORMAT = 2
 """Of the collection: payload, BM25's settings, precision."""
 OLDEST_SERVER = (1, 19)
 """The first with an IDF per question (`params.idf`). An older one ignores what it does not know, so
@@ -64,10 +65,14 @@ _AWAY = {
 _CURES = {
     grpc.StatusCode.UNAUTHENTICATED: "check AFTERCALL_QDRANT_API_KEY, which must be able to write",
     grpc.StatusCode.PERMISSION_DENIED: "AFTERCALL_QDRANT_API_KEY must be a key that may write",
-    grpc.StatusCode.NOT_FOUND: (
-        "the collection is gone; `aftercall rebuild` makes the vectors anew from the log"
-    ),
 }
+_LOCAL_GONE = re.compile(r"^Collection .* not found")
+"""What the client's own store says of a collection that is not there."""
+_GONE = "the collection is gone; `aftercall rebuild` makes the vectors anew from the log"
+_FULL = re.compile(
+    "no space left|disk (is )?full|not enough (disk )?space|out of disk", re.IGNORECASE
+)
+"""What Qdrant says of its disk, by one code or another."""
 _local_clients: dict[str, tuple[AsyncQdrantClient, set["Connection"]]] = {}
 """Of this process, by folder, with their users; given up with the last one."""
 
@@ -181,9 +186,18 @@ def translate(error: Exception, *, what: str, where: str) -> p.VectorIndexError:
             f"{failed}: Qdrant asks to wait {error.retry_after_s} s ({error}); try again then"
         )
     if not isinstance(error, grpc.aio.AioRpcError):
+        if isinstance(error, ValueError) and _LOCAL_GONE.search(str(error)):
+            return p.IndexMissingError(f"{failed}: {error}: {_GONE}")
         return p.VectorIndexError(f"{failed}: {error}; {_REBUILD}")
     code = error.code()
     said = f"{failed}: {code.name}: {error.details() or 'no details'}"
+    if _FULL.search(error.details() or ""):
+        return p.VectorIndexError(
+            f"{said}: the disk of Qdrant is full: free space on it, or add some; what waits for "
+            "its vector gets it then"
+        )
+    if code == grpc.StatusCode.NOT_FOUND:
+        return p.IndexMissingError(f"{said}: {_GONE}")
     if code in _AWAY:
         return p.VectorIndexUnavailableError(
             f"{said}: Qdrant does not answer; see that it runs and that AFTERCALL_QDRANT_URL and "
@@ -222,9 +236,9 @@ async def ensure_collection(
     info = await _read(connection, name)
     if info is None:
         info = await _create(connection, name, place, dimension, fingerprint)
-    check_metadata(
-        info.config.metadata, (fingerprint, dimension), where=f"{name} at {connection.where}"
-    )
+    where = f"{name} at {connection.where}"
+    check_metadata(info.config.metadata, place.owner, where=where)
+    check_collection_model(info.config.metadata, (fingerprint, dimension), where=where)
     if not connection.is_local:  # which has no payload indexes
         for field, schema in payload_indexes().items():
             if field not in info.payload_schema:
@@ -233,18 +247,36 @@ async def ensure_collection(
     return info.config.params.shard_number or 1
 
 
-def check_metadata(metadata: dict[str, Any] | None, model: tuple[str, int], *, where: str) -> None:
-    """Raises as `ensure_collection` unless they are those of an index of this model."""
+def check_metadata(metadata: dict[str, Any] | None, owner: str, *, where: str) -> None:
+    """Raises `VectorIndexError` unless a collection is an index of ours, of this log store."""
     said = metadata or {}
-    made_by, dimension = said.get("fingerprint"), said.get("dimension")
-    known = isinstance(made_by, str) and isinstance(dimension, int)
-    if said.get("format") != FORMAT or not known:
+    kinds = {"fingerprint": str, "dimension": int, "owner": str}
+    is_whole = all(isinstance(said.get(name), kind) for name, kind in kinds.items())
+    if said.get("format") != FORMAT or not is_whole:
         raise p.VectorIndexError(
             f"the collection {where} is not one that this version of Aftercall makes: choose "
             "another AFTERCALL_QDRANT_PREFIX, or delete the collection and `aftercall rebuild`"
             " makes the vectors anew"
         )
-    p.check_model((str(made_by), int(dimension or 0)), model, where=where)
+    _check_owner(said["owner"], owner, where)
+
+
+def _check_owner(made_for: str, owner: str, where: str) -> None:
+    p.check_owner(
+        made_for,
+        owner,
+        what=f"the collection {where} is",
+        cure="Give each store an AFTERCALL_QDRANT_PREFIX of its own; if that store is no more, "
+        "delete the collection",
+    )
+
+
+def check_collection_model(
+    metadata: dict[str, Any] | None, model: tuple[str, int], *, where: str
+) -> None:
+    """Raises `IndexModelMismatchError` unless the vectors of an index of ours are of this model."""
+    said = metadata or {}
+    p.check_model((said["fingerprint"], said["dimension"]), model, where=where)
 
 
 def is_too_old(version: str) -> bool:
@@ -296,7 +328,12 @@ async def _create(
                 shard_number=place.shards,
                 replication_factor=place.replicas,
                 write_consistency_factor=place.write_consistency,
-                metadata={"format": FORMAT, "fingerprint": fingerprint, "dimension": dimension},
+                metadata={
+                    "format": FORMAT,
+                    "owner": place.owner,
+                    "fingerprint": fingerprint,
+                    "dimension": dimension,
+                },
             )
     except p.VectorIndexError as error:
         failure = error
@@ -488,12 +525,16 @@ async def delete_collection(place: p.QdrantPlace, name: str) -> None:
     """As `opening.destroy_index`."""
     collection = f"{place.prefix}-{name}"
     async with aclosing(Connection(place)) as connection:
+        if (info := await _read(connection, collection)) is None:
+            return
+        check_metadata(
+            info.config.metadata, place.owner, where=f"{collection} at {connection.where}"
+        )
         with connection.doing(f"delete the collection {collection}") as client:
-            if await client.collection_exists(collection):
-                store = client._client  # noqa: SLF001  # it drops a collection with its file open
-                if isinstance(store, AsyncQdrantLocal):
-                    store.collections[collection].close()
-                await client.delete_collection(collection)
+            store = client._client  # noqa: SLF001  # it drops a collection with its file open
+            if isinstance(store, AsyncQdrantLocal):
+                store.collections[collection].close()
+            await client.delete_collection(collection)
 
 
 async def list_names(place: p.QdrantPlace) -> list[str]:
@@ -503,3 +544,31 @@ async def list_names(place: p.QdrantPlace) -> list[str]:
         with connection.doing("list the collections") as client:
             found = (await client.get_collections()).collections
     return [each.name.removeprefix(prefix) for each in found if each.name.startswith(prefix)]
+
+
+async def refuse_another_store(place: p.QdrantPlace, pattern: re.Pattern[str]) -> None:
+    """As `opening.refuse_another_store`, of the names that match a pattern."""
+    async with aclosing(Connection(place)) as connection:
+        for name, made_for in (await _owners(connection, place, pattern)).items():
+            if isinstance(made_for, str):
+                where = f"{place.prefix}-{name} at {connection.where}"
+                _check_owner(made_for, place.owner, where)
+
+
+async def list_own_names(place: p.QdrantPlace, pattern: re.Pattern[str]) -> list[str]:
+    """Those of the names that match a pattern whose collections are of the place's store."""
+    async with aclosing(Connection(place)) as connection:
+        owners = await _owners(connection, place, pattern)
+    return [name for name, made_for in owners.items() if made_for == place.owner]
+
+
+async def _owners(
+    connection: Connection, place: p.QdrantPlace, pattern: re.Pattern[str]
+) -> dict[str, object]:
+    """What each collection says of whose it is, by its name behind the prefix."""
+    owners: dict[str, object] = {}
+    for name in await list_names(place):
+        if pattern.fullmatch(name):
+            info = await _read(connection, f"{place.prefix}-{name}")
+            owners[name] = (info.config.metadata or {}).get("owner") if info else None
+    return owners

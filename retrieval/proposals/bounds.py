@@ -15,12 +15,12 @@ from retrieval.reading.faults import Fault
 from retrieval.texts import is_number
 from retrieval.values import number
 
-_STATED_BOUND = prior("clamp.stated", 24, 2)  # the error names the parameter and its bound
-_MATCHED_BOUND = prior("clamp.matched", 14, 2)  # it names a bound, and one value lies beyond it
-_SEEN_BOUND = prior("clamp.seen", 4, 3)
-_RAISED = prior("clamp.raised", 2, 3)  # 0 -> 1: too small was often meant as "none" or "all"
-_UNSIGNED = prior("clamp.unsigned", 5, 3)  # -30 -> 30, where nothing may be negative
-_EXACT_PART = prior("length.part", 6, 2)
+_STATED_BOUND = prior("clamp.stated")  # the error names the parameter and its bound
+_MATCHED_BOUND = prior("clamp.matched")  # it names a bound, and one value lies beyond it
+_SEEN_BOUND = prior("clamp.seen")
+_RAISED = prior("clamp.raised")  # 0 -> 1: too small was often meant as "none" or "all"
+_UNSIGNED = prior("clamp.unsigned")  # -30 -> 30, where nothing may be negative
+_EXACT_PART = prior("length.part")
 _OTHER_BOUND = Trials(3, 3)
 """A judgement: 3.8 where 0.25 is the most is a share in percent, and a year beyond it another."""
 _NONE = -1

@@ -17,9 +17,9 @@ from retrieval.proposals.faults import objects_in
 from retrieval.proposals.layouts import as_option, is_stated, names_of_tool, strangers
 from retrieval.values import fits
 
-_BOXED = prior("shape.boxed", 8, 2)
-_UNBOXED = prior("shape.unboxed", 8, 2)
-_INTO_FREE = prior("shape.free", 12, 1.5)
+_BOXED = prior("shape.boxed")
+_UNBOXED = prior("shape.unboxed")
+_INTO_FREE = prior("shape.free")
 _SEVERAL = 2
 
 

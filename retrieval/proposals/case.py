@@ -2,10 +2,9 @@
 
 No I/O from here on.
 
-An option is one way to mend one fault, with what speaks for it. `retrieval/calibration.json` has
-how often each kind of edit was right in the benchmark (see `docs/adr`); a kind that was not seen
-there keeps the judgement beside its name in the code. Beside options there is *advice*: an action
-that leaves the parameters as they are.
+An option is one way to mend one fault, with what speaks for it. `retrieval/priors.toml` has how
+often each kind of change was right in the benchmark (see `docs/adr`), or a judgement. Beside
+options there is *advice*: an action that leaves the parameters as they are.
 """
 
 import json
@@ -18,7 +17,7 @@ from typing import NamedTuple
 from aftercall.change_classes import QUORUM
 from aftercall.json_values import JsonObject, JsonValue
 from aftercall.models import Action, ContractChange, EvidenceSource, Tool
-from retrieval import read_json
+from retrieval import read_table
 from retrieval.edits import Add, Edit, Replace, ValueSources, edit_key
 from retrieval.health.record import Referred
 from retrieval.knowledge.documents import SeedEntry
@@ -274,16 +273,26 @@ def read_option(case: Case) -> Option | None:
         return None
     reason = "the arguments came as a text, and are an object"
     lesson = "Send the arguments as an object, not as a text."
-    return Option((), reason, prior("shape.text", 40, 1), ("parameters",), lesson=lesson)
+    return Option((), reason, prior("shape.text"), ("parameters",), lesson=lesson)
 
 
-def prior(kind: str, right: float, wrong: float) -> Trials:
-    """The counts to begin with: those that were measured, else the judged ones that are given.
+_PRIORS = read_table("priors.toml")
 
-    `kind` is a stable name, such as `rename.like`; outcomes are counted under it.
+
+def prior(kind: str, judged: tuple[float, float] | None = None) -> Trials:
+    """Return the counts that a kind of change begins with, as `priors.toml` has them.
+
+    Args:
+        kind: a stable name, such as `rename.like`; outcomes are counted under it.
+        judged: right and wrong of a kind that the table lacks, such as a researcher's own.
+
+    Raises:
+        KeyError: the table lacks the kind, and nothing is judged.
     """
-    counted = read_json("calibration.json")["priors"].get(kind, (right, wrong))
-    return Trials(counted[0], counted[1], kind=kind)
+    counted = _PRIORS["measured"].get(kind) or _PRIORS["judged"].get(kind) or judged
+    if counted is None:
+        raise KeyError(f"{kind!r} has no prior: add it to retrieval/priors.toml")
+    return Trials(float(counted[0]), float(counted[1]), kind=kind)
 
 
 @dataclass(frozen=True, slots=True)

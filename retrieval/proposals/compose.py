@@ -4,7 +4,7 @@ For a fault inside a nested value, the object that it is in becomes a case of it
 of the schema that is about it, and the edits that mend it are lifted to their place in the call.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -13,40 +13,17 @@ from aftercall.json_values import JsonObject
 from retrieval.edit_effects import applied, changed_names, effect_key
 from retrieval.edits import Replace, touches
 from retrieval.parameters import element_view, object_view, value_at
-from retrieval.proposals.bounds import out_of_range_options
 from retrieval.proposals.case import Case, Option, Trials, prior, read_option, value_sources_of
-from retrieval.proposals.context import context_options
-from retrieval.proposals.experience import (
-    WORKED,
-    Reports,
-    reports,
-    rule_options,
-    seed_options,
-    sibling_options,
-)
+from retrieval.proposals.experience import WORKED, Reports, reports, sibling_options
 from retrieval.proposals.faults import inner_faults, out_of_form, shown_by
-from retrieval.proposals.names import renamed_options, unexpected_options
-from retrieval.proposals.paths import path_options
-from retrieval.proposals.records import record_options, unlocated_record_options
-from retrieval.proposals.session import session_options
+from retrieval.proposals.registry import options_for, whole_options
 from retrieval.proposals.shape import Reshaped, reshaped
-from retrieval.proposals.slips import without_rival
-from retrieval.proposals.values import (
-    refused_value_options,
-    stated_value_options,
-    unwrapped_options,
-    usual_values,
-    wrong_type_options,
-)
 from retrieval.reading.faults import Fault
 from retrieval.values import fits
 
-Options = Callable[[Case, int, Fault], Iterator[Option]]
-"""A source of options of top-level faults, such as `renamed_options`."""
 
-
-def nested_options(case: Case, index: int, fault: Fault, options: Options) -> Iterator[Option]:
-    """What `options` makes of a fault inside a nested value."""
+def nested_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
+    """Yield what the proposers have for a fault inside a nested value."""
     prefix, inner = fault.path[:-1], _inner_case(case, fault)
     local = [(each.kind, each.path) for each in inner.faults] if inner else []
     if fault.kind == "wrong_type":
@@ -54,7 +31,7 @@ def nested_options(case: Case, index: int, fault: Fault, options: Options) -> It
     if inner is None or (here := (fault.kind, (str(fault.path[-1]),))) not in local:
         return
     at = local.index(here)
-    for option in options(inner, at, inner.faults[at]):
+    for option in options_for(inner, at, inner.faults[at]):
         covered = {(inner.faults[i].kind, (*prefix, *inner.faults[i].path)) for i in option.covers}
         lifted = {i for i, each in enumerate(case.faults) if (each.kind, each.path) in covered}
         yield replace(
@@ -67,7 +44,7 @@ def nested_options(case: Case, index: int, fault: Fault, options: Options) -> It
         )
 
 
-_BOXED = prior("shape.boxed", 8, 2)
+_BOXED = prior("shape.boxed")
 
 
 def _boxed_inside(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -270,18 +247,17 @@ def _told(proposal: Proposal, report: Reports, learned: Sequence[Proposal]) -> P
 
 def options_of(case: Case) -> tuple[list[Option], dict[int, list[Option]]]:
     """What mended such errors before, and by fault, strongest first, what may mend it."""
-    learned = [*rule_options(case, case.like_signatures), *seed_options(case)]
-    whole = merged([*learned, *path_options(case), *unlocated_record_options(case)])
+    whole = merged(list(whole_options(case)))
     if len(case.faults) > _MAX_FAULTS:
         return whole, {}
     single = {}
     for index, fault in enumerate(case.faults):
         covering = [option for option in whole if index in option.covers]
-        stated = stated_value_options(case, index, fault)
+        stated = options_for(case, index, fault, in_place=True)
         more = (
-            nested_options(case, index, fault, _of_parameter)
+            nested_options(case, index, fault)
             if len(fault.path) > 1
-            else _of_parameter(case, index, fault)
+            else options_for(case, index, fault)
         )
         single[index] = merged([*covering, *stated, *more])
     return whole, single
@@ -315,50 +291,6 @@ def _covering(
     for option in options[rest[0]][:most]:
         if not any(touches(edit, other) for edit in option.edits for other in taken):
             yield from _covering(indexes, options, covered | option.covers, (*chosen, option))
-
-
-def _of_parameter(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    if fault.kind == "missing":
-        yield from _missing_options(case, index, fault)
-        return
-    if fault.kind == "unexpected":
-        yield from unexpected_options(case, index, fault)
-        return
-    if fault.kind == "wrong_type":
-        yield from wrong_type_options(case, index, fault)
-        yield from record_options(case, index, fault)
-    elif fault.kind == "out_of_range":
-        yield from out_of_range_options(case, index, fault)
-        if fault.parameter in case.parameters:
-            yield from usual_values(case, index, fault.parameter)
-    else:
-        known = [*refused_value_options(case, index, fault)]
-        if fault.parameter is not None:
-            known += unwrapped_options(case, index, fault.parameter)
-            if (view := case.parameter(fault.parameter)) and not fits(
-                case.parameters.get(fault.parameter), view.types
-            ):
-                known += wrong_type_options(case, index, fault)
-        yield from known
-        yield from record_options(case, index, fault)
-        yield from session_options(case, index, fault, alone=not known)
-    yield from context_options(case, index, fault)
-
-
-def _missing_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
-    """What the caller said under another name; only where it said nothing, what others know."""
-    name = fault.parameter
-    if name is None or name in case.parameters:
-        return
-    renamed = list(renamed_options(case, index, fault))
-    yield from renamed
-    if fault.rival in case.parameters:
-        yield from without_rival(index, fault)
-    if not renamed:
-        yield from context_options(case, index, fault)
-        yield from record_options(case, index, fault)
-        yield from session_options(case, index, fault)
-        yield from usual_values(case, index, name)
 
 
 def merged(options: list[Option]) -> list[Option]:

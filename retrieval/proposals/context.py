@@ -23,8 +23,6 @@ from retrieval.texts import MAX_ACCOUNT, Stated, format_of, outline, stated_in, 
 from retrieval.values import cast_to_one, fits, is_placeholder
 
 _MAX_GRADE = 5
-_UNCERTAIN = (1, 4)
-"""Judged counts of a value of the lowest grade; each grade more counts one more for it."""
 _TOO_LONG = 2
 """So many times as long as the longest of the successes' texts, a text is none of them."""
 
@@ -61,12 +59,11 @@ def context_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
         if len(words_of(each)) > 1 and f" {' '.join(words_of(each))} " in f" {said} "
     ]
     if is_missing and len(told) == 1:
-        trials = prior("context.listed", 6, 2)
+        trials = prior("context.listed")
         yield one(index, put(case, name, told[0]), "the context says it", trials, "context")
     role = "missing" if is_missing else "instead"
-    right, wrong = _UNCERTAIN
     for value, grade in _graded(case, name, sent)[:MOST]:
-        trials = prior(f"context.{role}.{grade}", right + grade, wrong)
+        trials = prior(f"context.{role}.{grade}")
         reason = "the context of the call states it"
         yield one(index, put(case, name, value), reason, trials, "context")
 
@@ -78,13 +75,13 @@ def _restated(case: Case, index: int, name: str, sent: JsonValue) -> Iterator[Op
     begun = _CUT.match(sent.strip())
     whole = _begun_with(case.context, begun[1]) if begun else set()
     written = whole.pop() if len(whole) == 1 else written_in(case.context, sent)
-    trials = prior("context.case", 20, 1)
+    trials = prior("context.case")
     if written is None:
         known = [stated.text for stated in stated_in(case.context) if stated.form != "number"]
         near = nearest(sent, [text for text in dict.fromkeys(known) if text != sent])
         if near and near[1] not in ("start", "cut"):
             written = near[0]
-            trials = prior("context.same" if near[1] == "same" else "context.slip", 12, 2)
+            trials = prior("context.same" if near[1] == "same" else "context.slip")
     if written not in (None, sent):
         edit = Replace(name=name, before=sent, value=written)
         yield one(index, edit, "the context of the call writes it so", trials, "context")
@@ -112,7 +109,7 @@ def _in_shown_form(case: Case, index: int, name: str) -> Iterator[Option]:
         [value] = told
         if any(map(str.isdigit, value)) and any(map(str.isalpha, value)):
             reason = "the only value of the context in the form that the schema shows"
-            trials = prior("context.shown", 8, 2)
+            trials = prior("context.shown")
             yield one(index, put(case, name, value), reason, trials, "context")
 
 
@@ -131,7 +128,7 @@ def _days(case: Case, index: int, name: str) -> Iterator[Option]:
     days = {in_form(each, forms[0]) or each for each in told} - known if forms else set()
     if len(days) == 1:
         reason = "the only day of the context that the call does not have"
-        yield one(index, put(case, name, days.pop()), reason, prior("context.day", 8, 2), "context")
+        yield one(index, put(case, name, days.pop()), reason, prior("context.day"), "context")
 
 
 def _other_halves(case: Case, index: int, name: str) -> Iterator[Option]:
@@ -145,7 +142,7 @@ def _other_halves(case: Case, index: int, name: str) -> Iterator[Option]:
             if sum(known) == 1:
                 edit = Add(name=name, value=halves[known.index(False)])
                 reason = "the context of the call states it beside another value of the call"
-                yield one(index, edit, reason, prior("context.half", 8, 2), "context")
+                yield one(index, edit, reason, prior("context.half"), "context")
 
 
 def _graded(case: Case, name: str, sent: JsonValue) -> list[tuple[JsonValue, int]]:

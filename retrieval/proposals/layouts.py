@@ -19,9 +19,9 @@ from retrieval.proposals.case import Case, Option, Trials, prior, put
 from retrieval.texts import is_number
 from retrieval.values import CastError, cast, cast_to_one, fits
 
-_PAIRED = prior("shape.paired", 8, 1.5)  # {"a": 1} -> [{"key": "a", "value": 1}]
-_BY_POSITION = prior("shape.position", 10, 2)  # {"args": [1, 2]} -> {"a": 1, "b": 2}
-_PARTED = prior("shape.parted", 8, 2.5)  # {"range": "1..2"} -> {"from": 1, "to": 2}
+_PAIRED = prior("shape.paired")  # {"a": 1} -> [{"key": "a", "value": 1}]
+_BY_POSITION = prior("shape.position")  # {"args": [1, 2]} -> {"a": 1, "b": 2}
+_PARTED = prior("shape.parted")  # {"range": "1..2"} -> {"from": 1, "to": 2}
 _LIKE = 0.7
 """Likeness of names (see `name_similarity`) from which on one shows the other."""
 _LATITUDE = frozenset(("lat", "latitude"))
@@ -394,7 +394,7 @@ def _pairs_of(case: Case, name: str, value: JsonObject) -> list[JsonValue] | Non
 
 
 LEAKED = re.compile(r"</(?:\w{1,20}:)?parameter>\s*<(?:\w{1,20}:)?parameter name=\"(\w{1,64})\">")
-_LEAKED = prior("shape.leaked", 24, 1)
+_LEAKED = prior("shape.leaked")
 
 
 def leaked(case: Case) -> Iterator[Option]:

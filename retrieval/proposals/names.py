@@ -22,28 +22,24 @@ from retrieval.values import cast_to_one, fits
 
 # Pseudo-trials by how alike the names are. A stated rename is as good as said; likeness of names
 # with a fitting type is rarely wrong; the only free value for the only missing name often is.
-_SAID = prior("rename.said", 40, 1)
-_LIKE = [
-    (0.9, prior("rename.like", 30, 1)),
-    (0.7, prior("rename.near", 20, 1)),
-    (0.5, prior("rename.far", 7, 1.5)),
-]
+_SAID = prior("rename.said")
+_LIKE = [(0.9, prior("rename.like")), (0.7, prior("rename.near")), (0.5, prior("rename.far"))]
 _UNSURE_SOURCE = Trials(2, 2)
 """A judgement: in the damaged calls of a benchmark the like name is never a good one."""
-_ONLY_CANDIDATE = prior("rename.only", 4, 2.5)
-_ONLY_LEFT = prior("rename.only.left", 1, 4)
+_ONLY_CANDIDATE = prior("rename.only")
+_ONLY_LEFT = prior("rename.only.left")
 """The same, where neither name nor value show that it is meant: often it is one too many."""
-_PAIRED = prior("rename.paired", 4, 2)
+_PAIRED = prior("rename.paired")
 """The error itself says that one is missing and one is unknown, in the same place."""
 _RESPELT = {
-    True: prior("rename.respelt", 4, 3),  # as the call's other names are written
-    False: prior("rename.respelt.blind", 1, 5),
+    True: prior("rename.respelt"),  # as the call's other names are written
+    False: prior("rename.respelt.blind"),
 }
-_LIKEST = prior("rename.likest", 10, 1.5)
+_LIKEST = prior("rename.likest")
 """More like the missing name than any other, and that more like it than any other."""
-_LISTED = prior("rename.listed", 9, 2)
+_LISTED = prior("rename.listed")
 """Of the parameters that the call does not have, only this one lists its value."""
-_DESCRIBED = prior("rename.described", 7, 2)
+_DESCRIBED = prior("rename.described")
 _OTHER_MEANING = Trials(0.5, 12)
 """What limits or negates is likely something else, and a flag is no text: a judgement."""
 _UNLIKE = Trials(1, 4)
@@ -51,16 +47,16 @@ _UNLIKE = Trials(1, 4)
 _BETWEEN = Trials(2, 4)
 """The name is as like another parameter that is not there: `ids` of `order_id` and `item_ids`."""
 _REMOVE = {
-    "surplus": prior("remove.surplus", 16, 1),  # the call has all that the tool has
-    "alone": prior("remove.alone", 14, 2),  # the tool has nothing that the value could be meant for
-    "possible": prior("remove.possible", 6, 2),  # a parameter that is not there could take it
-    "like": prior("remove.like", 1, 6),  # ... and has a like name
+    "surplus": prior("remove.surplus"),  # the call has all that the tool has
+    "alone": prior("remove.alone"),  # the tool has nothing that the value could be meant for
+    "possible": prior("remove.possible"),  # a parameter that is not there could take it
+    "like": prior("remove.like"),  # ... and has a like name
 }
-_SAID_TWICE = prior("remove.said", 30, 1)
+_SAID_TWICE = prior("remove.said")
 """What stands under a like name as well: nothing is lost with it."""
-_NEGATED = prior("rename.negated", 8, 2)
+_NEGATED = prior("rename.negated")
 """`{"exclude_views": true}` where the tool has `include_views`."""
-_AS_FLAG = prior("rename.flag", 12, 1.5)
+_AS_FLAG = prior("rename.flag")
 """`{"open": true}` where only `state` lists `open`."""
 _REMOVE_BLIND = Trials(1, 2)
 """Nothing is known of the tool: the name may be one that it has under another name. Nor is an

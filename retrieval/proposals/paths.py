@@ -45,15 +45,15 @@ _OF_PATHS = frozenset(
 _OF_FOLDERS = frozenset(
     ("cwd", "root", "directory", "dir", "workdir", "workspace", "base", "folder")
 )
-_SUFFIX = prior("path.suffix", 10, 1.5)
+_SUFFIX = prior("path.suffix")
 """A known path that ends as the missing one does."""
-_LISTED = prior("path.listed", 10, 1.5)
+_LISTED = prior("path.listed")
 """A name that a listing shows in the folder of the missing one."""
-_NAME = prior("path.name", 6, 2)
+_NAME = prior("path.name")
 """The only known file of the same name."""
-_WITHIN = prior("path.within", 8, 2)
+_WITHIN = prior("path.within")
 """A relative path behind the folder in which its first part is known to be."""
-_FOLDER = prior("path.folder", 4, 2)
+_FOLDER = prior("path.folder")
 """The same behind the folder that all of the session's paths have in common."""
 
 

@@ -34,13 +34,13 @@ _MAX_RECORDS = 300
 _ID_WORDS = WORDS["of_ids"]
 _SELF = re.compile(r"(?:get_?)?(?:me|myself|whoami|viewer|self)|\w*(?:current|authenticated|my)_?"
                    r"(?:user|account|profile|login)|auth_?test", re.IGNORECASE)  # fmt: skip
-_NAMED = prior("record.named", 10, 1.5)
+_NAMED = prior("record.named")
 """The record that the sent value names."""
-_NEAR = prior("record.near", 10, 2)
+_NEAR = prior("record.near")
 """A value of the kind that was nearly written."""
-_ONLY = prior("record.only", 6, 2)
+_ONLY = prior("record.only")
 """The only one of its kind that the session has seen."""
-_OWN = prior("record.own", 6, 1.5)
+_OWN = prior("record.own")
 """What the tool says of who is calling."""
 _FROM = "the session has it"
 

@@ -15,7 +15,7 @@ from retrieval.values import cast_to_one, fits
 
 _MOST = 3
 _SAYS_A_KIND = 4
-_NEAR = prior("snap.session", 12, 1.5)
+_NEAR = prior("snap.session")
 _PRIOR = Trials(0.5, 1)
 """Of a link before it was ever used: that a value was there and was sent says little."""
 

@@ -41,11 +41,11 @@ from retrieval.proposals.slips import exchanged
 from retrieval.reading.faults import Fault
 from retrieval.values import fits, says_nothing
 
-_UNPACKED = prior("shape.unpacked", 30, 1)  # {"params": {"a": 1}} -> {"a": 1}
-_BARED = prior("shape.bared", 24, 1)  # {"body[a]": 1} -> {"a": 1}
-_VALUE = prior("shape.value", 24, 1)  # {"a": {"value": 1}} -> {"a": 1}
-_UNKNOWN_KEY = prior("shape.value.unknown", 4, 3)  # {"a": {"foo": 1}} -> {"a": 1}
-_NESTED = prior("shape.nested", 20, 1)  # {"old": 1} -> {"edits": [{"old": 1}]}
+_UNPACKED = prior("shape.unpacked")  # {"params": {"a": 1}} -> {"a": 1}
+_BARED = prior("shape.bared")  # {"body[a]": 1} -> {"a": 1}
+_VALUE = prior("shape.value")  # {"a": {"value": 1}} -> {"a": 1}
+_UNKNOWN_KEY = prior("shape.value.unknown")  # {"a": {"foo": 1}} -> {"a": 1}
+_NESTED = prior("shape.nested")  # {"old": 1} -> {"edits": [{"old": 1}]}
 _PLACE = re.compile(r"\]?[\[./:]|__")
 """What stands between the steps of a path."""
 _MAX_PLACE = 200

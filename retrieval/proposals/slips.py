@@ -20,24 +20,24 @@ from retrieval.reading.faults import Fault
 from retrieval.texts import MAX_ACCOUNT, is_number
 from retrieval.values import says_nothing
 
-_ONE_OF_TWO = prior("exclusive", 6, 2)
+_ONE_OF_TWO = prior("exclusive")
 _EITHER = Trials(2, 3)
 """A judgement: nobody says which of two that exclude each other is meant."""
 _ALONE = Trials(1, 9)
 """A judgement: who sent it meant to send the missing one as well, sooner than neither."""
 _NEEDED = Trials(6, 3)
-_UNNUMBERED = prior("format.lines", 12, 1)
-_UNESCAPED = prior("format.entities", 12, 1)
-_QUOTES = prior("format.quotes", 6, 2)
-_THIS_YEAR = prior("format.year", 5, 2)
-_CROSSED = prior("shape.crossed", 8, 2)
-_REVERSED = prior("shape.reversed", 5, 2)
-_CODED = prior("snap.coded", 12, 1)
-_IN_SECONDS = prior("cast.seconds", 12, 1)
+_UNNUMBERED = prior("format.lines")
+_UNESCAPED = prior("format.entities")
+_QUOTES = prior("format.quotes")
+_THIS_YEAR = prior("format.year")
+_CROSSED = prior("shape.crossed")
+_REVERSED = prior("shape.reversed")
+_CODED = prior("snap.coded")
+_IN_SECONDS = prior("cast.seconds")
 _MILLIS = 1_000_000_000_000
 """Since 1970, of September 2001; twice as many are of 2033."""
-_IN_CENTS = prior("cast.cents", 5, 2)
-_EXACT = prior("context.exact", 30, 1)
+_IN_CENTS = prior("cast.cents")
+_EXACT = prior("context.exact")
 _EXACT_DIGITS = 15
 """Of a number that went through a program with 53 bits for it, these are right."""
 _LINE = re.compile(r"[ \t]*\d{1,6}[\t\u2192]")

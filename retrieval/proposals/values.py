@@ -63,20 +63,20 @@ from retrieval.values import (
 # By the share of the successes that had the value, one success more counted for it and one against
 # it, so that few successes make no high share.
 _SHARES = [
-    (0.9, prior("usual.nearly-always", 8, 2)),
-    (0.75, prior("usual.mostly", 4, 2)),
-    (0.5, prior("usual.often", 2, 2)),
+    (0.9, prior("usual.nearly-always")),
+    (0.75, prior("usual.mostly")),
+    (0.5, prior("usual.often")),
 ]
 _SHARES_INSTEAD = [
-    (0.9, prior("usual.instead.nearly-always", 5, 2)),
-    (0.75, prior("usual.instead.mostly", 3, 2)),
-    (0.5, prior("usual.instead.often", 2, 3)),
+    (0.9, prior("usual.instead.nearly-always")),
+    (0.75, prior("usual.instead.mostly")),
+    (0.5, prior("usual.instead.often")),
 ]
 _ID_IN_WRITE = Trials(0.5, 8)
 """Whom or what a write is about is nobody else's to say, however often others said it."""
 _OF_NO_LIST = Trials(0.5, 8)
 """A judgement: what is like none of the listed values says nothing of which one is meant."""
-_SAID_ELSEWHERE = prior("usual.said-elsewhere", 1, 4)
+_SAID_ELSEWHERE = prior("usual.said-elsewhere")
 """The call has the value in another place: from Rome to Rome is no journey."""
 MOST = 2
 """Usual values, and values of the context, that are offered for one fault."""
@@ -126,25 +126,24 @@ _LEVELS: dict[Nearness, str] = {
     "same": "same", "last": "slip", "slip": "slip", "slips": "near", "start": "part", "cut": "part"
 }  # fmt: skip
 """Names of priors by nearness: equal up to case, misspelt, twice so, a part of it."""
-_JUDGED = {"same": (30, 1), "slip": (16, 1), "near": (8, 1.5), "part": (4, 3)}
 _NEAR_REASONS: dict[EvidenceSource, str] = {
     "error": "the error lists it", "schema": "the schema states it",
     "profile": "other sessions used it with success", "seed": "it is a well-known value",
     "session": "the session has it",
 }  # fmt: skip
-SYNONYM = prior("snap.synonym", 16, 1)
-_LIKE = prior("snap.synonym.like", 7, 2)
-_NAMED = prior("snap.named", 12, 1.5)  # "State.OPEN" -> "open"
+SYNONYM = prior("snap.synonym")
+_LIKE = prior("snap.synonym.like")
+_NAMED = prior("snap.named")  # "State.OPEN" -> "open"
 _NAMED_BESIDE = Trials(3, 3)
 """A judgement: `created:asc` says more than `created`."""
 _SHORT = 6
 _LONG = 10
 """Characters from which on one such letter is a slip of the pen: Austin is no misspelt Boston."""
 _MAX_KNOWN = 2_000
-_LAST = prior("snap.seed.last", 12, 1)
+_LAST = prior("snap.seed.last")
 """A judgement: the only value of a list that everybody knows whose last part is what was sent."""
-_SAID = prior("snap.said", 30, 1)
-_REWRITTEN = prior("format.asked", 20, 1)
+_SAID = prior("snap.said")
+_REWRITTEN = prior("format.asked")
 _OF_NO_ZONE = Trials(7, 3)
 """A judgement: of a time without a zone, which many tools take, and strict ones do not."""
 _WITH_ZONE = re.compile(
@@ -153,12 +152,12 @@ _WITH_ZONE = re.compile(
 _IN_UTC = re.compile(r"\b(?:UTC|GMT|Zulu)\b")
 _SPAN = re.compile(r"\d+[smhd]")
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+")
-_UNMARKED = prior("format.unmarked", 10, 2)
-_PLAINER = prior("format.plainer", 7, 2)
+_UNMARKED = prior("format.unmarked")
+_PLAINER = prior("format.plainer")
 _NEAR_STEP = Trials(2, 3)
 """A judgement: a price or a time that is no multiple may mean the one or the other."""
-_TAGGED = prior("shape.tagged", 8, 2)
-_THE_ONLY_ONE = prior("values.only_listed", 4, 3)
+_TAGGED = prior("shape.tagged")
+_THE_ONLY_ONE = prior("values.only_listed")
 _NOT_KNOWN = frozenset({"not_found", "invalid"})
 
 
@@ -452,9 +451,8 @@ def _near_trials(case: Case, source: EvidenceSource, nearness: Nearness, length:
     level = _LEVELS[nearness]
     if level == "near" and length < _SHORT:
         level = "part"  # two letters of five make another word
-    right, wrong = _JUDGED[level]
     if source in ("error", "schema"):  # they list all there is
-        return prior(f"snap.{level}", right, wrong)
+        return prior(f"snap.{level}")
     if source == "seed" and nearness == "last":
         return _LAST
     # No closed list: what is meant may be another thing of a like name.
@@ -463,26 +461,26 @@ def _near_trials(case: Case, source: EvidenceSource, nearness: Nearness, length:
     if level == "slip":
         # A judgement: no benchmark here has the names of a thousand people.
         return _of_profile(case, Trials(3, 3))
-    return _of_profile(case, prior(f"snap.open.{level}", 0.8 * right, wrong + (level != "same")))
+    return _of_profile(case, prior(f"snap.open.{level}"))
 
 
 # ------------------------------------------------------------------ wrong types
-_EXACT = prior("cast.exact", 30, 1)  # "5" -> 5, 5 -> "5", a -> [a]
-_UNWRAP = prior("cast.unwrap", 8, 2)
-_WORDS = prior("cast.words", 22, 1)  # "five" -> 5, "1,000" -> 1000
-_UNITS = prior("cast.unit", 12, 1.5)  # "10 commits" -> 10, "$12.50" -> 12.5, "~150" -> 150
-_SPLIT = prior("cast.split", 8, 2.5)  # "a, b" -> ["a", "b"]
-_AS_JSON = prior("cast.json", 8, 1.5)  # {"a": 1} -> '{"a": 1}'
+_EXACT = prior("cast.exact")  # "5" -> 5, 5 -> "5", a -> [a]
+_UNWRAP = prior("cast.unwrap")
+_WORDS = prior("cast.words")  # "five" -> 5, "1,000" -> 1000
+_UNITS = prior("cast.unit")  # "10 commits" -> 10, "$12.50" -> 12.5, "~150" -> 150
+_SPLIT = prior("cast.split")  # "a, b" -> ["a", "b"]
+_AS_JSON = prior("cast.json")  # {"a": 1} -> '{"a": 1}'
 _BY_AND = Trials(6, 3)
 """A judgement: two words with `and` between them are mostly two things, and sometimes a name."""
 _ONE_OF_SEVERAL = Trials(1, 4)
 """A text in a list of its own that may be several: `a and b`; or a title with a comma in it."""
 _A_COUNT = Trials(3, 2)
 """A judgement: a small number in the place of a list may say how many, or be the only one."""
-CONVERTED = prior("cast.converted", 8, 1.5)  # "2.4 kg" -> 2400 grams
+CONVERTED = prior("cast.converted")  # "2.4 kg" -> 2400 grams
 _SINCE_1970 = Trials(6, 2)
-_ID_WITHIN = prior("cast.id", 8, 2)  # "https://a.example/tickets/48213" -> 48213
-_AS_SHOWN = prior("format.example", 6, 2)  # "123" -> "gid://shop/Product/123"
+_ID_WITHIN = prior("cast.id")  # "https://a.example/tickets/48213" -> 48213
+_AS_SHOWN = prior("format.example")  # "123" -> "gid://shop/Product/123"
 _NUMBERED = re.compile(
     r"(?:https?://\S{1,200}/|(?P<kind>[A-Za-z]{1,20})[-_:#/ ]{1,2}|#|[vV](?=\d))(?P<id>\d{1,15})/?"
 )
@@ -491,7 +489,7 @@ _ROUNDED = Trials(1, 4)
 """A judgement: zeros at the end of so long a number are mostly digits that were lost."""
 _MILLIS = frozenset(("ms", "millis", "millisecond", "milliseconds"))
 _OF_CLOCKS = frozenset(("unix", "epoch", "timestamp", "second", "seconds", "ts"))
-_DROP_NULL = prior("remove.null", 14, 1.5)  # null for an optional parameter: leave it out
+_DROP_NULL = prior("remove.null")  # null for an optional parameter: leave it out
 
 
 def wrong_type_options(case: Case, index: int, fault: Fault) -> Iterator[Option]:
@@ -628,13 +626,13 @@ def stated_value_options(case: Case, index: int, fault: Fault) -> Iterator[Optio
         edit = FromError(name="").at(places[0])
         if applied(case.parameters, [edit], value_sources_of(case)) is None:
             return
-        trials = prior("stated.write", 8, 4) if case.writes else prior("stated.value", 12, 3)
+        trials = prior("stated.write") if case.writes else prior("stated.value")
         source: EvidenceSource = "schema" if fault.from_schema else "error"
         yield one(index, edit, f"the {source} states the right value", trials, source)
         return
     for rank, place in enumerate(_summands(case, fault)):
         # Which of several amounts takes the difference is the caller's to say: never a sure guess.
-        trials = prior("stated.sum.other", 1, 4) if rank else prior("stated.sum.last", 3, 3)
+        trials = prior("stated.sum.other") if rank else prior("stated.sum.last")
         reason = "the error states what the sum must be"
         yield one(index, Balance(name="").at(place), reason, trials, "error")
 

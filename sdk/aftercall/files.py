@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from aftercall.places import unlock, user_place
+
 
 def user_folder(variable: str, below_home: str, environ: Mapping[str, str] = os.environ) -> Path:
     """The folder `aftercall` in that of a variable such as `XDG_CACHE_HOME`, or below the home."""
-    given = Path(environ.get(variable, ""))  # the specification has relative paths ignored
-    return (given if given.is_absolute() else Path.home() / below_home) / "aftercall"
+    return Path(user_place(variable, below_home, environ))
 
 
 def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -106,26 +107,6 @@ def locked(path: Path) -> Iterator[None]:
 
 GATEWAYS_LOCK = "gateways.lock"
 """Of the data folder: held by every gateway of this machine, together with the others."""
-
-
-def try_lock(path: Path, *, alone: bool, made: bool = True) -> int | None:
-    """Lock a file, which is `made` where it is missing; None where others hold it. End by `unlock`.
-
-    `alone` or together with others who do not want it alone.
-    """
-    descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if made else 0), 0o600)
-    try:
-        fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-def unlock(descriptor: int) -> None:
-    """Close a file that may be locked; a process forked meanwhile has the lock through its copy."""
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
-    os.close(descriptor)
 
 
 def append_line(path: Path, line: bytes) -> None:

@@ -1,10 +1,11 @@
-"""`aftercall export FILE`: all that the log store holds, as one file."""
+"""`aftercall export FILE`: all that the log store holds, or its executions a line each."""
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aftercall.cli import Command
-from service.cli.options import add_common, note, run, say, seldom, start
+from aftercall.errors import ConfigurationError
+from service.cli.options import add_common, moment, note, run, say, seldom, start
 
 if TYPE_CHECKING:
     from service.archive import Header
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
 _LONG_HELP = """Write all that the log store holds into one file, which `aftercall import` puts
 into an empty store of any kind. It may run beside a running service. The file holds what agents
 sent (secrets were masked before they were stored) and is readable by its owner only. Vectors are
-no part of it: they are made anew from what is."""
+no part of it: they are made anew from what is. With --flat it holds executions alone, one JSON
+object a line, which pandas, DuckDB and `aftercall import` read; it is packed if its name ends so:
+.gz. Input schemas are in an archive alone."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,12 +25,29 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "file", metavar="FILE",
         help="packed by gzip; - writes to stdout",
     )  # fmt: skip
-    parser.add_argument("--workspace", metavar="NAME", help="only this one; all if left out")
+    parser.add_argument(
+        "--workspace", metavar="NAME", help="only this one; all if left out (--flat: default)"
+    )
+    flat = parser.add_argument_group("one execution a line")
+    flat.add_argument("--flat", action="store_true", help="executions alone, in the wire's form")
+    flat.add_argument("--since", metavar="TIME", type=moment, help="calls from this time on")
+    flat.add_argument("--until", metavar="TIME", type=moment, help="calls before this time")
+    flat.add_argument("--tool", metavar="[SERVER/]NAME", help="calls of this tool")
+    flat.add_argument("--outcome", choices=("success", "failure"))
     add_common(parser)
 
 
 def _run(args: argparse.Namespace) -> int:
+    chosen = {name: getattr(args, name) for name in ("since", "until", "tool", "outcome")}
+    if not args.flat and any(chosen.values()):
+        raise ConfigurationError(
+            "an archive holds all of a store: --since, --until, --tool and --outcome go with --flat"
+        )
     settings = start(args)
+    if args.flat:
+        number = run(settings, _flat(settings, args.file, args.workspace, chosen))
+        say(f"wrote {args.file}: {number:,} executions, which hold what agents sent")
+        return 0
     header, counts = run(settings, _export(settings, args.file, args.workspace))
     for kind, count in counts.items():
         say(f"{kind:<10} {count:>12,}")
@@ -55,9 +75,34 @@ async def _export(
     return writer.header, writer.counts
 
 
+async def _flat(
+    settings: "Settings", name: str, workspace: str | None, chosen: dict[str, Any]
+) -> int:
+    """Write the executions of a workspace; how many there were."""
+    from service.archive import refuse_half_imported, written
+    from service.context import open_redactor
+    from service.flat import Chosen, flat_lines
+    from service.keys import DEFAULT_WORKSPACE
+    from service.lifecycle import COMMAND_PATIENCE_S
+    from service.stores import opened_store
+
+    workspace = workspace or DEFAULT_WORKSPACE
+    number, progress = 0, seldom(say)
+    async with opened_store(settings, beside=True, patience_s=COMMAND_PATIENCE_S) as store:
+        await refuse_half_imported(store.metadata)
+        with written(name, packed=name.endswith(".gz")) as stream:
+            pages = flat_lines(store.events, workspace, Chosen(**chosen), open_redactor(settings))
+            async for lines in pages:
+                stream.write("".join(f"{line}\n" for line in lines).encode())
+                number += len(lines)
+                progress(f"{number:,} executions written")
+    await note(settings, workspace, "workspace.export", "flat")
+    return number
+
+
 command = Command(
     "export",
-    "write all that the log store holds into one file, for `aftercall import`",
+    "write all that the log store holds, or its executions a line each, into one file",
     _add_arguments,
     _run,
 )

@@ -2,12 +2,11 @@
 
 import argparse
 import os
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from aftercall.cli import Command
 from aftercall.errors import ConfigurationError
-from service.cli.options import add_common, note, run, say, start
+from service.cli.options import add_common, moment, note, run, say, start
 
 if TYPE_CHECKING:
     from service.forget import Forgotten
@@ -33,7 +32,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--before",
         metavar="TIME",
-        type=_moment,
+        type=moment,
         help="all from before this time, such as 2026-11-01",
     )
     parser.add_argument(
@@ -41,13 +40,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--workspace", metavar="NAME", help="of this workspace (default: default)")
     add_common(parser)
-
-
-def _moment(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text).astimezone()
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; give 2026-11-01T08:00Z") from None
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -93,8 +85,8 @@ async def forgotten(settings: "Settings", whose: "Forgotten") -> dict[str, int]:
 
 async def _waiting_without(settings: "Settings", whose: "Forgotten") -> int:
     """Take it out of the spools that recorders of this user have for the service."""
-    from aftercall.client.transport import BASE_URL
     from aftercall.recording.recorder import forget_waiting
+    from aftercall.running import BASE_URL
     from service.keys import DEFAULT_WORKSPACE
     from service.stores import opened_control
 

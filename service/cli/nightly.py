@@ -92,6 +92,7 @@ async def _night(settings: "Settings", args: argparse.Namespace) -> int:
 
 async def _nights(settings: "Settings", args: argparse.Namespace) -> int:
     from aftercall.errors import AftercallError
+    from service.heartbeat import heartbeat
     from service.lifecycle import again_and_again, done_or_stopped, stopped_by_signals
 
     async def step() -> float:
@@ -102,7 +103,8 @@ async def _nights(settings: "Settings", args: argparse.Namespace) -> int:
         return float(args.every)
 
     with stopped_by_signals() as stopping:
-        await done_or_stopped(stopping, again_and_again(step, "the nightly run", 0, args.every))
+        async with heartbeat(settings.data.dir):
+            await done_or_stopped(stopping, again_and_again(step, "the nightly run", 0, args.every))
     return DONE
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Coroutine
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,6 +25,14 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--log-format", choices=("auto", "text", "json"))
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
+
+
+def moment(text: str) -> datetime:
+    """Return the time that an argument names; one without a zone is the machine's."""
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time; give 2026-11-01T08:00Z") from None
 
 
 _YOUNG_OBJECTS = 50_000

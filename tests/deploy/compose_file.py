@@ -47,6 +47,12 @@ def variables() -> dict[str, set[str]]:
     return found
 
 
+def passed() -> set[str]:
+    """Variables that reach the containers as .env has them, if it has them."""
+    told = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
+    return {name for name, value in told["x-settings"].items() if value is None}
+
+
 def read_compose(environment: Mapping[str, str]) -> dict[str, Any]:
     """The file's content.
 
@@ -55,6 +61,14 @@ def read_compose(environment: Mapping[str, str]) -> dict[str, Any]:
     """
     told: dict[str, Any] = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
     filled: dict[str, Any] = _filled(told, environment)
+    for service in filled["services"].values():
+        given = service.get("environment", {})
+        passed = {name for name, value in given.items() if value is None}
+        # As Compose does: a name alone takes its value from .env, or is not set.
+        service["environment"] = {
+            **{name: value for name, value in given.items() if value is not None},
+            **{name: environment[name] for name in passed & environment.keys()},
+        }
     return filled
 
 

@@ -4,6 +4,7 @@ import os
 import re
 import stat
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 
 from service.environment import list_settings, read_settings, unknown_variables
 from tests.deploy.compose_file import (
+    COMPOSE,
     UnsetError,
     blanks,
     example_environment,
+    passed,
     read_compose,
     variables,
 )
@@ -82,13 +85,60 @@ def test_only_the_service_can_be_reached_and_only_from_this_machine(
 
 def test_no_secret_is_in_the_file_and_none_may_be_missing(environment: dict[str, str]) -> None:
     """`.env.example` names all there are; what it leaves blank must be set, and nothing else."""
-    assert set(environment) == set(variables())
+    assert set(environment) - passed() == set(variables())
     must = {name for name, kinds in variables().items() if ":?" in kinds}
     assert must == blanks()
     assert all(kinds == {":?"} for name, kinds in variables().items() if name in must)
     for name in must:
         with pytest.raises(UnsetError, match=r"set it in \.env"):
             read_compose(environment | {name: ""})
+
+
+def test_every_setting_reaches_every_process(environment: dict[str, str]) -> None:
+    """What the file does not fix itself is passed on from .env, and no secret of another server."""
+    fixed = {
+        name for each in OURS for name in read_compose(environment)["services"][each]["environment"]
+    }
+    known = {row.variable for row in list_settings(read_settings())}
+    of_the_image = {"AFTERCALL_DATA_DIR", "AFTERCALL_KEYS_BOOTSTRAP_FILE"}
+    assert known - fixed - passed() == of_the_image | {"AFTERCALL_QDRANT_GRPC_PORT"}
+    assert passed() <= known
+    environment["AFTERCALL_PRIVACY_ALLOWLISTS"] = '{"*": ["query"]}'
+    for name in OURS:
+        given = read_compose(environment)["services"][name]["environment"]
+        assert given["AFTERCALL_PRIVACY_ALLOWLISTS"] == '{"*": ["query"]}'
+        assert not {"AFTERCALL_MONGO_ROOT_PASSWORD", "AFTERCALL_MONGO_REPLICA_KEY"} & given.keys()
+
+
+def test_the_file_is_one_by_the_schema_of_compose() -> None:
+    """As its own tools check it."""
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    checked = subprocess.run([*command, COMPOSE], check=False, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_it_starts_on_any_machine_and_says_what_memory_it_takes(
+    services: dict[str, dict[str, Any]],
+) -> None:
+    """A limit of processors that a machine has not is refused by the engine."""
+    sizes = {"g": 1024, "m": 1}
+    memory = {
+        name: int(each["mem_limit"][:-1]) * sizes[each["mem_limit"][-1]]
+        for name, each in services.items()
+    }
+    assert all("cpus" not in each for each in services.values())
+    total = sum(memory.values()) - memory["mongo-init"]
+    for place in (COMPOSE, COMPOSE.parent / "docs" / "operations.md"):
+        assert f"{total / 1024:.1f} GiB of memory" in place.read_text(encoding="utf-8")
+
+
+def test_the_key_of_hashes_is_one_and_lasts(services: dict[str, dict[str, Any]]) -> None:
+    """In a volume that all replicas share; what is elsewhere in their folder goes with them."""
+    for name in OURS:
+        key = Path(services[name]["environment"]["AFTERCALL_PRIVACY_HASH_KEY_FILE"])
+        assert services[name]["volumes"] == [f"hashes:{key.parent}"]
+        assert not any(str(key).startswith(f"{each.partition(':')[0]}/")
+                       for each in services[name]["tmpfs"])  # fmt: skip
 
 
 @pytest.mark.parametrize("name", OURS)

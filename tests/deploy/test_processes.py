@@ -80,8 +80,6 @@ class Stack:
 
     def health(self, name: str) -> int:
         """The exit status of the health check as it is written."""
-        if SERVICES[name]["healthcheck"].get("disable"):
-            return 0
         kind, *command = SERVICES[name]["healthcheck"]["test"]
         assert kind == "CMD"
         return subprocess.run(
@@ -125,6 +123,7 @@ def test_service_worker_and_nightly_run_as_the_compose_file_says(stack: Stack) -
         assert worked.stdout == "0\n"
     assert process.returncode == 0
     assert night.returncode == 0
+    assert (stack.health("worker"), stack.health("nightly")) == (1, 1)  # their beats are gone
     with stack.up("service"):
         status = stack.status()
         assert (status["executions"], status["pendingIndexing"]) == (20, 0)

@@ -12,6 +12,7 @@ import pytest
 from fastmcp import Client
 
 from aftercall import AsyncClient, Recorder
+from aftercall.gateway import connection
 from aftercall.gateway.config import GatewayConfig
 from aftercall.gateway.listing import LastLists
 from aftercall.gateway.server import build_gateway
@@ -23,6 +24,12 @@ TIME, TIME_ARGS = str(BIN / "mcp-server-time"), ["--local-timezone", "UTC"]
 TIME_SERVER = {"command": TIME, "args": TIME_ARGS}
 
 OpenGateway = Callable[..., AbstractAsyncContextManager[Client[Any]]]
+
+
+@pytest.fixture(autouse=True)
+def patient_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists wait for all servers: on a busy machine some take seconds to start."""
+    monkeypatch.setattr(connection, "LIST_WAIT_S", 120.0)
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ import pytest
 from aftercall.contracts import Deliverable
 from aftercall.errors import ConfigurationError
 from aftercall.gateway.config import GatewayConfig, UpstreamServer
+from bench import data
+from tests.conftest import NO_DATA
 
 
 def _wanting(deliverable: Any) -> dict[str, Any]:
@@ -75,14 +77,14 @@ FILES: dict[str | None, str] = {
         ({"command": 3}, "command: should be a valid string"),
         ({"command": "x", "args": "a b"}, "args: should be a valid list"),
         ({"command": "x", "args": [1]}, "args.0: should be a valid string"),
-        ({"command": "x", "env": {"N": 1}}, "env.N: should be a valid string"),
+        ({"command": "x", "env": {"N": [1]}}, "env.N: should be a valid string"),
         ({"command": "x", "timeout": -1}, "timeout: should be greater than 0"),
         ({"command": "x", "timeout": True}, "timeout: should be a valid number"),
         ({"command": "x", "cwd": 1}, "cwd: should be a valid string"),
         ({"command": "x", "url": "http://h"}, 'needs either "command"'),
         ({"command": "x", "type": "http"}, '"type" is \'http\'; only "stdio" with a command'),
         ({"url": "ftp://h"}, "url: String should match pattern"),
-        ({"url": "http://h/sse", "transport": "sse"}, "\"type\" is 'sse'"),
+        ({"url": "http://h", "transport": "ws"}, "\"type\" is 'ws'"),
         ({"url": "http://h", "headers": ["a"]}, "headers: should be a valid dictionary"),
         ({"command": "x", "aftercall": []}, '"aftercall": should be a valid dictionary'),
         (
@@ -114,3 +116,62 @@ def test_a_mistake_names_file_server_and_field(tmp_path: Path, server: Any, name
 
     assert str(caught.value).startswith(f"{file}: " + ("" if is_file else "server 'mine': "))
     assert named in str(caught.value)
+
+
+SERVER = {"command": "stub"}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('{\n  // said\n  "mcpServers": {"a": {"command": "stub", "args": [],},},\n}', ["a"]),
+        ('{"servers": {"a": {"command": "stub"}}, "inputs": []}', ["a"]),
+        ('\ufeff{"mcpServers": {"a": {"command": "stub"}}}', ["a"]),
+        ('{"mcpServers": {"a": {"command": "s"}, "b": {"httpUrl": "http://h/mcp"}}}', ["a", "b"]),
+        ('{"mcpServers": {"b": {"serverUrl": "http://h/mcp"}}}', ["b"]),
+        ('{"mcpServers": {"a": {"command": "s"}, "b": {"type": "sse", "url": "http://h"}}}', ["a"]),
+        ('{"mcpServers": {"a": {"command": "s"}, "b": {"url": "http://h/sse"}}}', ["a"]),
+    ],
+)
+def test_what_clients_write_is_read(tmp_path: Path, text: str, names: list[str]) -> None:
+    """As `aftercall install` reads it; SSE is left out, and named."""
+    file = tmp_path / "mcp.json"
+    file.write_text(text, encoding="utf-8")
+    config = GatewayConfig.from_file(file)
+    assert [server.name for server in config.servers] == names
+    assert all(server.url or server.command for server in config.servers)
+    assert len(config.left_out) == ("http://h/sse" in text or '"sse"' in text)
+
+
+def test_numbers_in_the_environment_are_texts_and_short_timeouts_are_seconds() -> None:
+    entry = SERVER | {"env": {"PORT": 3000, "DEBUG": True, "NAME": "x"}, "timeout": 60}
+    [server] = GatewayConfig.from_dict({"mcpServers": {"a": entry}}).servers
+    assert server.env == {"PORT": "3000", "DEBUG": "true", "NAME": "x"}
+    assert server.timeout == 60_000
+    for given, milliseconds in ((0.5, 500), (999, 999_000), (1_000, 1_000), (600_000, 600_000)):
+        [server] = GatewayConfig.from_dict(
+            {"mcpServers": {"a": SERVER | {"timeout": given}}}
+        ).servers
+        assert server.timeout == milliseconds
+
+
+def test_where_nothing_but_sse_is_left_that_is_said() -> None:
+    with pytest.raises(ConfigurationError, match="SSE"):
+        GatewayConfig.from_dict({"mcpServers": {"old": {"type": "sse", "url": "http://h"}}})
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    "name",
+    [
+        "comments.jsonc", "httpurl_beside.json", "number_in_env.json", "one_sse_beside.json",
+        "servers_key.json", "timeout_in_seconds.json",
+    ],
+)  # fmt: skip
+def test_configurations_that_were_seen_are_read(name: str) -> None:
+    file = data.path(f"clients/gateway_{name}")
+    if not file.exists():
+        pytest.skip(NO_DATA)
+    servers = GatewayConfig.from_file(file).servers
+    assert servers[0].name == "stub"
+    assert servers[0].timeout in (None, 60_000)

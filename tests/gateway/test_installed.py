@@ -10,7 +10,7 @@ from fastmcp import Client, FastMCP
 from fastmcp.client.transports import StdioTransport
 from fastmcp.server.dependencies import get_http_headers
 
-from aftercall.cli.install import wrapped
+from aftercall.cli.entries import wrapped
 from tests.gateway.conftest import BIN
 from tests.gateway.contract_service import ContractService
 from tests.gateway.http_server import HttpServer

@@ -271,7 +271,7 @@ async def test_what_was_learned_into_is_let_go_once_nothing_is_learned(
         return await get(workspace, kind, keys)
 
     monkeypatch.setattr(knowledge, "get", counted)
-    monkeypatch.setattr("ingest.indexer._MUCH", 1)
+    monkeypatch.setattr("ingest.pacing.MUCH", 1)
     await brain.learn(calls[0])
     read.clear()
     await brain.indexer.rest()  # much was learned since the last time

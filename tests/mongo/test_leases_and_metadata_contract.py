@@ -58,6 +58,15 @@ async def test_of_many_who_take_a_lease_at_once_one_has_it(store: Store) -> None
         assert await store.leases.read(NAME) == winner
 
 
+async def test_of_many_who_keep_a_fact_at_once_all_hear_the_same(store: Store) -> None:
+    """The first one's; it is set already for who comes later, and `put` sets it all the same."""
+    said = await asyncio.gather(*(store.metadata.keep("a.b", str(n)) for n in range(16)))
+    assert len({*said}) == 1
+    assert await store.metadata.get("a.b") == said[0]
+    await store.metadata.put("a.b", "another")
+    assert await store.metadata.keep("a.b", "late") == "another"
+
+
 async def test_facts_are_kept(open_store: OpenStore, tmp_path: Path) -> None:
     """Under any name, also when the store is opened again."""
     names = ("model", "a.b", "$x", "ä ö")

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import pytest
 from pymongo import AsyncMongoClient, common
+from pymongo.errors import OperationFailure
 
 from embeddings.embedders import HashingEmbedder
 from ingest.indexer import Indexer
@@ -23,7 +24,9 @@ from mongo.errors import (
 )
 from mongo.mongodb import database, events, knowledge
 from mongo.mongodb.control import open_mongo_control
-from mongo.mongodb.store import _INDEXES, MongoOptions, MongoStore, open_mongo_store
+from mongo.mongodb.database import UNKNOWN
+from mongo.mongodb.requirements import INDEXES
+from mongo.mongodb.store import MongoOptions, MongoStore, open_mongo_store
 from mongo.protocol import ControlStore
 from mongo.records import AuditHead, Commit, Event, Row, StateRow
 from retrieval.index.protocol import VectorIndex
@@ -350,7 +353,7 @@ async def test_an_election_is_waited_for(tmp_path: Path) -> None:
 
 # Indexes.
 
-LARGE = set(_INDEXES) - {"LOG_HEADS", "CURSORS", "LEASES", "KEYS"}
+LARGE = set(INDEXES) - {"LOG_HEADS", "CURSORS", "LEASES", "KEYS"}
 """Collections that grow; of the others there is a record for each workspace or process."""
 FORGETTING = {"workspace", "schema_hash"}
 """Who forgets has read the whole log of the workspace before; an index for it would cost more."""
@@ -375,15 +378,13 @@ def asked(statement: Document) -> Iterator[tuple[str, Document, list[str]]]:
             yield statement[name], dict(each), list(statement.get("sort", {}))
 
 
-def is_served(which: Document, sort: list[str], index: Sequence[str], only: str | None) -> bool:
+def is_served(which: Document, sort: list[str], index: Sequence[str]) -> bool:
     """Whether an index leads to what a filter asks for, in its order, and to little else."""
     ranges = {name for name, value in which.items() if isinstance(value, Mapping)}
     if "$or" in which:  # of one field
         ranges |= {name for each in which["$or"] for name in each}
     points = {name for name in ranges if "$in" in (which.get(name) or {})}
     same = set(which) - ranges | points
-    if only is not None and only not in same:
-        return False
     used = list(itertools.takewhile(same.__contains__, index))
     rest = [name for name in index if name not in used]
     wanted = [name for name in sort if name not in same]
@@ -415,14 +416,8 @@ async def test_every_query_is_served_by_an_index(tmp_path: Path) -> None:
                 assert each["readConcern"] == {"level": "majority"}
         for statement in shapes.values():
             for name, which, sort in asked(statement):
-                indexes = [(["_id"], None)] + [
-                    (
-                        list(each.document["key"]),
-                        next(iter(each.document.get("partialFilterExpression", {})), None),
-                    )
-                    for each in _INDEXES[name]
-                ]
-                served = any(is_served(which, sort, *each) for each in indexes)
+                indexes = [["_id"], *(list(each.document["key"]) for each in INDEXES[name])]
+                served = any(is_served(which, sort, each) for each in indexes)
                 assert served or set(which) == FORGETTING, (name, which, sort)
             if mongo_server.given_uri():
                 await explained(way, statement)
@@ -443,6 +438,11 @@ async def explained(way: Way, statement: Document) -> None:
     for several in {"updates", "deletes"} & set(command):
         command[several] = command[several][:1]  # more than one is not explained
     async with AsyncMongoClient[Document](way.straight.uri) as client:
-        plan = await client[way.straight.database].command("explain", command)
+        try:
+            plan = await client[way.straight.database].command("explain", command)
+        except OperationFailure as error:
+            if error.code in UNKNOWN:
+                pytest.skip(f"the server explains no {next(iter(command))} ({error.code})")
+            raise
     stages = set(re.findall(r"'stage': '(\w+)'", repr(plan)))
     assert not stages & {"COLLSCAN", "SORT"}, (statement, stages)

@@ -11,7 +11,7 @@ that stands alone.
 import asyncio
 import contextlib
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal, NamedTuple, cast
 
@@ -87,6 +87,10 @@ class WireProxy:
         self.elections = 0
         """Hellos that are still to be answered as a secondary does, after each step down."""
         self.election_length = 0
+        self.refuses: Callable[[Document], bool] = lambda _: False
+        """Statements that are answered as by a server which does not know them."""
+        self.wire_version: int | None = None
+        """What a hello says instead of the server's own."""
         self._fail_at: tuple[int, Fault] | None = None
         self._answers: dict[tuple[bytes, int], Document] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -130,6 +134,8 @@ class WireProxy:
             self.statements.append(command)
         if fault == "cut before":
             return None
+        if self.refuses(command):
+            return {"ok": 0.0, "code": 238, "codeName": "NotImplemented", "errmsg": "not known"}
         if fault in ("not primary", "stepped down", "interrupted"):
             self.elections = self.election_length
             return _failed(fault, command, ok=0.0)
@@ -174,6 +180,8 @@ class WireProxy:
         if self._as_set:
             me = f"127.0.0.1:{self.port}"
             hello |= {"setName": "rs", "hosts": [me], "me": me, "primary": me, "setVersion": 1}
+        if self.wire_version is not None:
+            hello |= {"minWireVersion": 0, "maxWireVersion": self.wire_version}
         if self.elections:
             self.elections -= 1
             hello |= SECONDARY

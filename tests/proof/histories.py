@@ -37,9 +37,9 @@ from uuid import NAMESPACE_OID, uuid5
 
 import httpx2
 
+from ingest.pacing import FOLLOW_S
 from mongo.protocol import Store
 from service.forget import learned_without
-from service.learning import EVERY_S
 from tests.mongo.mongo_server import MongoServer, SharedMongo, free_port, given_uri
 from tests.proof.history_rules import LAST, TOOLS, Asked, History, Step, wrong_with
 from tests.service.running_service import ROOT
@@ -330,7 +330,7 @@ class World:
             if time.monotonic() > deadline:
                 self.history.wrong.append("learning stands still")
                 break
-            await asyncio.sleep(EVERY_S)
+            await asyncio.sleep(FOLLOW_S)
         last = [Step(LAST + n, what, 0) for n, what in enumerate(["status", "promoted", *_LOOK])]
         while True:  # until all services have followed what the others did
             seen = [

@@ -1,7 +1,5 @@
 """Confidence: monotone in evidence, with an honest interval, and moved by nobody alone."""
 
-import json
-from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -9,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aftercall.models import EvidenceSource
+from retrieval import read_table
 from retrieval.confidence import (
     MIN_CONFIDENCE,
     Calibration,
@@ -23,7 +22,7 @@ from retrieval.fitting import fit_scaling
 from retrieval.judge.ranking import bound, judge
 from retrieval.judge.signals import SIGNALS
 from retrieval.knowledge.rules import SignatureKnowledge
-from retrieval.proposals.case import Option, Trials
+from retrieval.proposals.case import Option, Trials, prior
 from retrieval.proposals.compose import Proposal
 from tests.retrieval.cases import answer_to, make_case, object_schema
 
@@ -250,8 +249,10 @@ def test_a_flood_of_one_agent_moves_no_more_than_its_cap(flood: bool, mallory: s
 
 def shipped_priors() -> dict[str, tuple[float, float]]:
     """The measured Beta counts, right and wrong, by kind."""
-    text = files("retrieval").joinpath("calibration.json").read_text(encoding="utf-8")
-    return {kind: (right, wrong) for kind, (right, wrong) in json.loads(text)["priors"].items()}
+    return {
+        kind: (right, wrong)
+        for kind, (right, wrong) in read_table("priors.toml")["measured"].items()
+    }
 
 
 def test_the_shipped_calibration_is_usable() -> None:
@@ -268,3 +269,12 @@ def test_shipped_priors_can_be_moved() -> None:
     for kind, (right, wrong) in shipped_priors().items():
         assert min(right, wrong) > 0, kind
         assert right + wrong <= 60.1, kind
+
+
+def test_every_prior_stands_once_and_is_used() -> None:
+    """A kind that no proposer names any more goes; one that the table lacks is named."""
+    table = read_table("priors.toml")
+    assert table["measured"].keys().isdisjoint(table["judged"])
+    with pytest.raises(KeyError, match=r"priors\.toml"):
+        prior("no such kind")
+    assert prior("mine", (3, 1)).mean == 0.75

@@ -7,16 +7,10 @@ import pytest
 from retrieval.edit_effects import apply_edits
 from retrieval.knowledge.profile import ToolProfile
 from retrieval.parameters import view_of_schema
-from retrieval.proposals.bounds import out_of_range_options
 from retrieval.proposals.case import Case, value_sources_of
 from retrieval.proposals.compose import nested_options
 from retrieval.proposals.faults import inner_faults
-from retrieval.proposals.names import renamed_options, unexpected_options
-from retrieval.proposals.values import (
-    refused_value_options,
-    stated_value_options,
-    wrong_type_options,
-)
+from retrieval.proposals.values import stated_value_options
 from retrieval.reading.faults import Fault
 from retrieval.reading.reader import ErrorReading
 from tests.retrieval.cases import answer_to, make_case, object_schema
@@ -37,13 +31,6 @@ BOOK = object_schema(
     flights={"type": "array", "items": {"$ref": "#/$defs/Flight"}},
     tags={"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}]},
 ) | {"$defs": {"Flight": FLIGHT}}
-SOURCES = {
-    "missing": renamed_options,
-    "unexpected": unexpected_options,
-    "wrong_type": wrong_type_options,
-    "out_of_range": out_of_range_options,
-    "not_allowed": refused_value_options,
-}
 
 
 def case_of(parameters: dict[str, Any], fault: Fault, schema: dict[str, Any] | None = None) -> Case:
@@ -60,7 +47,7 @@ def case_of(parameters: dict[str, Any], fault: Fault, schema: dict[str, Any] | N
 def best(case: Case, fault: Fault) -> dict[str, Any]:
     """The call as the most trusted option for a fault would make it."""
     index = case.faults.index(fault)
-    options = list(nested_options(case, index, fault, SOURCES[fault.kind]))
+    options = list(nested_options(case, index, fault))
     first = max(options, key=lambda option: option.trials.mean)
     assert index in first.covers
     return apply_edits(case.parameters, first.edits, value_sources_of(case))

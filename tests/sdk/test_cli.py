@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import EntryPoint
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from aftercall import cli
+from aftercall.cli import frame
 from aftercall.cli.status import duration
 from aftercall.errors import ConfigurationError
 from tests.sdk.loopback import Loopback, answer
@@ -60,8 +62,10 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
         "gone": "no_such_module_anywhere:command",
         "empty": f"{__name__}:AFTERCALL",
     }
-    entries = [EntryPoint(name, value, cli.GROUP) for name, value in values.items()]
-    monkeypatch.setattr(cli, "entry_points", lambda group: entries if group == cli.GROUP else [])
+    entries = [EntryPoint(name, value, frame.GROUP) for name, value in values.items()]
+    monkeypatch.setattr(
+        frame, "entry_points", lambda group: entries if group == frame.GROUP else []
+    )
 
 
 STATUS = {
@@ -198,3 +202,16 @@ def test_without_a_service_status_names_the_cure(capsys: pytest.CaptureFixture[s
 def test_durations_are_told_in_their_two_largest_units(seconds: float, text: str) -> None:
     """Nobody wants to divide by 3,600."""
     assert duration(seconds) == text
+
+
+def test_the_names_of_the_package_are_imported_when_they_are_used() -> None:
+    """Each name of `__all__` has a home, and importing the package imports none of them."""
+    program = (
+        "import sys, aftercall; assert 'pydantic' not in sys.modules; "
+        "missing = [name for name in aftercall.__all__ if not hasattr(aftercall, name)]; "
+        "print(missing, sorted(aftercall._HOME_OF) == sorted(aftercall.__all__))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout == "[] True\n"

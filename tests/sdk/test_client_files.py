@@ -10,15 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.cli.install import (
-    client_files,
-    install,
-    read_content,
-    uninstall,
-    unwrapped,
-    wrapped,
-    written,
-)
+from aftercall.cli.client_files import client_files, read_content, written
+from aftercall.cli.entries import unwrapped, wrapped
+from aftercall.cli.install import install, uninstall
 from aftercall.errors import ConfigurationError
 
 CLAUDE = "Claude/claude_desktop_config.json"

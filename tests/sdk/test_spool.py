@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import ConfigurationError
-from aftercall.files import try_lock, unlock
+from aftercall.places import try_lock, unlock
 from aftercall.recording import spool as spool_module
 from aftercall.recording.spool import Spool
 

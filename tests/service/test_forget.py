@@ -17,11 +17,11 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from aftercall.client.transport import BASE_URL
 from aftercall.errors import ConfigurationError
 from aftercall.recording import recorder
 from aftercall.recording.recorder import _subfolder
 from aftercall.recording.spool import Spool
+from aftercall.running import BASE_URL
 from mongo.records import Commit, Counter, Event
 from retrieval.counters import AGENT_FAILURE
 from retrieval.log import counts

@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import pytest
 
-from retrieval.index.opening import CurrentIndex
+from retrieval.index.opening import CurrentIndex, destroy_index, list_indexes
 from retrieval.index.protocol import QdrantPlace, VectorIndex
-from retrieval.index.qdrant import Connection, QdrantIndex, delete_collection, list_names
+from retrieval.index.qdrant import Connection, QdrantIndex
 from service.rebuild import rebuild
-from service.stores import open_named
+from service.stores import index_place, open_named
 from tests.mongo.mongo_server import free_port
 from tests.service.running_service import (
     RunningService,
@@ -93,7 +93,8 @@ def test_suggestions_come_from_rules_while_the_index_is_away(
             current = cast("CurrentIndex", service.context.index)
             place = QdrantPlace(f"http://127.0.0.1:{port}", grpc_port=port, timeout_s=TIMEOUT_S)
             away = QdrantIndex(Connection(place), "vectors", dimension=384, shards=1)
-            same = await open_named(settings, current.opened, service.context.embedder)
+            here = await index_place(settings, service.context.store)
+            same = await open_named(here, current.opened, service.context.embedder)
             wavering = Wavering(same, away)
             await current.switch(cast("VectorIndex", wavering), current.opened)
             return wavering
@@ -128,14 +129,15 @@ def test_a_collection_that_somebody_deletes_is_told_with_its_cure(
 
         async def disturb() -> None:
             current = cast("CurrentIndex", service.context.index)
-            place = QdrantPlace(f"local:{tmp_path / 'qdrant'}")
-            [name] = await list_names(place)
-            await delete_collection(place, name)
+            place = await index_place(settings, service.context.store)
+            [name] = await list_indexes(place)
+            await destroy_index(place, name)
             if is_made_anew:
-                await (await open_named(settings, current.opened, service.context.embedder)).close()
+                await (await open_named(place, current.opened, service.context.embedder)).close()
 
         on_loop(service, disturb())
         eventually(lambda: "aftercall rebuild" in (problem(service) or ""))
+        eventually(lambda: not service.client.get("/status").json()["consistent"])
         assert suggest(service) == known
         assert service.client.get("/readyz").status_code == 200
     asyncio.run(rebuild(settings, lambda _: None))

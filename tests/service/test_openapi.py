@@ -16,6 +16,8 @@ METHODS = {
     "/status": "get",
     "/suggest": "post",
     "/check": "post",
+    "/hooks": "get",
+    "/hooks/{client}": "post",
     "/suggestions/{suggestionId}/outcome": "post",
     "/similar": "post",
     "/tools/{toolId}": "put get delete",

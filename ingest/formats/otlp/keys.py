@@ -97,8 +97,15 @@ VENDORS: Final = (
     Vendor(
         "langsmith.span.kind", "tool", "gen_ai.prompt", "gen_ai.completion", wrapped=("input",)
     ),
+    Vendor(
+        "langfuse.observation.type", "tool", "langfuse.observation.input",
+        "langfuse.observation.output",
+    ),
+    # MLflow writes each attribute as JSON, also a word.
+    Vendor("mlflow.spanType", '"TOOL"', "mlflow.spanInputs", "mlflow.spanOutputs"),
+    Vendor("mlflow.spanType", "TOOL", "mlflow.spanInputs", "mlflow.spanOutputs"),
 )  # fmt: skip
-"""The Vercel AI SDK, Traceloop's OpenLLMetry, and LangSmith's exporter."""
+"""The Vercel AI SDK, Traceloop's OpenLLMetry, LangSmith's exporter, Langfuse and MLflow."""
 RECORDED_AS: Final = "aftercall.execution_id"
 """On spans of calls that the SDK has recorded itself."""
 CONTENT: Final = frozenset({

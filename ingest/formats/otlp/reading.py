@@ -10,7 +10,8 @@ Three conventions are read, and some vendors' own:
   `tool_arguments`, `tool_response`; Google ADK `gcp.vertex.agent.*`.
 - MCP: `mcp.method.name` is `tools/call`, on a client's or server's span. Such a span is a GenAI
   span as well: name, arguments and result are in the same attributes.
-- Vendors' own, where none of these is kept: the Vercel AI SDK, Traceloop, LangSmith.
+- Vendors' own, where none of these is kept: the Vercel AI SDK, Traceloop, LangSmith, Langfuse,
+  MLflow.
 - OpenInference: spans of the kind TOOL. `tool.parameters` is a schema there. Some write arguments
   into it, or into `tool_call.function.arguments`: they are read where there is no `input.value`.
 

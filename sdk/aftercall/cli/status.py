@@ -5,9 +5,11 @@ import sys
 
 from aftercall import errors
 from aftercall.cli import Command, discover
+from aftercall.cli.hook_files import installed_hooks
 from aftercall.client import Client
-from aftercall.client.transport import BASE_URL, URL_VARIABLE, service_url
+from aftercall.client.transport import service_url
 from aftercall.explain import HOW_TO_SERVE
+from aftercall.running import BASE_URL, URL_VARIABLE
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,6 +70,8 @@ def _run(args: argparse.Namespace) -> int:
         ends = f"it ends {duration(status.linger_s)} after the last one left"
         lines.append(f"  {'started':<22} by a gateway; {ends}")
     lines += [f"  {'left out by calls':<22} {said}" for said in status.missing]
+    for name, note in installed_hooks():
+        lines.append(f"  {'hooks of':<22} {name}{'   (' + note + ')' if note else ''}")
     if status.problem:
         lines.append(f"  {'PROBLEM':<22} {status.problem}")
     sys.stdout.write("\n".join(lines) + "\n")

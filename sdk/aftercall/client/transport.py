@@ -21,16 +21,11 @@ from pydantic.alias_generators import to_camel
 from aftercall import errors
 from aftercall.models import ErrorBody, ErrorResponse, Execution, RecordReceipt, WireModel
 from aftercall.redaction import Redactor
+from aftercall.running import BASE_URL, KEY_VARIABLE, URL_VARIABLE
 
 T = TypeVar("T")
 ModelT = TypeVar("ModelT", bound=WireModel)
 QueryValue = str | int | bool | Sequence[str] | None
-BASE_URL = "http://127.0.0.1:8799"
-"""Where `aftercall serve` listens when nothing else is given."""
-URL_VARIABLE = "AFTERCALL_URL"
-"""Where a client finds the address of the service when none is given."""
-KEY_VARIABLE = "AFTERCALL_API_KEY"
-"""Where a client finds its key when none is given."""
 MAX_BODY_BYTES = 8 * 1024 * 1024
 """Most bytes in the body of one request (contract)."""
 MAX_QUERY_CHARS = 60_000

@@ -2,19 +2,20 @@
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import get_args
 
 from aftercall.adapters.before_call import Mode
 from aftercall.cli import Command
 from aftercall.cli.status import add_service
-from aftercall.client.transport import BASE_URL, URL_VARIABLE, service_url
+from aftercall.client.transport import service_url
 from aftercall.errors import ConfigurationError
 from aftercall.explain import needing
 from aftercall.gateway.config import GatewayConfig
 from aftercall.redaction import Redactor
 from aftercall.reflection.retry_rules import ReflectionPolicy
-from aftercall.running import joined_service
+from aftercall.running import BASE_URL, URL_VARIABLE, joined_service
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +34,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("command_words", nargs="*", metavar="COMMAND", help="of --server, with its arguments")
     add("--url", default="", help="of --server, where it is reached by streamable HTTP")
-    add("--type", help=argparse.SUPPRESS)  # the client's own word, kept for `aftercall uninstall`
+    # The client's own words, kept for `aftercall uninstall`.
+    add("--type", help=argparse.SUPPRESS)
+    add("--url-key", help=argparse.SUPPRESS)
     add(
         "--header",
         action="append",
@@ -160,6 +163,8 @@ def _run(args: argparse.Namespace) -> int:
             args.server, args.command_words, url=args.url, headers=args.header, mode=args.mode
         )
     )
+    for line in config.left_out:
+        print(f"aftercall: {line}", file=sys.stderr)  # noqa: T201  # a command line
     policy = ReflectionPolicy(
         min_confidence=args.min_confidence,
         min_failure_rate=args.min_failure_rate,

@@ -3,7 +3,9 @@
     {"mcpServers": {"git": {"command": "mcp-server-git", "args": ["--repository", "."]},
                     "wiki": {"url": "https://wiki.example/mcp", "headers": {"X-Key": "..."}}}}
 
-Fields that other programs keep in the same file are passed over. Variables are not expanded: what
+It may hold comments and last commas. `servers` is read too, and `httpUrl` and `serverUrl` for an
+address; numbers in `env` are texts; a server that speaks SSE is named and left out. Fields that
+other programs keep in the same file are passed over. Variables are not expanded: what
 stands in the file is what is used. What is the gateway's own stands under `aftercall`, which other
 programs pass over in turn: what the results of a server's tools must be (`aftercall.contracts`).
 
@@ -20,13 +22,13 @@ says it:
                   "tools": {"drop_table": {"mode": "advise"}}}
 """
 
-import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
@@ -34,11 +36,18 @@ from aftercall.adapters.before_call import Mode, Noting, ToolHandling
 from aftercall.contracts import Deliverable
 from aftercall.errors import ConfigurationError
 from aftercall.explain import explain
-from aftercall.json_values import unique_members
+from aftercall.jsonc import read_jsonc
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 """What may stand in a tool's name (MCP SEP-986), since names become prefixes."""
 _HTTP_TYPES = ("http", "streamable-http", "streamableHttp")
+KEYS = ("mcpServers", "servers")
+"""Where the servers stand; the latter is VS Code's."""
+_URLS = ("httpUrl", "serverUrl")
+"""Gemini CLI's and Windsurf's word for an address."""
+_LEAST_MS = 1_000
+"""A timeout below this is in seconds, as cline, Roo and Goose write it: no client gives a call less
+than a second, and 60 read as milliseconds gives up a call that may have run."""
 _Text = Annotated[str, StringConstraints(min_length=1)]
 
 
@@ -61,7 +70,7 @@ class UpstreamServer(BaseModel):
     headers_helper: Annotated[str, Field(alias="headersHelper")] = ""
     """A command that prints further headers as a JSON object: at the start, and after a 401."""
     timeout: Annotated[float, Field(gt=0)] | None = None
-    """Of a request, in milliseconds as in FastMCP's reading of the format."""
+    """Of a request, in milliseconds; what is below 1,000 in the file is in seconds."""
     deliverables: dict[str, Deliverable] = Field(default_factory=dict)
     """By the tool's own name."""
     handling: ToolHandling = ToolHandling()
@@ -92,15 +101,19 @@ class _Own(_Handling):
 
 @dataclass(frozen=True, slots=True)
 class GatewayConfig:
-    """The servers, in the order of the file; at least one."""
+    """The servers, in the order of the file; at least one.
+
+    `left_out` are lines about those that the gateway cannot stand in front of.
+    """
 
     servers: list[UpstreamServer]
+    left_out: list[str] = field(default_factory=list)
 
     @classmethod
     def from_file(cls, path: Path) -> "GatewayConfig":
         """Read a file; a `ConfigurationError` names it, the server and the field at fault."""
         try:
-            content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique_members)
+            content = read_jsonc(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigurationError(f"{path}: cannot be read: {error}") from error
         except ValueError as error:
@@ -133,17 +146,61 @@ class GatewayConfig:
     @classmethod
     def from_dict(cls, content: object, *, source: str = "the configuration") -> "GatewayConfig":
         """Read what stands in such a file; `source` is named in errors."""
-        entries = content.get("mcpServers") if isinstance(content, dict) else None
-        if not isinstance(entries, dict):
+        found = [content.get(key) for key in KEYS] if isinstance(content, dict) else []
+        entries = next((each for each in found if isinstance(each, dict)), None)
+        if entries is None:
             raise ConfigurationError(f'{source}: needs an object "mcpServers" with a server each')
-        servers = [
-            _server(f"{source}: server {name!r}", name, entry)
-            for name, entry in entries.items()
-            if not (isinstance(entry, dict) and entry.get("disabled") is True)
-        ]
+        servers, left_out = [], []
+        for name, entry in entries.items():
+            usual = usual_entry(entry) if isinstance(entry, dict) else entry
+            if isinstance(usual, dict) and usual.get("disabled") is True:
+                continue
+            if isinstance(usual, dict) and speaks_sse(usual):
+                left_out.append(
+                    f"server {name!r} is left out: it speaks SSE, and the gateway streamable HTTP"
+                )
+                continue
+            servers.append(_server(f"{source}: server {name!r}", name, usual))
         if not servers:
-            raise ConfigurationError(f'{source}: "mcpServers" names no server that is enabled')
-        return cls(servers)
+            why = "".join(f"; {each}" for each in left_out)
+            raise ConfigurationError(f'{source}: "mcpServers" names no server that is enabled{why}')
+        return cls(servers, left_out)
+
+
+def usual_entry(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry in the usual form: clients write addresses, numbers and times otherwise."""
+    made = dict(entry)
+    for key in _URLS:
+        if key in made and "url" not in made:
+            made["url"] = made.pop(key)
+    if isinstance(made.get("env"), dict):
+        made["env"] = {name: _as_text(value) for name, value in made["env"].items()}
+    timeout = made.get("timeout")
+    if (
+        isinstance(timeout, int | float)
+        and not isinstance(timeout, bool)
+        and 0 < timeout < _LEAST_MS
+    ):
+        made["timeout"] = timeout * 1000
+    return made
+
+
+def speaks_sse(entry: dict[str, Any]) -> bool:
+    """Return whether a server in the usual form is reached by SSE, the transport before HTTP's."""
+    if entry.get("type", entry.get("transport")) == "sse":
+        return True
+    url = entry.get("url")
+    return (
+        isinstance(url, str)
+        and "type" not in entry
+        and urlsplit(url).path.rstrip("/").endswith("/sse")
+    )
+
+
+def _as_text(value: object) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
 
 
 def _server(place: str, name: str, entry: object) -> UpstreamServer:

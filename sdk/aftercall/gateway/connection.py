@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import shlex
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -27,6 +28,12 @@ LOST_OF_SERVER = 6
 """The same of all tools of a server together."""
 _FIRST_PAUSE_S = 5.0
 _LONGEST_PAUSE_S = 120.0
+LIST_WAIT_S = 2.0
+"""Seconds from a client's first question on within which it has the lists of those servers that
+answered, and is told of the others when they come."""
+_STILL_COMING_S = 1.0
+"""... or after the last list that came: servers that start together come soon after one another."""
+_SAID_EVERY_S = 10.0
 _MAX_TOOLS = 1_000
 _HELPER_S = 10.0
 
@@ -245,3 +252,50 @@ class Breaker:
                 continue
             circuit.pause_s = min(max(2 * circuit.pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
             circuit.closed_at = self._clock() + circuit.pause_s
+
+
+class FirstAnswers:
+    """How long a client waits for the first answers of several servers.
+
+    One server alone is waited for, however long it takes: without it there is nothing to list.
+    """
+
+    def __init__(self, servers: int) -> None:
+        self._are_several = servers > 1
+        self._deadline: float | None = None
+        self._came_at: float | None = None
+
+    def came(self) -> None:
+        """Note that a server has listed its tools."""
+        self._came_at = time.monotonic()
+
+    def left_s(self) -> float | None:
+        """Seconds that are left, from the first question on; None for as long as it takes."""
+        if not self._are_several:
+            return None
+        if self._deadline is None:
+            self._deadline = time.monotonic() + LIST_WAIT_S
+        return max(0.0, self._deadline - time.monotonic())
+
+    @property
+    def are_over(self) -> bool:
+        """Whether a client has waited long enough: for something, and no more seems to come."""
+        if self.left_s() != 0 or self._came_at is None:
+            return False
+        return time.monotonic() - self._came_at >= _STILL_COMING_S
+
+
+class SeldomSaid(logging.Filter):
+    """Lets the same message through once in a while: a server may print garbage without end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a record is logged."""
+        now, words = time.monotonic(), str(record.msg)
+        is_new = now - self._said.get(words, -_SAID_EVERY_S) >= _SAID_EVERY_S
+        if is_new:
+            keep(self._said, words, now, 100)
+        return is_new

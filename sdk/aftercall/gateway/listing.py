@@ -26,6 +26,7 @@ from pydantic import ValidationError
 
 from aftercall.files import replace_file, user_key
 from aftercall.gateway.config import UpstreamServer
+from aftercall.gateway.connection import FirstAnswers
 from aftercall.gateway.upstreams import Upstream
 
 INSTRUCTIONS_WAIT_S = 5.0
@@ -99,8 +100,13 @@ class Announcer(Middleware):
     """
 
     def __init__(
-        self, upstreams: Sequence[Upstream], before: Mapping[str, str | None], in_use: InUse | None
+        self,
+        upstreams: Sequence[Upstream],
+        before: Mapping[str, str | None],
+        in_use: InUse | None,
+        first: FirstAnswers,
     ) -> None:
+        self._first = first
         self._upstreams = upstreams
         self._before = before
         self._in_use = in_use
@@ -171,7 +177,8 @@ class Announcer(Middleware):
         words: list[str | None] = []
         waited_for = [u.client() for u in self._upstreams if u.name not in self._before]
         with suppress(TimeoutError):
-            async with asyncio.timeout(INSTRUCTIONS_WAIT_S):
+            left_s = self._first.left_s()
+            async with asyncio.timeout(INSTRUCTIONS_WAIT_S if left_s is None else left_s / 2):
                 if self._in_use is not None:
                     words.append(f"Aftercall is in front of these tools: {await self._in_use()}.")
                 await asyncio.gather(*waited_for, return_exceptions=True)

@@ -20,7 +20,8 @@ from aftercall.cli import discover
 from aftercall.client import AsyncClient
 from aftercall.errors import AftercallError
 from aftercall.explain import HOW_TO_SERVE
-from aftercall.files import GATEWAYS_LOCK, data_folder, try_lock, unlock
+from aftercall.files import GATEWAYS_LOCK, data_folder
+from aftercall.places import try_lock, unlock
 
 LINGER_S = 300.0
 """Seconds that the service stays after the last gateway left."""

@@ -24,6 +24,7 @@ from aftercall.contracts import Deliverable
 from aftercall.explain import how_to_install
 from aftercall.files import data_folder
 from aftercall.gateway.config import GatewayConfig
+from aftercall.gateway.connection import FirstAnswers
 from aftercall.gateway.listing import Announcer, InUse, LastLists, ServerList
 from aftercall.gateway.local_service import LINGER_S, WAITED_FOR_S, LocalService
 from aftercall.gateway.tool_search import NAMES, ToolSearch
@@ -355,19 +356,20 @@ class _Upstreams:
         self.are_several = len(config.servers) > 1
         self._configured = {server.name: server for server in config.servers}
         self._registrar = ToolRegistrar(client)
-        self._relist = asyncio.Event()
+        self._changed = {server.name: asyncio.Event() for server in config.servers}
         self.servers = [
-            Upstream(server, on_tools_changed=self._relist.set, errlog=errlog)
+            Upstream(server, on_tools_changed=self._changed[server.name].set, errlog=errlog)
             for server in config.servers
         ]
         self._lists = lists
         self._known = {server.name: lists.read(server) for server in config.servers}
         # What servers said about their use in the last run; of those whose list is known.
         before = {name: known.instructions for name, known in self._known.items() if known}
-        self.announcer = Announcer(self.servers, before, in_use)
+        first = FirstAnswers(len(config.servers))
+        self.announcer = Announcer(self.servers, before, in_use, first)
         self.providers = {
             upstream.name: UpstreamProvider(
-                upstream, on_tools=self._listed, before=known.tools if known else None
+                upstream, on_tools=self._listed, before=known.tools if known else None, first=first
             )
             for upstream, known in zip(self.servers, self._known.values(), strict=True)
         }
@@ -415,7 +417,9 @@ class _Upstreams:
     async def lifespan(self, _: FastMCP[Any]) -> AsyncIterator[None]:
         for upstream in self.servers:
             upstream.start(now=self._known[upstream.name] is None)
-        work = (self._keep_listed(), self._registrar.run(), self.announcer.run())
+        # Each server by itself: one that hangs keeps no other's list from being renewed.
+        keeping = [self._keep_listed(name) for name in self.providers]
+        work = (*keeping, self._registrar.run(), self.announcer.run())
         tasks = [asyncio.create_task(each) for each in work]
         try:
             yield
@@ -425,19 +429,17 @@ class _Upstreams:
             await asyncio.gather(*tasks, return_exceptions=True)
             await asyncio.gather(*(u.close() for u in self.servers), return_exceptions=True)
 
-    async def _keep_listed(self) -> None:
-        unknown = (p.refresh() for name, p in self.providers.items() if self._known[name] is None)
-        listing_first = asyncio.gather(*unknown, return_exceptions=True)
-        # Servers that start take the processor from the answer that the client waits for.
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self.announcer.listed.wait(), LISTED_WITHIN_S)
-        await listing_first
-        while True:
-            self._relist.clear()
-            listing = (provider.refresh() for provider in self.providers.values())
-            await asyncio.gather(*listing, return_exceptions=True)  # some may be away
+    async def _keep_listed(self, server_name: str) -> None:
+        if self._known[server_name] is not None:
+            # Servers that start take the processor from the answer that the client waits for.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._relist.wait(), RELIST_EVERY_S)
+                await asyncio.wait_for(self.announcer.listed.wait(), LISTED_WITHIN_S)
+        while True:
+            self._changed[server_name].clear()
+            with suppress(Exception):  # it may be away
+                await self.providers[server_name].refresh()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed[server_name].wait(), RELIST_EVERY_S)
 
 
 class ToolRegistrar:

@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TextIO, TypeVar, Unpack
+from typing import Any, Literal, TextIO, TypeVar, Unpack
 
 import anyio
 import mcp_types
@@ -39,26 +39,32 @@ from fastmcp.utilities.versions import VersionSpec
 from mcp import ClientSession, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.shared.message import SessionMessage
-from pydantic import PrivateAttr
+from pydantic import PrivateAttr, ValidationError
 
-from aftercall.client.transport import KEY_VARIABLE
 from aftercall.gateway.config import UpstreamServer
 from aftercall.gateway.connection import (
     Breaker,
     CallerRelay,
+    FirstAnswers,
     Login,
+    SeldomSaid,
     UpstreamUnavailableError,
     progress_to,
 )
+from aftercall.running import KEY_VARIABLE
 
 CONNECT_TIMEOUT_S = 60.0
 """A first start through `npx` or `uvx` downloads the server."""
+MOST_TOOLS = 2_000
+"""Tools of one server that are offered: no client shows more, and 20,000 take 10 s to make."""
 _CLOSE_TIMEOUT_S = 8.0
 """MCP gives a stdio server 2 s to leave, 2 s after SIGTERM, 2 s after SIGKILL."""
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
 
 # The words of the Python and the TypeScript SDK for a session id that they do not know (HTTP 404).
+_OF_MODERN_RESULTS = frozenset({"resultType", "ttlMs", "cacheScope"})
+"""What each result holds from 2026-07-28 on."""
 _FORGOTTEN_SESSION = ("session not found", "session terminated")
 _OF_ONE_CONNECTION = frozenset(
     {
@@ -71,6 +77,7 @@ _OF_ONE_CONNECTION = frozenset(
 )
 """Keys of `_meta` that describe a connection, and so never cross from one to the other."""
 _logger = logging.getLogger(__name__)
+logging.getLogger("mcp.client.stdio").addFilter(SeldomSaid())
 T = TypeVar("T")
 CallResult = mcp_types.CallToolResult | mcp_types.InputRequiredResult
 
@@ -151,6 +158,7 @@ class Upstream:
         self._on_tools_changed = on_tools_changed
         self._errlog = errlog
         self._client: Client[ClientTransport] | None = None
+        self._mode: Literal["auto", "legacy"] = "auto"
         self._forgotten: Client[ClientTransport] | None = None
         self._connecting: asyncio.Task[Client[ClientTransport]] | None = None
         self._context: contextvars.Context | None = None
@@ -208,9 +216,16 @@ class Upstream:
         """
 
         async def call(client: Client[ClientTransport]) -> CallResult:
-            result: CallResult = await client.session.call_tool(
-                name, arguments, allow_input_required=True, **options
-            )
+            try:
+                result: CallResult = await client.session.call_tool(
+                    name, arguments, allow_input_required=True, **options
+                )
+            except ValidationError as error:
+                # The tool has run: what it answered is taken as it is, never asked for again.
+                if (answered := _answered(error)) is None:
+                    raise
+                self._leave_modern(client, error)
+                return answered
             return result
 
         try:
@@ -229,13 +244,43 @@ class Upstream:
     async def list_tools(self) -> list[mcp_types.Tool]:
         """The tools of the server, or an `UpstreamUnavailableError`."""
         try:
-            return await self._request(lambda client: client.list_tools())
+            return await self._listed_tools()
         except UpstreamUnavailableError:
             raise
         except Exception as error:  # a malformed list, a transport's own error: no list either way
             if isinstance(error, MCPError) and error.code == mcp_types.METHOD_NOT_FOUND:
                 return []
             raise UpstreamUnavailableError(f"MCP server {self.name!r}: {_reason(error)}") from error
+
+    async def _listed_tools(self) -> list[mcp_types.Tool]:
+        async def ask(client: Client[ClientTransport]) -> list[mcp_types.Tool] | None:
+            try:
+                return await client.list_tools()
+            except ValidationError as error:
+                if not self._leave_modern(client, error):
+                    raise
+                return None
+
+        listed = await self._request(ask)
+        if listed is None:
+            listed = await self._request(ask)
+        return listed or []
+
+    def _leave_modern(self, client: Client[ClientTransport], error: ValidationError) -> bool:
+        """Speak the older protocol from now on, where a server offers a newer one and breaks it."""
+        missing = {each["loc"][-1] for each in error.errors() if each["type"] == "missing"}
+        if not missing & _OF_MODERN_RESULTS:
+            return False
+        if self._mode == "legacy":
+            return client is self._forgotten  # another request has met it first
+        self._mode, self._forgotten = "legacy", client
+        _logger.warning(
+            "MCP server %r offers protocol 2026-07-28 and leaves %s out of its results: its older "
+            "protocol is used",
+            self.name,
+            ", ".join(sorted(map(str, missing & _OF_MODERN_RESULTS))),
+        )
+        return True
 
     async def close(self) -> None:
         """End the connection, and the server with it when the gateway started it."""
@@ -324,7 +369,7 @@ class Upstream:
             transport,
             name=f"aftercall-{self.name}",
             forward_incoming_headers=False,
-            mode="auto",
+            mode=self._mode,
             roots=None,
             sampling_handler=self.relay.sample,
             elicitation_handler=self.relay.elicit,
@@ -341,6 +386,19 @@ class Upstream:
     async def _on_message(self, message: object) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
             self._on_tools_changed()
+
+
+def _answered(error: ValidationError) -> mcp_types.CallToolResult | None:
+    """Return the result that lacks only what the newest protocol asks for; None for another."""
+    for each in error.errors():
+        raw = each["input"]
+        if each["type"] == "missing" and each["loc"][-1] == "resultType" and isinstance(raw, dict):
+            try:
+                whole = {**raw, "resultType": "complete"}
+                return mcp_types.CallToolResult.model_validate(whole, by_name=False)
+            except ValidationError:
+                return None
+    return None
 
 
 def _is_lost(error: BaseException) -> bool:
@@ -423,8 +481,11 @@ class UpstreamProvider(ProxyProvider):
         *,
         on_tools: Callable[[str, Sequence[mcp_types.Tool]], None],
         before: Sequence[mcp_types.Tool] | None = None,
+        first: FirstAnswers | None = None,
     ) -> None:
         super().__init__(upstream.client)
+        self._first = first or FirstAnswers(1)
+        self._late: set[asyncio.Task[dict[str, Tool]]] = set()
         self._upstream = upstream
         self._on_tools = on_tools
         self._tools = None if before is None else self._made(before)
@@ -441,9 +502,28 @@ class UpstreamProvider(ProxyProvider):
     async def refresh(self) -> dict[str, Tool]:
         """Ask the server for its tools; an `UpstreamUnavailableError` where it is away."""
         listed = await self._upstream.list_tools()
+        if len(listed) > MOST_TOOLS:
+            what = "%s lists %d tools, of which the first %d are offered"
+            _logger.warning(what, self._upstream.name, len(listed), MOST_TOOLS)
+            listed = listed[:MOST_TOOLS]
         self._tools = self._made(listed)
+        self._first.came()
         self._on_tools(self._upstream.name, listed)
         return self._tools
+
+    async def _refresh_in_time(self) -> dict[str, Tool]:
+        """As `refresh`; a server that takes longer than the others may wait is away for now."""
+        task = asyncio.create_task(self.refresh())
+        self._late.add(task)  # goes on: its answer is announced
+        task.add_done_callback(self._late.discard)
+        while not task.done():
+            if self._first.are_over:
+                task.add_done_callback(lambda late: late.cancelled() or late.exception())
+                what = f"MCP server {self._upstream.name!r} takes long to list its tools"
+                raise UpstreamUnavailableError(f"{what}; they are announced when they are there")
+            left_s = self._first.left_s()
+            await asyncio.wait({task}, timeout=None if left_s is None else max(left_s, 0.05))
+        return task.result()
 
     async def _list_tools(self) -> Sequence[Tool]:
         """The list last seen; the server is asked only when it has never been.
@@ -454,7 +534,7 @@ class UpstreamProvider(ProxyProvider):
         """
         if (tools := self._tools) is None:
             try:
-                tools = await self.refresh()
+                tools = await self._refresh_in_time()
             except UpstreamUnavailableError as error:
                 _logger.warning("%s", error)
                 tools, self.is_missed = {}, True

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aftercall.errors import ConfigurationError
-from aftercall.files import locked, replace_file, sync_folder, try_lock, unlock
+from aftercall.files import locked, replace_file, sync_folder
+from aftercall.places import try_lock, unlock
 
 _WRITTEN, _SENT = ".jsonl", ".sending"
 

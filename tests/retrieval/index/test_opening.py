@@ -1,6 +1,7 @@
 """Indexes by name: the same over folders and servers."""
 
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -11,8 +12,14 @@ from retrieval.index.opening import (
     list_indexes,
     next_index_name,
     open_index,
+    refuse_another_store,
 )
-from retrieval.index.protocol import EdgePlace, QdrantPlace, VectorIndexError
+from retrieval.index.protocol import (
+    EdgePlace,
+    IndexOfAnotherStoreError,
+    QdrantPlace,
+    VectorIndexError,
+)
 from tests.retrieval.index.documents import DIMENSION, point
 
 
@@ -47,6 +54,29 @@ async def test_destroying_what_is_not_there_does_nothing(place):
     """A rebuild that was killed may not have got that far."""
     await destroy_index(place, "vectors-g7")
     assert await list_indexes(place) == []
+
+
+async def test_an_index_of_another_store_is_neither_used_nor_listed_nor_destroyed(place):
+    """The message has the setting that parts the two; what is in it stays."""
+    ours, theirs = replace(place, owner="ours"), replace(place, owner="theirs")
+    index = await _open(ours, FIRST_INDEX)
+    await index.upsert([point("a")])
+    await index.close()
+    setting = "DATA_DIR" if isinstance(place, EdgePlace) else "QDRANT_PREFIX"
+    for use in (
+        lambda: _open(theirs, FIRST_INDEX),
+        lambda: destroy_index(theirs, FIRST_INDEX),
+        lambda: refuse_another_store(theirs),
+    ):
+        with pytest.raises(IndexOfAnotherStoreError, match=f"ours, .*theirs: .*{setting}"):
+            await use()
+    assert await list_indexes(theirs) == []
+    assert await list_indexes(ours) == [FIRST_INDEX]
+    await refuse_another_store(ours)
+    index = await _open(ours, FIRST_INDEX)
+    assert await index.count() == 1
+    await index.close()
+    await destroy_index(ours, FIRST_INDEX)
 
 
 async def test_what_is_not_an_index_of_ours_is_not_listed(tmp_path):

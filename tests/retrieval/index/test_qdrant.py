@@ -9,24 +9,29 @@ import pytest
 from qdrant_client import models
 
 from retrieval.index.protocol import (
+    IndexMissingError,
     IndexModelMismatchError,
+    IndexOfAnotherStoreError,
     QdrantPlace,
     VectorIndexError,
     VectorIndexUnavailableError,
 )
 from retrieval.index.qdrant import (
+    FORMAT,
     POINTS_PER_CALL,
     Connection,
     QdrantIndex,
     RequestMaker,
+    check_collection_model,
     check_metadata,
     is_too_old,
     translate,
 )
 from tests.retrieval.index.documents import DIMENSION, document_id, point, question
 
-MODEL = ("hashing-1@96", DIMENSION)
-CONFIG = {"fingerprint": "hashing-1@96", "dimension": DIMENSION}
+CONFIG = {
+    "format": FORMAT, "owner": "ours", "fingerprint": "hashing-1@96", "dimension": DIMENSION
+}  # fmt: skip
 
 SECRET = "sk-very-secret"  # noqa: S105 - of no server
 
@@ -60,23 +65,26 @@ async def client(local):
 @pytest.mark.parametrize(
     ("metadata", "error", "named"),
     [
-        ({"format": 1, "fingerprint": "mini@1", "dimension": 96}, IndexModelMismatchError, "mini"),
-        (
-            {"format": 1, "fingerprint": "hashing-1@96", "dimension": 384},
-            IndexModelMismatchError,
-            "384",
-        ),
-        ({"format": 99, **CONFIG}, VectorIndexError, "AFTERCALL_QDRANT_PREFIX"),
-        ({"format": 99}, VectorIndexError, "AFTERCALL_QDRANT_PREFIX"),
-        ({}, VectorIndexError, "AFTERCALL_QDRANT_PREFIX"),
-        (None, VectorIndexError, "AFTERCALL_QDRANT_PREFIX"),
-        ({"format": "1", "fingerprint": 7}, VectorIndexError, "AFTERCALL_QDRANT_PREFIX"),
+        ({**CONFIG, "owner": "theirs"}, IndexOfAnotherStoreError, "theirs.*PREFIX"),
+        ({**CONFIG, "format": 99}, VectorIndexError, "PREFIX.*aftercall rebuild"),
+        ({"format": FORMAT}, VectorIndexError, "PREFIX.*aftercall rebuild"),
+        ({}, VectorIndexError, "PREFIX.*aftercall rebuild"),
+        (None, VectorIndexError, "PREFIX.*aftercall rebuild"),
+        ({**CONFIG, "fingerprint": 7}, VectorIndexError, "PREFIX.*aftercall rebuild"),
     ],
 )
-def test_a_collection_of_another_model_version_or_owner_is_refused(metadata, error, named):
-    """The message names what is there, and the rebuild that cures it."""
-    with pytest.raises(error, match=rf"(?s){named}.*aftercall rebuild"):
-        check_metadata(metadata, MODEL, where="made at qdrant:6334")
+def test_a_collection_of_another_store_or_version_is_refused(metadata, error, named):
+    """The message names what is there, and what cures it."""
+    with pytest.raises(error, match=rf"(?s){named}"):
+        check_metadata(metadata, "ours", where="made at qdrant:6334")
+    check_metadata(CONFIG, "ours", where="made at qdrant:6334")
+
+
+@pytest.mark.parametrize("model", [("mini@1", DIMENSION), ("hashing-1@96", 384)])
+def test_a_collection_of_another_model_is_refused(model):
+    """The message names both models, and the rebuild that cures it."""
+    with pytest.raises(IndexModelMismatchError, match=rf"(?s)96.*{model[0]}.*aftercall rebuild"):
+        check_collection_model(CONFIG, model, where="made at qdrant:6334")
 
 
 async def test_a_collection_of_somebody_else_is_left_alone(local, client):
@@ -219,7 +227,7 @@ async def test_a_call_under_way_ends_with_our_error_when_the_index_is_closed():
         ("RESOURCE_EXHAUSTED", VectorIndexUnavailableError, "tried again"),
         ("UNAUTHENTICATED", VectorIndexError, "AFTERCALL_QDRANT_API_KEY"),
         ("PERMISSION_DENIED", VectorIndexError, "AFTERCALL_QDRANT_API_KEY"),
-        ("NOT_FOUND", VectorIndexError, "aftercall rebuild"),
+        ("NOT_FOUND", IndexMissingError, "aftercall rebuild"),
         ("INTERNAL", VectorIndexError, "the log of Qdrant"),
         ("INVALID_ARGUMENT", VectorIndexError, "aftercall rebuild"),
     ],
@@ -232,6 +240,23 @@ def test_every_error_of_a_server_names_its_cure(code, error, cure):
     assert type(translated) is error
     for part in ("cannot search the vectors at qdrant:6334", "because", cure):
         assert part in str(translated)
+
+
+@pytest.mark.parametrize("code", ["INTERNAL", "UNKNOWN", "INVALID_ARGUMENT"])
+@pytest.mark.parametrize(
+    "details",
+    [
+        "Service internal error: Wal error: No space left on device (os error 28)",
+        "Disk is full, writes are refused", "Not enough space available for optimization",
+    ],
+)  # fmt: skip
+def test_a_full_disk_is_told_to_free_space(code, details):
+    """Neither its log nor a rebuild would help; whatever code it has."""
+    metadata = grpc.aio.Metadata()
+    raised = grpc.aio.AioRpcError(grpc.StatusCode[code], metadata, metadata, details=details)
+    translated = str(translate(raised, what="add to the vectors", where="qdrant:6334"))
+    assert "free space" in translated
+    assert "rebuild" not in translated
 
 
 # Addresses and keys

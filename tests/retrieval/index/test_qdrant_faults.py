@@ -104,7 +104,7 @@ async def test_the_learner_goes_on_after_a_fault_at_any_call(
     tmp_path: Path, failing: tuple[QdrantPlace, Failing], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Vectors are added and removed until there is one for each document."""
-    monkeypatch.setattr("ingest.indexer.EMBED_BATCH", 5)
+    monkeypatch.setattr("ingest.pacing.EMBED_BATCH", 5)
     place, faults = failing
     embedder = HashingEmbedder()
     log = list(history(3, 60, 1.0))

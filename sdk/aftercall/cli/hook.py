@@ -1,0 +1,188 @@
+"""`aftercall hook CLIENT`: what a coding agent's hook says goes to the service, its answer back.
+
+The client starts this process for every call of a tool. It ends with 0 whatever happens (Gemini CLI
+refuses the tool at 2 and above), prints the answer's JSON or nothing, and is over within `_ENDS_S`,
+since two of the clients wait without end. What would take time to import is not imported: no HTTP
+library, no argparse, no pathlib (ADR 61).
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+
+from aftercall.places import user_place
+from aftercall.running import KEY_VARIABLE, URL_VARIABLE, joined_service
+
+_ENDS_S = 3.0
+"""A learned answer takes milliseconds; a person waits for each hook."""
+_CONNECT_S = 0.5
+_MAX_BODY = 8 * 1024 * 1024
+"""The bytes that the service takes (contract)."""
+_TAIL = 96 * 1024
+"""Bytes of the end of a transcript: some twenty calls."""
+_OPTIONS = ("--service", "--key-file", "--mode", "--except")
+TRANSCRIPT_EVENTS = {"codex": ("PreToolUse", "PostToolUse"), "qwen": ("UserPromptSubmit",)}
+"""Events at which the client's transcript says more than the payload: exit codes, failed patches
+and calls that were refused before any hook."""
+TRANSCRIPT = "aftercallTranscript"
+"""The member of a payload that holds the end of the transcript, as text."""
+
+
+def run_hook(words: list[str]) -> int:
+    """Answer one event of a client: `[CLIENT, options...]`; always 0.
+
+    `--except SERVER` passes over the MCP servers that have a gateway of their own.
+    """
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
+    signal.setitimer(signal.ITIMER_REAL, _ENDS_S)
+    try:
+        given = _options(words[1:])
+        body = _body(words[0], sys.stdin.buffer.read(_MAX_BODY + 1))
+        if body and (answer := _ask(words[0], body, given)):
+            sys.stdout.buffer.write(answer)
+            sys.stdout.flush()
+    except Exception as problem:  # noqa: BLE001  # a hook never stands in the way of a call
+        _say(f"{type(problem).__name__}: {problem}")
+    return 0
+
+
+def _options(words: list[str]) -> dict[str, list[str]]:
+    given: dict[str, list[str]] = {name: [] for name in _OPTIONS}
+    for name, value in zip(words[::2], words[1::2], strict=False):
+        if name not in given:
+            raise ValueError(f"{name} is no option of `aftercall hook`")
+        given[name].append(value)
+    if len(words) % 2:
+        raise ValueError(f"{words[-1]} needs a value")
+    return given
+
+
+def _body(client: str, payload: bytes) -> bytes:
+    """Return the payload, with the end of the client's transcript where that says more."""
+    if not payload.strip() or len(payload) > _MAX_BODY:
+        return b""
+    if not any(each.encode() in payload for each in TRANSCRIPT_EVENTS.get(client, ())):
+        return payload
+    event = json.loads(payload)
+    if event.get("hook_event_name") in TRANSCRIPT_EVENTS[client] and not event.get("prompt"):
+        event[TRANSCRIPT] = _end_of(event.get("transcript_path"))
+    return json.dumps(event).encode()
+
+
+def _end_of(path: object) -> str:
+    """Return the last lines of a transcript. The client names its own file; no other is read."""
+    if not isinstance(path, str) or not path.endswith(".jsonl") or not os.path.isfile(path):  # noqa: PTH113
+        return ""
+    with open(path, "rb") as file:  # noqa: PTH123
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _TAIL))
+        end = file.read(_TAIL)
+    whole = end if size <= _TAIL else end.partition(b"\n")[2]
+    return whole.decode("utf-8", "replace")
+
+
+def _ask(client: str, body: bytes, given: dict[str, list[str]]) -> bytes:
+    """Return what the service answers to print, or nothing."""
+    url = (given["--service"] or [os.environ.get(URL_VARIABLE) or joined_service()])[-1]
+    words = [f"mode={_quoted(each)}" for each in given["--mode"][-1:]]
+    words += [f"except={_quoted(each)}" for each in given["--except"]]
+    path = f"/hooks/{_quoted(client)}" + ("?" + "&".join(words) if words else "")
+    headers = {"Content-Type": "application/json", "Connection": "close"}
+    if key := _key(given["--key-file"]):
+        headers["Authorization"] = f"Bearer {key}"
+    post = _post if url.startswith("http://") else _post_securely
+    try:
+        status, answer = post(url.rstrip("/"), path, headers, body)
+    except OSError as problem:
+        _say_once(f"no service at {url} ({problem}): calls go on without Aftercall")
+        return b""
+    if status != 200:
+        _say_once(
+            f"the service at {url} answered {status}: {answer[:200].decode('utf-8', 'replace')}"
+        )
+        return b""
+    _forget_said()
+    return b"" if answer.strip() in (b"", b"{}", b"null") else answer
+
+
+def _post(url: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
+    """One request over a plain socket: `http.client` takes longer to import than to answer."""
+    place, _, prefix = url.removeprefix("http://").partition("/")
+    host, port = _host_and_port(place)
+    lines = [f"POST {'/' + prefix if prefix else ''}{path} HTTP/1.1", f"Host: {place}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    head = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode("latin-1")
+    with socket.create_connection((host, port), _CONNECT_S) as connection:
+        connection.settimeout(_ENDS_S)
+        connection.sendall(head + body)
+        parts = []
+        while part := connection.recv(65_536):
+            parts.append(part)
+    top, _, content = b"".join(parts).partition(b"\r\n\r\n")
+    return int(top.split(b" ", 2)[1]), content
+
+
+def _host_and_port(place: str) -> tuple[str, int]:
+    host, colon, port = place.rpartition(":")
+    if not colon or port.endswith("]"):
+        return place.strip("[]"), 80
+    return host.strip("[]"), int(port)
+
+
+def _post_securely(url: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
+    from urllib.request import Request, urlopen  # noqa: PLC0415  # of services elsewhere alone
+
+    if not url.startswith("https://"):
+        raise ValueError(f"{url} is no address of a service")
+    with urlopen(Request(url + path, body, headers), timeout=_ENDS_S) as answer:  # noqa: S310
+        return answer.status, answer.read()
+
+
+def _quoted(text: str) -> str:
+    return "".join(
+        char if char.isascii() and (char.isalnum() or char in "-_.") else _percent(char)
+        for char in text
+    )
+
+
+def _percent(char: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in char.encode("utf-8", "replace"))
+
+
+def _key(files: list[str]) -> str:
+    """Return the key of the service: of a file, the environment, or where `install` keeps it."""
+    if not files and (key := os.environ.get(KEY_VARIABLE)):
+        return key
+    path = files[-1] if files else user_place("XDG_CONFIG_HOME", ".config") + "/api-key"
+    try:
+        with open(path, encoding="ascii") as file:  # noqa: PTH123
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _said() -> str:
+    return user_place("XDG_STATE_HOME", ".local/state") + "/hook-away"
+
+
+def _say_once(line: str) -> None:
+    """Say that the service is away, until it was there again."""
+    with suppress(OSError):
+        os.makedirs(os.path.dirname(_said()), exist_ok=True, mode=0o700)  # noqa: PTH103, PTH120
+        with open(_said(), "x", encoding="utf-8") as file:  # noqa: PTH123
+            file.write(f"{time.time():.0f}\n")
+        _say(line)
+
+
+def _forget_said() -> None:
+    if os.path.exists(_said()):  # noqa: PTH110
+        with suppress(OSError):
+            os.unlink(_said())  # noqa: PTH108
+
+
+def _say(line: str) -> None:
+    print(f"aftercall: {' '.join(line.split())[:300]}", file=sys.stderr)

@@ -1,0 +1,80 @@
+"""Hooks of coding agents: their own payloads in, their own answers out."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import Field
+
+from aftercall import models as m
+from aftercall.models.base import Name
+from service.errors import InvalidProblemError, NotFoundProblemError
+from service.hooks.clients import HookClient, client_names, read_client
+from service.hooks.handling import HookHandler
+from service.requests import JsonRoute, NoQuery, Reading, Recording, parse_json, parsed, read_body
+
+router = APIRouter(tags=["hooks"], route_class=JsonRoute)
+ClientName = Annotated[str, Path(description="One of those of `GET /hooks`.")]
+
+
+class HookQuery(m.WireModel):
+    """How calls are handled."""
+
+    mode: Literal["off", "advise", "repair", "shadow"] = "repair"
+    """`advise` changes and refuses nothing, `shadow` only records."""
+    except_: list[Name] = Field(default_factory=list, alias="except", max_length=200)
+    """MCP servers that are passed over: a gateway stands in front of them."""
+
+
+@router.get("/hooks", summary="Clients, their events, and what each may change")
+async def list_hooks(_space: Reading, _query: NoQuery) -> m.HookClients:
+    """`seen` says whether the client was run; the others are by their published form."""
+    return m.HookClients(clients=[_described(read_client(name)) for name in client_names()])
+
+
+@router.post("/hooks/{client}", summary="An event of a coding agent, in its own form")
+async def answer_hook(
+    client: ClientName, request: Request, query: Annotated[HookQuery, Query()], space: Recording
+) -> dict[str, Any]:
+    """The answer is the client's own, and empty for most events: nothing is to be done then.
+
+    Before a call it is checked, after a failure advised on, and recorded when it ended. An input is
+    changed only where the user approves the changed one, or where no approval is asked. A key
+    without `suggest` records, and is answered nothing.
+    """
+    try:
+        known = read_client(client)
+    except KeyError:
+        names = ", ".join(client_names())
+        raise NotFoundProblemError(f"there are no hooks of that name; there are {names}") from None
+    payload = await parsed(await read_body(request), parse_json)
+    if not isinstance(payload, dict):
+        raise InvalidProblemError("a hook's payload is a JSON object")
+    handler = HookHandler(
+        space.context,
+        space.workspace,
+        known,
+        request.app.state.changed_calls,
+        query.mode if "suggest" in space.context.caller.scopes else "shadow",
+        query.except_,
+    )
+    return await handler.handle(payload)
+
+
+def _described(client: HookClient) -> m.HookClientFacts:
+    return m.HookClientFacts(
+        name=client.key,
+        title=client.title,
+        version=client.version,
+        seen=client.seen,
+        tools=sorted(client.schemas),
+        events=[
+            m.HookEventFacts(
+                name=each.name,
+                kind=each.kind,
+                changes=bool(each.change or each.again),
+                refuses=bool(each.refuse),
+                advises=bool(each.context),
+            )
+            for each in client.events
+        ],
+    )
